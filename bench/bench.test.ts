@@ -120,7 +120,7 @@ test(
       }));
     const fair = costs(20);
     assert.deepEqual(
-      [missedSizes(fair), fair.map((it) => vsLine(fair, it))],
+      [missedSizes(fair), fair.map((row) => vsLine(fair, row))],
       [[], [null, 1, null]],
     );
     assert.match(missedSizes(costs(26)).join(), /1\.30 × the line/);

@@ -75,7 +75,7 @@ export async function measureGathered(): Promise<number> {
     process.stdout.write(
       missed.length === 0
         ? "Within its targets.\n"
-        : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`,
+        : `${missed.map((target) => `MISSED ${target}`).join("\n")}\n`,
     );
     return missed.length === 0 ? 0 : 1;
   } finally {
@@ -139,12 +139,12 @@ async function run(
   const batches = await answers(Array.from({ length: BATCHES }, () => `[${calls.join(",")}]`));
   const gatheredMb = memoryMb(pid).peak;
   const [whole, refused] = [
-    batches.reduce((sum, it) => sum + it.whole, 0),
-    batches.reduce((sum, it) => sum + it.refused, 0),
+    batches.reduce((sum, batch) => sum + batch.whole, 0),
+    batches.reduce((sum, batch) => sum + batch.refused, 0),
   ];
   resetPeak(pid);
   const bodies = Array.from({ length: BATCHES }, (_, at) => callOf(at, singleBytes));
-  const single = (await answers(bodies, singleBytes)).filter((it) => it.whole === 1).length;
+  const single = (await answers(bodies, singleBytes)).filter((answer) => answer.whole === 1).length;
   const singleMb = memoryMb(pid).peak;
   const [alone] = await answers([`[${calls[0]}]`]);
   process.stdout.write(`${name}

@@ -63,8 +63,8 @@ async function insert(store: Store, secrets: readonly string[]): Promise<void> {
     await tx
       .insertInto("account")
       .values(
-        rows.map((it) => ({
-          id: it.account,
+        rows.map((row) => ({
+          id: row.account,
           kind: "anonymous" as const,
           balance_n: 0n,
           ...nothing,
@@ -83,10 +83,10 @@ async function insert(store: Store, secrets: readonly string[]): Promise<void> {
     await tx
       .insertInto("api_key")
       .values(
-        rows.map((it) => ({
-          id: it.key,
-          account_id: it.account,
-          prefix: prefixOf(it.secret),
+        rows.map((row) => ({
+          id: row.key,
+          account_id: row.account,
+          prefix: prefixOf(row.secret),
           ...free,
         })),
       )
@@ -94,9 +94,9 @@ async function insert(store: Store, secrets: readonly string[]): Promise<void> {
     await tx
       .insertInto("key_secret")
       .values(
-        rows.map((it) => ({
-          secret_hash: hashOf(it.secret),
-          key_id: it.key,
+        rows.map((row) => ({
+          secret_hash: hashOf(row.secret),
+          key_id: row.key,
           valid_until: null,
           created_at: at,
         })),

@@ -62,9 +62,12 @@ export async function measureKeyed({ rounds, seconds, profile }: Plan): Promise<
     const costs: number[][] = [[], []];
     for (let round = 0; round < rounds; round++) {
       for (const at of round % 2 === 0 ? [0, 1] : [1, 0]) {
-        const it = await measure(rig, service, kinds[at] ?? cell, { seconds, ratePerSecond: null });
-        if (it.discarded === null) costs[at]?.push(it.cpuUsPerRequest);
-        else process.stdout.write(`  a round does not count: ${it.discarded}\n`);
+        const figures = await measure(rig, service, kinds[at] ?? cell, {
+          seconds,
+          ratePerSecond: null,
+        });
+        if (figures.discarded === null) costs[at]?.push(figures.cpuUsPerRequest);
+        else process.stdout.write(`  a round does not count: ${figures.discarded}\n`);
       }
     }
     process.stdout.write(

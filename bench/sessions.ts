@@ -95,21 +95,21 @@ async function measure(): Promise<void> {
       promised: PRICE,
     });
   }
-  const signed = async (it: Channel): Promise<unknown> => {
-    it.promised += PRICE;
-    const voucher = { channelId: it.channelId, cumulativeAmount: it.promised };
+  const signed = async (channel: Channel): Promise<unknown> => {
+    channel.promised += PRICE;
+    const voucher = { channelId: channel.channelId, cumulativeAmount: channel.promised };
     const signature = await Session.Precompile.Voucher.signVoucher(
-      it.client,
-      it.account,
+      channel.client,
+      channel.account,
       voucher,
       Session.Precompile.Constants.tip20ChannelEscrow,
       chainId,
     );
     return {
       action: "voucher",
-      channelId: it.channelId,
-      descriptor: it.descriptor,
-      cumulativeAmount: String(it.promised),
+      channelId: channel.channelId,
+      descriptor: channel.descriptor,
+      cumulativeAmount: String(channel.promised),
       signature,
     };
   };

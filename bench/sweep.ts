@@ -94,7 +94,7 @@ export async function measureSizes(plan: Plan): Promise<number> {
     process.stdout.write(
       missed.length === 0
         ? "All sizes within their targets.\n"
-        : `${missed.map((it) => `MISSED ${it}`).join("\n")}\n`,
+        : `${missed.map((figure) => `MISSED ${figure}`).join("\n")}\n`,
     );
     return missed.length === 0 ? 0 : 1;
   } finally {
@@ -138,7 +138,7 @@ async function costOf(
   // Saturated generators are no reason to drop a round here: CPU time per answer is judged, not
   // speed.
   const [nginxUs = 0, controlUs = 0, svcUs = 0] = rounds.map((of) =>
-    median(of.map((it) => it.cpuUsPerRequest)),
+    median(of.map((figures) => figures.cpuUsPerRequest)),
   );
   return {
     shape,

@@ -97,14 +97,9 @@ class Client {
     for (let bytes = this.#rest; ; bytes = this.#rest) {
       if (bytes.length < 2) return;
       const short = (bytes[1] ?? 0) & 127;
-      const start = short === 126 ? 4 : short === 127 ? 10 : 2;
+      const start = FRAME_START[short] ?? 2;
       if (bytes.length < start) return;
-      const length =
-        short === 126
-          ? bytes.readUInt16BE(2)
-          : short === 127
-            ? Number(bytes.readBigUInt64BE(2))
-            : short;
+      const length = payloadLength(bytes, short);
       if (bytes.length < start + length) return;
       this.#rest = bytes.subarray(start + length);
       const opcode = (bytes[0] ?? 0) & 15;
@@ -159,28 +154,28 @@ async function open(order: OpenOrder): Promise<void> {
       () => new Client(order, answered),
     );
     clients.push(...some);
-    await Promise.all(some.map((it) => it.ready));
+    await Promise.all(some.map((client) => client.ready));
   }
   process.send?.({ open: clients.length });
 }
 
 function mark(): void {
-  marked = new Map(clients.map((it) => [it, it.notifications]));
+  marked = new Map(clients.map((client) => [client, client.notifications]));
   process.send?.({ marked: marked.size });
 }
 
 async function awaitAll({ each }: AwaitOrder): Promise<void> {
-  const since = (it: Client): number => it.notifications - (marked.get(it) ?? 0);
+  const since = (client: Client): number => client.notifications - (marked.get(client) ?? 0);
   for (
     const deadline = performance.now() + WAIT_MS;
     performance.now() < deadline;
     await new Promise((resolve) => setTimeout(resolve, 20))
   ) {
-    if (clients.every((it) => since(it) >= each)) break;
+    if (clients.every((client) => since(client) >= each)) break;
   }
   process.send?.({
-    delivered: clients.reduce((sum, it) => sum + since(it), 0),
-    wrong: clients.reduce((sum, it) => sum + it.wrong, 0),
+    delivered: clients.reduce((sum, client) => sum + since(client), 0),
+    wrong: clients.reduce((sum, client) => sum + client.wrong, 0),
   });
 }
 
@@ -188,7 +183,7 @@ async function ask({ seconds }: AskOrder): Promise<void> {
   asking = true;
   ok = 0;
   wrong = 0;
-  for (const it of clients) next(it);
+  for (const client of clients) next(client);
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
   asking = false;
   for (const deadline = performance.now() + WAIT_MS; inFlight > 0 && performance.now() < deadline; )
@@ -216,6 +211,14 @@ function closeAll(): void {
 }
 
 function closeClients(): void {
-  for (const it of clients) it.close();
+  for (const client of clients) client.close();
   clients = [];
+}
+
+/** Where the payload of a server's frame begins, by the seven bits of its length; others at 2. */
+const FRAME_START: Readonly<Record<number, number>> = { 126: 4, 127: 10 };
+
+function payloadLength(bytes: Buffer, short: number): number {
+  if (short === 126) return bytes.readUInt16BE(2);
+  return short === 127 ? Number(bytes.readBigUInt64BE(2)) : short;
 }

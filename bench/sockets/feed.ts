@@ -1,4 +1,4 @@
-// The upstream of the fan-out benchmark, a process of its own: pushes heads to whoever has
+// The upstream of the fan-out benchmark, a process of its own: pushes heads to all that have
 // subscribed, when it is told to. Answers each message once.
 import { type WebSocket, WebSocketServer } from "ws";
 import { isRecord } from "../child.ts";

@@ -221,7 +221,7 @@ function conclude({
   memory per idle socket           ${(((idle.afterMb - idle.beforeMb) * 1_024) / SOCKETS).toFixed(1)} kB (RSS ${idle.beforeMb.toFixed(0)} → ${idle.afterMb.toFixed(0)} MB; with subscriptions and traffic ${subscribedMb.toFixed(0)} MB)
 ${UNARY_SOCKETS} connections, eth_getBalance, 200 B answers, closed loops
   CPU per call                     HTTP ${median(unary.httpUs).toFixed(1)} µs   socket ${median(unary.socketUs).toFixed(1)} µs   ratio ${perCall.toFixed(2)} (at most ${MOST_PER_CALL})
-${problems.length === 0 ? "All answers right, all measured targets met." : problems.map((it) => `MISSED ${it}`).join("\n")}\n`);
+${problems.length === 0 ? "All answers right, all measured targets met." : problems.map((problem) => `MISSED ${problem}`).join("\n")}\n`);
   return problems.length === 0 ? 0 : 1;
 }
 

@@ -12,7 +12,7 @@ export interface AnvilNode {
   readonly pid: number;
   readonly url: string;
   readonly wsUrl: string;
-  /** False as soon as the process has ended, for whatever reason. */
+  /** False as soon as the process has ended. */
   readonly alive: () => boolean;
   /**
    * Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it

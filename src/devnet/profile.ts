@@ -21,7 +21,7 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
     verificationBudget: 5,
     providers: devnet.providers.map(providerOf),
   };
-  const pool = config.profiles.find((it) => it.slug === "public");
+  const pool = config.profiles.find((profile) => profile.slug === "public");
   const extended: Profile = {
     slug: "public",
     owner: null,
@@ -31,7 +31,7 @@ export function withDevnet(config: Config, devnet: Devnet): Config {
   return {
     ...config,
     chains: [chain, ...config.chains],
-    profiles: [extended, ...config.profiles.filter((it) => it !== pool)],
+    profiles: [extended, ...config.profiles.filter((profile) => profile !== pool)],
   };
 }
 

@@ -141,7 +141,7 @@ export async function replicate(
 }
 
 /**
- * Brings a node to the leader's head, throwing away whatever it has that the leader has not; its
+ * Brings a node to the leader's head. Blocks that the leader does not have are undone; their
  * transactions go to the leader.
  */
 async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {

@@ -1,5 +1,5 @@
-// The memory that requests and gathered answers take, all callers together and each by itself, in
-// bytes. Counts; whoever holds bytes tells it when they go.
+// Counts the bytes of memory that requests and gathered answers take, in total and per caller.
+// Holds no bytes itself: the holder takes and gives back.
 import type { Room } from "./transport.ts";
 
 /** Who is counted for what no caller asked for: the service, and all users' providers together. */
@@ -33,7 +33,7 @@ export class MemoryBudget {
   used = 0;
   readonly #limits: () => MemoryLimits;
   /**
-   * Held for each caller, requests and gathered answers together; who holds nothing is not in it.
+   * Bytes held for each caller, requests and gathered answers together; callers with 0 are absent.
    */
   readonly #callers = new Map<string, number>();
 

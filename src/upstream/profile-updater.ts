@@ -1,5 +1,5 @@
-// Changes of the profiles being served, carried out everywhere that holds on to providers:
-// directory, probes, heads, subscriptions, connections.
+// Carries a change of the served profiles to everything that holds on to providers: registry,
+// probes, heads, subscriptions, connections. Decides nothing about what is served.
 import type { Profile, Provider } from "../core/provider/profile.ts";
 import type { HeadWatch } from "./health/head-watch.ts";
 import type { Prober } from "./health/prober.ts";
@@ -12,7 +12,7 @@ import type { Upstream } from "./transport.ts";
  * it began.
  */
 export interface ProfileUpdater {
-  /** What the directory serves already takes effect. */
+  /** Applies the profiles that the registry serves already. */
   begin(): void;
   /** These are the configured profiles from now on. */
   replace(profiles: readonly Profile[]): void;
@@ -31,7 +31,7 @@ export interface ProfileUpdaterParts {
   readonly upstreams: readonly Pick<Upstream, "retain">[];
 }
 
-/** A roster; nothing takes effect before it has begun or something changes. */
+/** Creates an updater; it does nothing before `begin` or the first change. */
 export function createProfileUpdater({
   directory,
   prober,
@@ -44,7 +44,7 @@ export function createProfileUpdater({
     prober.watch(trackers);
     headWatch.watch(trackers);
     subscriptions.rebind(directory);
-    const providers: readonly Provider[] = trackers.flatMap((it) => it.set.providers);
+    const providers: readonly Provider[] = trackers.flatMap((tracker) => tracker.set.providers);
     for (const upstream of upstreams) upstream.retain(providers);
   }
 

@@ -1,6 +1,6 @@
-// A live look at the providers of a profile before it is accepted: whether they are who they should
-// be, keep up with each other, and answer what callers will ask. Over connections of its own, which
-// end with it; changes no health and keeps nothing.
+// Checks the providers of a profile live before the profile is accepted: chain id, height compared
+// with each other, and the methods that callers need. Uses connections of its own, which end with
+// it; changes no health and keeps nothing.
 import type { Channel } from "../core/provider/attempt.ts";
 import { consensusOf, type HeadSample, lagBlocks, plausibleLead } from "../core/provider/head.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../core/provider/profile.ts";
@@ -48,9 +48,9 @@ export interface ProviderCheck {
 
 /** Bounds of one check. */
 export interface CheckBounds {
-  /** For each question. */
+  /** Of each call. */
   readonly timeoutMs: number;
-  /** For all of them; who has not been asked by then has failed. */
+  /** Of the whole check; a provider that has not been asked by then has failed. */
   readonly totalMs: number;
   /** Providers looked at together. */
   readonly concurrency: number;
@@ -100,33 +100,33 @@ export async function checkProviders(
   );
   const socketLimits = { ...SOCKET_LIMITS, maxFrameBytes: MAX_ANSWER_BYTES, closeTimeoutMs: 250 };
   const ws = createSockets({ runtime, timerWheel, guard, limits: socketLimits });
-  const exam: Exam = {
+  const context: CheckContext = {
     runtime,
     timerWheel,
     upstreams: { http, ws },
     timeoutMs: bounds.timeoutMs,
     untilMs: runtime.now() + bounds.totalMs,
   };
-  const openSockets = [...profile.chains.values()].flatMap((set) =>
-    set.providers.map((provider): Seat => ({ set, provider, found: null })),
+  const candidates = [...profile.chains.values()].flatMap((set) =>
+    set.providers.map((provider): CheckedProvider => ({ set, provider, found: null })),
   );
-  const next = openSockets.values();
+  const next = candidates.values();
   const examine = async (): Promise<void> => {
-    for (const seat of next) seat.found = await look(exam, seat);
+    for (const checked of next) checked.found = await look(context, checked);
   };
   try {
     await Promise.all(Array.from({ length: bounds.concurrency }, examine));
   } finally {
     await Promise.all([http.close(), ws.close()]);
   }
-  return openSockets.map((seat) => ({
-    chain: seat.set.chain.chainName,
-    provider: seat.provider.id,
-    result: judge(seat, openSockets, runtime.now()),
+  return candidates.map((checked) => ({
+    chain: checked.set.chain.chainName,
+    provider: checked.provider.id,
+    result: judge(checked, candidates, runtime.now()),
   }));
 }
 
-interface Exam {
+interface CheckContext {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly upstreams: Readonly<Record<Transport, Upstream>>;
@@ -140,19 +140,19 @@ type Found =
   | { readonly kind: "heads"; readonly heads: ReadonlyMap<Transport, HeadSample> }
   | Failed;
 
-interface Seat {
+interface CheckedProvider {
   readonly set: ProviderSet;
   readonly provider: Provider;
   found: Found | null;
 }
 
-async function look(exam: Exam, { set, provider }: Seat): Promise<Found> {
+async function look(context: CheckContext, { set, provider }: CheckedProvider): Promise<Found> {
   const transports: readonly Transport[] = [
     ...(provider.url === null ? [] : ["http" as const]),
     ...(provider.wsUrl === null ? [] : ["ws" as const]),
   ];
   const looks = await Promise.all(
-    transports.map((transport) => lookOver(exam, set, { provider, transport })),
+    transports.map((transport) => lookOver(context, set, { provider, transport })),
   );
   const heads = new Map<Transport, HeadSample>();
   for (const [n, found] of looks.entries()) {
@@ -164,72 +164,72 @@ async function look(exam: Exam, { set, provider }: Seat): Promise<Found> {
 
 /** Asks who it is, how far it has come, and for a call and logs. */
 async function lookOver(
-  exam: Exam,
+  context: CheckContext,
   { chain }: ProviderSet,
   way: Channel,
 ): Promise<HeadSample | Failed> {
-  const chainId = await quantity(exam, { ...way, method: "eth_chainId", params: "[]" });
+  const chainId = await quantity(context, { ...way, method: "eth_chainId", params: "[]" });
   if (typeof chainId !== "number") return chainId;
   if (chainId !== chain.chainId)
     return failed(way, "wrong_chain", `chain id ${chainId} instead of ${chain.chainId}`);
-  const height = await quantity(exam, { ...way, method: "eth_blockNumber", params: "[]" });
+  const height = await quantity(context, { ...way, method: "eth_blockNumber", params: "[]" });
   if (typeof height !== "number") return height;
-  const sample: HeadSample = { height, atMs: exam.runtime.now(), polled: true };
+  const sample: HeadSample = { height, atMs: context.runtime.now(), polled: true };
   const block = `0x${Math.max(0, height - SETTLED_BLOCKS).toString(16)}`;
-  const troubles = await Promise.all([
-    serves(exam, { ...way, method: "eth_call", params: CALL }),
-    serves(exam, {
+  const problems = await Promise.all([
+    serves(context, { ...way, method: "eth_call", params: CALL }),
+    serves(context, {
       ...way,
       method: "eth_getLogs",
       params: `[{"fromBlock":"${block}","toBlock":"${block}"}]`,
     }),
   ]);
-  return troubles.find((it) => it !== null) ?? sample;
+  return problems.find((problem) => problem !== null) ?? sample;
 }
 
-interface Question extends Channel {
+interface CheckQuery extends Channel {
   readonly method: string;
   readonly params: string;
 }
 
 /** A call whose result is a hex quantity. */
-async function quantity(exam: Exam, question: Question): Promise<number | Failed> {
-  const answer = await put(exam, question);
+async function quantity(context: CheckContext, query: CheckQuery): Promise<number | Failed> {
+  const answer = await send(context, query);
   if (!Buffer.isBuffer(answer))
-    return failedBy(question, answer, reasonOf(exam, question, answer) ?? "bad_answer");
+    return failedBy(query, answer, reasonOf(context, query, answer) ?? "bad_answer");
   const text = answer.toString("latin1", 0, 20);
   return /^"0x[0-9a-fA-F]{1,13}"$/.test(text)
     ? Number(text.slice(1, -1))
-    : failed(question, "bad_answer", `no hex number as the result of ${question.method}`);
+    : failed(query, "bad_answer", `no hex number as the result of ${query.method}`);
 }
 
 /**
  * Null = the method is served: with a result, or with an error that only a node that runs it can
  * give.
  */
-async function serves(exam: Exam, question: Question): Promise<Failed | null> {
-  const { provider, method } = question;
+async function serves(context: CheckContext, query: CheckQuery): Promise<Failed | null> {
+  const { provider, method } = query;
   if (
     provider.unsupportedMethods.has(method) ||
     provider.unsupportedCategories.has(methodOf(method).category)
   )
     return null;
-  const answer = await put(exam, question);
+  const answer = await send(context, query);
   if (Buffer.isBuffer(answer)) return null;
-  const reason = reasonOf(exam, question, answer);
-  return reason === null ? null : failedBy(question, answer, reason);
+  const reason = reasonOf(context, query, answer);
+  return reason === null ? null : failedBy(query, answer, reason);
 }
 
-function put(
-  exam: Exam,
-  { provider, transport, method, params }: Question,
+function send(
+  context: CheckContext,
+  { provider, transport, method, params }: CheckQuery,
 ): Promise<Buffer | Failure> {
-  const timeoutMs = Math.min(exam.timeoutMs, exam.untilMs - exam.runtime.now());
+  const timeoutMs = Math.min(context.timeoutMs, context.untilMs - context.runtime.now());
   if (timeoutMs <= 0) return Promise.resolve(plainFailure("timeout", TIME_OVER));
   return new Promise((resolve) => {
     rpcCall(
-      exam.timerWheel,
-      { upstream: exam.upstreams[transport], provider, method, params, timeoutMs },
+      context.timerWheel,
+      { upstream: context.upstreams[transport], provider, method, params, timeoutMs },
       { result: resolve, failed: resolve },
     );
   });
@@ -237,8 +237,8 @@ function put(
 
 /** What is told of a provider whose heights are known, in the light of the others. */
 function judge(
-  { set, provider, found }: Seat,
-  openSockets: readonly Seat[],
+  { set, provider, found }: CheckedProvider,
+  candidates: readonly CheckedProvider[],
   nowMs: number,
 ): ProviderCheckResult {
   if (found === null)
@@ -248,9 +248,11 @@ function judge(
       TIME_OVER,
     );
   if (found.kind === "failed") return found;
-  const others = openSockets
-    .filter((it) => it.set === set)
-    .flatMap((it) => (it.found?.kind === "heads" ? [...it.found.heads.values()] : []));
+  const others = candidates
+    .filter((checked) => checked.set === set)
+    .flatMap((checked) =>
+      checked.found?.kind === "heads" ? [...checked.found.heads.values()] : [],
+    );
   const head = consensusOf(others, set.chain, nowMs).height;
   for (const [transport, sample] of found.heads) {
     const lag = lagBlocks(sample, head, set.chain, nowMs);
@@ -267,13 +269,16 @@ function judge(
         `block ${sample.height}, while the others are at ${head}`,
       );
   }
-  return { kind: "ok", height: Math.max(...[...found.heads.values()].map((it) => it.height)) };
+  return {
+    kind: "ok",
+    height: Math.max(...[...found.heads.values()].map((sample) => sample.height)),
+  };
 }
 
 /** Why a failure speaks against the provider; null = it is an answer like another. */
 function reasonOf(
-  { runtime }: Exam,
-  { provider, method }: Question,
+  { runtime }: CheckContext,
+  { provider, method }: CheckQuery,
   failure: Failure,
 ): CheckReason | null {
   if (failure.message.includes(NOT_PUBLIC)) return "not_public";
@@ -295,19 +300,15 @@ function reasonOf(
 }
 
 function failedBy(
-  question: Question,
+  query: CheckQuery,
   { kind, code, message, httpStatus }: Failure,
   reason: CheckReason,
 ): Failed {
   if (reason === "not_public")
-    return failed(question, reason, "its host leads to an address that is not public");
+    return failed(query, reason, "its host leads to an address that is not public");
   if (kind === "error")
-    return failed(
-      question,
-      reason,
-      `${question.method}: ${code ?? `HTTP ${httpStatus}`} ${message}`,
-    );
-  return failed(question, reason, httpStatus === 0 ? message : `HTTP ${httpStatus} ${message}`);
+    return failed(query, reason, `${query.method}: ${code ?? `HTTP ${httpStatus}`} ${message}`);
+  return failed(query, reason, httpStatus === 0 ? message : `HTTP ${httpStatus} ${message}`);
 }
 
 function failed({ provider, transport }: Channel, reason: CheckReason, said: string): Failed {
@@ -319,8 +320,8 @@ function tellable(provider: Provider, said: string): string {
   if (repeatsSecret(provider, said))
     return "an answer that repeats a part of the provider's address or headers";
   const hosts = [provider.url, provider.wsUrl]
-    .flatMap((it) => (it === null ? [] : [bareHost(URL.parse(it)?.hostname ?? "")]))
-    .filter((it) => it !== "");
+    .flatMap((url) => (url === null ? [] : [bareHost(URL.parse(url)?.hostname ?? "")]))
+    .filter((host) => host !== "");
   const line = said
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
     .replace(/\b(?:https?|wss?):\/\/\S+/gi, "(address)");

@@ -1,5 +1,5 @@
-// One call to one provider outside of routing: what probes and subscriptions need to know for
-// themselves. Never counted among callers' requests.
+// One JSON-RPC call to one provider outside of routing, for probes, checks and subscriptions. Never
+// counted among callers' requests.
 
 import type { Provider } from "../core/provider/profile.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
@@ -7,7 +7,7 @@ import { writeRequest } from "../core/rpc/wire-request.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
 import type { AnswerListener, Upstream } from "./transport.ts";
 
-/** What is asked of whom. */
+/** A call and the provider that it goes to. */
 export interface RpcCall {
   readonly upstream: Pick<Upstream, "send">;
   readonly provider: Provider;
@@ -15,7 +15,7 @@ export interface RpcCall {
   /** The JSON array of parameters. */
   readonly params: string;
   readonly timeoutMs: number;
-  /** Whether the provider is there is the question. */
+  /** It asks only whether the provider is reachable. */
   readonly isProbe?: true;
 }
 
@@ -25,20 +25,20 @@ export interface RpcCallListener {
   failed(failure: Failure): void;
 }
 
-/** Asks. Returns the way to stop; nobody hears anything after that. */
+/** Sends the call. The returned function cancels it; `caller` hears nothing after that. */
 export function rpcCall(
   timerWheel: TimerWheel,
   { upstream, provider, method, params, timeoutMs, isProbe }: RpcCall,
-  inquirer: RpcCallListener,
+  caller: RpcCallListener,
 ): () => void {
   const fail = (failure: Failure): void => {
     timer.clear();
-    inquirer.failed(failure);
+    caller.failed(failure);
   };
   const listener: AnswerListener = {
     result(body, { start, end }) {
       timer.clear();
-      inquirer.result(body.subarray(start, end));
+      caller.result(body.subarray(start, end));
     },
     stream(stream) {
       stream.cut();

@@ -1,6 +1,6 @@
-// The door for providers that users brought: names are resolved when a connection is made, every
-// address found must be public, and the connection goes to one of exactly those. Knows no providers
-// and keeps no answers: the next connection asks again.
+// Guards connections to users' providers against SSRF: resolves the name when a connection is made,
+// requires every address found to be public, and connects to one of exactly those. Knows no
+// providers and caches nothing: the next connection resolves again.
 import { Resolver, lookup as systemLookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -73,7 +73,7 @@ export function createSsrfGuard({
     waiting.set(host, all);
     resolve(host, (addresses, code) => {
       waiting.delete(host);
-      for (const it of all) it(addresses, code);
+      for (const hear of all) hear(addresses, code);
     });
   }
 
@@ -84,7 +84,7 @@ export function createSsrfGuard({
           refused("the name of the provider has no address", code ?? "ENOTFOUND"),
           [],
         );
-      // One that leads inside is enough: whoever answers for the name must not choose between them.
+      // One private address is enough to refuse: the owner of the name must not choose between them.
       if (!addresses.every(isAllowed))
         return callback(
           refused("the name of the provider leads to an address that is not public", NOT_PUBLIC),
@@ -92,7 +92,7 @@ export function createSsrfGuard({
         );
       const found = addresses.map((address) => ({ address, family: isIP(address) }));
       const wanted =
-        family === 4 || family === 6 ? found.filter((it) => it.family === family) : found;
+        family === 4 || family === 6 ? found.filter((address) => address.family === family) : found;
       const [first] = wanted;
       if (first === undefined)
         return callback(
@@ -123,7 +123,7 @@ function isElsewhere(address: string): boolean {
   if (!isPublicAddress(address)) return false;
   const reached = reachedBy(address);
   return !Object.values(networkInterfaces()).some((all) =>
-    all?.some((it) => it.address === address || it.address === reached),
+    all?.some((local) => local.address === address || local.address === reached),
   );
 }
 

@@ -1,5 +1,5 @@
 // One timer wheel for every deadline of the process: setting and clearing costs a few list
-// pointers, and only one real timer ever runs. Coarse on purpose: an alarm goes off up to two ticks
+// pointers, and only one real timer ever runs. Coarse on purpose: a timer fires up to two ticks
 // late, never early.
 import type { Runtime } from "../runtime.ts";
 
@@ -8,18 +8,18 @@ export interface Timer {
   clear(): void;
 }
 
-/** Sets alarms. */
+/** Sets timers. */
 export interface TimerWheel {
   /** Calls `run` once, at least `ms` from now. */
   set(ms: number, run: () => void): Timer;
-  /** Alarms set and not yet gone off. */
+  /** Timers that are set and have not fired. */
   readonly size: number;
 }
 
 const TICK_MS = 10;
 const SLOTS = 1024;
 
-/** A wheel on the clock of `world`. */
+/** Creates a wheel on the clock of `runtime`. */
 export function createTimerWheel(runtime: Runtime): TimerWheel {
   return new SlottedWheel(runtime);
 }
@@ -65,13 +65,13 @@ class SlottedWheel implements TimerWheel {
     for (let i = 0; i < elapsed; i++) {
       this.#tick++;
       this.#turnedAtMs += TICK_MS;
-      this.#ring(this.#slots[this.#tick % SLOTS]);
+      this.#fire(this.#slots[this.#tick % SLOTS]);
     }
     if (this.size === 0) this.#running = false;
     else this.#runtime.after(TICK_MS, () => this.#turn());
   }
 
-  #ring(slot: Entry | undefined): void {
+  #fire(slot: Entry | undefined): void {
     let entry = slot?.next;
     while (entry !== undefined) {
       const next: Entry | undefined = entry.next;

@@ -192,7 +192,7 @@ export interface Sockets extends Upstream {
    * Subscribes, or joins the same subscription on the same socket. `params` is the JSON array of
    * `eth_subscribe`. `cancel` leaves; the last one to leave unsubscribes.
    */
-  subscribe(provider: Provider, params: string, watcher: SubscriptionListener): Dispatch;
+  subscribe(provider: Provider, params: string, listener: SubscriptionListener): Dispatch;
   /** Keeps the provider's socket open until told otherwise. */
   keep(provider: Provider, socketListener: SocketListener): () => void;
   /** Closes the provider's socket as if it had failed: it looks open and nothing comes. */

@@ -43,7 +43,7 @@ const TEMPO_TYPE: Hex = "0x76";
 const SPONSORED: Hex = "0x00";
 
 const Accounts = z.array(z.string());
-const hex = z.custom<Hex>((it) => isHex(it));
+const hex = z.custom<Hex>((value) => isHex(value));
 const Sent = z.object({
   from: hex,
   calls: z.array(z.object({ to: hex.optional(), data: hex.optional() })),
@@ -103,13 +103,11 @@ export async function setContext(ask: NodeCall, { payer, salt, context }: Openin
 function signedPart(fields: readonly RlpItem[]): Hex {
   const signed = fields.slice(0, -1);
   const sponsored = fields[FIELD.feePayer] !== NOTHING;
-  const normal = signed.map((field, at) =>
-    sponsored && at === FIELD.feePayer
-      ? SPONSORED
-      : sponsored && at === FIELD.feeToken
-        ? NOTHING
-        : field,
-  );
+  const normal = signed.map((field, at) => {
+    if (!sponsored) return field;
+    if (at === FIELD.feePayer) return SPONSORED;
+    return at === FIELD.feeToken ? NOTHING : field;
+  });
   return concatHex([TEMPO_TYPE, toRlp(normal)]);
 }
 

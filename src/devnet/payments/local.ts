@@ -61,7 +61,7 @@ export async function startLocalPayments({
   const [tempo, evm] = await Promise.all([
     startTempoChain({ runtime, onProgress }).catch(failed("the local Tempo chain did not start")),
     devnet
-      .then((it) => evmRail(it, runtime))
+      .then((chain) => evmRail(chain, runtime))
       .catch(failed("the local chain has no token to pay with")),
   ]);
   if (tempo?.standIn)
@@ -83,13 +83,14 @@ export async function startLocalPayments({
 export function withLocalPayments(config: Config, { rails }: LocalPayments): Config {
   const { hosted } = config;
   if (hosted === null || rails.length === 0) return config;
-  const own = hosted.payments.rails;
+  const configured = hosted.payments.rails;
   const added = rails.filter(
-    (it) => !own.some((other) => other.kind === it.kind && other.chainId === it.chainId),
+    (rail) =>
+      !configured.some((other) => other.kind === rail.kind && other.chainId === rail.chainId),
   );
   return {
     ...config,
-    hosted: { ...hosted, payments: { ...hosted.payments, rails: [...own, ...added] } },
+    hosted: { ...hosted, payments: { ...hosted.payments, rails: [...configured, ...added] } },
   };
 }
 
@@ -117,8 +118,8 @@ async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<
   const [first] = providers;
   const last = providers.at(-1);
   if (first === undefined || last === undefined) throw new Error("it has no node");
-  const token = await deployToken(asking(first), runtime);
-  await arrived(asking(last), token.address, runtime);
+  const token = await deployToken(nodeCallOf(first), runtime);
+  await waitForToken(nodeCallOf(last), token.address, runtime);
   const rail = {
     rpcUrl: last.url,
     chainId: chain.chainId,
@@ -137,7 +138,7 @@ async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<
 }
 
 /** The other nodes make the block of the deployment a moment later. */
-async function arrived(ask: NodeCall, address: string, runtime: Runtime): Promise<void> {
+async function waitForToken(ask: NodeCall, address: string, runtime: Runtime): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     if ((await ask("eth_getCode", address, "latest")) !== "0x") return;
     await new Promise<void>((resolve) => runtime.after(PAUSE_MS, resolve));
@@ -145,7 +146,7 @@ async function arrived(ask: NodeCall, address: string, runtime: Runtime): Promis
   throw new Error("its nodes do not come to the block with the token");
 }
 
-function asking({ id, url }: DevnetProvider): NodeCall {
+function nodeCallOf({ id, url }: DevnetProvider): NodeCall {
   return async (method, ...params) => {
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     const headers = { "content-type": "application/json" };

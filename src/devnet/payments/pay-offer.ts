@@ -36,15 +36,15 @@ const ABI = parseAbi([
 
 const address = z
   .string()
-  .refine((it) => isAddress(it, { strict: false }))
-  .transform((it) => getAddress(it));
+  .refine((text) => isAddress(text, { strict: false }))
+  .transform((text) => getAddress(text));
 const Asked = z.object({
   amount: z.string().regex(/^\d{1,38}$/),
   currency: address,
   recipient: address,
   methodDetails: z.object({
     chainId: z.int().positive(),
-    credentialTypes: z.array(z.string()).refine((it) => it.includes("authorization")),
+    credentialTypes: z.array(z.string()).refine((types) => types.includes("authorization")),
     splits: z.array(z.unknown()).max(0).optional(),
   }),
 });
@@ -52,7 +52,7 @@ const Asked = z.object({
 /** The first offer that can be paid, or the names of what is offered instead. */
 export function offerIn(headers: Headers): Offer | readonly string[] {
   const challenges = challengesIn(headers);
-  const offers = challenges.map(parseOffer).filter((it) => it !== null);
+  const offers = challenges.map(parseOffer).filter((offer) => offer !== null);
   if (offers[0] !== undefined) return offers[0];
   return challenges.map(({ method, intent }) => `${method}/${intent}`);
 }

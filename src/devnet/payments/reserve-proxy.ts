@@ -23,7 +23,7 @@ const NODE_TIMEOUT_MS = 40_000;
 const TEMPO_GAS = 30_000n;
 const HEADERS = { "content-type": "application/json" };
 
-const hex = z.custom<Hex>((it) => typeof it === "string" && /^0x[0-9a-f]*$/i.test(it));
+const hex = z.custom<Hex>((value) => typeof value === "string" && /^0x[0-9a-f]*$/i.test(value));
 const Request = z.looseObject({
   id: z.unknown().optional(),
   method: z.string(),
@@ -69,12 +69,14 @@ async function serve(request: IncomingMessage, nodeUrl: string, ask: NodeCall): 
   if (!requests.success) return pass(nodeUrl, text);
   if (!Array.isArray(requests.data))
     return JSON.stringify(await answer(requests.data, nodeUrl, ask));
-  return JSON.stringify(await Promise.all(requests.data.map((it) => answer(it, nodeUrl, ask))));
+  return JSON.stringify(
+    await Promise.all(requests.data.map((request) => answer(request, nodeUrl, ask))),
+  );
 }
 
 async function answer(request: Request, nodeUrl: string, ask: NodeCall): Promise<unknown> {
-  const forward: Forward = async (it) =>
-    Answer.parse(JSON.parse(await pass(nodeUrl, JSON.stringify(it))));
+  const forward: Forward = async (message) =>
+    Answer.parse(JSON.parse(await pass(nodeUrl, JSON.stringify(message))));
   switch (request.method) {
     case "eth_sendRawTransaction":
     case "eth_sendRawTransactionSync":

@@ -27,8 +27,8 @@ const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nu
  * thirty seconds.
  */
 export async function deployToken(ask: NodeCall, runtime: Runtime): Promise<PaymentToken> {
-  const keyCache = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
-  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(keyCache.length))}${keyCache.join("")}`;
+  const holders = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
+  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(holders.length))}${holders.join("")}`;
   const hash = Hash.parse(
     await ask("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }),
   );

@@ -1,6 +1,5 @@
-// Wallets of the local payment chains: anvil's development accounts, whose keys everybody knows.
-// They are worthless: nothing may ever be sent to them on a real chain, where whoever reads this
-// can take it. Knows no chain.
+// Wallets of the local payment chains: anvil's development accounts, whose keys are public. Never
+// send anything to them on a real chain: every reader of this file could take it. Knows no chain.
 
 /** A wallet with a key that everybody knows. */
 export interface LocalWallet {
@@ -8,7 +7,7 @@ export interface LocalWallet {
   readonly key: `0x${string}`;
 }
 
-/** Pays for whoever tries the service; holds tokens on both chains, and gas on the EVM chain. */
+/** Pays in the examples; holds tokens on both chains, and gas on the EVM chain. */
 export const PAYER: LocalWallet = {
   address: "0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f",
   key: "0xdbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",

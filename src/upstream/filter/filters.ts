@@ -55,7 +55,7 @@ export interface FilterRequest extends SubscribeRequest {
   readonly query: string | null;
 }
 
-/** A filter that was asked for. `whenEnded` is heard once, whoever ends it. */
+/** The answer to a request for a filter. `whenEnded` runs its argument once, at the end. */
 export type OpenedFilter =
   | {
       readonly kind: "opened";

@@ -47,21 +47,24 @@ export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
 
   function watch(trackers: readonly Tracker[]): void {
     const before = watched;
-    watched = new Map(trackers.map((it) => [it, before.get(it) ?? listenTo(it)]));
+    watched = new Map(
+      trackers.map((tracker) => [tracker, before.get(tracker) ?? listenTo(tracker)]),
+    );
     // The old ones leave after the new ones have joined, so that no socket is closed in between.
     for (const [tracker, listeners] of before)
-      if (!watched.has(tracker)) for (const it of listeners) it.close();
+      if (!watched.has(tracker)) for (const listener of listeners) listener.close();
   }
 
   function listenTo(tracker: Tracker): readonly Listening[] {
     return tracker.set.providers
-      .filter((it) => it.wsUrl !== null)
-      .map((it) => new Listening(parts, tracker, it));
+      .filter((provider) => provider.wsUrl !== null)
+      .map((provider) => new Listening(parts, tracker, provider));
   }
 
   return { watch, close: () => watch([]) };
 }
 
+/** Listens to the heads of one provider. */
 class Listening {
   readonly #parts: HeadWatchParts;
   readonly #tracker: Tracker;
@@ -125,7 +128,7 @@ class Listening {
   }
 
   /**
-   * A socket on which nothing comes while others tell of newer blocks is dead, whatever it says.
+   * Renews a socket that has pushed nothing while other providers have newer blocks.
    */
   #watchStale(): void {
     this.#stale?.clear();

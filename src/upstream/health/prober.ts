@@ -48,7 +48,9 @@ export function createProber(parts: ProberParts): Prober {
 
   function watch(trackers: readonly Tracker[]): void {
     const before = watched;
-    watched = new Map(trackers.map((it) => [it, before.get(it) ?? probeAll(parts, it)]));
+    watched = new Map(
+      trackers.map((tracker) => [tracker, before.get(tracker) ?? probeAll(parts, tracker)]),
+    );
     for (const [tracker, stop] of before) if (!watched.has(tracker)) stop();
   }
 
@@ -97,7 +99,7 @@ class ProbeLoop {
   #refused = false;
   #stopped = false;
   #cancelWait: () => void;
-  #cancelAsk = (): void => {};
+  #cancelProbe = (): void => {};
 
   constructor(parts: ProberParts, tracker: Tracker, target: Channel, firstMs: number) {
     this.#parts = parts;
@@ -110,14 +112,14 @@ class ProbeLoop {
   hurry(): void {
     if (this.#refused || this.#stopped) return;
     this.#cancelWait();
-    this.#cancelAsk();
+    this.#cancelProbe();
     this.#round();
   }
 
   stop(): void {
     this.#stopped = true;
     this.#cancelWait();
-    this.#cancelAsk();
+    this.#cancelProbe();
   }
 
   #round(): void {
@@ -131,7 +133,7 @@ class ProbeLoop {
     this.#passedOver = 0;
     const round = ++this.#rounds;
     const startedAtMs = this.#parts.runtime.now();
-    this.#cancelAsk = askOnce(
+    this.#cancelProbe = probeOnce(
       this.#parts,
       this.#target,
       usable ? TIMEOUT_MS : OUTAGE_MS,
@@ -189,7 +191,7 @@ class Checks {
       isOver = true;
       if (cancel !== null) this.#cancels.delete(cancel);
     };
-    const question = {
+    const call = {
       upstream,
       provider,
       method: "eth_chainId",
@@ -197,7 +199,7 @@ class Checks {
       timeoutMs: CHECK_MS,
       isProbe: true,
     } as const;
-    cancel = rpcCall(timerWheel, question, {
+    cancel = rpcCall(timerWheel, call, {
       result: () => {
         over();
         this.#tracker.heard(provider, transport);
@@ -224,7 +226,7 @@ class Checks {
  * Asks for chain id and height within `timeoutMs`; `done` hears the result and the latency of the
  * second answer. Returns the way to stop.
  */
-function askOnce(
+function probeOnce(
   parts: ProberParts,
   target: Channel,
   timeoutMs: number,
@@ -232,14 +234,14 @@ function askOnce(
 ): () => void {
   const { runtime } = parts;
   const beganAtMs = runtime.now();
-  let cancel = askQuantity(parts, target, { method: "eth_chainId", timeoutMs }, (chainId) => {
+  let cancel = callQuantity(parts, target, { method: "eth_chainId", timeoutMs }, (chainId) => {
     if (typeof chainId !== "number") return done(chainId, 0);
     const startedAtMs = runtime.now();
-    const question = {
+    const call = {
       method: "eth_blockNumber",
       timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)),
     };
-    cancel = askQuantity(parts, target, question, (height) => {
+    cancel = callQuantity(parts, target, call, (height) => {
       done(
         typeof height === "number" ? { kind: "ok", chainId, height } : height,
         runtime.now() - startedAtMs,
@@ -250,7 +252,7 @@ function askOnce(
 }
 
 /** One call without parameters whose result is a hex quantity. */
-function askQuantity(
+function callQuantity(
   parts: ProberParts,
   { provider, transport }: Channel,
   { method, timeoutMs }: { readonly method: string; readonly timeoutMs: number },

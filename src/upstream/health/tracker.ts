@@ -267,7 +267,7 @@ class SetTracker implements Tracker {
   readonly #safeDraw: Draw;
   readonly #unsafeDraw: Draw;
   readonly #listeners = new Set<Partial<TrackerListener>>();
-  readonly #silences: SilenceWatch;
+  readonly #silenceWatch: SilenceWatch;
   #panicking = 0;
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
 
@@ -280,12 +280,12 @@ class SetTracker implements Tracker {
     this.set = set;
     this.#runtime = runtime;
     this.#providerStates = set.providers.map((provider) =>
-      stationOf(provider, previous?.inherit(provider) ?? null),
+      createState(provider, previous?.inherit(provider) ?? null),
     );
     const watched = this.#providerStates
-      .flatMap((it) => [it.watched.http, it.watched.ws])
-      .filter((it) => it !== null);
-    this.#silences = new SilenceWatch(runtime, watched, {
+      .flatMap((state) => [state.watched.http, state.watched.ws])
+      .filter((channel) => channel !== null);
+    this.#silenceWatch = new SilenceWatch(runtime, watched, {
       silent: (channel, out) => this.#silent(channel, out),
       quiet: (channel) => this.#quiet(channel),
     });
@@ -295,20 +295,20 @@ class SetTracker implements Tracker {
 
   plan(call: Call, selection: Selection): Plan {
     const { strategy, pin } = selection;
-    const question = this.#questionOf(call, selection);
+    const query = this.#queryOf(call, selection);
     const draw = call.method.replaySafe ? this.#safeDraw : this.#unsafeDraw;
     if (pin !== null) {
-      const providerState = this.#stationOf(pin);
+      const providerState = this.#stateOf(pin);
       return planOf(
-        providerState === null ? [] : [this.#consider(providerState, question)],
+        providerState === null ? [] : [this.#consider(providerState, query)],
         call,
         strategy,
         draw,
       );
     }
-    const considered = this.#considerAll(question);
+    const considered = this.#considerAll(query);
     const plan = planOf(considered, call, strategy, draw);
-    if (plan.candidates.length > 0 || !this.#allOpen(question.view.nowMs)) return plan;
+    if (plan.candidates.length > 0 || !this.#allOpen(query.view.nowMs)) return plan;
     return panicPlanOf(considered, call) ?? plan;
   }
 
@@ -334,14 +334,14 @@ class SetTracker implements Tracker {
     if (channel === null) return;
     const { breaker, cordon } = channel.health;
     recordAttempt(channel.health, method, attempt, this.#ending(block));
-    this.#tell(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
+    this.#reportChange(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
     if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
       this.#changed(channel, breaker, "opened");
   }
 
   /** What an attempt says of a method that is not in the table. */
   #recordName(name: string, { provider, verdict }: Attempt): void {
-    const providerState = this.#stationOf(provider);
+    const providerState = this.#stateOf(provider);
     const nowMs = this.#runtime.now();
     if (providerState === null) return;
     if (verdict === null) {
@@ -359,7 +359,7 @@ class SetTracker implements Tracker {
 
   begin(out: Outstanding): void {
     const channel = this.#watchedOf(out);
-    if (channel !== null) this.#silences.begin(channel, out);
+    if (channel !== null) this.#silenceWatch.begin(channel, out);
   }
 
   end(out: Outstanding, { attempt, call, by }: AttemptEnd): boolean {
@@ -375,10 +375,10 @@ class SetTracker implements Tracker {
     }
     const { breaker } = health;
     const ending = this.#ending(call.block);
-    const silent = out.counted || this.#silences.silenceOf(channel, out) === "silent";
+    const silent = out.counted || this.#silenceWatch.silenceOf(channel, out) === "silent";
     if (silent && !out.counted) recordSilence(health, out.caller.key, latencyMs, ending);
     recordCut(health, call.method, { verdict, latencyMs, silent }, ending);
-    this.#tell(channel, { breaker, cordon: health.cordon }, "silence");
+    this.#reportChange(channel, { breaker, cordon: health.cordon }, "silence");
     if (health.breaker !== breaker) this.#changed(channel, breaker, "silence");
     return silent;
   }
@@ -400,7 +400,7 @@ class SetTracker implements Tracker {
     if (!isSecond && !this.#hasOther(provider, nowMs)) return;
     const { breaker } = channel.health;
     recordSilence(channel.health, SERVICE_CALLER.key, nowMs - sinceMs, this.#ending(NO_BLOCK));
-    this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
+    this.#reportChange(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
 
@@ -420,13 +420,13 @@ class SetTracker implements Tracker {
     const { breaker, cordon } = channel.health;
     const heard = { verdict, latencyMs: 0, ...(incident === undefined ? {} : { incident }) };
     recordVerdict(channel.health, methodOf("eth_subscribe"), heard, this.#ending(NO_BLOCK));
-    this.#tell(channel, { breaker, cordon }, verdict.category);
+    this.#reportChange(channel, { breaker, cordon }, verdict.category);
     if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
       this.#changed(channel, breaker, "opened");
   }
 
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
-    const providerState = this.#stationOf(provider);
+    const providerState = this.#stateOf(provider);
     const health = providerState?.[transport] ?? null;
     if (providerState === null || health === null) return;
     health.probedAtMs = this.#runtime.now();
@@ -437,13 +437,13 @@ class SetTracker implements Tracker {
     health.wrongChain = result.chainId !== this.set.chain.chainId;
     if (health.wrongChain) {
       if (!wrongChain)
-        this.#tellListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
+        this.#notifyListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
       this.#sample(providerState, null);
-      if (!wrongChain) this.#tellOutage();
+      if (!wrongChain) this.#notifyOutage();
       return;
     }
     if (wrongChain || health.cordon !== null)
-      this.#tellListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
+      this.#notifyListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
     health.cordon = null;
     recordGoodProbe(health, latencyMs, health.probedAtMs);
     // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would
@@ -455,12 +455,12 @@ class SetTracker implements Tracker {
   }
 
   listen(provider: Provider, listening: boolean): void {
-    const providerState = this.#stationOf(provider);
+    const providerState = this.#stateOf(provider);
     if (providerState !== null) providerState.listening = listening;
   }
 
   recordHead(provider: Provider, height: number): void {
-    const providerState = this.#stationOf(provider);
+    const providerState = this.#stateOf(provider);
     if (providerState === null || providerState.ws?.wrongChain === true || !isHeight(height))
       return;
     providerState.pushedAtMs = this.#runtime.now();
@@ -473,14 +473,12 @@ class SetTracker implements Tracker {
   }
 
   pushesHeads(provider: Provider): boolean {
-    return (
-      this.#runtime.now() - (this.#stationOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS
-    );
+    return this.#runtime.now() - (this.#stateOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS;
   }
 
   health(provider: Provider, transport: Transport): HealthReport {
     const nowMs = this.#runtime.now();
-    const providerState = this.#stationOf(provider);
+    const providerState = this.#stateOf(provider);
     const sample = providerState?.sample ?? null;
     const position = {
       height: sample?.height ?? null,
@@ -503,13 +501,13 @@ class SetTracker implements Tracker {
 
   waitMs(call: Call, selection: Selection): number | null {
     const { pin, transport } = selection;
-    const question = this.#questionOf(call, selection);
+    const query = this.#queryOf(call, selection);
     const providerStates =
-      pin === null ? this.#providerStates : [this.#stationOf(pin)].filter((it) => it !== null);
+      pin === null ? this.#providerStates : [this.#stateOf(pin)].filter((state) => state !== null);
     const transports: readonly Transport[] = transport === null ? ["http", "ws"] : [transport];
     return waitOf(
       providerStates.flatMap((providerState) =>
-        transports.map((it) => this.#awaitedOn(providerState, it, question)),
+        transports.map((way) => this.#awaitedOn(providerState, way, query)),
       ),
       call,
     );
@@ -528,39 +526,39 @@ class SetTracker implements Tracker {
   }
 
   inherit(provider: Provider): ProviderState | null {
-    return this.#providerStates.find((it) => it.provider.id === provider.id) ?? null;
+    return this.#providerStates.find((state) => state.provider.id === provider.id) ?? null;
   }
 
-  #questionOf(call: Call, { strategy, transport, pin }: Selection): Question {
+  #queryOf(call: Call, { strategy, transport, pin }: Selection): PlanQuery {
     const nowMs = this.#runtime.now();
     const { maxLagBlocks, archivalThreshold } = this.set;
     const view: SetView = { nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
     return { call, view, strategy, pinned: pin !== null, transport };
   }
 
-  #considerAll(question: Question): readonly Considered[] {
-    return this.#providerStates.map((providerState) => this.#consider(providerState, question));
+  #considerAll(query: PlanQuery): readonly Considered[] {
+    return this.#providerStates.map((providerState) => this.#consider(providerState, query));
   }
 
   /** A provider on the one transport asked for, or on the better of its two. */
-  #consider(providerState: ProviderState, question: Question): Considered {
-    const { transport, call } = question;
-    if (transport !== null) return this.#considerOn(providerState, transport, question);
-    if (providerState.ws === null) return this.#considerOn(providerState, "http", question);
-    if (providerState.http === null) return this.#considerOn(providerState, "ws", question);
-    const first = this.#considerOn(providerState, "http", question);
+  #consider(providerState: ProviderState, query: PlanQuery): Considered {
+    const { transport, call } = query;
+    if (transport !== null) return this.#considerOn(providerState, transport, query);
+    if (providerState.ws === null) return this.#considerOn(providerState, "http", query);
+    if (providerState.http === null) return this.#considerOn(providerState, "ws", query);
+    const first = this.#considerOn(providerState, "http", query);
     // Nothing can be better than a provider that is well.
     if (first.reason === null && first.breaker.kind === "closed" && !first.limited) return first;
-    return betterOf(first, this.#considerOn(providerState, "ws", question), call);
+    return betterOf(first, this.#considerOn(providerState, "ws", query), call);
   }
 
-  #considerOn(providerState: ProviderState, transport: Transport, question: Question): Considered {
+  #considerOn(providerState: ProviderState, transport: Transport, query: PlanQuery): Considered {
     const { provider } = providerState;
     const health = providerState[transport];
     if (health === null) return { ...ABSENT, provider, transport };
-    const { call, strategy, pinned } = question;
-    const { nowMs } = question.view;
-    const reason = this.#reasonAgainst(providerState, health, question, {
+    const { call, strategy, pinned } = query;
+    const { nowMs } = query.view;
+    const reason = this.#reasonAgainst(providerState, health, query, {
       transport,
       wrongChain: health.wrongChain,
       cordoned: health.cordon !== null,
@@ -586,7 +584,7 @@ class SetTracker implements Tracker {
   #reasonAgainst(
     providerState: ProviderState,
     health: Health,
-    { call, view, pinned }: Question,
+    { call, view, pinned }: PlanQuery,
     excluded: Pick<Condition, "transport" | "wrongChain" | "cordoned">,
   ): ExclusionReason | null {
     const { nowMs } = view;
@@ -614,34 +612,30 @@ class SetTracker implements Tracker {
   }
 
   /** When a provider could serve a call on one transport, if it can at all. */
-  #awaitedOn(providerState: ProviderState, transport: Transport, question: Question): Awaited {
+  #awaitedOn(providerState: ProviderState, transport: Transport, query: PlanQuery): Awaited {
     const health = providerState[transport];
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
-    const { nowMs } = question.view;
+    const { nowMs } = query.view;
     // What a probe may end is waited for.
-    const reason = this.#reasonAgainst(providerState, health, question, {
+    const reason = this.#reasonAgainst(providerState, health, query, {
       transport,
       wrongChain: false,
       cordoned: false,
     });
-    const excluded =
-      health.cordon === null ? (health.wrongChain ? this.set.probeIntervalMs : 0) : CORDON_PROBE_MS;
+    const wrongChainMs = health.wrongChain ? this.set.probeIntervalMs : 0;
+    const excluded = health.cordon === null ? wrongChainMs : CORDON_PROBE_MS;
     const untilProbeMs =
       excluded === 0 ? 0 : Math.max(LEAST_WAIT_MS, health.probedAtMs + excluded - nowMs);
     return {
       reason,
       waitMs: Math.max(
         untilProbeMs,
-        circuitWaitMs(
-          settled(health.breaker, nowMs),
-          patienceMs(health, question.call.method),
-          nowMs,
-        ),
+        circuitWaitMs(settled(health.breaker, nowMs), patienceMs(health, query.call.method), nowMs),
       ),
     };
   }
 
-  #stationOf(provider: Provider): ProviderState | null {
+  #stateOf(provider: Provider): ProviderState | null {
     const providerState = this.#providerStates[provider.index];
     return providerState !== undefined && providerState.provider.id === provider.id
       ? providerState
@@ -649,13 +643,13 @@ class SetTracker implements Tracker {
   }
 
   #healthOf(provider: Provider, transport: Transport): Health | null {
-    return this.#stationOf(provider)?.[transport] ?? null;
+    return this.#stateOf(provider)?.[transport] ?? null;
   }
 
   #head(nowMs: number): number | null {
     if (nowMs < this.#consensus.fromMs || nowMs >= this.#consensus.untilMs) {
       this.#consensus = consensusOf(
-        this.#providerStates.map((it) => it.sample),
+        this.#providerStates.map((state) => state.sample),
         this.set.chain,
         nowMs,
       );
@@ -667,7 +661,7 @@ class SetTracker implements Tracker {
     provider,
     transport,
   }: Pick<Attempt, "provider" | "transport">): WatchedChannel | null {
-    return this.#stationOf(provider)?.watched[transport] ?? null;
+    return this.#stateOf(provider)?.watched[transport] ?? null;
   }
 
   #ending(block: BlockRef): AttemptEnding {
@@ -688,7 +682,7 @@ class SetTracker implements Tracker {
       this.#runtime.now() - out.startedAtMs,
       this.#ending(NO_BLOCK),
     );
-    this.#tell(channel, { breaker, cordon: channel.health.cordon }, "silence");
+    this.#reportChange(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
 
@@ -701,21 +695,21 @@ class SetTracker implements Tracker {
   }
 
   /** Tells what a record has changed of a channel that was like `before`. */
-  #tell(
+  #reportChange(
     { provider, transport, health }: WatchedChannel,
     before: Pick<Health, "breaker" | "cordon">,
     cause: string,
   ): void {
     const [was, is] = [before.breaker.kind, health.breaker.kind];
     if (is === "open" && was !== "open")
-      this.#tellListeners({ provider, transport, event: "circuit_opened", cause });
+      this.#notifyListeners({ provider, transport, event: "circuit_opened", cause });
     if (is === "closed" && was !== "closed")
-      this.#tellListeners({ provider, transport, event: "circuit_closed", cause });
+      this.#notifyListeners({ provider, transport, event: "circuit_closed", cause });
     if (health.cordon !== null && before.cordon === null)
-      this.#tellListeners({ provider, transport, event: "cordoned", cause: health.cordon });
+      this.#notifyListeners({ provider, transport, event: "cordoned", cause: health.cordon });
   }
 
-  #tellListeners(change: HealthChange): void {
+  #notifyListeners(change: HealthChange): void {
     for (const listener of [...this.#listeners]) listener.changed?.(change);
   }
 
@@ -723,12 +717,12 @@ class SetTracker implements Tracker {
   #changed(channel: WatchedChannel, before: Breaker, why: Departure): void {
     const { health } = channel;
     if (isUsable(health, this.#runtime.now())) return;
-    this.#tellOutage();
+    this.#notifyOutage();
     if (health.breaker.kind !== "open" || before.kind === "open") return;
     for (const out of channel.out.all()) out.leave(why);
   }
 
-  #tellOutage(): void {
+  #notifyOutage(): void {
     if (this.isUsable()) return;
     for (const listener of [...this.#listeners]) listener.outage?.();
   }
@@ -748,10 +742,10 @@ class SetTracker implements Tracker {
   #allOpen(nowMs: number): boolean {
     const askable = this.#providerStates
       .flatMap(({ http, ws }) => [http, ws])
-      .filter((it) => it !== null && !it.wrongChain && it.cordon === null);
+      .filter((health) => health !== null && !health.wrongChain && health.cordon === null);
     return (
       askable.length > 0 &&
-      askable.every((it) => it !== null && settled(it.breaker, nowMs).kind === "open")
+      askable.every((health) => health !== null && settled(health.breaker, nowMs).kind === "open")
     );
   }
 
@@ -768,7 +762,7 @@ class SetTracker implements Tracker {
   }
 }
 
-function stationOf(provider: Provider, before: ProviderState | null): ProviderState {
+function createState(provider: Provider, before: ProviderState | null): ProviderState {
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
   const httpHealth = provider.url === null ? null : (http ?? createHealth());
@@ -845,7 +839,7 @@ function isUsable(health: Health | null, nowMs: number): boolean {
 }
 
 /** What is to be known of each provider for one plan. */
-interface Question {
+interface PlanQuery {
   readonly call: Call;
   readonly view: SetView;
   readonly strategy: Strategy;

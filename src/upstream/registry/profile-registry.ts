@@ -15,7 +15,7 @@ export interface ServedProfile {
 /** Finds chains and profiles. */
 export interface ProfileRegistry {
   readonly chains: readonly Chain[];
-  /** Counts replacements; whoever caches an answer drops it when this changes. */
+  /** Counts replacements: anything cached from the registry is stale once this changes. */
   readonly revision: number;
   /** By name, alias or decimal chain id. */
   chain(segment: string): Chain | undefined;
@@ -45,7 +45,7 @@ export interface ProfileRegistry {
   remove(id: string): void;
 }
 
-/** What a directory may be given beside the settings of selection. */
+/** Settings of the registry beside those of selection. */
 export interface ProfileRegistrySettings {
   readonly maxCustom: number;
   /** Hears of circuits and cordons; `profile` is the label that metrics show. */
@@ -55,17 +55,14 @@ export interface ProfileRegistrySettings {
 /** Most profiles of accounts in memory at one time. */
 const MAX_CUSTOM = 2_000;
 
-/** A directory of fixed chains, serving `profiles` first. */
+/** Creates a registry of fixed chains that serves `profiles` at first. */
 export function createProfileRegistry(
   chains: readonly Chain[],
   profiles: readonly Profile[],
   runtime: Runtime,
   settings: SelectionSettings & Partial<ProfileRegistrySettings>,
 ): ProfileRegistry {
-  const bySegment = new Map<string, Chain>();
-  for (const chain of chains)
-    for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases])
-      bySegment.set(name, chain);
+  const bySegment = chainsBySegment(chains);
   const { maxCustom = MAX_CUSTOM, onChange } = settings;
   let configured: ReadonlyMap<string, ServedProfile> = new Map(
     profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]),
@@ -110,7 +107,9 @@ export function createProfileRegistry(
       return [...custom.values()];
     },
     trackers: () =>
-      [...configured.values(), ...custom.values()].flatMap((it) => [...it.trackers.values()]),
+      [...configured.values(), ...custom.values()].flatMap((served) => [
+        ...served.trackers.values(),
+      ]),
     replace(next) {
       configured = new Map(
         next.map((profile) => [profile.slug, withTrackers(profile, configured.get(profile.slug))]),
@@ -134,4 +133,13 @@ export function createProfileRegistry(
       revision++;
     },
   };
+}
+
+/** Chains by each name under which a URL may call them. */
+function chainsBySegment(chains: readonly Chain[]): ReadonlyMap<string, Chain> {
+  const bySegment = new Map<string, Chain>();
+  for (const chain of chains)
+    for (const name of [chain.chainName, String(chain.chainId), ...chain.aliases])
+      bySegment.set(name, chain);
+  return bySegment;
 }

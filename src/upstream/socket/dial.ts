@@ -37,10 +37,10 @@ export interface DialListener {
 
 /** Begins a handshake; the returned function cancels it. */
 export function dial(
-  address: SocketEndpoint,
+  endpoint: SocketEndpoint,
   limits: DialLimits,
   timerWheel: TimerWheel,
-  caller: DialListener,
+  listener: DialListener,
 ): () => void {
   let over = false;
   let wire: Socket | null = null;
@@ -58,13 +58,13 @@ export function dial(
   function refuse(failure: Failure): void {
     if (!end()) return;
     socket?.terminate();
-    caller.refused(failure);
+    listener.refused(failure);
   }
 
   try {
-    const refusal = address.guard?.refusal(address.url) ?? null;
+    const refusal = endpoint.guard?.refusal(endpoint.url) ?? null;
     if (refusal !== null) throw refusal;
-    socket = new WebSocket(address.url, optionsOf(address, limits));
+    socket = new WebSocket(endpoint.url, optionsOf(endpoint, limits));
   } catch (error) {
     // An address or header that cannot or must not be used at all. Told later, as every refusal is.
     timer.clear();
@@ -81,7 +81,7 @@ export function dial(
     giveUp = readRefusal(response, refuse);
   });
   opening.on("open", () => {
-    if (end() && wire !== null) caller.opened(opening, wire);
+    if (end() && wire !== null) listener.opened(opening, wire);
   });
   return () => {
     if (end()) opening.terminate();

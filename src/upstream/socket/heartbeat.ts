@@ -21,15 +21,15 @@ export interface HeartbeatSample {
   readonly needed: boolean;
 }
 
-/** The watch over one connection. */
+/** Judges one connection. */
 export class Heartbeat {
   readonly #limits: HeartbeatLimits;
   #bytesRead: number;
   #begun: number;
   #heardAtMs: number;
   #usedAtMs: number;
-  /** Looks taken since it was pinged; -1 = it was not. */
-  #looksSincePing = -1;
+  /** Looks taken since the last ping; null = none is unanswered. */
+  #looksSincePing: number | null = null;
 
   constructor(limits: HeartbeatLimits, { nowMs, bytesRead, begun }: HeartbeatSample) {
     this.#limits = limits;
@@ -44,7 +44,7 @@ export class Heartbeat {
     if (bytesRead !== this.#bytesRead) {
       this.#bytesRead = bytesRead;
       this.#heardAtMs = nowMs;
-      this.#looksSincePing = -1;
+      this.#looksSincePing = null;
     }
     if (needed || begun !== this.#begun) {
       this.#begun = begun;
@@ -52,7 +52,7 @@ export class Heartbeat {
     }
     if (nowMs - this.#usedAtMs >= this.#limits.idleMs) return "idle";
     const silentMs = nowMs - this.#heardAtMs;
-    if (this.#looksSincePing === -1) {
+    if (this.#looksSincePing === null) {
       if (silentMs < this.#limits.pingAfterMs) return "nothing";
       this.#looksSincePing = 0;
       return "ping";

@@ -75,7 +75,7 @@ export class PendingCalls {
 
   /** Those that have not been written, in the order they were begun. */
   unsent(): readonly PendingCall[] {
-    return [...this.#pending.values()].filter((it) => !it.sent);
+    return [...this.#pending.values()].filter((call) => !call.sent);
   }
 
   /** A frame that carries this id; false when nobody ever waited for it, or no longer does. */

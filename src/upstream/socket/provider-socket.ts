@@ -63,7 +63,7 @@ export class ProviderSocket {
   readonly #parts: ProviderSocketParts;
   readonly #calls: PendingCalls;
   readonly #arriving: ArrivingMessage;
-  readonly #keepers = new Set<{ readonly socketListener: SocketListener }>();
+  readonly #listeners = new Set<{ readonly socketListener: SocketListener }>();
   #state: SocketReport["state"] = "idle";
   /** Null = it serves. */
   #retiredAtMs: number | null = null;
@@ -96,7 +96,7 @@ export class ProviderSocket {
     };
   }
 
-  /** Nobody comes here any more. */
+  /** It takes no new requests. */
   get retired(): boolean {
     return this.#retiredAtMs !== null;
   }
@@ -108,10 +108,10 @@ export class ProviderSocket {
 
   keep(socketListener: SocketListener): () => void {
     const kept = { socketListener };
-    this.#keepers.add(kept);
+    this.#listeners.add(kept);
     if (this.#state === "open") socketListener.up();
-    else this.#reach();
-    return () => void this.#keepers.delete(kept);
+    else this.#ensureOpen();
+    return () => void this.#listeners.delete(kept);
   }
 
   /** Whether a request would be sent at once, or would open it. */
@@ -127,7 +127,7 @@ export class ProviderSocket {
    * told why not.
    */
   ask(question: CallRequest, listener: CallListener): PendingCall | null {
-    const obstacle = this.#reach() ?? this.#crowded();
+    const obstacle = this.#ensureOpen() ?? this.#crowded();
     if (obstacle !== null) {
       listener.failed(obstacle, null);
       return null;
@@ -149,15 +149,15 @@ export class ProviderSocket {
   /** Subscriptions end, calls under way may still be answered. */
   retire(): void {
     this.#retiredAtMs = this.#parts.runtime.now();
-    this.#keepers.clear();
+    this.#listeners.clear();
     if (this.#calls.size === 0) return this.#end(REMOVED);
-    for (const seat of this.feeds.detach()) seat.lose(REMOVED);
+    for (const handle of this.feeds.detach()) handle.lose(REMOVED);
   }
 
   /** Ends everything at once; resolves when the connection is gone. */
   async close(): Promise<void> {
     this.#retiredAtMs = this.#parts.runtime.now();
-    this.#keepers.clear();
+    this.#listeners.clear();
     const ws = this.#ws;
     const gone =
       ws === null ? null : new Promise<void>((resolve) => ws.once("close", () => resolve()));
@@ -166,7 +166,7 @@ export class ProviderSocket {
   }
 
   /** Makes sure that it is open or being opened; otherwise says why it is not. */
-  #reach(): Failure | null {
+  #ensureOpen(): Failure | null {
     if (this.#state === "open" || this.#state === "connecting") return null;
     if (this.#retiredAtMs !== null) return { ...REMOVED, kind: "unsent" };
     const { runtime, limits } = this.#parts;
@@ -201,7 +201,7 @@ export class ProviderSocket {
       opened: (ws, wire) => this.#open(ws, wire),
       refused: (failure) => {
         this.#triedAtMs = runtime.now();
-        this.#fall(failure, null);
+        this.#disconnected(failure, null);
       },
     });
   }
@@ -229,7 +229,7 @@ export class ProviderSocket {
     const watch = new Heartbeat(this.#parts.limits, this.#seen(wire));
     this.#lookLater(ws, () => watch.look(this.#seen(wire)));
     for (const call of this.#calls.unsent()) this.#write(call);
-    for (const { socketListener } of [...this.#keepers]) if (this.#ws === ws) socketListener.up();
+    for (const { socketListener } of [...this.#listeners]) if (this.#ws === ws) socketListener.up();
   }
 
   #hear(bytes: Buffer, isBinary: boolean): void {
@@ -256,11 +256,14 @@ export class ProviderSocket {
     if (this.#ws !== ws) return;
     this.#ws = null;
     ws.terminate();
-    this.#fall(plainFailure("network", message), this.#parts.runtime.now() - this.#openedAtMs);
+    this.#disconnected(
+      plainFailure("network", message),
+      this.#parts.runtime.now() - this.#openedAtMs,
+    );
   }
 
-  /** There is no connection (any more): says so to everybody, and waits before the next attempt. */
-  #fall(why: Failure, livedMs: number | null): void {
+  /** There is no connection (any more): notifies everybody, and waits before the next attempt. */
+  #disconnected(why: Failure, livedMs: number | null): void {
     const { timerWheel, limits } = this.#parts;
     // However many fail because of it, it has happened once.
     const failure: Failure = { ...why, incident: why };
@@ -271,21 +274,21 @@ export class ProviderSocket {
     if (this.#retiredAtMs === null)
       this.#timer = timerWheel.set(this.#backoffMs(failure), () => this.#again());
     this.#failures++;
-    this.#tell(failure, () => {
-      for (const { socketListener } of [...this.#keepers]) socketListener.down(failure, livedMs);
+    this.#failAll(failure, () => {
+      for (const { socketListener } of [...this.#listeners]) socketListener.down(failure, livedMs);
     });
   }
 
   /**
-   * Tells everybody who had something on the connection, and first `keepers`: whoever tries
-   * elsewhere then knows that this way is gone.
+   * Fails every call and subscription of the connection, after `tellListeners`: a retry then finds
+   * this socket marked as down.
    */
-  #tell(failure: Failure, keepers: () => void): void {
+  #failAll(failure: Failure, tellListeners: () => void): void {
     this.#arriving.done();
     const calls = this.#calls.detach();
-    const openSockets = this.feeds.detach();
-    keepers();
-    for (const seat of openSockets) seat.lose(failure);
+    const handles = this.feeds.detach();
+    tellListeners();
+    for (const handle of handles) handle.lose(failure);
     for (const call of calls)
       this.#calls.fail(call, { ...failure, kind: call.sent ? "network" : "unsent" });
   }
@@ -300,12 +303,12 @@ export class ProviderSocket {
   }
 
   #again(): void {
-    if (this.#keepers.size > 0) this.#connect();
+    if (this.#listeners.size > 0) this.#connect();
     else this.#state = "idle";
   }
 
   #seen(wire: Socket): HeartbeatSample {
-    const needed = this.#keepers.size > 0 || this.#calls.size > 0 || this.feeds.size > 0;
+    const needed = this.#listeners.size > 0 || this.#calls.size > 0 || this.feeds.size > 0;
     return {
       nowMs: this.#parts.runtime.now(),
       bytesRead: wire.bytesRead,
@@ -343,7 +346,7 @@ export class ProviderSocket {
     this.#timer?.clear();
     this.#cancelDial();
     ws?.close(GOING_AWAY);
-    this.#tell(failure, nothing);
+    this.#failAll(failure, nothing);
   }
 }
 

@@ -63,7 +63,7 @@ export function createSockets(parts: SocketsParts): Sockets {
   // it is counted, and ends nobody's subscriptions.
   const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
   const sockets = new Map<string, ProviderSocket>();
-  const known = new WeakMap<Provider, ProviderSocket>();
+  const byProvider = new WeakMap<Provider, ProviderSocket>();
   const keys = new WeakMap<Provider, string>();
   const retired = new Set<ProviderSocket>();
   let closed = false;
@@ -75,8 +75,8 @@ export function createSockets(parts: SocketsParts): Sockets {
   }
 
   function socketTo(provider: Provider): ProviderSocket {
-    const mine = known.get(provider);
-    if (mine !== undefined && !mine.retired) return mine;
+    const known = byProvider.get(provider);
+    if (known !== undefined && !known.retired) return known;
     const key = keyOf(provider);
     const address = {
       url: provider.wsUrl ?? "",
@@ -93,14 +93,14 @@ export function createSockets(parts: SocketsParts): Sockets {
       });
     if (closed) socket.retire();
     sockets.set(key, socket);
-    known.set(provider, socket);
+    byProvider.set(provider, socket);
     return socket;
   }
 
   return {
     send: ({ provider, body, idStart, idEnd }, listener) =>
       socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
-    subscribe: (provider, params, watcher) => socketTo(provider).feeds.join(params, watcher),
+    subscribe: (provider, params, listener) => socketTo(provider).feeds.join(params, listener),
     keep: (provider, socketListener) => socketTo(provider).keep(socketListener),
     isFree: (provider) => socketTo(provider).isFree,
     renew: (provider) => sockets.get(keyOf(provider))?.renew(),
@@ -117,7 +117,7 @@ export function createSockets(parts: SocketsParts): Sockets {
     },
     async close() {
       closed = true;
-      await Promise.all([...sockets.values(), ...retired].map((it) => it.close()));
+      await Promise.all([...sockets.values(), ...retired].map((socket) => socket.close()));
     },
   };
 }

@@ -27,7 +27,7 @@ export interface SocketSubscriptionLimits {
 /** The socket as its subscriptions see it. */
 export interface SocketRequester {
   /** Asks the provider; null = the listener has been told why not. */
-  ask(question: CallRequest, listener: CallListener): PendingCall | null;
+  ask(requestOf: CallRequest, listener: CallListener): PendingCall | null;
   /** Nobody waits for this answer any more; if it comes it goes to `late`. */
   abandon(call: PendingCall, late: CallListener): void;
 }
@@ -41,7 +41,7 @@ export interface SocketSubscriptionsParts {
 
 /** The subscriptions of one socket. */
 export class SocketSubscriptions {
-  readonly #asker: SocketRequester;
+  readonly #requester: SocketRequester;
   readonly #runtime: Runtime;
   readonly #timerWheel: TimerWheel;
   readonly #limits: SocketSubscriptionLimits;
@@ -52,11 +52,14 @@ export class SocketSubscriptions {
    * Oldest first.
    */
   readonly #left = new Set<string>();
-  #held: Held[] = [];
+  #held: EarlyNotification[] = [];
   #heldBytes = 0;
 
-  constructor(asker: SocketRequester, { runtime, timerWheel, limits }: SocketSubscriptionsParts) {
-    this.#asker = asker;
+  constructor(
+    requester: SocketRequester,
+    { runtime, timerWheel, limits }: SocketSubscriptionsParts,
+  ) {
+    this.#requester = requester;
     this.#runtime = runtime;
     this.#timerWheel = timerWheel;
     this.#limits = limits;
@@ -70,23 +73,23 @@ export class SocketSubscriptions {
     return this.#byId.size;
   }
 
-  join(params: string, watcher: SubscriptionListener): Dispatch {
+  join(params: string, listener: SubscriptionListener): Dispatch {
     const known = this.#byParams.get(params);
     const feed = known ?? new Feed(params);
-    const seat = new SubscriptionHandle(feed, watcher, this);
+    const handle = new SubscriptionHandle(feed, listener, this);
     if (known === undefined && this.size >= this.#limits.maxFeeds) {
-      seat.refuse(plainFailure("unsent", "too many subscriptions on this socket"), null);
-      return seat;
+      handle.refuse(plainFailure("unsent", "too many subscriptions on this socket"), null);
+      return handle;
     }
-    feed.openSockets.add(seat);
+    feed.handles.add(handle);
     if (known === undefined) this.#ask(feed);
-    else if (feed.id !== null) seat.start();
-    return seat;
+    else if (feed.id !== null) handle.start();
+    return handle;
   }
 
-  leave(seat: SubscriptionHandle): void {
-    const { feed } = seat;
-    if (!feed.openSockets.delete(seat) || feed.openSockets.size > 0) return;
+  leave(handle: SubscriptionHandle): void {
+    const { feed } = handle;
+    if (!feed.handles.delete(handle) || feed.handles.size > 0) return;
     this.#forget(feed);
     if (feed.id !== null) this.#unsubscribe(feed.id, feed.rawId);
   }
@@ -105,15 +108,15 @@ export class SocketSubscriptions {
   }
 
   /**
-   * The connection is gone: whoever has to be told. Subscriptions not yet acknowledged hear of it
-   * as calls that failed.
+   * The connection is gone. Returns the handles to notify; subscriptions not yet acknowledged hear
+   * of it as calls that failed.
    */
   detach(): readonly SubscriptionHandle[] {
     const feeds = [...this.#byId.values()];
     for (const feed of feeds) this.#forget(feed);
     this.#left.clear();
     this.#dropHeld();
-    return feeds.flatMap((it) => it.takeSeats());
+    return feeds.flatMap((feed) => feed.takeHandles());
   }
 
   #ask(feed: Feed): void {
@@ -129,7 +132,7 @@ export class SocketSubscriptions {
       over = true;
       if (call !== null) feed.calls.delete(call);
     };
-    call = this.#asker.ask(question("eth_subscribe", feed.params), {
+    call = this.#requester.ask(requestOf("eth_subscribe", feed.params), {
       result: (body, { start, end: stop }) => {
         end();
         this.#acknowledged(feed, body, start, stop);
@@ -187,13 +190,13 @@ export class SocketSubscriptions {
     this.#byId.set(id, feed);
     this.#left.delete(id);
     const early = this.#takeHeld(id);
-    for (const seat of [...feed.openSockets]) seat.start();
+    for (const handle of [...feed.handles]) handle.start();
     for (const result of early) feed.deliver(result);
   }
 
   #refused(feed: Feed, failure: Failure, raw: Buffer | null): void {
     this.#forget(feed);
-    for (const seat of feed.takeSeats()) seat.refuse(failure, raw);
+    for (const handle of feed.takeHandles()) handle.refuse(failure, raw);
   }
 
   /** An acknowledgement that came when nobody wanted it any more. */
@@ -210,7 +213,7 @@ export class SocketSubscriptions {
       this.#left.delete(oldest);
     }
     const done = (): void => void this.#left.delete(id);
-    this.#asker.ask(question("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
+    this.#requester.ask(requestOf("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
   }
 
   /** Waits for no answer any more; subscriptions that come late are given up. */
@@ -218,7 +221,7 @@ export class SocketSubscriptions {
     feed.timer?.clear();
     feed.timer = null;
     for (const call of feed.calls)
-      this.#asker.abandon(call, {
+      this.#requester.abandon(call, {
         result: (body, { start, end }) => this.#release(body, start, end),
         failed() {},
       });
@@ -247,10 +250,14 @@ export class SocketSubscriptions {
   #takeHeld(subscription: string): readonly Buffer[] {
     if (this.#held.length === 0) return [];
     const sinceMs = this.#runtime.now() - this.#limits.maxHeldMs;
-    const taken = this.#held.filter((it) => it.subscription === subscription && it.atMs >= sinceMs);
-    this.#held = this.#held.filter((it) => it.subscription !== subscription && it.atMs >= sinceMs);
-    this.#heldBytes = this.#held.reduce((sum, it) => sum + it.result.length, 0);
-    return taken.map((it) => it.result);
+    const taken = this.#held.filter(
+      (held) => held.subscription === subscription && held.atMs >= sinceMs,
+    );
+    this.#held = this.#held.filter(
+      (held) => held.subscription !== subscription && held.atMs >= sinceMs,
+    );
+    this.#heldBytes = this.#held.reduce((sum, held) => sum + held.result.length, 0);
+    return taken.map((held) => held.result);
   }
 
   #dropHeld(): void {
@@ -263,7 +270,7 @@ const MAX_LEFT = 1_000;
 /** Times that one subscription is asked for before it is given up. */
 const MAX_ASKED = 3;
 
-interface Held {
+interface EarlyNotification {
   readonly subscription: string;
   readonly result: Buffer;
   readonly atMs: number;
@@ -281,21 +288,21 @@ class Feed {
   readonly calls = new Set<PendingCall>();
   asked = 1;
   timer: Timer | null = null;
-  readonly openSockets = new Set<SubscriptionHandle>();
+  readonly handles = new Set<SubscriptionHandle>();
 
   constructor(params: string) {
     this.params = params;
   }
 
-  /** Empties it: whoever sat here has nothing left to leave. */
-  takeSeats(): readonly SubscriptionHandle[] {
-    const openSockets = [...this.openSockets];
-    this.openSockets.clear();
-    return openSockets;
+  /** Removes and returns all handles: they have nothing left to leave. */
+  takeHandles(): readonly SubscriptionHandle[] {
+    const handles = [...this.handles];
+    this.handles.clear();
+    return handles;
   }
 
   deliver(result: Buffer): void {
-    for (const seat of [...this.openSockets]) seat.event(result);
+    for (const handle of [...this.handles]) handle.event(result);
   }
 }
 
@@ -305,13 +312,13 @@ class Feed {
  */
 export class SubscriptionHandle implements Dispatch {
   readonly feed: Feed;
-  readonly #watcher: SubscriptionListener;
+  readonly #listener: SubscriptionListener;
   readonly #feeds: SocketSubscriptions;
   #state: "waiting" | "started" | "over" = "waiting";
 
-  constructor(feed: Feed, watcher: SubscriptionListener, feeds: SocketSubscriptions) {
+  constructor(feed: Feed, listener: SubscriptionListener, feeds: SocketSubscriptions) {
     this.feed = feed;
-    this.#watcher = watcher;
+    this.#listener = listener;
     this.#feeds = feeds;
   }
 
@@ -327,26 +334,26 @@ export class SubscriptionHandle implements Dispatch {
   start(): void {
     if (this.#state !== "waiting") return;
     this.#state = "started";
-    this.#watcher.started();
+    this.#listener.started();
   }
 
   event(result: Buffer): void {
-    if (this.#state === "started") this.#watcher.event(result);
+    if (this.#state === "started") this.#listener.event(result);
   }
 
   refuse(failure: Failure, raw: Buffer | null): void {
     if (this.#state === "over") return;
     this.#state = "over";
-    this.#watcher.refused(failure, raw);
+    this.#listener.refused(failure, raw);
   }
 
   lose(failure: Failure): void {
     if (this.#state !== "started") return this.refuse(failure, null);
     this.#state = "over";
-    this.#watcher.lost(failure.message);
+    this.#listener.lost(failure.message);
   }
 }
 
-function question(method: string, params: string): CallRequest {
+function requestOf(method: string, params: string): CallRequest {
   return writeRequest(method, Buffer.from(params));
 }

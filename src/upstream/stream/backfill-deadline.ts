@@ -25,7 +25,7 @@ export function backfillDeadlineFor(outageMs: number, round: number): BackfillDe
   return { stallMs, totalMs: outageMs / TOTAL_SHARE };
 }
 
-/** Begins work and watches it. The work is not stopped: whoever gives up a source closes it. */
+/** Begins work and watches it. It does not stop the work: the caller closes the source. */
 export function withBackfillDeadline<T>(
   timerWheel: TimerWheel,
   { stallMs, totalMs }: BackfillDeadlineLimits,

@@ -1,5 +1,5 @@
-// From what a subscriber has been told to a new head: the blocks between them and their logs, asked
-// of one provider and checked link by link. Tells nobody.
+// Fetches the blocks between the last one delivered and a new head, and their logs, from one
+// provider, and checks that each block links to its parent. Delivers nothing.
 
 import { elements, OPEN_ARRAY } from "../../core/rpc/json.ts";
 import {
@@ -14,7 +14,7 @@ import { place } from "../../core/stream/recent-blocks.ts";
 import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 
-/** Whom to ask, about what, and how far. */
+/** What a backfill works with. */
 export interface Backfill {
   readonly runtime: Runtime;
   readonly ask: (method: string, params: string) => Promise<Buffer | null>;
@@ -26,7 +26,7 @@ export interface Backfill {
   readonly progress: () => void;
 }
 
-/** Blocks that link to what is known, oldest first, the last one being the head that was chased. */
+/** Blocks that link to a known one, oldest first; the last one is the head that was asked for. */
 export type BackfillResult =
   | { readonly kind: "path"; readonly path: readonly Head[] }
   /**
@@ -39,7 +39,7 @@ export type BackfillResult =
 
 /** What was asked for has left the provider's own chain meanwhile. */
 export interface Reorged {
-  readonly kind: "moved";
+  readonly kind: "reorged";
 }
 
 /** A node that has just told of a block may need a moment until it can show it. */
@@ -49,8 +49,8 @@ const LOGS_AT_ONCE = 4;
 const MAX_LOGS_PER_BLOCK = 100_000;
 
 /** The path from the view to `head`. */
-export async function backfillTo(chase: Backfill, head: Head): Promise<BackfillResult> {
-  const { track, reach } = chase;
+export async function backfillTo(backfill: Backfill, head: Head): Promise<BackfillResult> {
+  const { track, reach } = backfill;
   const path: Head[] = [head];
   for (let oldest = head; ; ) {
     switch (place(track.view, oldest, reach)) {
@@ -64,7 +64,7 @@ export async function backfillTo(chase: Backfill, head: Head): Promise<BackfillR
         return { kind: "far" };
       case "unlinked": {
         if (path.length > reach) return { kind: "far" };
-        const parent = await readParent(chase, oldest);
+        const parent = await readParent(backfill, oldest);
         if (parent !== null && "kind" in parent) return parent;
         if (parent === null || parent.number !== oldest.number - 1) return { kind: "unanswered" };
         path.unshift(parent);
@@ -91,7 +91,7 @@ export async function blockAt(
 
 /** The wanted logs of some blocks, by block hash; null = the provider did not give them all. */
 export async function logsOf(
-  chase: Backfill,
+  backfill: Backfill,
   blocks: readonly Block[],
 ): Promise<ReadonlyMap<string, readonly Log[]> | Reorged | null> {
   const found = new Map<string, readonly Log[]>();
@@ -99,33 +99,37 @@ export async function logsOf(
   let failure: Reorged | "unanswered" | null = null;
   const work = async (): Promise<void> => {
     for (let block = open.shift(); block !== undefined && failure === null; block = open.shift()) {
-      const logs = await logsOfOne(chase, block);
+      const logs = await logsOfOne(backfill, block);
       if (logs === null) failure ??= "unanswered";
       else if ("kind" in logs) failure = logs;
       else found.set(block.hash, logs);
     }
   };
   await Promise.all(Array.from({ length: Math.min(LOGS_AT_ONCE, blocks.length) }, work));
-  return failure === null ? found : failure === "unanswered" ? null : MOVED;
+  if (failure === null) return found;
+  return failure === "unanswered" ? null : REORGED;
 }
 
-const MOVED: Reorged = { kind: "moved" };
+const REORGED: Reorged = { kind: "reorged" };
 
-async function readParent(chase: Backfill, child: Block): Promise<Head | Reorged | null> {
+async function readParent(backfill: Backfill, child: Block): Promise<Head | Reorged | null> {
   const { parentHash } = child;
-  return patiently(chase, child, async () => {
-    const raw = await chase.ask("eth_getBlockByHash", `["${parentHash}",false]`);
+  return patiently(backfill, child, async () => {
+    const raw = await backfill.ask("eth_getBlockByHash", `["${parentHash}",false]`);
     const head = raw === null ? null : readHead(raw);
     return head?.hash === parentHash ? head : null;
   });
 }
 
-async function logsOfOne(chase: Backfill, block: Block): Promise<readonly Log[] | Reorged | null> {
-  const { filter } = chase.subscription;
+async function logsOfOne(
+  backfill: Backfill,
+  block: Block,
+): Promise<readonly Log[] | Reorged | null> {
+  const { filter } = backfill.subscription;
   if (filter === null) return [];
   const params = logsOfBlock(filter, block.hash);
-  return patiently(chase, block, async () => {
-    const raw = await chase.ask("eth_getLogs", params);
+  return patiently(backfill, block, async () => {
+    const raw = await backfill.ask("eth_getLogs", params);
     return raw === null ? null : readLogs(raw, block);
   });
 }
@@ -148,19 +152,19 @@ export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] |
  * chain.
  */
 async function patiently<T>(
-  chase: Backfill,
+  backfill: Backfill,
   block: Block,
   look: () => Promise<T | null>,
 ): Promise<T | Reorged | null> {
   for (let tries = 0; tries < TRIES; tries++) {
     const found = await look();
     if (found !== null) {
-      chase.progress();
+      backfill.progress();
       return found;
     }
-    const instead = tries === 0 ? null : await blockAt(chase, block.number);
-    if (instead !== null && instead.hash !== block.hash) return MOVED;
-    await new Promise<void>((resolve) => chase.runtime.after(RETRY_MS * (tries + 1), resolve));
+    const instead = tries === 0 ? null : await blockAt(backfill, block.number);
+    if (instead !== null && instead.hash !== block.hash) return REORGED;
+    await new Promise<void>((resolve) => backfill.runtime.after(RETRY_MS * (tries + 1), resolve));
   }
   return null;
 }

@@ -15,7 +15,7 @@ export class BestEffortContinuity implements Continuity {
   readonly strays = 0;
   readonly #kind: SubscriptionKind;
   readonly #eventSink: EventSink;
-  readonly #told = new Set<string>();
+  readonly #emitted = new Set<string>();
 
   constructor(kind: SubscriptionKind, eventSink: EventSink) {
     this.#kind = kind;
@@ -33,15 +33,15 @@ export class BestEffortContinuity implements Continuity {
   hear(raw: Buffer, head: boolean): void {
     if (head) return;
     const key = keyOf(raw);
-    if (this.#told.has(key)) return;
-    if (this.#kind === "syncing" || this.#told.size >= REMEMBERED) this.#forgetOldest();
-    this.#told.add(key);
+    if (this.#emitted.has(key)) return;
+    if (this.#kind === "syncing" || this.#emitted.size >= REMEMBERED) this.#forgetOldest();
+    this.#emitted.add(key);
     this.#eventSink.emit([raw]);
   }
 
   #forgetOldest(): void {
-    const oldest = this.#told.values().next();
-    if (oldest.done !== true) this.#told.delete(oldest.value);
+    const oldest = this.#emitted.values().next();
+    if (oldest.done !== true) this.#emitted.delete(oldest.value);
   }
 }
 

@@ -51,12 +51,12 @@ const ENOUGH_ANSWERS = 2;
 /** One block and those who want it checked. */
 export class BlockCheck {
   readonly #block: Block;
-  readonly #asker: BlockLogsSource;
+  readonly #source: BlockLogsSource;
   readonly #filters = new Map<string, FilterCheck>();
 
-  constructor(block: Block, asker: BlockLogsSource) {
+  constructor(block: Block, logsSource: BlockLogsSource) {
     this.#block = block;
-    this.#asker = asker;
+    this.#source = logsSource;
   }
 
   /** Joins the check of a filter. `done` is called once, not before `run`. */
@@ -69,37 +69,37 @@ export class BlockCheck {
       subscription,
       found: new Map(),
       sources: new Set(),
-      waiting: [],
+      waiters: [],
       second,
       state: "open",
     };
     this.#filters.set(params, known);
     known.sources.add(source);
     if (second === "needed") known.second = second;
-    if (known.state === "open" || known.state === "asked") known.waiting.push(done);
+    if (known.state === "open" || known.state === "asked") known.waiters.push(done);
     else done(known.state);
   }
 
   /** Asks for everything that was not asked for yet. */
   run(): void {
-    const open = [...this.#filters.values()].filter((it) => it.state === "open");
-    for (const it of open) it.state = "asked";
+    const open = [...this.#filters.values()].filter((filter) => filter.state === "open");
+    for (const filter of open) filter.state = "asked";
     if (open.length > MOST_FILTERED)
       void this.#ask(open, JSON.stringify([{ blockHash: this.#block.hash }]));
     else
-      for (const it of open)
-        void this.#ask([it], logsOfBlock(it.subscription.filter ?? ANY, this.#block.hash));
+      for (const filter of open)
+        void this.#ask([filter], logsOfBlock(filter.subscription.filter ?? ANY, this.#block.hash));
   }
 
   async #ask(filters: readonly FilterCheck[], params: string): Promise<void> {
-    const sources = new Set(filters.flatMap((it) => [...it.sources]));
+    const sources = new Set(filters.flatMap((filter) => [...filter.sources]));
     let answers = 0;
     let independent = false;
     let silent = 0;
-    if (!this.#asker.affordable)
+    if (!this.#source.affordable)
       return this.#finish(filters, { kind: "unchecked", why: "over_budget" });
-    for (const channel of this.#asker.candidates(sources).slice(0, MOST_ASKED)) {
-      const logs = await this.#asker.ask(channel, params);
+    for (const channel of this.#source.candidates(sources).slice(0, MOST_ASKED)) {
+      const logs = await this.#source.ask(channel, params);
       if (logs === null) {
         silent++;
         continue;
@@ -107,34 +107,35 @@ export class BlockCheck {
       answers++;
       independent ||= !sources.has(channel.provider.id);
       sortOut(filters, logs);
-      if (answers >= ENOUGH_ANSWERS || filters.every((it) => this.#suffices(it))) break;
+      if (answers >= ENOUGH_ANSWERS || filters.every((filter) => this.#suffices(filter))) break;
     }
     if (answers === 0)
       return this.#finish(filters, {
         kind: "unchecked",
-        why: this.#asker.affordable ? "unanswered" : "over_budget",
+        why: this.#source.affordable ? "unanswered" : "over_budget",
       });
-    for (const it of filters) {
-      const logs = [...it.found.values()].sort((left, right) => left.logIndex - right.logIndex);
-      const firm = answers >= ENOUGH_ANSWERS || silent === 0 || this.#suffices(it);
-      this.#finish([it], { kind: "logs", logs, firm, independent });
+    for (const filter of filters) {
+      const logs = [...filter.found.values()].sort((left, right) => left.logIndex - right.logIndex);
+      const firm = answers >= ENOUGH_ANSWERS || silent === 0 || this.#suffices(filter);
+      this.#finish([filter], { kind: "logs", logs, firm, independent });
     }
   }
 
   /** What is not firm may be asked for again. */
   #finish(filters: readonly FilterCheck[], result: BlockCheckResult): void {
-    for (const it of filters) {
-      const { waiting } = it;
-      it.waiting = [];
-      it.state = result;
-      if (result.kind === "unchecked" || !result.firm) this.#filters.delete(it.subscription.params);
-      for (const done of waiting) done(result);
+    for (const filter of filters) {
+      const { waiters } = filter;
+      filter.waiters = [];
+      filter.state = result;
+      if (result.kind === "unchecked" || !result.firm)
+        this.#filters.delete(filter.subscription.params);
+      for (const done of waiters) done(result);
     }
   }
 
   #suffices({ found, second }: FilterCheck): boolean {
     return (
-      found.size > 0 || second === "no" || (second === "if there is room" && !this.#asker.roomy)
+      found.size > 0 || second === "no" || (second === "if there is room" && !this.#source.roomy)
     );
   }
 }
@@ -147,7 +148,7 @@ interface FilterCheck {
   readonly found: Map<number, Log>;
   readonly sources: Set<string>;
   second: BlockCheckRequest["second"];
-  waiting: ((result: BlockCheckResult) => void)[];
+  waiters: ((result: BlockCheckResult) => void)[];
   state: "open" | "asked" | BlockCheckResult;
 }
 

@@ -1,7 +1,7 @@
-// The routing state as a subscription sees it that has to go on: an open circuit puts a provider
-// last instead of out, and what fails is not held against it. The retries of many subscriptions
-// after one lost connection would otherwise close every door for longer than a subscription may
-// wait.
+// The routing state for a subscription that is being recovered: a provider with an open circuit
+// comes last instead of being excluded, and failures do not count. Otherwise the retries of many
+// subscriptions after one lost connection would open every circuit for longer than a subscription
+// may wait.
 import type { Attempt, Channel } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { Plan } from "../../core/routing/plan.ts";
@@ -10,7 +10,7 @@ import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
 import type { AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
 
-/** A lenient view of a tracker. Whoever uses it sees to it that nobody is asked too often. */
+/** A view of a tracker that ignores open circuits. Its user limits how often providers are asked. */
 export class BreakerBypass implements RoutingState {
   readonly #strict: RoutingState;
 
@@ -32,7 +32,7 @@ export class BreakerBypass implements RoutingState {
     const last: readonly Channel[] = closedOff.map(({ provider }) => ({ provider, transport }));
     return {
       candidates: [...candidates, ...last],
-      excluded: excluded.filter((it) => !closedOff.includes(it)),
+      excluded: excluded.filter((exclusion) => !closedOff.includes(exclusion)),
     };
   }
 

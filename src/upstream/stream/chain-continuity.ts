@@ -43,12 +43,12 @@ const HELD_MS = 250;
 const MAX_RESTARTS = 8;
 
 /**
- * How finding out ended: with nothing missing, a trouble, or blocks that have meanwhile left the
- * provider's chain.
+ * How catching up ended: null = nothing is missing; a failure of the source; or `reorged` = the
+ * blocks asked for have meanwhile left the provider's chain.
  */
-type Found = SourceFailure | "moved" | null;
+type Found = SourceFailure | "reorged" | null;
 
-interface Waiting {
+interface WaitingEvent {
   readonly raw: Buffer;
   readonly head: boolean;
   readonly atMs: number;
@@ -62,18 +62,18 @@ export class ChainContinuity implements Continuity {
   readonly #parts: ContinuityParts;
   readonly #kind: "newHeads" | "logs";
   readonly #eventSink: EventSink;
-  #track: DeliveryState | null = null;
+  #state: DeliveryState | null = null;
   #source: Source | null = null;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingEvent[] = [];
   #waitingBytes = 0;
-  /** False while something has to be found out first: events wait. */
+  /** False while the source is being asked for something: events wait. */
   #level = false;
   #watchingHeld = false;
   #attachedAtMs = 0;
   /** More came than may wait. */
   #overrun = false;
-  readonly #doubt = createIncompleteBlocks();
-  #progress: () => void = nothing;
+  readonly #incomplete = createIncompleteBlocks();
+  #onProgress: () => void = nothing;
   /** Only for logs. */
   readonly #pending: PendingLogs | null;
   /** Blocks whose logs were looked up again since the last head. */
@@ -86,14 +86,14 @@ export class ChainContinuity implements Continuity {
     this.lastHeadAtMs = parts.runtime.now();
     const listener = {
       ready: (logs: readonly Log[]) => this.#insert(logs),
-      settled: (hash: string) => settle(this.#doubt, hash),
+      settled: (hash: string) => settle(this.#incomplete, hash),
       leftOut: () => eventSink.failed("missing_logs"),
     };
     this.#pending = kind === "logs" ? new PendingLogs(parts, listener) : null;
   }
 
   get height(): number | null {
-    return this.#track === null ? null : (tipOf(this.#track.view)?.number ?? null);
+    return this.#state === null ? null : (tipOf(this.#state.view)?.number ?? null);
   }
 
   async attach(source: Source, round: number): Promise<SourceFailure | null> {
@@ -101,7 +101,7 @@ export class ChainContinuity implements Continuity {
     this.#attachedAtMs = this.#parts.runtime.now();
     if (this.#overrun) return "backlog";
     const found = await this.#patiently(round, () => this.#catchUpAtLast(source));
-    return found === "moved" ? "unanswered" : found;
+    return found === "reorged" ? "unanswered" : found;
   }
 
   /**
@@ -113,7 +113,7 @@ export class ChainContinuity implements Continuity {
       this.#parts.timerWheel,
       backfillDeadlineFor(this.#parts.set().backfillTimeoutMs, round),
       (progress) => {
-        this.#progress = progress;
+        this.#onProgress = progress;
         return begin();
       },
     );
@@ -123,7 +123,7 @@ export class ChainContinuity implements Continuity {
   async #catchUpAtLast(source: Source): Promise<Found> {
     for (let tries = 0; tries < MAX_RESTARTS; tries++) {
       const found = await this.#catchUp(source);
-      if (found !== "moved") return found;
+      if (found !== "reorged") return found;
     }
     return "unanswered";
   }
@@ -131,24 +131,24 @@ export class ChainContinuity implements Continuity {
   async #catchUp(source: Source): Promise<Found> {
     const newest = await newestBlock(source);
     if (newest === null) return "unanswered";
-    this.#progress();
-    const track = this.#track;
-    if (track === null) {
-      this.#track = createDeliveryState(this.#kind, newest, windowFor(this.#reach()));
+    this.#onProgress();
+    const state = this.#state;
+    if (state === null) {
+      this.#state = createDeliveryState(this.#kind, newest, windowFor(this.#reach()));
       this.lastHeadAtMs = this.#parts.runtime.now();
       return null;
     }
     // The newest block is one of those that were missed.
-    const caught = await backfillTo(
-      { ...this.#chase(source, track), reach: this.#reach() - 1 },
+    const found = await backfillTo(
+      { ...this.#backfillFrom(source, state), reach: this.#reach() - 1 },
       newest,
     );
-    if (caught.kind !== "path") return caught.kind;
-    const { path } = caught;
-    const asked = [...this.#unsureBelow(track, path[0]?.number ?? newest.number + 1), ...path];
-    const trouble = await this.#link(source, track, { path, asked, pushed: null });
+    if (found.kind !== "path") return found.kind;
+    const { path } = found;
+    const asked = [...this.#unsureBelow(state, path[0]?.number ?? newest.number + 1), ...path];
+    const failure = await this.#link(source, state, { path, asked, pushed: null });
     this.lastHeadAtMs = this.#parts.runtime.now();
-    return trouble;
+    return failure;
   }
 
   release(): void {
@@ -162,12 +162,13 @@ export class ChainContinuity implements Continuity {
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#overrun = false;
-    if (this.#track === null) return;
-    const { book, view } = this.#track;
-    this.#track.held = [];
-    for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#doubt, hash);
+    if (this.#state === null) return;
+    const { book, view } = this.#state;
+    this.#state.held = [];
+    for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#incomplete, hash);
     if (book !== null)
-      for (const { hash } of view.blocks) if (lacks(book, hash)) noteAbandoned(this.#doubt, hash);
+      for (const { hash } of view.blocks)
+        if (lacks(book, hash)) noteAbandoned(this.#incomplete, hash);
   }
 
   hear(raw: Buffer, head: boolean): void {
@@ -188,50 +189,50 @@ export class ChainContinuity implements Continuity {
       const next = this.#waiting.shift();
       if (next === undefined) return;
       this.#waitingBytes -= next.raw.length;
-      if (this.#track === null || this.#source === null) continue;
-      if (next.head) this.#takeHead(this.#source, this.#track, next);
-      else this.#takeLog(this.#source, this.#track, next);
+      if (this.#state === null || this.#source === null) continue;
+      if (next.head) this.#takeHead(this.#source, this.#state, next);
+      else this.#takeLog(this.#source, this.#state, next);
     }
   }
 
-  #takeHead(source: Source, track: DeliveryState, { raw, atMs }: Waiting): void {
+  #takeHead(source: Source, state: DeliveryState, { raw, atMs }: WaitingEvent): void {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
-    const placement = place(track.view, head, this.#reach());
-    if (placement === "known" && this.#doubt.unsure.has(head.hash))
-      this.#pushedAgain(source, track, head);
+    const placement = place(state.view, head, this.#reach());
+    if (placement === "known" && this.#incomplete.unsure.has(head.hash))
+      this.#pushedAgain(source, state, head);
     if (placement === "known" || placement === "old") return;
     this.lastHeadAtMs = this.#parts.runtime.now();
     switch (placement) {
       case "next":
-        if (this.#isDoubtful(source, track, head, atMs))
-          return this.#pause(() => this.#trace(source, track, head));
-        this.#pushed(head, track);
-        return this.#adopt(source, track, head, { pushed: true, logs: null });
+        if (this.#isDoubtful(source, state, head, atMs))
+          return this.#pause(() => this.#trace(source, state, head));
+        this.#pushed(head, state);
+        return this.#adopt(source, state, head, { pushed: true, logs: null });
       case "far":
         return this.#eventSink.failed("far");
       case "unlinked":
-        return this.#pause(() => this.#trace(source, track, head));
+        return this.#pause(() => this.#trace(source, state, head));
     }
   }
 
-  #takeLog(source: Source, track: DeliveryState, event: Waiting): void {
+  #takeLog(source: Source, state: DeliveryState, event: WaitingEvent): void {
     const log = readLog(event.raw);
     if (log === null) return void this.strays++;
     const owed =
-      this.#isOwed() && holds(track.view, log.blockNumber, log.blockHash)
-        ? this.#unsureBelow(track, log.blockNumber)
+      this.#isOwed() && holds(state.view, log.blockNumber, log.blockHash)
+        ? this.#unsureBelow(state, log.blockNumber)
         : [];
     if (owed.length > 0) {
       this.#waiting.unshift(event);
       this.#waitingBytes += event.raw.length;
-      return this.#pause(() => this.#link(source, track, { path: [], asked: owed, pushed: null }));
+      return this.#pause(() => this.#link(source, state, { path: [], asked: owed, pushed: null }));
     }
-    const { book } = track;
+    const { book } = state;
     if (book !== null && !log.removed && wasTakenBack(book, log))
-      return this.#lookUp(source, track, log);
-    if (this.#deliver(track, log)) return;
-    if (track.held.length > MAX_HELD_LOGS) return this.#eventSink.failed("backlog");
+      return this.#lookUp(source, state, log);
+    if (this.#deliver(state, log)) return;
+    if (state.held.length > MAX_HELD_LOGS) return this.#eventSink.failed("backlog");
     this.#watchHeld();
   }
 
@@ -239,12 +240,12 @@ export class ChainContinuity implements Continuity {
    * A head whose parent is unknown, since the provider has left out some or has changed to another
    * branch, or whose logs may have been left out.
    */
-  async #trace(source: Source, track: DeliveryState, head: Head): Promise<Found> {
-    const caught = await backfillTo(this.#chase(source, track), head);
-    if (caught.kind !== "path") return caught.kind;
-    return this.#link(source, track, {
-      ...caught,
-      asked: [...this.#unsureBelow(track, caught.path[0]?.number ?? 0), ...caught.path],
+  async #trace(source: Source, state: DeliveryState, head: Head): Promise<Found> {
+    const found = await backfillTo(this.#backfillFrom(source, state), head);
+    if (found.kind !== "path") return found.kind;
+    return this.#link(source, state, {
+      ...found,
+      asked: [...this.#unsureBelow(state, found.path[0]?.number ?? 0), ...found.path],
       pushed: head,
     });
   }
@@ -255,7 +256,7 @@ export class ChainContinuity implements Continuity {
    */
   async #link(
     source: Source,
-    track: DeliveryState,
+    state: DeliveryState,
     found: {
       readonly path: readonly Head[];
       readonly asked: readonly Block[];
@@ -263,20 +264,20 @@ export class ChainContinuity implements Continuity {
     },
   ): Promise<Found> {
     const { path, asked, pushed } = found;
-    const logs = await logsOf(this.#chase(source, track), asked);
+    const logs = await logsOf(this.#backfillFrom(source, state), asked);
     if (this.#source !== source) return null;
     if (logs === null) return "unanswered";
     if ("kind" in logs) return logs.kind;
     // What is told may show that the source left logs out, so that it is gone in the middle of
     // this.
-    for (const it of asked)
-      if (this.#source === source && holds(track.view, it.number, it.hash))
-        this.#given(source, it, logs.get(it.hash) ?? []);
+    for (const block of asked)
+      if (this.#source === source && holds(state.view, block.number, block.hash))
+        this.#given(source, block, logs.get(block.hash) ?? []);
     for (const head of path) {
       if (this.#source !== source) return null;
       const own = logs.get(head.hash) ?? null;
-      if (own === null) this.#pushed(head, track);
-      this.#adopt(source, track, head, { pushed: head === pushed, logs: own });
+      if (own === null) this.#pushed(head, state);
+      this.#adopt(source, state, head, { pushed: head === pushed, logs: own });
     }
     this.filledBlocks += path.length - (pushed === null ? 0 : 1);
     return null;
@@ -284,41 +285,41 @@ export class ChainContinuity implements Continuity {
 
   /** Logs of a block that were asked for, and so are all that the source has. */
   #given(source: Source, { number, hash, parentHash }: Block, logs: readonly Log[]): void {
-    settle(this.#doubt, hash);
+    settle(this.#incomplete, hash);
     this.#pending?.begin({ number, hash, parentHash }, source.provider, logs);
   }
 
-  /** Tells of a log whose block is known, or will. False = its block is not known yet. */
-  #deliver(track: DeliveryState, log: Log): boolean {
+  /** Emits a log, or keeps it until it may be emitted. False = its block is not known yet. */
+  #deliver(state: DeliveryState, log: Log): boolean {
     if (log.removed && this.#pending?.takeBack(log) === true) return true;
-    if (!log.removed && holds(track.view, log.blockNumber, log.blockHash)) {
+    if (!log.removed && holds(state.view, log.blockNumber, log.blockHash)) {
       if (this.#pending?.take(log) === true) return true;
-      if (comesLate(track, log)) this.#pending?.gather();
+      if (comesLate(state, log)) this.#pending?.gather();
       this.#insert([log]);
       return true;
     }
-    const told = takeLog(track, log);
-    if (told !== null) this.#tell(told);
-    return told !== null;
+    const ready = takeLog(state, log);
+    if (ready !== null) this.#emit(ready);
+    return ready !== null;
   }
 
-  /** Tells of logs in their place in the chain. */
+  /** Emits logs in their place in the chain. */
   #insert(logs: readonly Log[]): void {
-    if (this.#track !== null && logs.length > 0) this.#tell(insertLogs(this.#track, logs));
+    if (this.#state !== null && logs.length > 0) this.#emit(insertLogs(this.#state, logs));
   }
 
   /**
    * A log that was taken back comes again: it is true if its block is on the source's chain, and
    * late otherwise.
    */
-  #lookUp(source: Source, track: DeliveryState, { blockNumber, blockHash }: Log): void {
-    const block = track.view.blocks.find((it) => it.hash === blockHash);
+  #lookUp(source: Source, state: DeliveryState, { blockNumber, blockHash }: Log): void {
+    const block = state.view.blocks.find((known) => known.hash === blockHash);
     if (block === undefined || this.#lookedUp.has(blockHash)) return;
     this.#lookedUp.add(blockHash);
     this.#pause(async () => {
       const there = await blockAt(source, blockNumber);
       if (there?.hash !== blockHash) return null;
-      return this.#link(source, track, { path: [], asked: [block], pushed: null });
+      return this.#link(source, state, { path: [], asked: [block], pushed: null });
     });
   }
 
@@ -335,23 +336,23 @@ export class ChainContinuity implements Continuity {
     return (
       book !== null &&
       (!pushesLogs ||
-        this.#doubt.suspects.has(hash) ||
+        this.#incomplete.suspects.has(hash) ||
         this.#isOwed() ||
         heardAtMs - this.#attachedAtMs < APART_MS)
     );
   }
 
   #isOwed(): boolean {
-    return isOwed(this.#doubt, this.#attachedAtMs);
+    return isOwed(this.#incomplete, this.#attachedAtMs);
   }
 
   #unsureBelow({ view }: DeliveryState, number: number): readonly Block[] {
-    return unsureBelow(this.#doubt, view.blocks, number);
+    return unsureBelow(this.#incomplete, view.blocks, number);
   }
 
   /** A block that an earlier source has told of, whose logs this one has yet to push. */
-  #pushedAgain(source: Source, track: DeliveryState, head: Head): void {
-    this.#pushed(head, track);
+  #pushedAgain(source: Source, state: DeliveryState, head: Head): void {
+    this.#pushed(head, state);
     if (source.pushesLogs)
       this.#pending?.begin(
         { number: head.number, hash: head.hash, parentHash: head.parentHash },
@@ -363,7 +364,7 @@ export class ChainContinuity implements Continuity {
   /** A block whose logs have yet to come. */
   #pushed({ hash }: Head, { book, view }: DeliveryState): void {
     if (book !== null)
-      notePushed(this.#doubt, hash, {
+      notePushed(this.#incomplete, hash, {
         nowMs: this.#parts.runtime.now(),
         attachedAtMs: this.#attachedAtMs,
         window: view.window,
@@ -375,12 +376,12 @@ export class ChainContinuity implements Continuity {
     this.#watchingHeld = true;
     this.#parts.timerWheel.set(HELD_MS, () => {
       this.#watchingHeld = false;
-      const [source, track] = [this.#source, this.#track];
-      const [first] = track?.held ?? [];
-      if (source === null || track === null || first === undefined) return;
+      const [source, state] = [this.#source, this.#state];
+      const [first] = state?.held ?? [];
+      if (source === null || state === null || first === undefined) return;
       if (this.#level)
         this.#pause(() =>
-          this.#findBlock(source, track, { number: first.blockNumber, hash: first.blockHash }),
+          this.#findBlock(source, state, { number: first.blockNumber, hash: first.blockHash }),
         );
       this.#watchHeld();
     });
@@ -392,23 +393,23 @@ export class ChainContinuity implements Continuity {
    */
   async #findBlock(
     source: Source,
-    track: DeliveryState,
+    state: DeliveryState,
     { number, hash }: { readonly number: number; readonly hash: string },
   ): Promise<Found> {
     const head = await blockAt(source, number);
     if (head?.hash === hash) {
-      const caught = await backfillTo(this.#chase(source, track), head);
-      if (caught.kind !== "path") return caught.kind;
-      const { path } = caught;
-      return this.#link(source, track, {
+      const found = await backfillTo(this.#backfillFrom(source, state), head);
+      if (found.kind !== "path") return found.kind;
+      const { path } = found;
+      return this.#link(source, state, {
         path,
-        asked: [...this.#unsureBelow(track, path[0]?.number ?? 0), ...path],
+        asked: [...this.#unsureBelow(state, path[0]?.number ?? 0), ...path],
         pushed: null,
       });
     }
     if (this.#source !== source) return null;
-    dropHeld(track, hash);
-    suspect(this.#doubt, hash);
+    dropHeld(state, hash);
+    suspect(this.#incomplete, hash);
     return null;
   }
 
@@ -418,22 +419,23 @@ export class ChainContinuity implements Continuity {
    */
   #adopt(
     source: Source,
-    track: DeliveryState,
+    state: DeliveryState,
     head: Head,
     { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null },
   ): void {
     const leaves =
-      track.book === null || (this.height ?? 0) < head.number
+      state.book === null || (this.height ?? 0) < head.number
         ? []
-        : track.view.blocks.filter((it) => it.number >= head.number);
+        : state.view.blocks.filter((block) => block.number >= head.number);
     for (const { hash } of leaves) {
-      suspect(this.#doubt, hash);
+      suspect(this.#incomplete, hash);
       this.#pending?.drop(hash);
     }
     this.#lookedUp.clear();
-    const early = track.book === null ? [] : track.held.filter((it) => it.blockHash === head.hash);
-    if (early.length > 0) dropHeld(track, head.hash);
-    this.#tell(takeHead(track, head, pushed));
+    const early =
+      state.book === null ? [] : state.held.filter((log) => log.blockHash === head.hash);
+    if (early.length > 0) dropHeld(state, head.hash);
+    this.#emit(takeHead(state, head, pushed));
     if (this.#pending === null || this.#source !== source) return;
     if (this.#parts.set().logVerification !== "off")
       this.#parts.checks.see(source.provider, head.hash, head.raw);
@@ -443,35 +445,35 @@ export class ChainContinuity implements Continuity {
       source.provider,
       null,
     );
-    for (const log of early) this.#deliver(track, log);
+    for (const log of early) this.#deliver(state, log);
   }
 
-  /** Lets events wait until something has been found out. */
+  /** Holds events back while `work` asks the source. */
   #pause(work: () => Promise<Found>): void {
     const source = this.#source;
     this.#level = false;
-    void this.#patiently(0, work).then((trouble) => {
+    void this.#patiently(0, work).then((failure) => {
       if (this.#source !== source) return;
-      // The provider has changed its mind, and tells of the blocks that it has instead.
-      if (trouble !== null && trouble !== "moved") return this.#eventSink.failed(trouble);
+      // After a reorganisation the provider pushes the blocks that it has instead.
+      if (failure !== null && failure !== "reorged") return this.#eventSink.failed(failure);
       this.release();
     });
   }
 
-  #tell(results: readonly Buffer[] | null): void {
+  #emit(results: readonly Buffer[] | null): void {
     if (results === null) this.#eventSink.failed("forgotten");
     else if (results.length > 0) this.#eventSink.emit(results);
   }
 
-  #chase(source: Source, track: DeliveryState): Backfill {
+  #backfillFrom(source: Source, state: DeliveryState): Backfill {
     const { runtime, subscription } = this.#parts;
     return {
       runtime,
       ask: (method, params) => source.ask(method, params),
-      track,
+      track: state,
       subscription,
       reach: this.#reach(),
-      progress: () => this.#progress(),
+      progress: () => this.#onProgress(),
     };
   }
 

@@ -17,14 +17,14 @@ export interface LogCheckRegistry {
 }
 
 /** Profiles and chains of which something is remembered; beyond that the oldest is learnt anew. */
-const MAX_ROOMS = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 /** No checks yet. */
 export function createLogCheckRegistry(
   parts: BlockLogsQueryParts,
   log: StreamLog | null,
 ): LogCheckRegistry {
-  const rooms = new Map<string, LogChecks>();
+  const checksByKey = new Map<string, LogChecks>();
   const byTracker = new WeakMap<Tracker, Set<LogChecks>>();
   const counted = new Map<string, CheckCounts>();
 
@@ -40,12 +40,13 @@ export function createLogCheckRegistry(
       const { chainName } = tracker.set.chain;
       const key = `${profile} ${chainName}`;
       const checks =
-        rooms.get(key) ?? new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
+        checksByKey.get(key) ??
+        new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
       checks.bind(tracker);
-      rooms.set(key, checks);
+      checksByKey.set(key, checks);
       byTracker.set(tracker, (byTracker.get(tracker) ?? new Set()).add(checks));
-      const [oldest = key] = rooms.keys();
-      if (rooms.size > MAX_ROOMS) rooms.delete(oldest);
+      const [oldest = key] = checksByKey.keys();
+      if (checksByKey.size > MAX_REMEMBERED) checksByKey.delete(oldest);
       return checks;
     },
     see(tracker, provider, head) {

@@ -1,6 +1,6 @@
-// Checks of the logs of subscriptions, one room for each profile and chain: the budget they share,
-// what is known of the chain's blooms, which providers left logs out, and the checks under way.
-// Decides nothing about what subscribers are told.
+// Checks the logs of subscriptions, one instance per profile and chain: the budget they share, what
+// is known of the chain's blooms, which providers left logs out, and the checks under way. Decides
+// nothing about what subscribers receive.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { FULL_MS, remaining, take } from "../../core/billing/gcra.ts";
 import type { Channel } from "../../core/provider/attempt.ts";
@@ -103,7 +103,7 @@ const SKIPPED = {
 } as const;
 
 /** What is known of a block's bloom. */
-interface Sight {
+interface SeenBloom {
   readonly bloom: HeaderBloom;
   /** Providers that showed this header. */
   readonly providers: Set<string>;
@@ -115,7 +115,7 @@ export class LogChecks {
   readonly #parts: BlockLogsQueryParts;
   readonly #log: StreamLog | null;
   readonly #blocks = new Map<string, BlockCheck>();
-  readonly #sights = new Map<string, Sight>();
+  readonly #seenBlooms = new Map<string, SeenBloom>();
   /** Providers that showed a head lately. */
   readonly #showed = new Map<string, number>();
   readonly #proven = new Set<string>();
@@ -125,7 +125,7 @@ export class LogChecks {
   #bound: Tracker | null = null;
   #alarmedUntilMs = Number.NEGATIVE_INFINITY;
   /** When a line of this kind was last logged. */
-  readonly #toldAtMs = new Map<string, number>();
+  readonly #loggedAtMs = new Map<string, number>();
 
   constructor(parts: BlockLogsQueryParts, counts: CheckCounts, log: StreamLog | null) {
     this.#parts = parts;
@@ -149,7 +149,7 @@ export class LogChecks {
   see(provider: Provider, hash: string, raw: Buffer): void {
     const nowMs = this.#parts.runtime.now();
     this.#showed.set(provider.id, nowMs);
-    const known = this.#sights.get(hash);
+    const known = this.#seenBlooms.get(hash);
     if (known?.providers.has(provider.id) === true) return;
     const bloom = headerBloom(raw);
     if (known === undefined)
@@ -160,12 +160,12 @@ export class LogChecks {
 
   /** Whether the block may hold what the filter wants, as far as its bloom can be believed. */
   mayHold(hash: string, bits: FilterBits): "yes" | "no" | "unknown" {
-    const sight = this.#sights.get(hash);
+    const seen = this.#seenBlooms.get(hash);
     const trust = this.#trustNow();
-    if (sight === undefined || sight.bloom.kind === "unknown" || trust.kind === "off")
+    if (seen === undefined || seen.bloom.kind === "unknown" || trust.kind === "off")
       return "unknown";
-    if (mayHold(sight.bloom.bytes, bits)) return "yes";
-    return trust.kind === "trusted" && this.#isConfirmed(sight) ? "no" : "unknown";
+    if (mayHold(seen.bloom.bytes, bits)) return "yes";
+    return trust.kind === "trusted" && this.#isConfirmed(seen) ? "no" : "unknown";
   }
 
   /** Whether checks that are not needed may be made. */
@@ -191,11 +191,11 @@ export class LogChecks {
   /** Two providers said the same of a block: its bloom is shown right or wrong. */
   agree(hash: string, logs: readonly Log[], independent: boolean): void {
     this.counts.agreed++;
-    const sight = this.#sights.get(hash);
-    if (sight?.bloom.kind !== "bloom" || logs.length === 0) return;
-    const { bytes } = sight.bloom;
-    const right = logs.every((it) => {
-      const keys = readLogKeys(it);
+    const seen = this.#seenBlooms.get(hash);
+    if (seen?.bloom.kind !== "bloom" || logs.length === 0) return;
+    const { bytes } = seen.bloom;
+    const right = logs.every((log) => {
+      const keys = readLogKeys(log);
       return keys !== null && covers(bytes, keys, keccak_256);
     });
     if (!right) return this.#distrust(hash);
@@ -244,10 +244,10 @@ export class LogChecks {
     const nowMs = this.#parts.runtime.now();
     if (
       line === null ||
-      nowMs - (this.#toldAtMs.get(why) ?? Number.NEGATIVE_INFINITY) < LINE_EVERY_MS
+      nowMs - (this.#loggedAtMs.get(why) ?? Number.NEGATIVE_INFINITY) < LINE_EVERY_MS
     )
       return;
-    this.#toldAtMs.set(why, nowMs);
+    this.#loggedAtMs.set(why, nowMs);
     const { profile, chain, overBudget, givenUp } = this.counts;
     this.#log?.warn({ profile, chain, over_budget: overBudget, given_up: givenUp }, line);
   }
@@ -303,18 +303,23 @@ export class LogChecks {
       ...tracker.plan({ ...call, block: { kind: "hash" } }, selection).candidates,
     ];
     const each = all
-      .filter((it, at) => all.findIndex(({ provider }) => provider.id === it.provider.id) === at)
-      .flatMap((it) => this.#reachable(it));
+      .filter(
+        (candidate, at) =>
+          all.findIndex(({ provider }) => provider.id === candidate.provider.id) === at,
+      )
+      .flatMap((channel) => this.#reachable(channel));
     return [
-      ...each.filter((it) => !sources.has(it.provider.id)),
-      ...each.filter((it) => sources.has(it.provider.id)),
+      ...each.filter((channel) => !sources.has(channel.provider.id)),
+      ...each.filter((channel) => sources.has(channel.provider.id)),
     ];
   }
 
   #serves({ id, url, wsUrl }: Provider): boolean {
     return (
       this.#bound === null ||
-      this.#bound.set.providers.some((it) => it.id === id && it.url === url && it.wsUrl === wsUrl)
+      this.#bound.set.providers.some(
+        (provider) => provider.id === id && provider.url === url && provider.wsUrl === wsUrl,
+      )
     );
   }
 
@@ -358,18 +363,18 @@ export class LogChecks {
    * A bloom that says "nothing" is believed when two providers show it, where two show their heads
    * at all.
    */
-  #isConfirmed({ providers }: Sight): boolean {
+  #isConfirmed({ providers }: SeenBloom): boolean {
     if (providers.size > 1) return true;
     const sinceMs = this.#parts.runtime.now() - ALARMED_MS;
     for (const [id, atMs] of this.#showed) if (atMs < sinceMs) this.#showed.delete(id);
     return this.#showed.size <= 1;
   }
 
-  #remember(hash: string, sight: Sight): void {
-    this.#sights.set(hash, sight);
-    for (const oldest of this.#sights.keys()) {
-      if (this.#sights.size <= MAX_BLOCKS * 2) break;
-      this.#sights.delete(oldest);
+  #remember(hash: string, seen: SeenBloom): void {
+    this.#seenBlooms.set(hash, seen);
+    for (const oldest of this.#seenBlooms.keys()) {
+      if (this.#seenBlooms.size <= MAX_BLOCKS * 2) break;
+      this.#seenBlooms.delete(oldest);
     }
   }
 

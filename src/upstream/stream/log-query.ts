@@ -40,20 +40,20 @@ const METHOD = methodOf("eth_getLogs");
 /** The logs, or null when the provider does not say. Resolves always. */
 export async function queryBlockLogs(
   parts: BlockLogsQueryParts,
-  question: BlockLogsQuery,
+  query: BlockLogsQuery,
 ): Promise<readonly Log[] | null> {
   for (const waitMs of [0, ...AGAIN_MS]) {
     if (waitMs > 0)
       await new Promise<void>((resolve) => void parts.timerWheel.set(waitMs, resolve));
-    if (!question.spend()) return null;
-    const said = await askOnce(parts, question);
+    if (!query.spend()) return null;
+    const said = await queryOnce(parts, query);
     if (said === "failed") return null;
     if (said !== "unknown block") return said;
   }
   return null;
 }
 
-function askOnce(
+function queryOnce(
   parts: BlockLogsQueryParts,
   { tracker, channel, block, params }: BlockLogsQuery,
 ): Promise<readonly Log[] | "unknown block" | "failed"> {
@@ -62,7 +62,7 @@ function askOnce(
   const upstream = parts[transport];
   if (upstream === null || !tracker.admit(provider, transport)) return Promise.resolve("failed");
   const startedAtMs = runtime.now();
-  const note = (verdict: Verdict | null): void =>
+  const record = (verdict: Verdict | null): void =>
     tracker.record(METHOD, {
       provider,
       transport,
@@ -76,7 +76,7 @@ function askOnce(
       { upstream, provider, method: METHOD.name, params, timeoutMs: TIMEOUT_MS },
       {
         result(raw) {
-          note(null);
+          record(null);
           // Copied: the buffer of an answer is used again, and logs are kept.
           resolve(
             raw.toString("latin1", 0, NULL.length) === NULL
@@ -90,7 +90,7 @@ function askOnce(
             rules: provider.errorRules,
             wallMs: runtime.wallMs(),
           });
-          note(harmless(verdict));
+          record(harmless(verdict));
           resolve(UNKNOWN_BLOCK.has(verdict.category) ? "unknown block" : "failed");
         },
       },

@@ -28,7 +28,7 @@ export interface PendingParts {
   readonly checks: LogChecks;
 }
 
-/** Hears what is to be told. */
+/** Receives the logs that are ready for subscribers. */
 export interface PendingListener {
   /** Logs of a block, in order. */
   ready(logs: readonly Log[]): void;
@@ -54,11 +54,11 @@ const AGAIN_MS: readonly number[] = [
 /** Blocks of which something is to be found out, and blocks kept when nothing more is. */
 const MAX_BLOCKS = 256;
 const MAX_DONE = 4;
-/** Of one block at once: when it is due, and when it is looked at next. */
-const MAX_ALARMS = 2;
+/** Timers of one block: when it is due, and when it is looked at next. */
+const MAX_TIMERS = 2;
 
-/** One block. */
-interface Page {
+/** A block whose logs are held, gathered or checked. */
+interface PendingBlock {
   readonly block: Block;
   readonly source: Provider;
   readonly atMs: number;
@@ -79,7 +79,7 @@ interface Page {
   /** It could not be checked at some time for want of budget. */
   overBudget: boolean;
   tries: number;
-  alarms: Timer[];
+  timers: Timer[];
 }
 
 /** The blocks of one stream, by number. */
@@ -87,7 +87,7 @@ export class PendingLogs {
   readonly #parts: PendingParts;
   readonly #listener: PendingListener;
   #bits: FilterBits | null = null;
-  #pages: Page[] = [];
+  #pendingBlocks: PendingBlock[] = [];
   /** The source sends logs out of order: they are gathered first. */
   #disorderly = false;
 
@@ -106,10 +106,10 @@ export class PendingLogs {
       return this.#listener.ready(given ?? []);
     this.drop(block.hash);
     const held = mode === "strict" || (this.#disorderly && given === null);
-    const logs = new Map((held ? (given ?? []) : []).map((it) => [it.logIndex, it]));
-    const pushed = new Set(given?.map((it) => it.logIndex));
+    const logs = new Map((held ? (given ?? []) : []).map((log) => [log.logIndex, log]));
+    const pushed = new Set(given?.map((log) => log.logIndex));
     const atMs = this.#parts.runtime.now();
-    const page = {
+    const pending = {
       block,
       source,
       atMs,
@@ -123,35 +123,34 @@ export class PendingLogs {
       need: "none" as Need,
       overBudget: false,
       tries: 0,
-      alarms: [],
+      timers: [],
     };
-    this.#insert(page);
+    this.#insert(pending);
     if (!held) this.#listener.ready(given ?? []);
     const mostMs = Math.min(this.#blockTimeMs, MOST_HELD_MS);
-    if (held) this.#later(page, mode === "strict" ? mostMs : ORDER_MS, () => this.#overdue(page));
-    this.#later(
-      page,
-      given !== null ? 0 : mode === "sampled" ? mostMs : Math.min(GATHER_MS, mostMs),
-      () => this.#decide(page),
+    if (held)
+      this.#later(pending, mode === "strict" ? mostMs : ORDER_MS, () => this.#overdue(pending));
+    this.#later(pending, decisionDelayMs(mode, given !== null, mostMs), () =>
+      this.#decide(pending),
     );
-    if (this.#pages.length > MAX_BLOCKS) this.#giveUp(this.#pages[0] ?? page);
+    if (this.#pendingBlocks.length > MAX_BLOCKS) this.#giveUp(this.#pendingBlocks[0] ?? pending);
   }
 
   /** A log that was pushed. True = it is told later. */
   take(log: Log): boolean {
-    const page = this.#pageOf(log.blockHash);
-    if (page === undefined) return false;
-    page.pushed.add(log.logIndex);
-    if (page.excluded) this.#parts.checks.contradict(log.blockHash);
-    if (page.held) page.logs.set(log.logIndex, log);
-    return page.held;
+    const pending = this.#pendingBlockOf(log.blockHash);
+    if (pending === undefined) return false;
+    pending.pushed.add(log.logIndex);
+    if (pending.excluded) this.#parts.checks.contradict(log.blockHash);
+    if (pending.held) pending.logs.set(log.logIndex, log);
+    return pending.held;
   }
 
   /** A log that its provider takes back. True = it was never told. */
   takeBack({ blockHash, logIndex }: Log): boolean {
-    const page = this.#pageOf(blockHash);
-    page?.pushed.delete(logIndex);
-    return page?.logs.delete(logIndex) === true;
+    const pending = this.#pendingBlockOf(blockHash);
+    pending?.pushed.delete(logIndex);
+    return pending?.logs.delete(logIndex) === true;
   }
 
   /** The source sent logs of one block out of order. */
@@ -161,20 +160,20 @@ export class PendingLogs {
 
   /** A block has left the chain: of its logs nothing is told. */
   drop(hash: string): void {
-    const page = this.#pageOf(hash);
-    if (page === undefined) return;
-    this.#pages = this.#pages.filter((it) => it !== page);
-    end(page);
+    const pending = this.#pendingBlockOf(hash);
+    if (pending === undefined) return;
+    this.#pendingBlocks = this.#pendingBlocks.filter((other) => other !== pending);
+    end(pending);
     this.#release();
   }
 
   /** The source is gone. Hashes of the blocks of which not all is known. */
   abandon(): readonly string[] {
-    const open = this.#pages.filter((it) => !it.done || it.held);
-    for (const page of this.#pages) end(page);
-    this.#pages = [];
+    const open = this.#pendingBlocks.filter((pending) => !pending.done || pending.held);
+    for (const pending of this.#pendingBlocks) end(pending);
+    this.#pendingBlocks = [];
     this.#disorderly = false;
-    return open.map((it) => it.block.hash);
+    return open.map((pending) => pending.block.hash);
   }
 
   get #mode(): LogVerification {
@@ -185,138 +184,151 @@ export class PendingLogs {
     return this.#parts.stream().tracker.set.chain.blockTimeMs;
   }
 
-  #pageOf(hash: string): Page | undefined {
-    return this.#pages.findLast((it) => it.block.hash === hash);
+  #pendingBlockOf(hash: string): PendingBlock | undefined {
+    return this.#pendingBlocks.findLast((pending) => pending.block.hash === hash);
   }
 
-  #insert(page: Page): void {
-    const at = this.#pages.findLastIndex((it) => it.block.number <= page.block.number);
-    this.#pages.splice(at + 1, 0, page);
+  #insert(pending: PendingBlock): void {
+    const at = this.#pendingBlocks.findLastIndex(
+      (other) => other.block.number <= pending.block.number,
+    );
+    this.#pendingBlocks.splice(at + 1, 0, pending);
   }
 
-  #later(page: Page, ms: number, run: () => void): void {
+  #later(pending: PendingBlock, ms: number, run: () => void): void {
     if (ms === 0) return run();
-    page.alarms = [...page.alarms.slice(-MAX_ALARMS), this.#parts.timerWheel.set(ms, run)];
+    pending.timers = [...pending.timers.slice(-MAX_TIMERS), this.#parts.timerWheel.set(ms, run)];
   }
 
-  #overdue(page: Page): void {
-    page.ready = true;
+  #overdue(pending: PendingBlock): void {
+    pending.ready = true;
     this.#release();
   }
 
-  #decide(page: Page): void {
+  #decide(pending: PendingBlock): void {
     const { checks, runtime, subscription, stream } = this.#parts;
     this.#bits ??= filterBits(subscription.filter ?? { addresses: [], topics: [] }, keccak_256);
-    const mayHold = checks.mayHold(page.block.hash, this.#bits);
+    const mayHold = checks.mayHold(pending.block.hash, this.#bits);
     const roomy = checks.isRoomy(stream().tracker);
     const evidence = {
       mayHold,
-      brought: page.pushed.size > 0,
+      brought: pending.pushed.size > 0,
       alarmed: checks.alarmed,
       roomy,
       chance: runtime.random(),
     };
     const need = needOf(this.#mode, evidence);
-    page.need = need;
-    page.excluded = mayHold === "no";
-    if (page.excluded && evidence.brought) checks.contradict(page.block.hash);
-    if (need === "none") return this.#finish(page);
-    const second =
-      mayHold === "yes" ? "needed" : this.#mode === "strict" ? "if there is room" : "no";
+    pending.need = need;
+    pending.excluded = mayHold === "no";
+    if (pending.excluded && evidence.brought) checks.contradict(pending.block.hash);
+    if (need === "none") return this.#finish(pending);
+    const unsure = this.#mode === "strict" ? "if there is room" : "no";
+    const second = mayHold === "yes" ? "needed" : unsure;
     const query = {
       ...stream(),
-      block: page.block,
+      block: pending.block,
       need,
       subscription,
-      source: page.source.id,
+      source: pending.source.id,
       second,
     } as const;
     checks.check(query, (result) => {
-      if (this.#pages.includes(page)) this.#checked(page, result);
+      if (this.#pendingBlocks.includes(pending)) this.#checked(pending, result);
     });
   }
 
-  #checked(page: Page, result: BlockCheckResult): void {
-    if (result.kind === "unchecked") return this.#unchecked(page, result.why);
+  #checked(pending: PendingBlock, result: BlockCheckResult): void {
+    if (result.kind === "unchecked") return this.#unchecked(pending, result.why);
     const { checks } = this.#parts;
-    const { missing, surplus } = differenceOf(page.pushed, result.logs);
-    if (surplus > 0) checks.disagree(page.source, page.block, { missing: 0, surplus });
-    if (page.held) for (const log of missing) page.logs.set(log.logIndex, log);
+    const { missing, surplus } = differenceOf(pending.pushed, result.logs);
+    if (surplus > 0) checks.disagree(pending.source, pending.block, { missing: 0, surplus });
+    if (pending.held) for (const log of missing) pending.logs.set(log.logIndex, log);
     else if (missing.length > 0) this.#listener.ready(missing);
-    if (missing.length === 0 && !result.firm) return this.#unchecked(page, "unanswered");
+    if (missing.length === 0 && !result.firm) return this.#unchecked(pending, "unanswered");
     if (missing.length === 0) {
-      if (surplus === 0) checks.agree(page.block.hash, result.logs, result.independent);
-      this.#listener.settled(page.block.hash);
-      return this.#finish(page);
+      if (surplus === 0) checks.agree(pending.block.hash, result.logs, result.independent);
+      this.#listener.settled(pending.block.hash);
+      return this.#finish(pending);
     }
-    page.ready = true;
+    pending.ready = true;
     this.#release();
     // What is pushed may just be slow.
-    const restMs = page.given ? 0 : Math.max(0, page.atMs + APART_MS - this.#parts.runtime.now());
-    this.#later(page, restMs, () => this.#judge(page, result.logs));
+    const restMs = pending.given
+      ? 0
+      : Math.max(0, pending.atMs + APART_MS - this.#parts.runtime.now());
+    this.#later(pending, restMs, () => this.#judge(pending, result.logs));
   }
 
-  #judge(page: Page, logs: readonly Log[]): void {
-    const { missing } = differenceOf(page.pushed, logs);
-    this.#listener.settled(page.block.hash);
-    this.#finish(page);
-    if (missing.length === 0) return this.#parts.checks.agree(page.block.hash, logs, true);
-    this.#parts.checks.disagree(page.source, page.block, { missing: missing.length, surplus: 0 });
+  #judge(pending: PendingBlock, logs: readonly Log[]): void {
+    const { missing } = differenceOf(pending.pushed, logs);
+    this.#listener.settled(pending.block.hash);
+    this.#finish(pending);
+    if (missing.length === 0) return this.#parts.checks.agree(pending.block.hash, logs, true);
+    this.#parts.checks.disagree(pending.source, pending.block, {
+      missing: missing.length,
+      surplus: 0,
+    });
     this.#listener.leftOut();
   }
 
-  #unchecked(page: Page, why: "over_budget" | "unanswered"): void {
-    const againMs = AGAIN_MS[page.tries++];
+  #unchecked(pending: PendingBlock, why: "over_budget" | "unanswered"): void {
+    const againMs = AGAIN_MS[pending.tries++];
     if (why === "unanswered") this.#parts.checks.skip(againMs === undefined ? "given_up" : why);
     // Counted once, when it could not be checked in time; one that brought no logs is checked
     // later, when there is room.
-    else if (!page.overBudget) this.#parts.checks.skip(why);
-    page.overBudget ||= why === "over_budget";
-    if ((why === "over_budget" && page.need !== "needed") || againMs === undefined)
-      return this.#finish(page);
-    this.#overdue(page);
-    this.#later(page, againMs, () => this.#decide(page));
+    else if (!pending.overBudget) this.#parts.checks.skip(why);
+    pending.overBudget ||= why === "over_budget";
+    if ((why === "over_budget" && pending.need !== "needed") || againMs === undefined)
+      return this.#finish(pending);
+    this.#overdue(pending);
+    this.#later(pending, againMs, () => this.#decide(pending));
   }
 
   /** More blocks wait for answers than may. */
-  #giveUp(page: Page): void {
+  #giveUp(pending: PendingBlock): void {
     this.#parts.checks.skip("given_up");
-    this.#finish(page);
-    end(page);
-    this.#pages = this.#pages.filter((it) => it !== page);
+    this.#finish(pending);
+    end(pending);
+    this.#pendingBlocks = this.#pendingBlocks.filter((other) => other !== pending);
   }
 
-  #finish(page: Page): void {
-    page.ready = true;
-    page.done = true;
+  #finish(pending: PendingBlock): void {
+    pending.ready = true;
+    pending.done = true;
     this.#release();
   }
 
   /** Tells what is due, in the order of the chain. */
   #release(): void {
-    for (let page = this.#nextHeld(); page?.ready === true; page = this.#nextHeld()) {
-      page.held = false;
-      const logs = [...page.logs.values()].sort((left, right) => left.logIndex - right.logIndex);
-      page.logs.clear();
+    for (let pending = this.#nextHeld(); pending?.ready === true; pending = this.#nextHeld()) {
+      pending.held = false;
+      const logs = [...pending.logs.values()].sort((left, right) => left.logIndex - right.logIndex);
+      pending.logs.clear();
       if (logs.length > 0) this.#listener.ready(logs);
     }
     this.#forgetDone();
   }
 
-  #nextHeld(): Page | undefined {
-    return this.#pages.find((it) => it.held);
+  #nextHeld(): PendingBlock | undefined {
+    return this.#pendingBlocks.find((pending) => pending.held);
   }
 
   #forgetDone(): void {
-    const done = this.#pages.filter((it) => it.done && !it.held);
-    for (const page of done.slice(0, Math.max(0, done.length - MAX_DONE))) {
-      end(page);
-      this.#pages = this.#pages.filter((it) => it !== page);
+    const done = this.#pendingBlocks.filter((pending) => pending.done && !pending.held);
+    for (const pending of done.slice(0, Math.max(0, done.length - MAX_DONE))) {
+      end(pending);
+      this.#pendingBlocks = this.#pendingBlocks.filter((other) => other !== pending);
     }
   }
 }
 
-function end(page: Page): void {
-  for (const timer of page.alarms) timer.clear();
-  page.alarms = [];
+/** How long pushed logs are awaited before it is decided whether their block is checked. */
+function decisionDelayMs(mode: LogVerification, isComplete: boolean, mostMs: number): number {
+  if (isComplete) return 0;
+  return mode === "sampled" ? mostMs : Math.min(GATHER_MS, mostMs);
+}
+
+function end(pending: PendingBlock): void {
+  for (const timer of pending.timers) timer.clear();
+  pending.timers = [];
 }

@@ -46,7 +46,7 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
   const polled = new WeakMap<RoutingState, Map<string, HeadPoll>>();
   const breakerBypass = new WeakMap<RoutingState, RoutingState>();
 
-  function lenientOf(strict: RoutingState): RoutingState {
+  function bypassOf(strict: RoutingState): RoutingState {
     const tracker = breakerBypass.get(strict) ?? new BreakerBypass(strict);
     breakerBypass.set(strict, tracker);
     return tracker;
@@ -64,15 +64,18 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
   }
 
   return {
-    open({ tracker: strict, strategy, pin, avoid, breakerBypass: isLenient, deadlineMs }, events) {
-      const tracker = isLenient ? lenientOf(strict) : strict;
-      const askerIn = (it: Tracker, provider: Provider): Asker => ({
+    open(
+      { tracker: strict, strategy, pin, avoid, breakerBypass: bypassesBreaker, deadlineMs },
+      events,
+    ) {
+      const tracker = bypassesBreaker ? bypassOf(strict) : strict;
+      const askerIn = (bound: Tracker, provider: Provider): Asker => ({
         router,
-        tracker: isLenient ? lenientOf(it) : it,
+        tracker: bypassesBreaker ? bypassOf(bound) : bound,
         provider,
       });
-      const source = new PolledSource(events, (it, provider) =>
-        source.begin(askerIn(it, provider), pollOf(askerIn(it, provider))),
+      const source = new PolledSource(events, (bound, provider) =>
+        source.begin(askerIn(bound, provider), pollOf(askerIn(bound, provider))),
       );
       const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
       const opening = ask(router, { tracker, strategy, pin, avoid }, question, (outcome, route) => {
@@ -218,7 +221,7 @@ class PolledSource {
   }
 }
 
-interface PollWatcher {
+interface PollListener {
   /** A head in the shape of pushed ones, other than the last. */
   head(raw: Buffer): void;
   /** The provider has failed to answer; nothing more is heard. */
@@ -230,7 +233,7 @@ class HeadPoll {
   readonly #asker: Asker;
   readonly #timerWheel: TimerWheel;
   readonly #over: () => void;
-  readonly #watchers = new Set<PollWatcher>();
+  readonly #listeners = new Set<PollListener>();
   #timer: Timer | null = null;
   #route: RoutedCall | null = null;
   #last = "";
@@ -241,11 +244,11 @@ class HeadPoll {
     this.#over = over;
   }
 
-  join(watcher: PollWatcher): () => void {
-    this.#watchers.add(watcher);
-    if (this.#watchers.size === 1) this.#wait();
+  join(listener: PollListener): () => void {
+    this.#listeners.add(listener);
+    if (this.#listeners.size === 1) this.#wait();
     return () => {
-      if (this.#watchers.delete(watcher) && this.#watchers.size === 0) this.#end();
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#end();
     };
   }
 
@@ -276,14 +279,15 @@ class HeadPoll {
     if (head.hash === this.#last) return;
     this.#last = head.hash;
     const raw = inLiveShape(head.raw, null);
-    for (const watcher of [...this.#watchers]) if (this.#watchers.has(watcher)) watcher.head(raw);
+    for (const listener of [...this.#listeners])
+      if (this.#listeners.has(listener)) listener.head(raw);
   }
 
   #lose(): void {
-    const watchers = [...this.#watchers];
-    this.#watchers.clear();
+    const listeners = [...this.#listeners];
+    this.#listeners.clear();
     this.#end();
-    for (const watcher of watchers) watcher.lost();
+    for (const listener of listeners) listener.lost();
   }
 
   #end(): void {

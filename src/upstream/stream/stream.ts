@@ -63,7 +63,7 @@ interface Refusal {
   readonly route: RoutedCall;
 }
 
-interface Waiting {
+interface Waiter {
   readonly subscriber: Subscriber;
   readonly timer: Timer;
 }
@@ -92,7 +92,7 @@ const LATE_AGAIN_MS = 10_000;
 const LONGEST_LATE_AGAIN_MS = 600_000;
 const FORGOTTEN = "logs have left the chain that are no longer held";
 
-/** One stream. */
+/** A subscription at one provider at a time, shared by its subscribers. */
 export class Stream {
   readonly #parts: SourceParts;
   readonly #owner: StreamOwner;
@@ -100,7 +100,7 @@ export class Stream {
   readonly #continuity: Continuity;
   #request: SubscribeRequest;
   readonly #subscribers = new Set<Subscriber>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiters = new Set<Waiter>();
   #outbox: Buffer[] = [];
   #source: Source | null = null;
   #outage: Outage | null;
@@ -145,8 +145,8 @@ export class Stream {
     this.#checks = checks;
     const { runtime, timerWheel } = parts;
     const eventSink = {
-      emit: (results: readonly Buffer[]) => this.#tell(results),
-      failed: (why: SourceFailure) => this.#trouble(why),
+      emit: (results: readonly Buffer[]) => this.#emit(results),
+      failed: (why: SourceFailure) => this.#sourceFailed(why),
     };
     const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
     this.#continuity = continuityOf(
@@ -161,7 +161,7 @@ export class Stream {
     if (this.#linger !== null) this.#owner.used();
     this.#linger?.clear();
     this.#linger = null;
-    const fresh = this.#waiting.size === 0 && !this.#everLive;
+    const fresh = this.#waiters.size === 0 && !this.#everLive;
     if (this.#outage === null) this.#start(subscriber, null);
     else this.#wait(subscriber, deadlineMs);
     if (fresh) this.#seek();
@@ -176,15 +176,16 @@ export class Stream {
     const source = this.#source;
     if (source === null) return this.#seekAnew();
     const { provider, pushesLogs } = source;
-    const isSame = (it: Provider): boolean =>
-      it.id === provider.id && (pushesLogs ? it.wsUrl === provider.wsUrl : it.url === provider.url);
+    const isSame = (other: Provider): boolean =>
+      other.id === provider.id &&
+      (pushesLogs ? other.wsUrl === provider.wsUrl : other.url === provider.url);
     const now = tracker.set.providers.find(isSame);
     if (now === undefined) this.#fail("removed");
     else source.follow(tracker, now);
   }
 
   /**
-   * Those who are being asked may have been removed: the search begins again among those of now.
+   * Starts the search again among the current providers: those being asked may have been removed.
    */
   #seekAnew(): void {
     if (!this.#seeking) return;
@@ -193,11 +194,12 @@ export class Stream {
   }
 
   report(): StreamReport {
-    const state = this.#outage === null ? "live" : this.#everLive ? "recovering" : "opening";
+    const stateInOutage = this.#everLive ? "recovering" : "opening";
+    const state = this.#outage === null ? "live" : stateInOutage;
     const { height, filledBlocks } = this.#continuity;
     const known = height === null ? null : this.#request.tracker.head();
     const behind = height === null || known === null ? null : Math.max(0, known - height);
-    const subscribers = this.#subscribers.size + this.#waiting.size;
+    const subscribers = this.#subscribers.size + this.#waiters.size;
     const provider = this.#source?.provider ?? null;
     return {
       state,
@@ -214,35 +216,35 @@ export class Stream {
   /** Ends it for everybody. */
   end(reason: string): void {
     if (this.#over) return;
-    const [subscribers, waiting] = [[...this.#subscribers], [...this.#waiting]];
+    const [subscribers, waiters] = [[...this.#subscribers], [...this.#waiters]];
     this.#close();
     if (subscribers.length > 0) this.#owner.ended();
-    for (const it of subscribers) it.ended(reason);
-    for (const it of waiting)
-      it.subscriber.refused({ kind: "fault", fault: unavailable(reason) }, null);
+    for (const subscriber of subscribers) subscriber.ended(reason);
+    for (const waiter of waiters)
+      waiter.subscriber.refused({ kind: "fault", fault: unavailable(reason) }, null);
   }
 
   #wait(subscriber: Subscriber, deadlineMs: number): void {
     const timer = this.#parts.timerWheel.set(deadlineMs, () => {
-      this.#waiting.delete(it);
+      this.#waiters.delete(waiter);
       this.#leave(subscriber);
       subscriber.refused(
         { kind: "fault", fault: unavailable("no provider could be subscribed in time") },
         null,
       );
     });
-    const it: Waiting = { subscriber, timer };
-    this.#waiting.add(it);
+    const waiter: Waiter = { subscriber, timer };
+    this.#waiters.add(waiter);
   }
 
   #leave(subscriber: Subscriber): void {
     this.#subscribers.delete(subscriber);
-    for (const it of this.#waiting) {
-      if (it.subscriber !== subscriber) continue;
-      it.timer.clear();
-      this.#waiting.delete(it);
+    for (const waiter of this.#waiters) {
+      if (waiter.subscriber !== subscriber) continue;
+      waiter.timer.clear();
+      this.#waiters.delete(waiter);
     }
-    if (this.#over || this.#subscribers.size + this.#waiting.size > 0 || this.#linger !== null)
+    if (this.#over || this.#subscribers.size + this.#waiters.size > 0 || this.#linger !== null)
       return;
     if (this.#outage === null)
       this.#linger = this.#parts.timerWheel.set(this.#owner.idle(), () => this.#close());
@@ -295,7 +297,8 @@ export class Stream {
     this.#seeking = false;
     if (opened.kind === "open") return this.#attach(outage, opened.source, opened.route);
     const { lacking, outcome, route } = opened;
-    const tried = lacking === null ? route.traces.map((it) => it.attempt.provider) : [lacking];
+    const tried =
+      lacking === null ? route.traces.map((trace) => trace.attempt.provider) : [lacking];
     if (!outage.polled) for (const { id } of tried) outage.socketless.add(id);
     // A route asks only a few: the others are next, and those it asked wait for the next round.
     if (lacking !== null || (this.#everLive && tried.length > 0))
@@ -339,13 +342,13 @@ export class Stream {
     return (
       !this.#everLive ||
       rounds >= ROUNDS_OF_SOCKETS ||
-      tracker.set.providers.every((it) => it.wsUrl === null)
+      tracker.set.providers.every((provider) => provider.wsUrl === null)
     );
   }
 
   /**
-   * No socket can be had: whoever answers over HTTP is polled, also those of whom only the socket
-   * is gone.
+   * No socket is available: polls the providers that answer over HTTP, including those whose socket
+   * failed.
    */
   #poll(outage: Outage, refusal: Refusal): void {
     outage.polled = true;
@@ -356,11 +359,11 @@ export class Stream {
 
   #attach(outage: Outage, source: Source, route: RoutedCall): void {
     this.#source = source;
-    void this.#continuity.attach(source, outage.rounds).then((trouble) => {
+    void this.#continuity.attach(source, outage.rounds).then((failure) => {
       if (this.#source !== source || this.#over) return;
-      if (trouble === null) return this.#live(route);
-      if (trouble === "forgotten") return this.end(FORGOTTEN);
-      outage.far ||= trouble === "far";
+      if (failure === null) return this.#live(route);
+      if (failure === "forgotten") return this.end(FORGOTTEN);
+      outage.far ||= failure === "far";
       outage.socketless.delete(source.provider.id);
       this.#avoid(outage, source.provider);
     });
@@ -380,10 +383,10 @@ export class Stream {
     }
     this.#outage = null;
     this.#everLive = true;
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const it of waiting) it.timer.clear();
-    for (const it of waiting) this.#start(it.subscriber, route);
+    const waiters = [...this.#waiters];
+    this.#waiters.clear();
+    for (const waiter of waiters) waiter.timer.clear();
+    for (const waiter of waiters) this.#start(waiter.subscriber, route);
     this.#continuity.release();
     if (this.#outage !== null) return;
     if (this.#source?.pushesLogs === true) this.#socketAgainMs = SOCKET_AGAIN_MS;
@@ -392,12 +395,12 @@ export class Stream {
   }
 
   #refuse({ outcome, route }: Refusal): void {
-    const waiting = [...this.#waiting];
+    const waiters = [...this.#waiters];
     this.#close();
-    for (const it of waiting) it.subscriber.refused(outcome, route);
+    for (const waiter of waiters) waiter.subscriber.refused(outcome, route);
   }
 
-  #trouble(why: SourceFailure): void {
+  #sourceFailed(why: SourceFailure): void {
     if (this.#source === null) return;
     if (why === "forgotten") this.end(FORGOTTEN);
     else if (why !== "missing_logs" || this.#mayLeaveAgain()) this.#fail(why);
@@ -424,7 +427,7 @@ export class Stream {
     if (this.#over) return;
     const failed = this.#source;
     this.#drop();
-    if (this.#everLive && this.#subscribers.size + this.#waiting.size === 0) return this.#close();
+    if (this.#everLive && this.#subscribers.size + this.#waiters.size === 0) return this.#close();
     const outage = this.#outage ?? this.#beginOutage(reason);
     outage.far ||= reason === "far";
     for (const { id } of behind) outage.avoid.add(id);
@@ -452,9 +455,9 @@ export class Stream {
       const { tracker, pin } = this.#request;
       const mayTry = ({ id, wsUrl }: Provider): boolean =>
         wsUrl !== null && (pin === null || pin.id === id);
-      const isThere = (it: Provider): boolean =>
-        ["open", "idle"].includes(sockets.report(it).state);
-      if (!tracker.set.providers.some((it) => mayTry(it) && isThere(it)))
+      const isThere = (provider: Provider): boolean =>
+        ["open", "idle"].includes(sockets.report(provider).state);
+      if (!tracker.set.providers.some((provider) => mayTry(provider) && isThere(provider)))
         return this.#watchForSocket();
       this.#socketAgainMs = Math.min(LONGEST_SOCKET_AGAIN_MS, this.#socketAgainMs * 2);
       this.#drop();
@@ -483,15 +486,15 @@ export class Stream {
     this.#drop();
     this.#outage?.timer?.clear();
     this.#linger?.clear();
-    for (const it of this.#waiting) it.timer.clear();
-    this.#waiting.clear();
+    for (const waiter of this.#waiters) waiter.timer.clear();
+    this.#waiters.clear();
     this.#subscribers.clear();
     this.#owner.over();
   }
 
   /**
-   * A provider that tells of no head for too long has stopped, whatever its socket says; sooner
-   * when others have newer blocks, or have had them for long.
+   * Leaves a provider that has pushed no head for too long even though its socket is open; sooner
+   * when other providers have newer blocks.
    */
   #watchHeads(): void {
     const { tracker } = this.#request;
@@ -522,9 +525,9 @@ export class Stream {
     const overtaken = this.#overtaken;
     if (overtaken === null || pin !== null) return [];
     return tracker.set.providers.filter(
-      (it) =>
-        (tracker.health(it, it.wsUrl === null ? "http" : "ws").height ?? overtaken.height) <
-        overtaken.height,
+      (provider) =>
+        (tracker.health(provider, provider.wsUrl === null ? "http" : "ws").height ??
+          overtaken.height) < overtaken.height,
     );
   }
 
@@ -565,7 +568,7 @@ export class Stream {
     return true;
   }
 
-  #tell(results: readonly Buffer[]): void {
+  #emit(results: readonly Buffer[]): void {
     if (this.#outbox.length === 0) queueMicrotask(() => this.#flush());
     this.#outbox.push(...results);
   }
@@ -575,7 +578,7 @@ export class Stream {
     const results = this.#outbox;
     this.#outbox = [];
     this.#events += results.length;
-    for (const it of this.#subscribers) it.events(results);
+    for (const subscriber of this.#subscribers) subscriber.events(results);
   }
 }
 

@@ -1,4 +1,4 @@
-// The port between subscriptions and those who have them: what is asked for, and what is heard.
+// The port between subscriptions and their subscribers: the request, and what a subscriber hears.
 
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";

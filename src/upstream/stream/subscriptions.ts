@@ -1,5 +1,5 @@
-// Subscriptions as callers see them: one stream per profile, chain, kind and filter, whatever the
-// number of its subscribers.
+// Subscriptions as callers see them: one stream per profile, chain, kind and filter, shared by any
+// number of subscribers. Knows no provider and no frame.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
@@ -47,13 +47,13 @@ export interface SubscriptionCounts {
 export interface Subscriptions {
   /** Returns the way to leave; nobody hears anything after that. */
   open(request: SubscribeRequest, subscriber: Subscriber): () => void;
-  /** Goes on with the profiles that the directory serves now. */
-  rebind(directory: ProfileRegistry): void;
+  /** Moves every stream to the profiles that the registry serves now. */
+  rebind(registry: ProfileRegistry): void;
   reports(): readonly SubscriptionReport[];
   counts(): readonly SubscriptionCounts[];
   /** Checks of logs. */
   checks(): readonly CheckCounts[];
-  /** A provider has pushed a head, to whomever. */
+  /** Takes in a head that a provider has pushed to any of its subscriptions. */
   headSeen(tracker: Tracker, provider: Provider, head: Head): void;
   close(): void;
 }
@@ -90,7 +90,7 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
   readonly reason: FailoverReason;
 }
 
-/** No streams yet. */
+/** Creates the table of streams, empty. */
 export function createSubscriptions({
   http,
   onMove,
@@ -157,25 +157,18 @@ export function createSubscriptions({
         return refuse(subscriber, tooManyFilters(bounded));
       if (!entries.has(key) && !makeRoom()) return refuse(subscriber, FULL);
       const stream = entries.get(key)?.stream ?? begin(key, request);
-      const hearer = bounds === null ? subscriber : withinBounds(bounds, subscriber);
+      const listener = bounds === null ? subscriber : withinBounds(bounds, subscriber);
       return bounded === null
-        ? stream.join(hearer, deadlineMs)
-        : filterQuota.hold(bounded, key, hearer, (held) => stream.join(held, deadlineMs));
+        ? stream.join(listener, deadlineMs)
+        : filterQuota.hold(bounded, key, listener, (held) => stream.join(held, deadlineMs));
     },
-    rebind(directory) {
+    rebind(registry) {
       for (const { stream, request } of [...entries.values()]) {
-        const tracker = directory
-          .served(request.profile)
-          ?.trackers.get(request.tracker.set.chain.chainName);
-        const pin =
-          request.pin === null
-            ? null
-            : (tracker?.set.providers.find((it) => it.id === request.pin?.id) ?? null);
-        if (tracker === undefined || (request.pin !== null && pin === null))
-          stream.end("the configuration no longer serves it");
+        const served = servedNow(registry, request);
+        if (served === null) stream.end("the configuration no longer serves it");
         else {
-          checks.of(request.profile, tracker);
-          stream.rebind(tracker, pin);
+          checks.of(request.profile, served.tracker);
+          stream.rebind(served.tracker, served.pin);
         }
       }
     },
@@ -191,6 +184,16 @@ export function createSubscriptions({
       for (const { stream } of [...entries.values()]) stream.end("the service stops");
     },
   };
+}
+
+/** The current tracker and pinned provider of a stream; null = its profile or pin is gone. */
+function servedNow(
+  registry: ProfileRegistry,
+  { profile, tracker: before, pin: pinBefore }: SubscribeRequest,
+): Pick<SubscribeRequest, "tracker" | "pin"> | null {
+  const tracker = registry.served(profile)?.trackers.get(before.set.chain.chainName);
+  const pin = tracker?.set.providers.find((provider) => provider.id === pinBefore?.id) ?? null;
+  return tracker === undefined || (pinBefore !== null && pin === null) ? null : { tracker, pin };
 }
 
 function countsIn(

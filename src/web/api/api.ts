@@ -1,8 +1,8 @@
-// The HTTP API beside JSON-RPC: finds the operation of a request, keeps bounds, and catches what
-// goes wrong in one place. Knows rows of the contract, not what they are about.
+// The HTTP API beside JSON-RPC: finds the operation of a request, keeps the bounds, and turns
+// exceptions into answers in one place. Knows rows of the contract, not what they do.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { createAddressLimit } from "../../core/billing/address-limit.ts";
+import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
@@ -65,7 +65,7 @@ const API_LIMITS: ApiLimits = {
 export interface Api {
   /** Whether it answers on this path, without its query. */
   serves(path: string): boolean;
-  /** Answers, whatever the request is. */
+  /** Answers every request. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
 }
 
@@ -88,23 +88,14 @@ const HOUR_S = 3_600;
 export function createApi(parts: ApiParts): Api {
   const { maxReading, maxUnderWay, missesPerMinute, writesPerMinute } = parts.limits ?? API_LIMITS;
   const proxies = trustedProxiesOf(parts.trustedProxies);
-  const creations = createAddressLimit({
-    perSecond: parts.keysPerHour / HOUR_S,
-    burst: parts.keysPerHour,
-  });
-  const misses = createAddressLimit({
-    perSecond: missesPerMinute / MINUTE_S,
-    burst: missesPerMinute,
-  });
-  const writes = createAddressLimit({
-    perSecond: writesPerMinute / MINUTE_S,
-    burst: writesPerMinute,
-  });
+  const creations = limitOf(parts.keysPerHour, HOUR_S);
+  const misses = limitOf(missesPerMinute, MINUTE_S);
+  const writes = limitOf(writesPerMinute, MINUTE_S);
   const serve = createServing(
     { ...parts, payments: parts.paywall?.payments ?? null, creations, writes },
     { ...parts, misses },
   );
-  const routeOf = createRoutes(OPERATIONS.filter((it) => it.servedBy === "api"));
+  const routeOf = createRoutes(OPERATIONS.filter((operation) => operation.servedBy === "api"));
   const reading = createBound(
     maxReading,
     apiFault("unavailable", "too many requests are arriving"),
@@ -115,7 +106,7 @@ export function createApi(parts: ApiParts): Api {
   );
   const failed = createCatch(parts.log, parts.runtime);
 
-  /** What a request is answered; null = nobody is there any more. */
+  /** The answer to a request; null = its caller has gone away. */
   async function answer({
     request,
     headers,
@@ -154,9 +145,14 @@ export function createApi(parts: ApiParts): Api {
   };
 }
 
+/** Allows each address `count` in `seconds`, all of them at once if need be. */
+function limitOf(count: number, seconds: number): AddressLimit {
+  return createAddressLimit({ perSecond: count / seconds, burst: count });
+}
+
 const NO_BYTES = Buffer.alloc(0);
 
-/** The operation of a method on a route; what is missing is told, and `Allow` with it. */
+/** The operation of a method on a route, or 404, or 405 with an `Allow` header. */
 function operationOf(
   route: OperationRoute<NamedOperation> | undefined,
   method: string | undefined,
@@ -169,7 +165,9 @@ function operationOf(
   const operation = route.operations.get(parseMethod(method));
   if (operation !== undefined) return { operation, params: route.params };
   const allowed = [
-    ...[...route.operations.keys()].flatMap((it) => (it === "GET" ? ["GET", "HEAD"] : [it])),
+    ...[...route.operations.keys()].flatMap((method) =>
+      method === "GET" ? ["GET", "HEAD"] : [method],
+    ),
     "OPTIONS",
   ].join(", ");
   headers.push("Allow", allowed);
@@ -183,12 +181,12 @@ function parseMethod(method: string | undefined): OperationMethod {
   return (method === "HEAD" ? "GET" : method) as OperationMethod;
 }
 
-const TROUBLE_LOG_MS = 10_000;
-const TROUBLE_RETRY_MS = 2_000;
+const STORE_FAILURE_LOG_MS = 10_000;
+const STORE_FAILURE_RETRY_MS = 2_000;
 
 /**
- * What a request is answered when serving it threw: the store's trouble passes, everything else is
- * a bug.
+ * The answer to a request whose handler threw: 503 while the store fails, 500 for everything else,
+ * which is a bug.
  */
 function createCatch(
   log: ApiParts["log"],
@@ -206,7 +204,7 @@ function createCatch(
       );
       return apiFault("internal", "the service failed to answer");
     }
-    if (runtime.now() - loggedAtMs >= TROUBLE_LOG_MS) {
+    if (runtime.now() - loggedAtMs >= STORE_FAILURE_LOG_MS) {
       loggedAtMs = runtime.now();
       log.warn(
         { requestId, problem: withoutSecrets(String(error)) },
@@ -214,7 +212,7 @@ function createCatch(
       );
     }
     return apiFault("unavailable", "the store does not answer right now", {
-      retryAfterMs: TROUBLE_RETRY_MS,
+      retryAfterMs: STORE_FAILURE_RETRY_MS,
     });
   };
 }

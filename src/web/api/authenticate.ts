@@ -1,5 +1,5 @@
-// Finds out who sent a request: by management token, by RPC key, as the operator. Limits wrong
-// tries by address; knows no operation.
+// Authenticates the sender of an API request: by management token, RPC key, connection token or
+// operator token. Limits wrong credentials by address; knows no operation.
 import type { IncomingMessage } from "node:http";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -33,35 +33,32 @@ export interface ApiRequest {
   readonly paid?: boolean;
 }
 
-/** Who sent a request, by one of the ways that its operation allows; or why that is not known. */
+/** The caller, authenticated in one of the ways that the operation allows, or the refusal. */
 export async function callerOf(
   parts: ApiAuthenticationParts,
   auth: readonly Auth[],
-  presented: ApiRequest,
+  sender: ApiRequest,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited" | "not_found">> {
-  if (auth.includes("key_in_path")) return keyInPath(parts, presented);
-  if (auth.every((it) => it === "none")) return { kind: "anyone" };
-  const authorization = withoutPayment(presented.request.headers.authorization);
+  if (auth.includes("key_in_path")) return keyInPath(parts, sender);
+  if (auth.every((way) => way === "none")) return { kind: "anyone" };
+  const authorization = withoutPayment(sender.request.headers.authorization);
   const bearer = bearerOf(authorization);
   if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
-  const apiKey = presented.request.headers["x-svc-api-key"];
+  const apiKey = sender.request.headers["x-svc-api-key"];
   const secret = bearer ?? (auth.includes("rpc_key") && typeof apiKey === "string" ? apiKey : null);
   if (secret === null)
     return auth.includes("none") && authorization === undefined
       ? { kind: "anyone" }
       : missing(auth, "the request carries no credential");
   const kind = readSecret(secret);
-  if (kind === "token" && auth.includes("management_token")) return agent(parts, presented, secret);
+  if (kind === "token" && auth.includes("management_token")) return agent(parts, sender, secret);
   if (kind === "key" && auth.includes("rpc_key")) {
-    const key = await keyOf(parts, presented, secret);
-    return key === null
-      ? missing(auth, "no key that works is like this one")
-      : "code" in key
-        ? key
-        : { kind: "key", key };
+    const key = await keyOf(parts, sender, secret);
+    if (key === null) return missing(auth, "this key does not exist or does not work any more");
+    return "code" in key ? key : { kind: "key", key };
   }
   if (kind === "connection" && auth.includes("connection_token"))
-    return connection(parts, presented, secret);
+    return connection(parts, sender, secret);
   return missing(
     auth,
     kind === null
@@ -72,12 +69,12 @@ export async function callerOf(
 
 async function keyInPath(
   parts: ApiAuthenticationParts,
-  presented: ApiRequest,
+  sender: ApiRequest,
 ): Promise<ApiCaller | ApiFault<"not_found" | "rate_limited">> {
-  const secret = presented.pathKey ?? "";
-  const key = readSecret(secret) === "key" ? await keyOf(parts, presented, secret) : null;
+  const secret = sender.pathKey ?? "";
+  const key = readSecret(secret) === "key" ? await keyOf(parts, sender, secret) : null;
   if (key === null)
-    return apiFault("not_found", "no key that works is like the one in the path", {
+    return apiFault("not_found", "the key in the path does not exist or does not work any more", {
       nextAction: "put the full key, svc_ak_…, into the path, as it was shown when it was created",
     });
   return "code" in key ? key : { kind: "key", key };
@@ -92,7 +89,7 @@ async function agent(
   if (limited !== null) return limited;
   const found = await managementTokenBySecret(parts.store, token);
   if (found === null) parts.misses.take(address, parts.runtime.now());
-  if (found === null) return missing(["management_token"], "no management token is like this one");
+  if (found === null) return missing(["management_token"], "this management token does not exist");
   const end = managementTokenEnd(found, parts.runtime.wallMs());
   return end === null
     ? { kind: "agent", agent: found }

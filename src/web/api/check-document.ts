@@ -18,7 +18,7 @@ export function checkDocument(schema: z.ZodObject, given: object): CheckedDocume
   const unknown = new Set<string>();
   const wrong = new Map<string, string>();
   for (const issue of result.error.issues) {
-    const path = issue.path.map((it) => (typeof it === "string" ? shownName(it) : it));
+    const path = issue.path.map((part) => (typeof part === "string" ? shownName(part) : part));
     if (issue.code === "unrecognized_keys")
       for (const key of issue.keys) unknown.add(pathText([...path, shownName(key)]));
     else wrong.set(pathText(path), ruleOf(issue));

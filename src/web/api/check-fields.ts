@@ -14,7 +14,7 @@ export function checkFields(schema: z.ZodObject, given: object): Checked {
   if (result.success) return { kind: "checked", value: result.data };
   const { issues } = result.error;
   const unknown = issues
-    .flatMap((it) => (it.code === "unrecognized_keys" ? it.keys : []))
+    .flatMap((issue) => (issue.code === "unrecognized_keys" ? issue.keys : []))
     .map(shownName);
   const known = Object.keys(schema.shape);
   if (unknown.length > 0) {
@@ -25,8 +25,8 @@ export function checkFields(schema: z.ZodObject, given: object): Checked {
       nextAction,
     });
   }
-  const wrong = [...new Set(issues.map((it) => pathText(it.path)))].slice(0, MAX_NAMED);
-  const rules = [...new Set(issues.map((it) => String(it.path[0])))].map(
+  const wrong = [...new Set(issues.map((issue) => pathText(issue.path)))].slice(0, MAX_NAMED);
+  const rules = [...new Set(issues.map((issue) => String(issue.path[0])))].map(
     (name) => `${name}: ${allowedIn(schema, name)}`,
   );
   return apiFault("invalid_field", `invalid value: ${listed(wrong)}`, {
@@ -64,7 +64,9 @@ export function shownName(name: string): string {
 /** The path of a field as text: `chains.base.providers[0]`. */
 export function pathText(path: readonly PropertyKey[]): string {
   return path
-    .map((it, i) => (typeof it === "number" ? `[${it}]` : `${i === 0 ? "" : "."}${String(it)}`))
+    .map((part, i) =>
+      typeof part === "number" ? `[${part}]` : `${i === 0 ? "" : "."}${String(part)}`,
+    )
     .join("");
 }
 
@@ -91,23 +93,23 @@ function allowedIn(schema: z.ZodObject, name: string): string {
   return `${allowedText(rule ?? {})}${required.includes(name) ? " (required)" : ""}`;
 }
 
-function allowedText(it: Allowed): string {
-  if (it.title !== undefined) return it.title;
-  if (it.anyOf !== undefined) return it.anyOf.map(allowedText).join(", or ");
-  switch (it.type) {
+function allowedText(rule: Allowed): string {
+  if (rule.title !== undefined) return rule.title;
+  if (rule.anyOf !== undefined) return rule.anyOf.map(allowedText).join(", or ");
+  switch (rule.type) {
     case "string":
-      return it.maxLength === undefined
-        ? `text that matches ${it.pattern ?? ".*"}`
-        : `text of ${it.minLength ?? 0} to ${it.maxLength} characters`;
+      return rule.maxLength === undefined
+        ? `text that matches ${rule.pattern ?? ".*"}`
+        : `text of ${rule.minLength ?? 0} to ${rule.maxLength} characters`;
     case "integer":
-      return `a whole number from ${it.minimum} to ${it.maximum}`;
+      return `a whole number from ${rule.minimum} to ${rule.maximum}`;
     case "array":
       return (
-        `a list of ${it.minItems ?? 0} to ${it.maxItems ?? "any number of"}, each ` +
-        `${allowedText(it.items ?? {})}`
+        `a list of ${rule.minItems ?? 0} to ${rule.maxItems ?? "any number of"}, each ` +
+        `${allowedText(rule.items ?? {})}`
       );
     default:
-      return it.type ?? "any value";
+      return rule.type ?? "any value";
   }
 }
 

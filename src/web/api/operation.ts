@@ -1,5 +1,5 @@
-// One request of an operation on its way to its handler and back, for whoever does not know what
-// the operation is about.
+// One request of an operation on its way to its handler and back: the types of code that serves
+// any operation.
 import type { IncomingMessage } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";

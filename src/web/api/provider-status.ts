@@ -18,27 +18,30 @@ export interface ProviderPlace {
 export type StatusOf = (place: ProviderPlace) => ProviderStatus;
 
 /** What providers of profiles in memory show; the others were right when they were written down. */
-export function statusIn(directory: Pick<ProfileRegistry, "custom">): StatusOf {
+export function statusIn(registry: Pick<ProfileRegistry, "custom">): StatusOf {
   return ({ accountId, slug, chain, provider }) => {
     const id = profileId({ owner: accountId, slug });
-    const tracker = directory.custom
-      .find((it) => profileId(it.profile) === id)
+    const tracker = registry.custom
+      .find((served) => profileId(served.profile) === id)
       ?.trackers.get(chain);
     return tracker === undefined ? "verified" : statusOf(tracker, provider);
   };
 }
 
 function statusOf(tracker: Tracker, id: string): ProviderStatus {
-  const provider = tracker.set.providers.find((it) => it.id === id);
+  const provider = tracker.set.providers.find((candidate) => candidate.id === id);
   if (provider === undefined) return "verified";
-  const ways = [
+  const transports = [
     ...(provider.url === null ? [] : ["http" as const]),
     ...(provider.wsUrl === null ? [] : ["ws" as const]),
   ];
-  const reports = ways.map((it) => tracker.health(provider, it));
-  if (reports.some((it) => it.cordon !== null) || reports.every((it) => it.breaker === "open"))
+  const reports = transports.map((transport) => tracker.health(provider, transport));
+  if (
+    reports.some((report) => report.cordon !== null) ||
+    reports.every((report) => report.breaker === "open")
+  )
     return "failed";
-  return reports.some((it) => it.probeMs !== null || it.outcomes.delivered > 0)
+  return reports.some((report) => report.probeMs !== null || report.outcomes.delivered > 0)
     ? "verified"
     : "verifying";
 }

@@ -1,5 +1,5 @@
-// Routes of the management API before this one: each is gone, and says which route took its place.
-// Whatever the method and the credential.
+// Routes of the earlier management API: each answers 410 and names the route that replaced it, for
+// every method and with any credential.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
 /**

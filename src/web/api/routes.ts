@@ -32,7 +32,7 @@ export function createRoutes<O extends Operation>(
   );
   return (path) => {
     const segments = segmentsOf(path);
-    const form = ordered.find((it) => fits(it.segments, segments));
+    const form = ordered.find((candidate) => fits(candidate.segments, segments));
     return form === undefined
       ? undefined
       : { params: paramsOf(form.segments, segments), operations: form.operations };
@@ -55,7 +55,9 @@ function parameters(segments: readonly string[]): number {
 function fits(form: readonly string[], segments: readonly string[]): boolean {
   return (
     form.length === segments.length &&
-    form.every((it, i) => (isParameter(it) ? segments[i] !== "" : it === segments[i]))
+    form.every((segment, i) =>
+      isParameter(segment) ? segments[i] !== "" : segment === segments[i],
+    )
   );
 }
 
@@ -65,8 +67,8 @@ function paramsOf(
 ): Readonly<Record<string, string>> | null {
   try {
     return Object.fromEntries(
-      form.flatMap((it, i) =>
-        isParameter(it) ? [[it.slice(1, -1), decodeURIComponent(segments[i] ?? "")]] : [],
+      form.flatMap((segment, i) =>
+        isParameter(segment) ? [[segment.slice(1, -1), decodeURIComponent(segments[i] ?? "")]] : [],
       ),
     );
   } catch {

@@ -1,6 +1,5 @@
-// Serves one request of an operation that is paid for. With a payment, whether it was seen before
-// is asked first of all: whoever repeats one gets its first result, whatever became of key, token
-// and range meanwhile.
+// Serves one request of an operation that is paid for. A payment that was seen before is looked up
+// first: repeating it returns its first result, even if key, token or range have changed meanwhile.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Order, PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 import type { ApiCaller } from "../contract/operation.ts";
@@ -14,7 +13,7 @@ import type {
   OperationRequest,
 } from "./operation.ts";
 
-/** What it is done with. */
+/** What paid operations are served with. */
 export interface PaidServingParts {
   /** Null = payments are not taken. */
   readonly paywall: Paywall | null;

@@ -1,5 +1,5 @@
-// Serves one request of an operation that was found: who sent it, whether what it carries is right,
-// and what its handler says. Knows rows and handlers, and nothing of what they are about.
+// Serves one request of an operation: authenticates the sender, checks the input and calls the
+// handler. Knows rows and handlers, and nothing of what they do.
 import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { CONTRACT } from "../contract/contract.ts";
@@ -52,15 +52,15 @@ export function createServing(
     const handler = handlers.get(operation.id);
     if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
     if (typeof handler !== "function") return servePaid(asked, handler);
-    const presented = { request, address, pathKey: asked.params?.["key"] ?? null };
+    const sender = { request, address, pathKey: asked.params?.["key"] ?? null };
     let caller =
       operation.method === "GET"
-        ? await callerOf(credentials, operation.auth, presented)
+        ? await callerOf(credentials, operation.auth, sender)
         : await changerOf(credentials, asked, false);
-    // Whoever reads a balance after a call is to see what it cost; with a key, the balance has been
-    // read already.
+    // A balance that is read after a call includes its cost; a key's record holds the balance, so
+    // it is read again.
     if (operation.method === "GET" && (await settle(parts, caller)))
-      caller = await callerOf(credentials, operation.auth, presented);
+      caller = await callerOf(credentials, operation.auth, sender);
     if (caller.kind === "api_fault") return caller;
     const limited = operation.method === "GET" ? null : writeLimit(parts, caller);
     if (limited !== null) return limited;
@@ -104,18 +104,19 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
 
 /** Why an account may not change something now; null = it may, and one is counted. */
 function writeLimit({ writes, runtime }: HandlerParts, caller: ApiCaller): ApiFault | null {
-  const accountId =
-    caller.kind === "agent"
-      ? caller.agent.accountId
-      : caller.kind === "key"
-        ? caller.key.accountId
-        : null;
+  const accountId = accountOf(caller);
   const retryAfterMs = accountId === null ? 0 : writes.take(accountId, runtime.now());
   return retryAfterMs === 0
     ? null
     : apiFault("rate_limited", "the account has been changed too often in the last minute", {
         retryAfterMs,
       });
+}
+
+/** The account that a caller acts for; null = none. */
+function accountOf(caller: ApiCaller): string | null {
+  if (caller.kind === "agent") return caller.agent.accountId;
+  return caller.kind === "key" ? caller.key.accountId : null;
 }
 
 function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
@@ -180,7 +181,7 @@ const NOTHING = { kind: "checked", value: null } as const;
 const NO_FIELDS = { kind: "object", value: {} } as const;
 
 function wrongPath(operation: Operation, { details }: ApiFault): ApiFault<"invalid_field"> {
-  const names = Object.keys(operation.params?.shape ?? {}).map((it) => `{${it}}`);
+  const names = Object.keys(operation.params?.shape ?? {}).map((name) => `{${name}}`);
   return apiFault("invalid_field", `${names.join(", ")} in the path is no id`, {
     details,
     nextAction: `replace ${names.join(", ")} with an id that the API returned`,

@@ -86,12 +86,12 @@ function addFault(headers: Headers, why: ApiFault): void {
 
 /** A refusal as the management API tells it. */
 function errorOf({ code, message, nextAction, details }: ApiFault, baseUrl: string): object {
-  const told = details.length === 0 ? {} : { details };
+  const optionalDetails = details.length === 0 ? {} : { details };
   return {
     code,
     message,
     next_action: nextAction,
     docs_url: `${baseUrl}/docs/errors#${code}`,
-    ...told,
+    ...optionalDetails,
   };
 }

@@ -286,10 +286,10 @@ export const CONTRACT = {
 /** The ids of all operations. */
 export type OperationId = keyof typeof CONTRACT;
 
-/** All operations with their ids, for whoever renders them. */
+/** All operations with their ids, for routing and documents. */
 export const OPERATIONS: readonly (Operation & { readonly id: OperationId })[] = Object.entries(
   CONTRACT,
-).map(([id, it]) => ({ ...it, id: parseId(id) }));
+).map(([id, operation]) => ({ ...operation, id: parseId(id) }));
 
 /** The keys of an object of known shape, which its type does not tell. */
 function parseId(id: string): OperationId {

@@ -48,7 +48,7 @@ export interface BodyObject {
   readonly value: object;
 }
 
-/** The object in a body, whatever type it is declared as; an empty body is an empty object. */
+/** The object in a body; ignores `Content-Type`. An empty body is an empty object. */
 export function parseBody(
   bytes: Buffer,
   request: IncomingMessage,

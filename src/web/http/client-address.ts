@@ -1,9 +1,9 @@
-// Who a request comes from and under which address it reached us, through the proxies that the
-// operator trusts. Believes nobody else.
+// Finds the client address of a request and the base URL that it used, behind the proxies that the
+// operator trusts. Ignores the headers of every other sender.
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 
-/** Proxies whose word about a caller is taken. */
+/** Proxies whose forwarding headers are believed. */
 export type TrustedProxies = BlockList;
 
 /** The proxies of a list of IP addresses and ranges. */
@@ -66,14 +66,14 @@ export function requestBaseUrl(request: IncomingMessage, proxies: TrustedProxies
 
 /** The same of a request whose connection is known by its address and headers alone. */
 export function requestInfoBaseUrl(
-  letter: Addressed,
+  info: Addressed,
   proxies: TrustedProxies,
   here = "localhost",
 ): string {
-  const host = letter.header("host") ?? "";
+  const host = info.header("host") ?? "";
   const isSecure =
-    isTrusted(plain(letter.address), proxies) &&
-    (letter.header("x-forwarded-proto") ?? "").trim().toLowerCase() === "https";
+    isTrusted(plain(info.address), proxies) &&
+    (info.header("x-forwarded-proto") ?? "").trim().toLowerCase() === "https";
   const named = host.length <= MAX_HOST_CHARS && HOST.test(host) ? host.toLowerCase() : here;
   return `${isSecure ? "https" : "http"}://${named}`;
 }
@@ -94,7 +94,7 @@ function isTrusted(address: string, proxies: TrustedProxies): boolean {
   return version !== 0 && proxies.check(address, version === 6 ? "ipv6" : "ipv4");
 }
 
-/** An address without brackets, port and the IPv6 dress of an IPv4 address. */
+/** An address without brackets and port; an IPv4-mapped IPv6 address as IPv4. */
 function plain(text: string): string {
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, "$1");
   const v4 = /^(?:::ffff:)?(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/i.exec(bare);

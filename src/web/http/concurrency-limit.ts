@@ -1,6 +1,6 @@
-// How much may be under way at once. Knows neither what is done nor how a refusal looks.
+// Bounds how many operations run at once. Knows neither the operations nor how a refusal looks.
 
-/** Runs at most `most` at a time; whoever comes beyond that gets `refusal`. */
+/** Runs at most `most` at a time; each further call resolves with `refusal` at once. */
 export function createBound<Refusal>(
   most: number,
   refusal: Refusal,

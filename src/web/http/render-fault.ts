@@ -4,9 +4,9 @@ import { type Fault, faultError } from "../../core/faults/rpc-fault.ts";
 import type { Evidence } from "../../core/routing/evidence.ts";
 
 /** A refusal as a JSON-RPC error object. */
-export function renderFault(it: Fault, id: string, meta: Evidence | null = null): Buffer {
+export function renderFault(why: Fault, id: string, meta: Evidence | null = null): Buffer {
   return Buffer.from(
-    `{"jsonrpc":"2.0","id":${id},"error":${faultError(it)}${closing(meta).toString()}`,
+    `{"jsonrpc":"2.0","id":${id},"error":${faultError(why)}${closing(meta).toString()}`,
   );
 }
 

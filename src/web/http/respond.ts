@@ -158,7 +158,7 @@ function send(
   body: readonly Buffer[] | null,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  for (const it of CORS) headers.push(it);
+  for (const field of CORS) headers.push(field);
   if (body === null) {
     response.writeHead(status, headers);
     response.end();

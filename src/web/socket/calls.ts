@@ -34,7 +34,7 @@ export interface CallParts {
   readonly rpc: RpcParts;
   readonly subscriptions: Pick<Subscriptions, "open">;
   readonly requestId: () => string;
-  /** Requests under way on all doors. */
+  /** Requests under way on all listeners. */
   readonly activity: Activity;
 }
 
@@ -75,9 +75,9 @@ const WAIT = { nextAction: "wait for an answer before sending the next request" 
 /** Everything under way on one socket. */
 export class SocketCalls {
   readonly #parts: CallParts;
-  readonly #arrival: Authenticated;
+  readonly #authenticated: Authenticated;
   readonly #payment: CallPayment;
-  readonly #outlet: ClientConnection;
+  readonly #connection: ClientConnection;
   readonly #subscriptionMethods: ClientSubscriptions;
   #address: Target | Fault;
   #revision: number;
@@ -85,15 +85,15 @@ export class SocketCalls {
   #bytes = 0;
   #over = false;
 
-  constructor(parts: CallParts, outlet: ClientConnection, arrival: Authenticated) {
+  constructor(parts: CallParts, connection: ClientConnection, authenticated: Authenticated) {
     this.#parts = parts;
-    this.#outlet = outlet;
-    this.#arrival = arrival;
-    this.#payment = callPaymentOf(parts.rpc.admission, arrival.keyContext);
-    this.#address = arrival.address;
+    this.#connection = connection;
+    this.#authenticated = authenticated;
+    this.#payment = callPaymentOf(parts.rpc.admission, authenticated.keyContext);
+    this.#address = authenticated.address;
     this.#revision = parts.rpc.resolver.revision;
-    this.#subscriptionMethods = new ClientSubscriptions(parts, outlet, () =>
-      streamCaller(arrival.caller, arrival.keyContext !== null, parts.rpc.limits),
+    this.#subscriptionMethods = new ClientSubscriptions(parts, connection, () =>
+      streamCaller(authenticated.caller, authenticated.keyContext !== null, parts.rpc.limits),
     );
   }
 
@@ -104,9 +104,9 @@ export class SocketCalls {
       // Clients send JSON in binary messages too. Text is known to be UTF-8: `ws` closes a socket
       // whose text is not.
       if (binary && !isUtf8(bytes))
-        this.#tell("null", fault("parse_error", "the binary message is not UTF-8 text"));
+        this.#sendFault("null", fault("parse_error", "the binary message is not UTF-8 text"));
       else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
-      else this.#tell("null", fault("parse_error", "the message is not valid JSON"));
+      else this.#sendFault("null", fault("parse_error", "the message is not valid JSON"));
     } catch (error) {
       this.#fail(error);
     }
@@ -136,7 +136,7 @@ export class SocketCalls {
       span,
       address,
       payment: this.#payment,
-      caller: this.#arrival.caller,
+      caller: this.#authenticated.caller,
       requestId: this.#parts.requestId(),
       mayStream: false,
       settlesLater: false,
@@ -157,8 +157,8 @@ export class SocketCalls {
       return this.#address;
     this.#revision = resolver.revision;
     this.#address = resolver.resolve(
-      this.#arrival.address.input,
-      this.#arrival.keyContext?.payer ?? null,
+      this.#authenticated.address.input,
+      this.#authenticated.keyContext?.payer ?? null,
     );
     if (this.#address.kind === "fault") this.#prepare(this.#address);
     return this.#address;
@@ -166,7 +166,7 @@ export class SocketCalls {
 
   /** A Custom profile that is not in memory any more is got again, for the messages that follow. */
   #prepare({ code, details }: Fault): void {
-    const { keyContext } = this.#arrival;
+    const { keyContext } = this.#authenticated;
     const profile = details["profile"];
     if (code === "not_prepared" && keyContext !== null && typeof profile === "string")
       this.#parts.rpc.admission?.prepare(keyContext, profile, () => {});
@@ -198,13 +198,13 @@ export class SocketCalls {
   /** Answers with the request's id; a batch is refused as one. */
   #refuse(bytes: Buffer, start: number, why: Fault): void {
     const request = readRequest(bytes, start, endOf(bytes));
-    if (request.id !== null) this.#tell(request.id, why);
+    if (request.id !== null) this.#sendFault(request.id, why);
   }
 
-  #tell(id: string, why: Fault): void {
+  #sendFault(id: string, why: Fault): void {
     this.#parts.rpc.observer.refused(why.code);
-    this.#outlet.send([
-      renderFault(this.#arrival.address.old === null ? why : withErrorType(why), id),
+    this.#connection.send([
+      renderFault(this.#authenticated.address.old === null ? why : withErrorType(why), id),
     ]);
   }
 
@@ -225,24 +225,24 @@ export class SocketCalls {
       reply.notify || address.meta === "body"
         ? evidenceOfReply(reply, this.#parts.rpc.runtime.now())
         : null;
-    const isSent = this.#outlet.send(renderReply(reply, address.meta === "body" ? meta : null));
-    if (reply.notify && meta !== null) this.#outlet.send([metaNotification(id, meta)]);
+    const isSent = this.#connection.send(renderReply(reply, address.meta === "body" ? meta : null));
+    if (reply.notify && meta !== null) this.#connection.send([metaNotification(id, meta)]);
     written?.(isSent && !this.#over);
   }
 
   #batch(bytes: Buffer, start: number, address: Target): void {
     const { rpc, requestId } = this.#parts;
-    const plan = planBatch(rpc, bytes, start, this.#arrival.keyContext);
-    if (plan.kind === "fault") return this.#tell("null", plan);
+    const plan = planBatch(rpc, bytes, start, this.#authenticated.keyContext);
+    if (plan.kind === "fault") return this.#sendFault("null", plan);
     const call = this.#begin(bytes.length);
-    if (call === null) return this.#tell("null", NO_ROOM_FOR_REQUEST);
+    if (call === null) return this.#sendFault("null", NO_ROOM_FOR_REQUEST);
     const followers: Follower[] = [];
     const batch: RpcBatch = {
       ...plan,
       bytes,
       address,
       payment: this.#payment,
-      caller: this.#arrival.caller,
+      caller: this.#authenticated.caller,
       requestId: requestId(),
       transport: "ws",
       subscriptionMethods: this.#subscriptionMethods,
@@ -264,7 +264,7 @@ export class SocketCalls {
     const { id, notify, written } = reply;
     if (notify && id !== null) {
       const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc.runtime.now()));
-      followers.push(() => this.#outlet.send([meta]));
+      followers.push(() => this.#connection.send([meta]));
     }
     if (written !== null) followers.push((answered) => written(answered && shown));
   }
@@ -274,7 +274,7 @@ export class SocketCalls {
     try {
       this.#end(call);
       if (body === null) settle(true);
-      const isSent = body === null || this.#outlet.send(body, settle);
+      const isSent = body === null || this.#connection.send(body, settle);
       for (const follow of followers) follow(isSent && !this.#over);
     } catch (error) {
       this.#fail(error);
@@ -284,7 +284,7 @@ export class SocketCalls {
   /** Counts a message; null = there is no room for it. */
   #begin(bytes: number): UnderWay | null {
     const { budget } = this.#parts.rpc;
-    const requestOf = bytes > SHORT_REQUEST_BYTES ? this.#arrival.caller.key : null;
+    const requestOf = bytes > SHORT_REQUEST_BYTES ? this.#authenticated.caller.key : null;
     if (!(requestOf === null ? budget.takeForAll(bytes) : budget.take(requestOf, bytes)))
       return null;
     const call: UnderWay = {
@@ -318,7 +318,7 @@ export class SocketCalls {
   }
 
   #take(call: UnderWay, bytes: number): boolean {
-    if (call.gathered === 0) call.shareOf = this.#arrival.caller.key;
+    if (call.gathered === 0) call.shareOf = this.#authenticated.caller.key;
     if (call.over || !this.#parts.rpc.budget.take(call.shareOf, bytes)) return false;
     call.gathered += bytes;
     return true;
@@ -333,6 +333,6 @@ export class SocketCalls {
   /** A throw is a bug: it is logged and costs this socket, nothing else. */
   #fail(error: unknown): void {
     this.#parts.rpc.observer.log.error({ err: error }, "bug");
-    this.#outlet.close(1011, "internal error");
+    this.#connection.close(1011, "internal error");
   }
 }

@@ -21,7 +21,7 @@ export interface OpenedSocket {
   readonly ws: WebSocket;
   /** The connection under it. */
   readonly socket: Socket;
-  readonly arrival: Authenticated;
+  readonly authenticated: Authenticated;
   /** Hears the end, once. */
   readonly left: () => void;
 }
@@ -47,7 +47,7 @@ const END_CODE = 1008;
 const OUR_FAULT: ReadonlySet<number> = new Set([1011, 1012]);
 const PING = "\x89\x00";
 
-/** How a socket that was closed from here takes leave. */
+/** How a close that the service began is going. */
 interface Farewell {
   /** Without reading anything. */
   readonly patienceMs: number;
@@ -65,7 +65,7 @@ export class ClientSocket implements ClientConnection {
   readonly #left: () => void;
   readonly #caller: CallerIdentity;
   readonly #calls: SocketCalls;
-  readonly #unseat: (() => void) | null;
+  readonly #unregister: (() => void) | null;
   /** Bytes received of a message that is not whole yet. */
   #partial = 0;
   /**
@@ -84,20 +84,20 @@ export class ClientSocket implements ClientConnection {
   #over = false;
   /** The service ended it, for a reason that is not its caller's. */
   #isCut = false;
-  #cancelCut: () => void = nothing;
+  #cancelTermination: () => void = nothing;
 
-  constructor(parts: ClientSocketParts, { ws, socket, arrival, left }: OpenedSocket) {
+  constructor(parts: ClientSocketParts, { ws, socket, authenticated, left }: OpenedSocket) {
     this.#parts = parts;
     this.#ws = ws;
     this.#socket = socket;
     this.#left = left;
-    this.#caller = arrival.caller;
-    this.#calls = new SocketCalls(parts, this, arrival);
-    const { keyContext } = arrival;
-    this.#unseat =
+    this.#caller = authenticated.caller;
+    this.#calls = new SocketCalls(parts, this, authenticated);
+    const { keyContext } = authenticated;
+    this.#unregister =
       keyContext === null
         ? null
-        : (parts.rpc.admission?.seat(keyContext, arrival.address.named, (reason) =>
+        : (parts.rpc.admission?.seat(keyContext, authenticated.address.named, (reason) =>
             this.close(END_CODE, reason),
           ) ?? null);
     parts.rpc.observer.socketOpened();
@@ -136,7 +136,7 @@ export class ClientSocket implements ClientConnection {
    * To be called at every ping time: asks for a sign of life, or ends it when the last two stayed
    * away.
    */
-  beat(): void {
+  ping(): void {
     if (this.#over) return;
     const waiting = this.#socket.writableLength;
     // While nothing is read its pongs cannot be seen: that it goes on taking what waits is its sign
@@ -163,7 +163,7 @@ export class ClientSocket implements ClientConnection {
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
     this.#ws.resume();
-    this.#cutLater({
+    this.#terminateLater({
       patienceMs: code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS,
       waiting: this.#socket.writableLength,
       silentMs: 0,
@@ -171,15 +171,15 @@ export class ClientSocket implements ClientConnection {
     });
   }
 
-  #cutLater({ patienceMs, waiting, silentMs, totalMs }: Farewell): void {
-    this.#cancelCut = this.#parts.rpc.runtime.after(LOOK_MS, () => {
+  #terminateLater({ patienceMs, waiting, silentMs, totalMs }: Farewell): void {
+    this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, () => {
       const left = this.#socket.writableLength;
       const quietMs = left < waiting ? 0 : silentMs + LOOK_MS;
       // Once all is out it had at least a second to answer.
       const enough = left === 0 ? waiting === 0 : quietMs >= patienceMs;
       if (enough || totalMs + LOOK_MS >= LONGEST_FAREWELL_MS) this.#ws.terminate();
       else
-        this.#cutLater({
+        this.#terminateLater({
           patienceMs,
           waiting: left,
           silentMs: quietMs,
@@ -259,7 +259,7 @@ export class ClientSocket implements ClientConnection {
 
   #closed(code: number): void {
     this.#release("left");
-    this.#cancelCut();
+    this.#cancelTermination();
     this.#parts.rpc.budget.used -= this.#queueHeld;
     this.#parts.rpc.observer.socketClosed(this.#code === 0 ? code : this.#code);
     this.#left();
@@ -269,7 +269,7 @@ export class ClientSocket implements ClientConnection {
     if (this.#over) return;
     this.#over = true;
     this.#isCut = why === "cut";
-    this.#unseat?.();
+    this.#unregister?.();
     this.#calls.close(why);
     this.#parts.rpc.budget.giveBack(this.#partialOf, this.#partialHeld);
   }

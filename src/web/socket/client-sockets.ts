@@ -1,5 +1,5 @@
 // WebSockets of callers: the handshake, or its refusal as an HTTP answer; the set of open sockets
-// and the one sweep that asks them all for signs of life. Knows nothing of what is said on them.
+// and the one timer that pings them all. Knows nothing of their messages.
 import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -20,7 +20,7 @@ export interface ClientSockets {
   /** Takes a connection whose client asked for an upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   readonly open: number;
-  /** Says goodbye to all; those that do not answer are cut off within a second. */
+  /** Closes all with a reason; those that do not answer are cut off within a second. */
   close(): void;
   /** Cuts all off. */
   destroy(): void;
@@ -49,22 +49,22 @@ export function refuseHandshake(): Fault {
 export function createClientSockets(calls: CallParts): ClientSockets {
   const parts: ClientSocketParts = { ...calls, frameEncoder: createFrameEncoder() };
   const { rpc } = parts;
-  const rounds = createRounds(parts);
+  const pingScheduler = createPingScheduler(parts);
   /** Of the handshake that is being done; `ws` does it in one go. */
   let answering: Headers = [];
   let server = createServer();
 
   function createServer(): WebSocketServer {
     const options = { ...OPTIONS, maxPayload: rpc.limits.maxBodyBytes };
-    const it = new WebSocketServer(options);
-    it.on("headers", (lines) => {
+    const created = new WebSocketServer(options);
+    created.on("headers", (lines) => {
       for (let i = 0; i < answering.length; i += 2)
         lines.push(`${answering[i]}: ${answering[i + 1]}`);
     });
-    it.on("wsClientError", (error, socket) =>
+    created.on("wsClientError", (error, socket) =>
       refuse(socket, [...answering, "Sec-WebSocket-Version", "13"], broken(error)),
     );
-    return it;
+    return created;
   }
 
   function refuse(socket: Duplex, headers: Headers, why: Fault): void {
@@ -75,11 +75,14 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     rpc.runtime.after(CLOSE_MS, () => socket.destroy());
   }
 
-  function greet({ request, socket, head, headers }: Handshake, arrival: Authenticated): void {
+  function accept(
+    { request, socket, head, headers }: Handshake,
+    authenticated: Authenticated,
+  ): void {
     answering = headers;
     if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
     server.handleUpgrade(request, socket, head, (ws) =>
-      rounds.add((left) => new ClientSocket(parts, { ws, socket, arrival, left })),
+      pingScheduler.add((left) => new ClientSocket(parts, { ws, socket, authenticated, left })),
     );
   }
 
@@ -87,28 +90,31 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     upgrade(request, socket, head) {
       const headers = headersOf(parts.requestId(), request.headers["x-request-id"]);
       if (!(socket instanceof Socket)) return void socket.destroy();
-      const why = notNow(parts, request);
+      const why = handshakeRefusal(parts, request);
       if (why !== null) return refuse(socket, headers, why);
       // A key may have to be looked up first. Until then nobody else listens to what becomes of the
       // connection.
       const gone = (): void => stop?.();
       socket.on("error", gone).on("close", gone);
-      const letter = letterOf(request);
-      const stop = authenticate(rpc, letter, (it) => {
+      const info = requestInfoOf(request);
+      const stop = authenticate(rpc, info, (found) => {
         socket.off("error", gone).off("close", gone);
-        const refusal = it.kind === "fault" ? it : (notNow(parts, request) ?? refusalOf(parts, it));
-        const old = isLegacy(it.kind === "arrival" ? it.address : null, letter);
+        const refusal =
+          found.kind === "fault"
+            ? found
+            : (handshakeRefusal(parts, request) ?? callerRefusal(parts, found));
+        const old = isLegacy(found.kind === "arrival" ? found.address : null, info);
         if (old) rpc.legacyForms.announce(headers);
         if (refusal !== null)
           return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
-        if (it.kind === "arrival") greet({ request, socket, head, headers }, it);
+        if (found.kind === "arrival") accept({ request, socket, head, headers }, found);
       });
     },
     get open() {
-      return rounds.size;
+      return pingScheduler.size;
     },
-    close: () => rounds.each((it) => it.close(1012, "service restart")),
-    destroy: () => rounds.each((it) => it.destroy()),
+    close: () => pingScheduler.each((socket) => socket.close(1012, "service restart")),
+    destroy: () => pingScheduler.each((socket) => socket.destroy()),
   };
 }
 
@@ -133,7 +139,7 @@ interface Handshake {
   readonly headers: Headers;
 }
 
-function letterOf(request: IncomingMessage): RequestInfo {
+function requestInfoOf(request: IncomingMessage): RequestInfo {
   const url = (request.url ?? "").slice("/ws".length);
   const header = (name: string): string | undefined => {
     const value = request.headers[name];
@@ -147,8 +153,8 @@ function letterOf(request: IncomingMessage): RequestInfo {
   };
 }
 
-/** Why no handshake can be done, whoever it is; null = it can. */
-function notNow({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
+/** Why no caller's handshake can be done; null = it can. */
+function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
   if (!isHandshake(request)) return refuseHandshake();
   if (request.headers.host === undefined)
     return fault("invalid_request", "the request names no host", {
@@ -158,7 +164,7 @@ function notNow({ activity }: ClientSocketParts, request: IncomingMessage): Faul
 }
 
 /** Why this caller gets no socket here; null = it does. */
-function refusalOf(
+function callerRefusal(
   { rpc }: ClientSocketParts,
   { address, keyContext }: Authenticated,
 ): Fault | null {
@@ -180,17 +186,17 @@ function broken({ message }: Error): Fault {
   });
 }
 
-/** Open sockets, parted so that each moment pings a few of them. */
-interface Rounds {
+/** Open sockets, in groups that are pinged one after the other. */
+interface PingScheduler {
   readonly size: number;
   /** Adds what `make` makes; it calls `left` to be taken out. */
   add(make: (left: () => void) => ClientSocket): void;
-  each(run: (door: ClientSocket) => void): void;
+  each(run: (socket: ClientSocket) => void): void;
 }
 
 const PARTS = 30;
 
-function createRounds({ rpc }: ClientSocketParts): Rounds {
+function createPingScheduler({ rpc }: ClientSocketParts): PingScheduler {
   const parts: readonly Set<ClientSocket>[] = Array.from({ length: PARTS }, () => new Set());
   let size = 0;
   let added = 0;
@@ -200,7 +206,7 @@ function createRounds({ rpc }: ClientSocketParts): Rounds {
   function tick(): void {
     running = size > 0;
     if (!running) return;
-    for (const door of parts[turn++ % PARTS] ?? []) door.beat();
+    for (const socket of parts[turn++ % PARTS] ?? []) socket.ping();
     rpc.runtime.after(rpc.limits.socketPingMs / PARTS, tick);
   }
 
@@ -211,17 +217,17 @@ function createRounds({ rpc }: ClientSocketParts): Rounds {
     add(make) {
       const part = parts[added++ % PARTS];
       if (part === undefined) return;
-      const door = make(() => {
-        if (part.delete(door)) size--;
+      const socket = make(() => {
+        if (part.delete(socket)) size--;
       });
-      part.add(door);
+      part.add(socket);
       size++;
       if (running) return;
       running = true;
       rpc.runtime.after(rpc.limits.socketPingMs / PARTS, tick);
     },
     each(run) {
-      for (const part of parts) for (const door of [...part]) run(door);
+      for (const part of parts) for (const socket of [...part]) run(socket);
     },
   };
 }

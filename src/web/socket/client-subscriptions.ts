@@ -13,13 +13,13 @@ import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import type { MethodAnswer, SubscriptionCall, SubscriptionMethods } from "../rpc/pipeline.ts";
 
-/** What a desk works with. */
+/** What the subscriptions of a socket work with. */
 export interface ClientSubscriptionsParts {
   readonly rpc: Pick<RpcParts, "runtime" | "deadlineMs" | "limits" | "admission">;
   readonly subscriptions: Pick<Subscriptions, "open">;
 }
 
-/** The connection that a desk serves. */
+/** The connection that notifications are written to. */
 export interface NotificationSink {
   /** Sends one message per result; false = the connection does not take them any more. */
   notify(id: string, results: readonly Buffer[]): boolean;
@@ -27,16 +27,20 @@ export interface NotificationSink {
   close(code: number, reason: string, why?: Interruption): void;
 }
 
-/** A desk without subscriptions yet. */
+/** The subscriptions of one socket; none at first. */
 export class ClientSubscriptions implements SubscriptionMethods {
   readonly #parts: ClientSubscriptionsParts;
-  readonly #line: NotificationSink;
+  readonly #connection: NotificationSink;
   readonly #caller: () => StreamCaller;
-  #openSockets: Map<string, Seat> | null = null;
+  #subscriptions: Map<string, ClientSubscription> | null = null;
 
-  constructor(parts: ClientSubscriptionsParts, line: NotificationSink, caller: () => StreamCaller) {
+  constructor(
+    parts: ClientSubscriptionsParts,
+    connection: NotificationSink,
+    caller: () => StreamCaller,
+  ) {
     this.#parts = parts;
-    this.#line = line;
+    this.#connection = connection;
     this.#caller = caller;
   }
 
@@ -48,9 +52,9 @@ export class ClientSubscriptions implements SubscriptionMethods {
 
   /** Leaves every subscription. */
   close(): void {
-    const openSockets = this.#openSockets;
-    this.#openSockets = null;
-    for (const seat of openSockets?.values() ?? []) seat.leave();
+    const subscriptions = this.#subscriptions;
+    this.#subscriptions = null;
+    for (const clientSubscription of subscriptions?.values() ?? []) clientSubscription.leave();
   }
 
   #subscribe(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null {
@@ -60,32 +64,32 @@ export class ClientSubscriptions implements SubscriptionMethods {
     const why = refusal(
       request,
       subscription.kind === "invalid" ? subscription.message : null,
-      (this.#openSockets?.size ?? 0) >= limits.maxSocketSubscriptions,
+      (this.#subscriptions?.size ?? 0) >= limits.maxSocketSubscriptions,
     );
     if (subscription.kind === "invalid" || why !== null) {
       if (why !== null) done(refused(why));
       return null;
     }
-    this.#openSockets ??= new Map();
-    const id = newId(runtime, this.#openSockets);
+    this.#subscriptions ??= new Map();
+    const id = newId(runtime, this.#subscriptions);
     const { address, method } = request;
     const { profile, tracker, strategy, pin } = address;
     const place = {
       id,
       kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind),
       series: address.series,
-      line: this.#line,
+      connection: this.#connection,
       meter: meterOf(rpc.admission, request),
     };
-    const seat = new Seat(
+    const clientSubscription = new ClientSubscription(
       {
         ...place,
         maxHeldBytes: limits.maxSocketQueueBytes,
-        left: () => this.#openSockets?.delete(id),
+        left: () => this.#subscriptions?.delete(id),
       },
       done,
     );
-    this.#openSockets.set(id, seat);
+    this.#subscriptions.set(id, clientSubscription);
     const wanted = {
       profile: profileId(profile),
       tracker,
@@ -94,19 +98,22 @@ export class ClientSubscriptions implements SubscriptionMethods {
       pin,
       caller: this.#caller(),
     };
-    const leave = subscriptions.open({ ...wanted, deadlineMs: rpc.deadlineMs(method) }, seat);
-    return seat.keep(leave) ? () => seat.leave() : null;
+    const leave = subscriptions.open(
+      { ...wanted, deadlineMs: rpc.deadlineMs(method) },
+      clientSubscription,
+    );
+    return clientSubscription.keep(leave) ? () => clientSubscription.leave() : null;
   }
 
   #unsubscribe(request: SubscriptionCall): MethodAnswer {
     const params = paramsOf(request);
     const id: unknown = Array.isArray(params) ? params[0] : undefined;
-    const seat = typeof id === "string" ? this.#openSockets?.get(id) : undefined;
-    if (seat === undefined)
+    const clientSubscription = typeof id === "string" ? this.#subscriptions?.get(id) : undefined;
+    if (clientSubscription === undefined)
       return refused(
         fault("subscription_not_found", "no subscription of this connection has this id"),
       );
-    seat.leave();
+    clientSubscription.leave();
     return { outcome: resultOf("true"), route: null, written: null, source: "local" };
   }
 }
@@ -139,20 +146,20 @@ function refusal(request: SubscriptionCall, invalid: string | null, full: boolea
 /** Charges notifications; returns why the socket has to be closed, or null. */
 type Meter = (notifications: number) => ReturnType<Admission["meter"]>;
 
-interface SeatParts {
+interface ClientSubscriptionParts {
   readonly id: string;
   /** Position in `SUBSCRIPTION_KINDS`. */
   readonly kind: number;
   readonly series: Series;
-  readonly line: NotificationSink;
+  readonly connection: NotificationSink;
   readonly meter: Meter | null;
   readonly maxHeldBytes: number;
   readonly left: () => void;
 }
 
 /** One subscription of one caller. Lives long: keeps nothing of the request that began it. */
-class Seat implements Subscriber {
-  readonly #parts: SeatParts;
+class ClientSubscription implements Subscriber {
+  readonly #parts: ClientSubscriptionParts;
   /**
    * `opening`: not real yet. `held`: real, and its acknowledgement has yet to be written. `open`:
    * events flow.
@@ -163,7 +170,7 @@ class Seat implements Subscriber {
   #leave: (() => void) | null = null;
   #done: ((answer: MethodAnswer) => void) | null;
 
-  constructor(parts: SeatParts, done: (answer: MethodAnswer) => void) {
+  constructor(parts: ClientSubscriptionParts, done: (answer: MethodAnswer) => void) {
     this.#parts = parts;
     this.#done = done;
   }
@@ -213,13 +220,13 @@ class Seat implements Subscriber {
     if (this.#state === "open") return this.#send(results);
     if (this.#state !== "held") return;
     this.#held.push(results);
-    for (const it of results) this.#heldBytes += it.length;
-    if (this.#heldBytes > this.#parts.maxHeldBytes) this.#parts.line.close(1013, "too slow");
+    for (const result of results) this.#heldBytes += result.length;
+    if (this.#heldBytes > this.#parts.maxHeldBytes) this.#parts.connection.close(1013, "too slow");
   }
 
   ended(): void {
     if (this.#state !== "over")
-      this.#parts.line.close(
+      this.#parts.connection.close(
         1011,
         "subscription recovery exceeded its bounds; reconnect and resubscribe",
       );
@@ -242,12 +249,12 @@ class Seat implements Subscriber {
   }
 
   #send(results: readonly Buffer[]): void {
-    const { id, kind, line, series, meter } = this.#parts;
+    const { id, kind, connection, series, meter } = this.#parts;
     const why = meter === null ? null : meter(results.length);
-    if (why === "balance_exhausted") return line.close(1008, why);
+    if (why === "balance_exhausted") return connection.close(1008, why);
     if (why === "unavailable")
-      return line.close(1013, "the balance cannot be read; try again later", "cut");
-    if (line.notify(id, results))
+      return connection.close(1013, "the balance cannot be read; try again later", "cut");
+    if (connection.notify(id, results))
       series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
 }

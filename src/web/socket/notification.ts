@@ -1,6 +1,6 @@
 // Messages that answer no request: events of subscriptions, and evidence that was asked for. Events
-// are printed once for all subscribers and written to each with its id put in. Knows nothing of who
-// subscribes or why.
+// are encoded once for all subscribers and written to each with its id filled in. Knows no
+// subscription.
 import type { Socket } from "node:net";
 import type { Evidence } from "../../core/routing/evidence.ts";
 import { textFrameHead } from "./frame.ts";
@@ -8,25 +8,25 @@ import { textFrameHead } from "./frame.ts";
 /** Characters of every subscription id. */
 export const SUBSCRIPTION_ID_CHARS = 34;
 
-/** Prints events; remembers the last ones, which usually go to many. */
+/** Encodes events; keeps the last encoding, which usually goes to many. */
 export interface FrameEncoder {
   /** Writes one message per result. `id` has the one length that all ids have. */
   write(socket: Socket, id: string, results: readonly Buffer[]): void;
 }
 
-/** A press with nothing printed yet. */
+/** Creates an encoder with nothing encoded yet. */
 export function createFrameEncoder(): FrameEncoder {
-  let sheet: Sheet | null = null;
+  let encoded: EncodedEvents | null = null;
   return {
     write(socket, id, results) {
-      if (sheet?.results !== results) sheet = print(results);
-      if (sheet === null) return writeEach(socket, id, results);
-      if (sheet.lent) sheet = { ...sheet, bytes: Buffer.from(sheet.bytes), lent: false };
-      const { bytes } = sheet;
-      for (const offset of sheet.idOffsets)
+      if (encoded?.results !== results) encoded = encode(results);
+      if (encoded === null) return writeEach(socket, id, results);
+      if (encoded.inUse) encoded = { ...encoded, bytes: Buffer.from(encoded.bytes), inUse: false };
+      const { bytes } = encoded;
+      for (const offset of encoded.idOffsets)
         bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
       socket.write(bytes);
-      sheet.lent = socket.writableLength > 0;
+      encoded.inUse = socket.writableLength > 0;
     },
   };
 }
@@ -39,30 +39,30 @@ export function metaNotification(id: string, meta: Evidence): Buffer {
 }
 
 /** The frames of some results one behind the other, for any subscriber. */
-interface Sheet {
+interface EncodedEvents {
   readonly results: readonly Buffer[];
   readonly bytes: Buffer;
   readonly idOffsets: readonly number[];
   /** True when a socket has yet to send `bytes`, so that they must stay as they are. */
-  lent: boolean;
+  inUse: boolean;
 }
 
 /**
- * More than this is not printed but written piece by piece, so that slow readers share the results.
+ * More than this is written piece by piece instead, so that slow readers share the results.
  */
-const LONGEST_SHEET_BYTES = 262_144;
+const MAX_ENCODED_BYTES = 262_144;
 const BEFORE_ID = '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"';
 const BEFORE_RESULT = '","result":';
 const END = "}}";
 const AROUND_BYTES = BEFORE_ID.length + SUBSCRIPTION_ID_CHARS + BEFORE_RESULT.length + END.length;
 
-function print(results: readonly Buffer[]): Sheet | null {
-  const heads = results.map((it) => textFrameHead(AROUND_BYTES + it.length));
+function encode(results: readonly Buffer[]): EncodedEvents | null {
+  const heads = results.map((result) => textFrameHead(AROUND_BYTES + result.length));
   const size = results.reduce(
-    (sum, it, i) => sum + (heads[i]?.length ?? 0) + AROUND_BYTES + it.length,
+    (sum, result, i) => sum + (heads[i]?.length ?? 0) + AROUND_BYTES + result.length,
     0,
   );
-  if (size > LONGEST_SHEET_BYTES) return null;
+  if (size > MAX_ENCODED_BYTES) return null;
   const bytes = Buffer.allocUnsafeSlow(size);
   const idOffsets: number[] = [];
   let at = 0;
@@ -74,7 +74,7 @@ function print(results: readonly Buffer[]): Sheet | null {
     at += result.copy(bytes, at);
     at += bytes.write(END, at, "latin1");
   }
-  return { results, bytes, idOffsets, lent: false };
+  return { results, bytes, idOffsets, inUse: false };
 }
 
 function writeEach(socket: Socket, id: string, results: readonly Buffer[]): void {

@@ -1,4 +1,4 @@
-// Accounts and agents as their holders see them.
+// Handlers that read accounts and agents.
 import type { z } from "zod";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
@@ -70,7 +70,7 @@ export async function accountView(
     },
     keys: account.keys,
     profiles: (await profilesOfAccount(parts, id)).filter(
-      (it) => restriction === null || restriction.includes(it),
+      (slug) => restriction === null || restriction.includes(slug),
     ),
     created_at: instant(account.createdAtMs),
   };

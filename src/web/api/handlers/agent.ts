@@ -30,9 +30,9 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
       return {
         kind: "answer",
         status: 200,
-        body: defaultChains(parts).map((it) => ({
-          name: it.chainName,
-          chain_id: it.chainId,
+        body: defaultChains(parts).map((chain) => ({
+          name: chain.chainName,
+          chain_id: chain.chainId,
           strategies,
         })),
       };
@@ -51,12 +51,14 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
         methods: methods()
-          .rows.filter((it) => it !== UNKNOWN_METHOD && it.handling !== "blocked")
-          .map((it) => priceOf(settings.tariff, it)),
+          .rows.filter((method) => method !== UNKNOWN_METHOD && method.handling !== "blocked")
+          .map((method) => priceOf(settings.tariff, method)),
         default: priceOf(settings.tariff, UNKNOWN_METHOD),
         notification: {
           cu: notificationCuOf(settings.tariff, "load-balanced"),
-          by_strategy: byStrategy(settings.tariff, (it) => notificationCuOf(settings.tariff, it)),
+          by_strategy: byStrategy(settings.tariff, (strategy) =>
+            notificationCuOf(settings.tariff, strategy),
+          ),
         },
       },
     }),

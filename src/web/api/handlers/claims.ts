@@ -1,4 +1,5 @@
-// Claims for programs: a key is claimed with a key of the account, and links for people are made.
+// Handlers of claims: a program claims a key with a key of its account, and links for people are
+// made. The pages behind the links are in `pages/account/`.
 
 import { cuFor } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -23,7 +24,7 @@ export const CLAIM_PAGE = "/claim/";
 
 /** Handlers of claims. */
 export function claimHandlers(parts: HandlerParts): ClaimHandlers {
-  const { store, runtime, settings, changes } = parts;
+  const { store, runtime, settings } = parts;
 
   async function linkOf(accountId: string, baseUrl: string) {
     const link = await createClaimLink(store, accountId, runtime.wallMs());
@@ -38,33 +39,7 @@ export function claimHandlers(parts: HandlerParts): ClaimHandlers {
   }
 
   return {
-    async claimAgentKey({ params, caller }) {
-      const { key } = caller;
-      if (key.type === "anonymous")
-        return apiFault("unauthorized", "the credential is an anonymous key, and no account", {
-          nextAction: SEND,
-        });
-      const owner = {
-        kind: "owner",
-        accountId: key.accountId,
-        profiles: key.allowedProfiles,
-        manages: false,
-        expiresAtMs: null,
-      } as const;
-      const claimed = await claimKey(
-        { store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() },
-        params.key,
-        owner,
-      );
-      if (claimed === "full")
-        return apiFault("key_limit", "the account has as many keys as it may have");
-      if (typeof claimed === "string") return NOT_CLAIMABLE;
-      return {
-        kind: "answer",
-        status: 200,
-        body: { account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true },
-      };
-    },
+    claimAgentKey: claimKeyHandler(parts),
     async createAgentClaimLink({ caller, baseUrl }) {
       const link = ownedFault(caller.key) ?? (await linkOf(caller.key.accountId, baseUrl));
       if (link.kind === "answer") return link;
@@ -96,6 +71,41 @@ export function claimHandlers(parts: HandlerParts): ClaimHandlers {
         baseUrl,
       );
     },
+  };
+}
+
+function claimKeyHandler({
+  store,
+  runtime,
+  settings,
+  changes,
+}: HandlerParts): ClaimHandlers["claimAgentKey"] {
+  return async ({ params, caller }) => {
+    const { key } = caller;
+    if (key.type === "anonymous")
+      return apiFault("unauthorized", "the credential is an anonymous key, and no account", {
+        nextAction: SEND,
+      });
+    const owner = {
+      kind: "owner",
+      accountId: key.accountId,
+      profiles: key.allowedProfiles,
+      manages: false,
+      expiresAtMs: null,
+    } as const;
+    const claimed = await claimKey(
+      { store, changes, maxKeys: settings.maxKeys, nowMs: runtime.wallMs() },
+      params.key,
+      owner,
+    );
+    if (claimed === "full")
+      return apiFault("key_limit", "the account has as many keys as it may have");
+    if (typeof claimed === "string") return NOT_CLAIMABLE;
+    return {
+      kind: "answer",
+      status: 200,
+      body: { account_id: claimed.accountId, key_prefix: claimed.keyPrefix, claimed: true },
+    };
   };
 }
 

@@ -1,5 +1,5 @@
-// Connections for programs: asked for, polled, listed and revoked. The approval is a page for
-// people, in `people/`.
+// Handlers of connections: a program asks for one and polls it; the owner lists and revokes them.
+// The approval is a page, in `pages/account/`.
 
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";

@@ -17,7 +17,7 @@ const PER_HOUR = 10;
 const HOUR_S = 3_600;
 /** Every `operationId` of the documents. */
 const KNOWN: ReadonlySet<string> = new Set<string>([
-  ...OPERATIONS.map((it) => it.id),
+  ...OPERATIONS.map((operation) => operation.id),
   ...RPC_OPERATIONS,
 ]);
 
@@ -59,8 +59,8 @@ export function feedbackHandlers({
         limit: query.limit,
         after: query.after,
       });
-      const feedback = reports.map(({ created_at, category, ...it }) => ({
-        ...it,
+      const feedback = reports.map(({ created_at, category, ...report }) => ({
+        ...report,
         created_at: instant(Number(created_at)),
         category: categoryOf(category),
       }));

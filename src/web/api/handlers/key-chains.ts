@@ -25,7 +25,7 @@ export function defaultChains({
   servedChains,
 }: Pick<HandlerParts, "chains" | "servedChains">): readonly Chain[] {
   const served = servedChains(DEFAULT_PROFILE);
-  return chains.filter((it) => served.includes(it.chainName));
+  return chains.filter((chain) => served.includes(chain.chainName));
 }
 
 /** Name of the chain in the URLs of a key of a managed profile. */
@@ -34,7 +34,7 @@ export function chainOfManaged(
   slug: ManagedSlug,
 ): string {
   const served = servedChains(slug);
-  const ordered = chains.map((it) => it.chainName).filter((it) => served.includes(it));
+  const ordered = chains.map((chain) => chain.chainName).filter((name) => served.includes(name));
   return exampleChain(ordered, servedChains("public")) ?? chains[0]?.chainName ?? "ethereum";
 }
 
@@ -54,12 +54,15 @@ export async function chainOfKey(
         );
   const own = Object.keys(record?.document?.chains ?? {});
   const ordered = parts.chains.filter(({ chainName, chainId, aliases }) =>
-    own.some((it) => it === chainName || it === String(chainId) || aliases.includes(it)),
+    own.some(
+      (segment) =>
+        segment === chainName || segment === String(chainId) || aliases.includes(segment),
+    ),
   );
   // Without Custom access the profile is served as `premium`.
   return (
     exampleChain(
-      ordered.map((it) => it.chainName),
+      ordered.map((chain) => chain.chainName),
       parts.servedChains("premium"),
     ) ?? chainOfManaged(parts, "premium")
   );

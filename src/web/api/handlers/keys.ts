@@ -42,7 +42,7 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
       return {
         kind: "answer",
         status: 200,
-        body: { keys: keys.map((it) => keyView(it, settings.tariff)), next },
+        body: { keys: keys.map((key) => keyView(key, settings.tariff)), next },
       };
     },
     getCurrentKey: ({ caller }) => ({
@@ -76,31 +76,39 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
       const deleted = await deleteKey(changing(), refOf(params.id, caller));
       return deleted === "deleted" ? { kind: "answer", status: 204, body: null } : deleted;
     },
-    async rotateKey({ params, body, caller, baseUrl }) {
-      // Read before: once the secret is made it has to be shown, whatever the store says then.
-      const before = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
-      const chain = await chainOfKey(parts, {
-        accountId: before?.accountId ?? null,
-        profile: before?.defaultProfile ?? null,
-      });
-      const rotated = await rotateKey(
-        changing(),
-        refOf(params.id, caller),
-        body.grace_seconds * MS_PER_S,
-      );
-      if ("kind" in rotated) return rotated;
-      const { secret, prefix, previousValidUntilMs } = rotated;
-      const shown = {
-        key: secret,
-        key_prefix: prefix,
-        previous_valid_until: instant(previousValidUntilMs),
-      };
-      return {
-        kind: "answer",
-        status: 200,
-        body: { ...shown, ...keyUrls(baseUrl, secret, chain) },
-      };
-    },
+    rotateKey: rotateKeyHandler(parts, changing),
+  };
+}
+
+function rotateKeyHandler(
+  parts: HandlerParts,
+  changing: () => ChangeParts,
+): KeyHandlers["rotateKey"] {
+  const { store, runtime } = parts;
+  return async ({ params, body, caller, baseUrl }) => {
+    // Read before: once the secret is made it has to be shown, even if the store fails then.
+    const before = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
+    const chain = await chainOfKey(parts, {
+      accountId: before?.accountId ?? null,
+      profile: before?.defaultProfile ?? null,
+    });
+    const rotated = await rotateKey(
+      changing(),
+      refOf(params.id, caller),
+      body.grace_seconds * MS_PER_S,
+    );
+    if ("kind" in rotated) return rotated;
+    const { secret, prefix, previousValidUntilMs } = rotated;
+    const shown = {
+      key: secret,
+      key_prefix: prefix,
+      previous_valid_until: instant(previousValidUntilMs),
+    };
+    return {
+      kind: "answer",
+      status: 200,
+      body: { ...shown, ...keyUrls(baseUrl, secret, chain) },
+    };
   };
 }
 
@@ -118,7 +126,7 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     if (refusal !== null) return refusal;
     const key = { name: body.name ?? "", profiles };
     const nowMs = runtime.wallMs();
-    // Read before: once the key is made its secret has to be shown, whatever the store says then.
+    // Read before: once the key is made its secret has to be shown, even if the store fails then.
     const balance_usd =
       agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
     const chain = await chainOfKey(parts, {

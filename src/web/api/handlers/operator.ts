@@ -1,4 +1,4 @@
-// What the operator of the instance may ask: what was used, and whether the books agree.
+// Handlers of the operator's reports: usage, and the audit of the books.
 
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { usdText } from "../../../core/billing/price.ts";
@@ -19,10 +19,16 @@ const RETRY_MS = 5_000;
 /** How long an audit is kept that took longer than its requests waited. */
 const KEPT_MS = 60_000;
 
-/** Handlers of the operator's endpoints. */
-export function operatorHandlers({ runtime, store, audit }: HandlerParts): OperatorHandlers {
+/**
+ * Runs one audit at a time: requests that come meanwhile share it. Null = it takes longer than a
+ * request may wait, and goes on.
+ */
+function createSharedAudit({
+  runtime,
+  audit,
+}: Pick<HandlerParts, "runtime" | "audit">): () => Promise<Finished | null> {
   let running: Promise<Finished> | null = null;
-  /** The last one that nobody waited for to its end; whoever comes soon after gets it. */
+  /** The last one that no request waited for to its end; a request soon after gets it. */
   let finished: Finished | null = null;
 
   async function run(): Promise<Finished> {
@@ -34,11 +40,7 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
     }
   }
 
-  /**
-   * One audit at a time: whoever asks meanwhile gets the same one. Null = it takes longer than a
-   * request may wait, and goes on.
-   */
-  function findings(): Promise<Finished | null> {
+  return () => {
     if (finished !== null && runtime.now() - finished.atMs < KEPT_MS)
       return Promise.resolve(finished);
     running ??= run();
@@ -50,15 +52,19 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
         resolve(null);
       });
       audited
-        .then((it) => {
-          // Told to who waited, it is not kept: the next one is told what is so then.
+        .then((outcome) => {
+          // A request has received it, so it is not kept: the next one runs a new audit.
           if (waits) finished = null;
-          resolve(it);
+          resolve(outcome);
         }, reject)
         .finally(cancel);
     });
-  }
+  };
+}
 
+/** Handlers of the operator's endpoints. */
+export function operatorHandlers({ runtime, store, audit }: HandlerParts): OperatorHandlers {
+  const findings = createSharedAudit({ runtime, audit });
   return {
     async getOperatorUsage({ query }) {
       const report = await usageReport(store, {
@@ -70,34 +76,34 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
         from: instant(report.fromMs),
         to: instant(report.toMs),
         totals: usedView(report.byHour.reduce(sum, NOTHING)),
-        by_method: report.byMethod.map((it) => ({ method: it.method, ...usedView(it) })),
-        by_key: report.byKey.map((it) => ({
-          key_id: it.keyId,
-          account_id: it.accountId,
-          name: it.name,
-          key_prefix: it.prefix,
-          ...usedView(it),
+        by_method: report.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
+        by_key: report.byKey.map((row) => ({
+          key_id: row.keyId,
+          account_id: row.accountId,
+          name: row.name,
+          key_prefix: row.prefix,
+          ...usedView(row),
         })),
-        by_hour: report.byHour.map((it) => ({ hour: instant(it.hourMs), ...usedView(it) })),
+        by_hour: report.byHour.map((row) => ({ hour: instant(row.hourMs), ...usedView(row) })),
       };
       return { kind: "answer", status: 200, body };
     },
     async getOperatorAudit() {
-      const it = await findings();
-      if (it === null)
+      const finished = await findings();
+      if (finished === null)
         return apiFault("unavailable", "the audit is still reading the payment chains", {
           retryAfterMs: RETRY_MS,
           nextAction: "ask again",
         });
-      const differences = differencesOf(it.findings);
-      const unread = it.findings.unread.map(({ chainId, reason }) => ({
+      const differences = differencesOf(finished.findings);
+      const unread = finished.findings.unread.map(({ chainId, reason }) => ({
         chain_id: chainId,
         reason,
       }));
       const ok = differences.length === 0 && unread.length === 0;
       const body = {
         ok,
-        checked_at: instant(it.wallMs),
+        checked_at: instant(finished.wallMs),
         differences: differences.slice(0, MAX_DIFFERENCES),
         unread_chains: unread,
       };
@@ -106,7 +112,7 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
   };
 }
 
-/** An audit that has come to its end. */
+/** The result of an audit, and when it ended. */
 interface Finished {
   readonly findings: AuditFindings;
   readonly atMs: number;
@@ -115,17 +121,17 @@ interface Finished {
 
 function differencesOf({ books, money }: AuditFindings) {
   return [
-    ...books.map((it) => ({
-      check: it.check,
-      id: it.id,
-      is_usd: usdText(it.isN),
-      should_be_usd: usdText(it.shouldN),
+    ...books.map((difference) => ({
+      check: difference.check,
+      id: difference.id,
+      is_usd: usdText(difference.isN),
+      should_be_usd: usdText(difference.shouldN),
     })),
-    ...money.map((it) => ({
+    ...money.map((difference) => ({
       check: "chain" as const,
-      id: it.txHash,
-      is_usd: usdText(nanoOf(it.recordedUnits)),
-      should_be_usd: usdText(nanoOf(it.movedUnits)),
+      id: difference.txHash,
+      is_usd: usdText(nanoOf(difference.recordedUnits)),
+      should_be_usd: usdText(nanoOf(difference.movedUnits)),
     })),
   ];
 }

@@ -1,5 +1,5 @@
-// How Custom profiles are written, for whoever writes one: the schema that documents are checked
-// against, its limits, and documents for common workloads.
+// Documents how Custom profiles are written: the schema that documents are checked against, its
+// limits, and examples for common workloads.
 import { z } from "zod";
 import { MAX_PROVIDERS, RESERVED_SLUGS } from "../../../hosted/profiles/document.ts";
 import * as shape from "../../contract/schemas/profiles.ts";
@@ -21,7 +21,7 @@ export function configurationDocument({
       requests_per_second: custom.requestsPerSecond,
       reserved_slugs: [...RESERVED_SLUGS],
     },
-    chains: chains.map((it) => ({ name: it.chainName, chain_id: it.chainId })),
+    chains: chains.map((chain) => ({ name: chain.chainName, chain_id: chain.chainId })),
     workload_recipes: recipesFor(chains[0]?.chainName ?? "ethereum"),
   };
 }

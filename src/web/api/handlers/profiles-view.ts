@@ -38,11 +38,12 @@ export function profileView(
   facts: ShownFacts,
 ): z.output<typeof shape.profile> {
   const { slug, revision, document } = record;
+  const servedState = facts.isOpen ? "active" : "suspended";
   return {
     slug,
     name: document?.name ?? null,
     revision,
-    state: document === null ? "unreadable" : facts.isOpen ? "active" : "suspended",
+    state: document === null ? "unreadable" : servedState,
     chains: document === null ? {} : chainsView(document, slug, facts),
     created_at: instantOrNull(record.createdAtMs),
     updated_at: instantOrNull(record.updatedAtMs),
@@ -71,8 +72,8 @@ function chainsView(
   return Object.fromEntries(
     Object.entries(document.chains).map(
       ([chain, { max_lag_blocks, block_protection = false, providers }]) => {
-        const shown = providers.map((it) =>
-          providerView(it, status({ accountId, slug, chain, provider: it.name })),
+        const shown = providers.map((provider) =>
+          providerView(provider, status({ accountId, slug, chain, provider: provider.name })),
         );
         return [chain, { max_lag_blocks, block_protection, providers: shown }];
       },

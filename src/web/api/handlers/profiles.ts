@@ -50,7 +50,7 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
       const shown = (await listProfiles(kept, accountId)).filter(({ slug }) =>
         isWithin(caller, slug),
       );
-      const profiles = shown.map((it) => profileView(it, facts));
+      const profiles = shown.map((record) => profileView(record, facts));
       return {
         kind: "answer",
         status: 200,
@@ -95,7 +95,7 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
 function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
   const { runtime, custom, chains } = parts;
   const kept = keptParts(parts);
-  const seat = checkSeats();
+  const limitChecks = createCheckLimit();
   return async ({ params, query, body, caller, ifMatch }) => {
     const { slug } = params;
     const { accountId } = caller.agent;
@@ -116,7 +116,7 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
     };
     const refusal =
       (await writeRefusal(kept, change)) ??
-      (await seat(accountId, () => checkRefusal(custom.check, profile)));
+      (await limitChecks(accountId, () => checkRefusal(custom.check, profile)));
     if (refusal !== null) return refusal;
     if (!(await isManagementTokenValid(parts.store, caller.agent.id, runtime.wallMs())))
       return apiFault(
@@ -146,7 +146,7 @@ const BUSY_MS = 5_000;
  * Lets so many checks run and refuses the others: each one calls out to addresses that somebody
  * gave.
  */
-function checkSeats() {
+function createCheckLimit() {
   const running = new Map<string, number>();
   let all = 0;
   return async <T>(
@@ -171,7 +171,7 @@ function checkSeats() {
   };
 }
 
-const MAX_TOLD = 5;
+const MAX_SHOWN_FAILURES = 5;
 
 /** What the providers of a profile answer that speaks against it; null = nothing does. */
 async function checkRefusal(
@@ -182,14 +182,17 @@ async function checkRefusal(
     result.kind === "failed" ? [{ chain, provider, ...result }] : [],
   );
   if (failed.length === 0) return null;
-  const told = failed
-    .slice(0, MAX_TOLD)
-    .map((it) => `${it.provider} on ${it.chain} over ${it.transport} (${it.reason}): ${it.said}`);
+  const shownFailures = failed
+    .slice(0, MAX_SHOWN_FAILURES)
+    .map(
+      (failure) =>
+        `${failure.provider} on ${failure.chain} over ${failure.transport} (${failure.reason}): ${failure.said}`,
+    );
   const details = failed.map(({ chain, provider }) => {
-    const index = profile.chains.get(chain)?.providers.findIndex((it) => it.id === provider) ?? 0;
+    const index = profile.chains.get(chain)?.providers.findIndex((row) => row.id === provider) ?? 0;
     return `chains.${chain}.providers[${index}]`;
   });
-  return apiFault("provider_check_failed", told.join("; "), { details });
+  return apiFault("provider_check_failed", shownFailures.join("; "), { details });
 }
 
 function keptParts({ store, custom }: HandlerParts): ProfileParts {

@@ -149,7 +149,7 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
     const purchase = payments === null ? null : await payments.purchase(params.id);
     if (purchase === null) return noPurchase();
     if (caller.kind !== "agent")
-      return { kind: "answer", status: 200, body: standingBody(purchase) };
+      return { kind: "answer", status: 200, body: publicPurchaseBody(purchase) };
     const accountId = accountOf(purchase) ?? (await createdAccount(store, purchase.id));
     const isTheirs =
       accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
@@ -157,7 +157,7 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
     // A key that a payment made belongs to no account of a token until it is claimed: its payer
     // asks like anyone else.
     return purchase.purpose.kind === "create_key"
-      ? { kind: "answer", status: 200, body: standingBody(purchase) }
+      ? { kind: "answer", status: 200, body: publicPurchaseBody(purchase) }
       : noPurchase();
   };
 }
@@ -235,41 +235,45 @@ function otherThanAsked({ purchase }: PaidPurchase): Error {
   return new Error(`purchase ${purchase.id} bought something else than was asked for`);
 }
 
-function receiptOf(it: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
+function receiptOf(purchase: PurchaseView): z.output<typeof shape.boughtCredit>["receipt"] {
   const what = {
-    protocol: it.protocol,
-    rail: it.rail,
-    chain_id: it.chainId,
-    tx_hash: it.txHash,
-    payer: it.payer,
+    protocol: purchase.protocol,
+    rail: purchase.rail,
+    chain_id: purchase.chainId,
+    tx_hash: purchase.txHash,
+    payer: purchase.payer,
   };
-  return { ...what, amount_usd: usdText(it.amountN), settled_at: instantOrNull(it.endedAtMs) };
+  return {
+    ...what,
+    amount_usd: usdText(purchase.amountN),
+    settled_at: instantOrNull(purchase.endedAtMs),
+  };
 }
 
 const ON_CHAIN = /0x[0-9a-fA-F]{40,}/g;
 
 /** What may be told of a purchase to anyone who has its id. */
-function standingBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
+function publicPurchaseBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
   return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
 }
 
-function purchaseBody(it: PurchaseView): z.output<typeof shape.purchase> {
-  const { purpose } = it;
+function purchaseBody(purchase: PurchaseView): z.output<typeof shape.purchase> {
+  const { purpose } = purchase;
   return {
-    id: it.id,
-    state: it.state,
+    id: purchase.id,
+    state: purchase.state,
     buys: purpose.kind,
-    account_id: accountOf(it),
+    account_id: accountOf(purchase),
     key_id: purpose.kind === "fund_key" || purpose.kind === "custom_access" ? purpose.keyId : null,
     days: purpose.kind === "custom_access" ? purpose.days : null,
-    amount_usd: usdText(it.amountN),
-    protocol: it.protocol,
-    rail: it.rail,
-    chain_id: it.chainId,
-    payer: it.payer,
-    tx_hash: it.txHash,
-    reason: it.reason,
-    created_at: instant(it.createdAtMs),
-    ended_at: instantOrNull(it.endedAtMs),
+    amount_usd: usdText(purchase.amountN),
+    protocol: purchase.protocol,
+    rail: purchase.rail,
+    chain_id: purchase.chainId,
+    payer: purchase.payer,
+    tx_hash: purchase.txHash,
+    reason: purchase.reason,
+    created_at: instant(purchase.createdAtMs),
+    ended_at: instantOrNull(purchase.endedAtMs),
   };
 }

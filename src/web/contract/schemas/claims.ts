@@ -43,7 +43,7 @@ export const claimLink = z
       .url()
       .describe(
         "A page for a person: shows what is claimed and asks for their account. Works once. " +
-          "Whoever has it can claim.",
+          "Anyone who has the link can claim.",
       ),
     expires_in: seconds.describe("Seconds until the link ends. A later link ends it too."),
   })

@@ -13,8 +13,8 @@ const message = z
   .refine((text) => text.length <= 2 * MAX_MESSAGE_CHARS && [...text].length <= MAX_MESSAGE_CHARS)
   .meta({ maxLength: MAX_MESSAGE_CHARS })
   .describe(
-    "What you want to say. Whatever looks like a key, a token or a URL with a credential is " +
-      "taken out before it is stored.",
+    "What you want to say. Anything that looks like a key, a token or a URL with a credential " +
+      "is taken out before it is stored.",
   );
 
 /** Body of `submitFeedback`. */
@@ -71,5 +71,5 @@ export const feedbackList = z
 
 /** A category as it stands in the store; one that no version of this program wrote is `other`. */
 export function categoryOf(text: string | null): z.output<typeof category> | null {
-  return text === null ? null : (CATEGORIES.find((it) => it === text) ?? "other");
+  return text === null ? null : (CATEGORIES.find((known) => known === text) ?? "other");
 }

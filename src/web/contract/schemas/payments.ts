@@ -101,7 +101,7 @@ export const boughtAccess = z
   .meta({ id: "BoughtCustomAccess", description: "Days of Custom access that were bought." });
 
 /** How a purchase stands: all that is told without a token. */
-const standing = z.object({
+const publicPurchase = z.object({
   state: z
     .enum(["accepted", "submitted", "settled", "failed"])
     .describe(
@@ -130,7 +130,7 @@ const details = z.object({
 });
 
 /** Answer of `getPurchase`. */
-export const purchase = standing.extend(details.partial().shape).meta({
+export const purchase = publicPurchase.extend(details.partial().shape).meta({
   id: "Purchase",
   description:
     "A payment that was recorded. It goes on in the background, whether or not anyone asks. " +

@@ -76,7 +76,7 @@ const provider = z
       ),
     headers: z
       .record(headerName, headerValue)
-      .refine((it) => Object.keys(it).length <= 20)
+      .refine((headers) => Object.keys(headers).length <= 20)
       .default({})
       .describe("Sent with every request to this provider, 20 at most. Write-only."),
     limits: z
@@ -117,8 +117,8 @@ const chain = z
       .boolean()
       .default(false)
       .describe(
-        "Leaves out every provider that has not reached the newest block known, whatever " +
-          "`max_lag_blocks` says: no read is answered from a block behind.",
+        "Leaves out every provider that has not reached the newest block known, regardless of " +
+          "`max_lag_blocks`: no read is answered from a block behind.",
       ),
   })
   .meta({ id: "ProfileChain", description: "Your endpoints on one chain." });
@@ -129,7 +129,9 @@ export const profileDocument = z
     name: z.string().min(1).max(100).regex(NO_CONTROLS).optional().describe("A label for you."),
     chains: z
       .record(z.string().min(1).max(64), chain)
-      .refine((it) => Object.keys(it).length >= 1 && Object.keys(it).length <= MAX_CHAINS)
+      .refine(
+        (chains) => Object.keys(chains).length >= 1 && Object.keys(chains).length <= MAX_CHAINS,
+      )
       .describe("By name or decimal id of the chain."),
   })
   .meta({
@@ -261,7 +263,7 @@ export const creditRequest = z
     usd: z
       .string()
       .regex(/^\d{1,6}(\.\d{1,9})?$/)
-      .refine((it) => /[1-9]/.test(it))
+      .refine((text) => /[1-9]/.test(text))
       .describe("An amount in US dollars, as a plain decimal above 0."),
     reference: z
       .string()
