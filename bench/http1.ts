@@ -1,5 +1,5 @@
-// The least HTTP/1.1 both ends of the benchmark need: cuts a byte stream into messages, whatever
-// its pieces. Knows no JSON-RPC and trusts its peer's framing.
+// The least HTTP/1.1 both ends of the benchmark need: cuts a byte stream into messages, however
+// it is split. Knows no JSON-RPC and trusts its peer's framing.
 
 /** Receives one message after another; `piece` is only valid during the call. */
 export interface MessageSink {

@@ -84,7 +84,7 @@ export function createSsrfGuard({
           refused("the name of the provider has no address", code ?? "ENOTFOUND"),
           [],
         );
-      // One private address is enough to refuse: the owner of the name must not choose between them.
+      // One private address is enough to refuse: its owner must not choose among several.
       if (!addresses.every(isAllowed))
         return callback(
           refused("the name of the provider leads to an address that is not public", NOT_PUBLIC),

@@ -1,5 +1,5 @@
-// The ports every way of reaching a provider fits: send one request, hear one answer; on a socket
-// also subscribe. Says nothing about which provider or what to do next.
+// The ports that every transport to a provider implements: send one request, hear one answer; on a
+// socket also subscribe. Chooses no provider and retries nothing.
 
 import type { Provider } from "../core/provider/profile.ts";
 import type { Failure } from "../core/rpc/failure.ts";

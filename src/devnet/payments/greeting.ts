@@ -1,5 +1,4 @@
-// What a person who has just started the service is told about paying: commands that work as they
-// stand.
+// The lines about paying that the start prints: commands that can be copied as they are.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import type { LocalPayments } from "./local.ts";
 import { PAYER } from "./wallets.ts";

@@ -1,5 +1,5 @@
-// What a server asks to be paid by EIP-3009, and the token that it names: read and bounded before
-// anything is signed. Knows no key.
+// Reads and bounds the EIP-3009 offer of a server, and the token that it names, before anything is
+// signed. Knows no key.
 import { Challenge } from "mppx";
 import type { charge } from "mppx/evm/client";
 import { createClient, getAddress, type Hex, http, isAddress, parseAbi } from "viem";

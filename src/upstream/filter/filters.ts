@@ -1,6 +1,6 @@
-// Filters, served by the service itself: each is a subscriber of a stream and keeps what it is told
-// until its caller polls. So it survives the end of any provider as subscriptions do. Knows no key
-// and no JSON-RPC envelope; an owner is a text that only equal callers have.
+// Filters, served by the service itself: each subscribes to a stream and keeps its events until its
+// caller polls, so that it survives the loss of a provider as subscriptions do. Knows no key and no
+// JSON-RPC envelope; an owner is a text that only equal callers have.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { publicLabel } from "../../core/provider/profile.ts";

@@ -1,5 +1,5 @@
-// Listens to the heads of every provider that has a socket: the trackers learn heights as they are
-// pushed, and how often sockets fail. Asks for nothing.
+// Subscribes to the heads of every provider that has a socket, and reports heights and failures of
+// sockets to the trackers. Makes no other calls.
 
 import { quietMs } from "../../core/provider/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -102,7 +102,7 @@ class Listening {
     const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
       started: () => {
         this.#tracker.listen(this.#provider, true);
-        // What was known before it was listened to, it does not have to tell.
+        // The provider need not push heads that were known before it was subscribed.
         this.#height = this.#tracker.head() ?? 0;
         this.#watchStale();
       },

@@ -1,5 +1,4 @@
-// What the tracker tells of one provider's health on one transport: numbers for pages and metrics.
-// Changes nothing.
+// Reports one provider's health on one transport as numbers for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs, settled } from "../../core/provider/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capability.ts";
 import {

@@ -1,5 +1,5 @@
-// Asks every provider now and then who it is and how far it has come. Its own traffic: never
-// counted among callers' requests.
+// Probes every provider at intervals for its chain id and height. Its requests are never counted
+// among callers' requests.
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";

@@ -1,5 +1,5 @@
-// Watches the attempts that are out: notices providers that are silent instead of slow, and
-// requests that still wait for a connection. Sends nothing and moves no circuit: it tells.
+// Watches the attempts in flight: notices providers that are silent instead of slow, and requests
+// that still wait for a connection. Sends nothing and moves no circuit: it notifies a listener.
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Health } from "../../core/provider/health.ts";
 import { usualMs } from "../../core/provider/latency.ts";

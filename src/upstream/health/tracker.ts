@@ -1,5 +1,5 @@
-// The routing state of one provider set: the only mutable one there is. Plans calls, hears attempts
-// and probes, reports health. Sends nothing itself.
+// The routing state of one provider set, the only mutable one: plans calls, records attempts and
+// probes, reports health. Sends nothing itself.
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import {
   admitted,
@@ -826,7 +826,7 @@ const LONGEST_TRIAL_MS = 1_000;
 const SHORTEST_TRIAL_MS = 20;
 /** When a provider is probed again that refuses us. */
 const CORDON_PROBE_MS = 120_000;
-/** The least time that anybody is told to wait. */
+/** The shortest `retry_after_ms`. */
 const LEAST_WAIT_MS = 100;
 
 function isUsable(health: Health | null, nowMs: number): boolean {

@@ -63,25 +63,15 @@ export function createProfileRegistry(
   settings: SelectionSettings & Partial<ProfileRegistrySettings>,
 ): ProfileRegistry {
   const bySegment = chainsBySegment(chains);
-  const { maxCustom = MAX_CUSTOM, onChange } = settings;
+  const { maxCustom = MAX_CUSTOM } = settings;
+  const withTrackers = (profile: Profile, before: ServedProfile | undefined): ServedProfile =>
+    serve(profile, before, { runtime, settings });
   let configured: ReadonlyMap<string, ServedProfile> = new Map(
     profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]),
   );
   // In the order of use.
   const custom = new Map<string, ServedProfile>();
   let revision = 0;
-
-  function withTrackers(profile: Profile, before: ServedProfile | undefined): ServedProfile {
-    const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
-      const tracker = createTracker(set, runtime, settings, before?.trackers.get(name));
-      if (onChange !== undefined)
-        tracker.attend({
-          changed: (change) => onChange(publicLabel(profileId(profile)), name, change),
-        });
-      return [name, tracker];
-    });
-    return { profile, trackers: new Map(trackers) };
-  }
 
   return {
     chains,
@@ -133,6 +123,29 @@ export function createProfileRegistry(
       revision++;
     },
   };
+}
+
+interface TrackerParts {
+  readonly runtime: Runtime;
+  readonly settings: SelectionSettings & Partial<ProfileRegistrySettings>;
+}
+
+/** A profile with a tracker for each chain, which take over the health of `before`. */
+function serve(
+  profile: Profile,
+  before: ServedProfile | undefined,
+  { runtime, settings }: TrackerParts,
+): ServedProfile {
+  const { onChange } = settings;
+  const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
+    const tracker = createTracker(set, runtime, settings, before?.trackers.get(name));
+    if (onChange !== undefined)
+      tracker.attend({
+        changed: (change) => onChange(publicLabel(profileId(profile)), name, change),
+      });
+    return [name, tracker];
+  });
+  return { profile, trackers: new Map(trackers) };
 }
 
 /** Chains by each name under which a URL may call them. */

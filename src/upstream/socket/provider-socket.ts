@@ -1,6 +1,6 @@
-// One provider's socket: opened when somebody needs it, opened again while somebody keeps it,
-// closed when nobody does. What is sent over it is the business of `calls.ts` and
-// `subscriptions.ts`; this file reads no JSON.
+// One provider's socket: opened when it is needed, reopened while a listener keeps it, closed when
+// nothing needs it. Requests are in `pending-calls.ts`, subscriptions in `subscriptions.ts`; this
+// file reads no JSON.
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";

@@ -1,6 +1,6 @@
 // Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of
-// watchers. Lives and dies with the connection: what is lost is not subscribed again, since only
-// the watcher knows what it has missed.
+// listeners. They end with the connection: a lost one is not subscribed again here, since only its
+// listener knows what it has missed.
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSubscriptionId } from "../../core/rpc/socket-message.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -307,8 +307,8 @@ class Feed {
 }
 
 /**
- * One watcher's place at a subscription. Once it has left it hears nothing, also when it leaves
- * while others are being told.
+ * One listener of an upstream subscription. Once it has left it hears nothing, even if it leaves
+ * while an event is being delivered to others.
  */
 export class SubscriptionHandle implements Dispatch {
   readonly feed: Feed;

@@ -1,6 +1,6 @@
-// The check of one block: what filters want of it, asked of providers other than those that told of
-// it. Few filters are asked for one by one, more of them by one question without a filter whose
-// answer is sorted out here. Knows no subscriber.
+// Checks one block: queries the logs that filters want from providers other than those that pushed
+// the block. A few filters are queried one by one; more of them by one unfiltered query, whose
+// answer is matched here. Knows no subscriber.
 import type { Channel } from "../../core/provider/attempt.ts";
 import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
 import { wants } from "../../core/stream/log-verification.ts";

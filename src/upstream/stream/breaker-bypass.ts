@@ -10,7 +10,7 @@ import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
 import type { AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
 
-/** A view of a tracker that ignores open circuits. Its user limits how often providers are asked. */
+/** A view of a tracker that ignores open circuits. Its user bounds how often it is asked. */
 export class BreakerBypass implements RoutingState {
   readonly #strict: RoutingState;
 

@@ -1,5 +1,5 @@
-// The logs of one block, asked of one provider for a check: a block that it does not know yet is
-// asked for again, and nothing that fails counts against it.
+// Queries one provider for the logs of one block, for a check. A block that the provider does not
+// know yet is queried again; failures do not count against the provider.
 import type { Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { ErrorCategory } from "../../core/provider-errors/category.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
@@ -21,7 +21,7 @@ export interface BlockLogsQueryParts {
   readonly http: Pick<Upstream, "send"> | null;
 }
 
-/** Which logs are asked of whom. */
+/** A query: which logs, and from which provider. */
 export interface BlockLogsQuery {
   readonly tracker: Tracker;
   readonly channel: Channel;

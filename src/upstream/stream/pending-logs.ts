@@ -1,6 +1,6 @@
-// Logs of blocks that a stream has yet to tell, or has told before they were checked: which blocks
-// are checked and when, how long they are held, and what is told in the end. Knows nothing of
-// heads, of reorganisations, or of how a source is found.
+// Logs of blocks that a stream has yet to deliver, or has delivered before they were checked:
+// decides which blocks are checked and when, how long their logs are held, and what is delivered.
+// Knows nothing of heads, of reorganisations, or of how a source is found.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Block, Log } from "../../core/stream/chain-event.ts";
@@ -136,7 +136,7 @@ export class PendingLogs {
     if (this.#pendingBlocks.length > MAX_BLOCKS) this.#giveUp(this.#pendingBlocks[0] ?? pending);
   }
 
-  /** A log that was pushed. True = it is told later. */
+  /** A log that was pushed. True = it is delivered later. */
   take(log: Log): boolean {
     const pending = this.#pendingBlockOf(log.blockHash);
     if (pending === undefined) return false;
@@ -158,7 +158,7 @@ export class PendingLogs {
     this.#disorderly = true;
   }
 
-  /** A block has left the chain: of its logs nothing is told. */
+  /** A block has left the chain: its logs are dropped. */
   drop(hash: string): void {
     const pending = this.#pendingBlockOf(hash);
     if (pending === undefined) return;

@@ -1,5 +1,5 @@
-// One provider as the source of one subscription: found through the router like any call,
-// subscribed, and asked for what was missed. Judges nothing it hears.
+// One provider as the source of one subscription: chosen by the router like for any call,
+// subscribed, and asked for missed blocks. Judges no event.
 
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -234,8 +234,8 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   /**
-   * Logs are told in the order of the chain, so the heads of the same provider are needed beside
-   * them.
+   * Subscribes to the heads of the same provider beside its logs, which are delivered in the order
+   * of the chain.
    */
   #followHeads(provider: Provider, route: RoutedCall): void {
     const { timerWheel, sockets } = this.#parts;

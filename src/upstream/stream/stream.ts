@@ -1,6 +1,6 @@
-// One subscription and its subscribers: has one provider at a time, finds another when that fails,
-// and ends when that cannot be done in time. What a change of providers means for the events is
-// continuity's business.
+// One subscription and its subscribers: uses one provider at a time, moves to another when that
+// fails, and ends when none can be found in time. Which events are delivered after a move is
+// decided by the continuity.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { isLate, isSilentBehind, type Overtaken, overtakenBy } from "../../core/overtaken.ts";
 import { quietMs } from "../../core/provider/head.ts";
@@ -105,8 +105,8 @@ export class Stream {
   #source: Source | null = null;
   #outage: Outage | null;
   /**
-   * Why nobody could be subscribed the first time is told to those who wait; later it is tried
-   * again.
+   * False = no provider has served it yet: a failure to find one is reported to the waiters. Later
+   * the search is repeated instead.
    */
   #everLive = false;
   #over = false;

@@ -11,7 +11,7 @@ export type CheckedDocument =
 
 const MAX_NAMED = 20;
 
-/** Checks a document. Fields that do not exist are told before values that are not allowed. */
+/** Checks a document. Unknown fields are reported before values that are not allowed. */
 export function checkDocument(schema: z.ZodObject, given: object): CheckedDocument {
   const result = schema.safeParse(given);
   if (result.success) return { kind: "checked", value: result.data };

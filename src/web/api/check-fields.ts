@@ -8,7 +8,7 @@ export type Checked =
   | { readonly kind: "checked"; readonly value: unknown }
   | ApiFault<"invalid_field" | "unknown_field">;
 
-/** Checks an object. Fields that do not exist are told before values that are not allowed. */
+/** Checks an object. Unknown fields are reported before values that are not allowed. */
 export function checkFields(schema: z.ZodObject, given: object): Checked {
   const result = schema.safeParse(given);
   if (result.success) return { kind: "checked", value: result.data };

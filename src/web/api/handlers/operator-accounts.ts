@@ -1,4 +1,5 @@
-// What the operator gives accounts: days of Custom access, and credit for money that came in.
+// Handlers by which the operator gives accounts days of Custom access, and credit for money that
+// came in.
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { accountById } from "../../../hosted/accounts/accounts.ts";
 import { creditAccountOnce } from "../../../hosted/accounts/operator-credit.ts";

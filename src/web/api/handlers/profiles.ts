@@ -185,8 +185,8 @@ async function checkRefusal(
   const shownFailures = failed
     .slice(0, MAX_SHOWN_FAILURES)
     .map(
-      (failure) =>
-        `${failure.provider} on ${failure.chain} over ${failure.transport} (${failure.reason}): ${failure.said}`,
+      ({ provider, chain, transport, reason, said }) =>
+        `${provider} on ${chain} over ${transport} (${reason}): ${said}`,
     );
   const details = failed.map(({ chain, provider }) => {
     const index = profile.chains.get(chain)?.providers.findIndex((row) => row.id === provider) ?? 0;

@@ -1,5 +1,5 @@
-// What is paid for with a payment: what each operation asks for, what a payment that has settled is
-// answered, and how a purchase stands. Knows no protocol and no header.
+// Handlers of paid operations: the order of each, the answer once its payment has settled, and the
+// state of a purchase. Knows no protocol and no header.
 import type { z } from "zod";
 import { cuFor, usdText } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -252,7 +252,7 @@ function receiptOf(purchase: PurchaseView): z.output<typeof shape.boughtCredit>[
 
 const ON_CHAIN = /0x[0-9a-fA-F]{40,}/g;
 
-/** What may be told of a purchase to anyone who has its id. */
+/** The part of a purchase that anyone with its id may see. */
 function publicPurchaseBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
   return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
 }

@@ -100,7 +100,7 @@ export const boughtAccess = z
   })
   .meta({ id: "BoughtCustomAccess", description: "Days of Custom access that were bought." });
 
-/** How a purchase stands: all that is told without a token. */
+/** The state of a purchase: all that is shown without a token. */
 const publicPurchase = z.object({
   state: z
     .enum(["accepted", "submitted", "settled", "failed"])
