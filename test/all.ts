@@ -1,26 +1,46 @@
-// The test job behind `npm test`: type-check, lint and unused code first, then every test file, a
-// total at the end. `npm test -- FILE…` runs those files alone; options of `node --test` pass
-// through.
+// The test job. `npm test`: types, lint and unused code, then every test file, the longest ones
+// first, and a table of what each part took. `npm run check`: the static checks alone.
+// `npm run unit`: the fast parts alone. `npm test -- FILE…` runs those files alone; options of
+// `node --test` pass through.
 import { spawn } from "node:child_process";
-import { globSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { run as runTestFiles } from "node:test";
+import { spec } from "node:test/reporters";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, WITHOUT } from "./fakes/postgres.ts";
+import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
 
 interface Result {
   readonly name: string;
   readonly ok: boolean;
   readonly seconds: number;
+  /** Null = it is no run of test files. */
+  readonly parts: readonly Part[] | null;
+}
+
+/** What the test files of one folder came to. */
+interface Part {
+  readonly name: string;
+  readonly files: number;
+  readonly tests: number;
+  readonly skipped: number;
+  /** Added up over its files, which run side by side. */
+  readonly seconds: number;
+}
+
+/** What one test file came to. */
+interface FileResult {
+  readonly path: string;
+  readonly tests: number;
+  readonly skipped: number;
+  readonly seconds: number;
 }
 
 /** Many times what the longest one takes: it ends what hangs, and nothing that is only slow. */
 const TEST_TIMEOUT_MS = 300_000;
-const TEST_OPTIONS = [
-  "--test",
-  `--test-concurrency=${availableParallelism()}`,
-  `--test-timeout=${TEST_TIMEOUT_MS}`,
-];
+const SLOWEST_SHOWN = 10;
 const CHECKS = [
   { name: "types (tsc)", args: ["node_modules/typescript/bin/tsc", "-p", "."] },
   {
@@ -30,56 +50,109 @@ const CHECKS = [
   { name: "unused code (knip)", args: ["node_modules/knip/bin/knip.js", "--no-progress"] },
 ];
 
-/** Walks about the bytes of requests and answers: they run on node's server and undici as well. */
-const HTTP_WALKS = [
-  "batches",
-  "charging",
-  "compression",
-  "corpus",
-  "drain",
-  "failover",
-  "pipelining",
-  "streaming",
-  "surface",
-  "wire",
-].map((name) => `test/walks/${name}.test.ts`);
-
-const passedOn = process.argv.slice(2);
-const chosen = passedOn.some((arg) => !arg.startsWith("-"));
 process.chdir(join(import.meta.dirname, ".."));
 // Each test file is a process of its own: they need not all compile the same modules.
 process.env["NODE_COMPILE_CACHE"] ??= join(process.cwd(), "node_modules/.compile-cache");
-process.exitCode = report([
-  ...(chosen ? [] : await runChecks()),
-  await runTests(),
-  ...(chosen ? [] : [await runHttpWalks()]),
-])
-  ? 0
-  : 1;
+process.exitCode = report(await resultsOf(process.argv.slice(2))) ? 0 : 1;
 
-/** The checks run side by side; what one prints is shown when it fails. */
+async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
+  const [first] = args;
+  if (first === "check") return runChecks();
+  if (first === "unit") return [await runFiles("unit tests", testFiles().filter(isUnit))];
+  if (first !== undefined) return [await runChosen(args)];
+  const checks = await runChecks();
+  providePostgres();
+  const all = await runFiles("tests", testFiles());
+  return [...checks, all, await runHttpWalks()];
+}
+
+/** The checks run side by side; the output of one is shown when it fails. */
 async function runChecks(): Promise<readonly Result[]> {
   heading(`static checks: ${CHECKS.map(({ name }) => name).join(", ")}`);
   return Promise.all(CHECKS.map(({ name, args }) => run(name, args, "when it fails")));
 }
 
-async function runTests(): Promise<Result> {
-  if (!chosen) providePostgres();
-  const files = chosen ? [] : globSync(["test/**/*.test.ts", "bench/**/*.test.ts"]).sort();
-  heading(
-    chosen
-      ? `tests: ${passedOn.join(" ")}`
-      : `tests: ${files.length} files, ${availableParallelism()} at a time`,
-  );
-  if (!chosen && files.length === 0) throw new Error("no test file found");
-  return run("tests", [...TEST_OPTIONS, ...passedOn, ...files], "always");
+/** Every test file. Throws where there is none, and where the order names one that is gone. */
+function testFiles(): readonly string[] {
+  const files = globSync(["test/**/*.test.ts", "bench/**/*.test.ts"]);
+  if (files.length === 0) throw new Error("no test file found");
+  for (const path of [...LONGEST_FIRST, ...HTTP_WALKS])
+    if (!existsSync(path)) throw new Error(`test/parts.ts names ${path}, which does not exist`);
+  return inOrder(files);
+}
+
+/** What the caller named, through `node --test`; only options = with every test file. */
+function runChosen(args: readonly string[]): Promise<Result> {
+  heading(`tests: ${args.join(" ")}`);
+  const files = args.some((arg) => !arg.startsWith("-")) ? [] : testFiles();
+  const options = [
+    "--test",
+    `--test-concurrency=${availableParallelism()}`,
+    `--test-timeout=${TEST_TIMEOUT_MS}`,
+  ];
+  return run("tests", [...options, ...args, ...files], "always");
 }
 
 /** The walks of HTTP with the service's own HTTP implementations switched off. */
-function runHttpWalks(): Promise<Result> {
-  heading(`${HTTP_WALKS.length} walks on node's HTTP server and undici`);
-  const args = [...TEST_OPTIONS, ...passedOn, ...HTTP_WALKS];
-  return run("HTTP walks on libraries", args, "always", { [HTTP_VARIANT]: LIBRARIES });
+async function runHttpWalks(): Promise<Result> {
+  process.env[HTTP_VARIANT] = LIBRARIES;
+  try {
+    return await runFiles("walks on node's HTTP server and undici", HTTP_WALKS);
+  } finally {
+    delete process.env[HTTP_VARIANT];
+  }
+}
+
+/** Runs test files in this order, as many at a time as there are cores. */
+async function runFiles(name: string, files: readonly string[]): Promise<Result> {
+  heading(`${name}: ${files.length} files, ${availableParallelism()} at a time`);
+  const startedAt = performance.now();
+  const results: FileResult[] = [];
+  let ok = true;
+  const events = runTestFiles({
+    files: files.map((path) => join(process.cwd(), path)),
+    concurrency: availableParallelism(),
+    timeout: TEST_TIMEOUT_MS,
+  });
+  events.on("test:fail", ({ todo }) => {
+    if (todo === undefined || todo === false) ok = false;
+  });
+  events.on("test:summary", ({ file, counts, duration_ms: durationMs, success }) => {
+    if (!success) ok = false;
+    if (file === undefined) return;
+    const path = file.slice(process.cwd().length + 1).replaceAll("\\", "/");
+    const { tests, skipped } = counts;
+    results.push({ path, tests, skipped, seconds: durationMs / 1000 });
+  });
+  for await (const text of events.compose(new spec())) process.stdout.write(text);
+  // A file that ends without a word of its own has tested nothing.
+  if (results.length !== files.length) ok = false;
+  showSlowest(results);
+  const seconds = (performance.now() - startedAt) / 1000;
+  return { name, ok, seconds, parts: partsOf(results) };
+}
+
+function partsOf(results: readonly FileResult[]): readonly Part[] {
+  const parts = new Map<string, Part>();
+  for (const { path, tests, skipped, seconds } of results) {
+    const name = partOf(path);
+    const before = parts.get(name) ?? { name, files: 0, tests: 0, skipped: 0, seconds: 0 };
+    parts.set(name, {
+      name,
+      files: before.files + 1,
+      tests: before.tests + tests,
+      skipped: before.skipped + skipped,
+      seconds: before.seconds + seconds,
+    });
+  }
+  return [...parts.values()].sort((left, right) => right.seconds - left.seconds);
+}
+
+function showSlowest(results: readonly FileResult[]): void {
+  heading("slowest files");
+  const slowest = [...results].sort((left, right) => right.seconds - left.seconds);
+  for (const { path, seconds } of slowest.slice(0, SLOWEST_SHOWN))
+    console.log(`${seconds.toFixed(1).padStart(7)} s  ${path}`);
 }
 
 /**
@@ -97,12 +170,10 @@ function run(
   name: string,
   args: readonly string[],
   show: "always" | "when it fails",
-  env: Readonly<Record<string, string>> = {},
 ): Promise<Result> {
   const startedAt = performance.now();
   const { promise, resolve } = Promise.withResolvers<Result>();
   const child = spawn(process.execPath, args, {
-    env: { ...process.env, ...env },
     stdio: show === "always" ? "inherit" : ["ignore", "pipe", "pipe"],
   });
   const output: Buffer[] = [];
@@ -110,7 +181,8 @@ function run(
   child.stderr?.on("data", (chunk: Buffer) => output.push(chunk));
   child.once("error", (error) => output.push(Buffer.from(error.message)));
   child.once("close", (code) => {
-    const result = { name, ok: code === 0, seconds: (performance.now() - startedAt) / 1000 };
+    const seconds = (performance.now() - startedAt) / 1000;
+    const result = { name, ok: code === 0, seconds, parts: null };
     if (show !== "always") console.log(line(result));
     if (!result.ok) process.stdout.write(Buffer.concat(output));
     resolve(result);
@@ -121,12 +193,25 @@ function run(
 function report(results: readonly Result[]): boolean {
   const ok = results.every((result) => result.ok);
   heading(ok ? "all passed" : "FAILED");
-  for (const result of results) console.log(line(result));
+  for (const result of results) {
+    console.log(line(result));
+    for (const part of result.parts ?? []) console.log(partLine(part));
+  }
   return ok;
 }
 
 function line({ name, ok, seconds }: Result): string {
   return `${ok ? "passed" : "FAILED"}  ${name}  ${seconds.toFixed(1)} s`;
+}
+
+function partLine({ name, files, tests, skipped, seconds }: Part): string {
+  const columns = [
+    `        ${name.padEnd(16)}`,
+    `${files} files`.padStart(10),
+    `${tests} tests`.padStart(12),
+    `${seconds.toFixed(1)} s`.padStart(10),
+  ];
+  return `${columns.join("")}${skipped === 0 ? "" : `  (${skipped} skipped)`}`;
 }
 
 function heading(text: string): void {

@@ -1,0 +1,64 @@
+// The parts of the test suite by folder, which of them are fast, and in which order files run.
+// Runs nothing.
+
+/** The part that a test file counts to: its folder, or what several folders are together. */
+export function partOf(path: string): string {
+  if (isUnit(path)) return "unit";
+  const [top = "", folder = ""] = path.split("/");
+  if (top !== "test") return top;
+  return HOSTED.includes(folder) ? "hosted" : folder.endsWith(".ts") ? "repository" : folder;
+}
+
+/** Whether a test needs no database, no chain and no process of its own: it takes moments. */
+export function isUnit(path: string): boolean {
+  return UNIT_FOLDERS.some((folder) => path.startsWith(`test/${folder}/`)) && !SLOW_UNITS.has(path);
+}
+
+/** The longest files first: one that starts last keeps the run waiting while a core is idle. */
+export function inOrder(paths: readonly string[]): readonly string[] {
+  const first = LONGEST_FIRST.filter((path) => paths.includes(path));
+  return [...first, ...paths.filter((path) => !first.includes(path)).sort()];
+}
+
+const UNIT_FOLDERS = ["core", "config", "conformance", "observe", "secrets", "upstream", "web"];
+const HOSTED = ["hosted", "ledger", "store"];
+/** Files of unit folders that take longer: thousands of random cases, or real connections. */
+const SLOW_UNITS: ReadonlySet<string> = new Set([
+  "test/config/config.test.ts",
+  "test/upstream/http/foreign-answers.test.ts",
+  "test/upstream/http/origin.test.ts",
+  "test/upstream/socket/sockets.test.ts",
+  "test/web/server/hand-over.test.ts",
+]);
+
+/** Files of 10 s and more, the longest first. */
+export const LONGEST_FIRST: readonly string[] = [
+  "test/payments/matrix/rows.test.ts",
+  "test/payments/matrix/matrix-evm.test.ts",
+  "test/payments/matrix/matrix-tempo.test.ts",
+  "test/upstream/http/foreign-answers.test.ts",
+  "test/operations/statuses.test.ts",
+  "test/hosted/audit/audit.test.ts",
+  "test/payments/hostile-payers.test.ts",
+  "test/payments/purchase/purchases-sim.test.ts",
+  "test/payments/accept.test.ts",
+  "test/devnet/payments/start.test.ts",
+  "test/payments/matrix/storm.test.ts",
+  "test/hosted/accounts/claims.test.ts",
+  "test/config/config.test.ts",
+  "test/hosted/audit/purchases.test.ts",
+];
+
+/** Walks about the bytes of requests and answers: they run on node's server and undici as well. */
+export const HTTP_WALKS: readonly string[] = [
+  "batches",
+  "charging",
+  "compression",
+  "corpus",
+  "drain",
+  "failover",
+  "pipelining",
+  "streaming",
+  "surface",
+  "wire",
+].map((name) => `test/walks/${name}.test.ts`);
