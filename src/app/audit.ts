@@ -156,7 +156,7 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
     } catch (error) {
       // Its class is loaded with the chains, so it is told by its name; anything else is no matter
       // of a chain.
-      if (!(error instanceof Error) || error.name !== "ChainTrouble") throw error;
+      if (!(error instanceof Error) || error.name !== "ChainFailure") throw error;
       unread.push({ chainId: first.chainId, reason: error.message, error });
     }
   }

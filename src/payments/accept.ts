@@ -1,6 +1,5 @@
-// A payment is taken: found again if it was recorded, else checked, recorded before anything is
-// done with it, and followed for a while. The order of these is what keeps payers from losing
-// money; see `take`.
+// Accepts a payment: looks for a record of it, else checks it, records it before anything is done
+// with it, and follows it for a while. This order keeps payers from losing money.
 import { unitsOf } from "../core/billing/payment.ts";
 import { keysOf, type OfferedPayment, railFor, readOfferedPayment } from "./credential.ts";
 import type { OfferMacs } from "./offer-mac.ts";
@@ -21,26 +20,26 @@ import type { BadPayment, Payment, Rail } from "./rails/rail.ts";
 import { conflict, invalid, purchaseRefusal, tooMany, unavailable, unreadable } from "./refusal.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** What payments are taken with. */
+/** What accepting a payment needs. */
 export interface AcceptParts extends AdvanceParts {
   readonly protocol: Pick<Protocol, "read" | "receipt">;
-  readonly marks: OfferMacs;
-  readonly driver: Pick<PurchaseScheduler, "follow">;
+  readonly offerMacs: OfferMacs;
+  readonly scheduler: Pick<PurchaseScheduler, "follow">;
   /** How long a request waits for its chain. */
   readonly waitMs: number;
-  /** Where those who repeat a payment wait; whoever finds no place hears at once how it stands. */
-  readonly waiting: Waiters;
+  /** Bounds repeated payments that wait; beyond, the present state is answered at once. */
+  readonly waiters: Waiters;
   /** Whether a rail can settle now, as far as is known. */
   readonly canSettle: (rail: Rail) => boolean;
 }
 
-/** Takes a payment; see the port. */
+/** Accepts a payment; see the port. */
 export async function acceptPayment<F>(
   parts: AcceptParts,
   { given, request }: { readonly given: PaymentHeaders; readonly request: RequestMark },
   order: () => Promise<Order | F>,
 ): Promise<PaidPurchase | PaymentDeclined | F> {
-  const presented = readOfferedPayment(parts.protocol, parts.marks, given);
+  const presented = readOfferedPayment(parts.protocol, parts.offerMacs, given);
   if (presented.kind === "bad_payment") return notOurs(parts, presented);
   const there = await byKeys(parts.store, keysOf(parts.rails, presented.read));
   if (there !== null) return found(parts, there, { presented, request });
@@ -49,8 +48,8 @@ export async function acceptPayment<F>(
 }
 
 /**
- * Its offer may have been ours under a secret or a name of before: where it was taken up nobody is
- * asked to pay once more.
+ * Refuses a payment for no present offer. The offer may be ours under a former secret or realm: if
+ * a purchase has used it, the payer is not asked to pay again.
  */
 async function notOurs(
   { store }: AcceptParts,
@@ -71,20 +70,17 @@ interface Shown {
   readonly request: RequestMark;
 }
 
-function isOrder<F>(it: Order | F): it is Order {
-  return typeof it === "object" && it !== null && "purpose" in it && "amountN" in it;
+function isOrder<F>(value: Order | F): value is Order {
+  return typeof value === "object" && value !== null && "purpose" in value && "amountN" in value;
 }
 
-/**
- * A payment that was recorded before: whoever shows it with its offer and its request gets what it
- * came to.
- */
+/** The result of a recorded payment, for a caller with its offer and its request. */
 async function found(
   parts: AcceptParts,
   row: PurchaseRow,
   { presented, request }: Shown,
 ): Promise<PaidPurchase | PaymentDeclined> {
-  // All else of a payment stands on its chain for everybody to read.
+  // Everything else of a payment is public on its chain.
   if (row.offer_id !== presented.offerId)
     return conflict(
       "this payment was recorded with another offer: repeat exactly what was sent first",
@@ -98,16 +94,13 @@ async function found(
   const now =
     row.state === "settled"
       ? row
-      : ((await parts.waiting.at(row.id, () => goneOn(parts, row))) ?? row);
+      : ((await parts.waiters.at(row.id, () => latest(parts, row))) ?? row);
   return result(parts, now, true);
 }
 
-/**
- * Follows what is under way. What has failed may be on its chain after all: nobody loses money that
- * came late.
- */
-function goneOn(parts: AcceptParts, row: PurchaseRow): Promise<PurchaseRow> {
-  return row.ended_at === null ? parts.driver.follow(row, parts.waitMs) : recheck(parts, row);
+/** Follows an open purchase, or checks a failed one again: its money may have moved late. */
+function latest(parts: AcceptParts, row: PurchaseRow): Promise<PurchaseRow> {
+  return row.ended_at === null ? parts.scheduler.follow(row, parts.waitMs) : recheck(parts, row);
 }
 
 async function takeNew(
@@ -117,10 +110,10 @@ async function takeNew(
 ): Promise<PaidPurchase | PaymentDeclined> {
   const recorded = await recordNew(parts, shown, order);
   if (recorded.kind === "new")
-    return result(parts, await parts.driver.follow(recorded.row, parts.waitMs), false);
+    return result(parts, await parts.scheduler.follow(recorded.row, parts.waitMs), false);
   if (recorded.kind === "there") return found(parts, recorded.row, shown);
-  // The same payment, or another one for its offer, may have been recorded while this one was
-  // looked at: it is why its chain says no, then.
+  // The same payment, or another one for its offer, may have been recorded meanwhile: that would be
+  // why its chain refuses this one.
   const { read, offerId } = shown.presented;
   const there = await byKeys(parts.store, keysOf(parts.rails, read));
   if (there !== null) return found(parts, there, shown);
@@ -131,10 +124,7 @@ async function takeNew(
 
 type Recording = (Recorded & { readonly kind: "new" | "there" }) | PaymentDeclined;
 
-/**
- * Checks a payment that was not seen before and writes it down; what it returns as unpaid is not
- * recorded.
- */
+/** Checks a new payment and records it; a refused one is not recorded. */
 async function recordNew(parts: AcceptParts, shown: Shown, order: Order): Promise<Recording> {
   const { presented, request } = shown;
   const units = unitsOf(order.amountN);
@@ -185,8 +175,8 @@ const UNREACHABLE = "the payment's chain cannot be asked right now";
 const OFFER_USED = "another payment has taken this offer up: see what became of it";
 
 /**
- * Why a payment that is right in itself is not taken for this request. Money that has moved already
- * is not refused for what only keeps money from moving.
+ * Why a valid payment is refused for this request. Money that has already moved is not refused for
+ * a reason that only serves to keep money from moving.
  */
 async function refusalOf(
   { store, runtime, canSettle }: AcceptParts,
@@ -211,7 +201,7 @@ async function refusalOf(
   return canSettle(rail) ? null : unavailable("payments by this rail cannot be settled right now");
 }
 
-/** What a recorded payment has come to. */
+/** The result of a recorded payment. */
 async function result(
   parts: AcceptParts,
   row: PurchaseRow,
@@ -224,7 +214,7 @@ async function result(
   if (given.state !== "settled" || given.fulfilment === null) return purchaseRefusal(given);
   const fulfilment = openFulfilment(parts.sealer, given.id, given.fulfilment);
   if (fulfilment === null) return unreadable(given);
-  // Also when it was given before: the one who gave it may have ended before memory heard of it.
+  // Also for a repeated payment: its process may have ended before it announced the change.
   if (repeated) await announce(parts, given);
   const purchase = viewOf(given);
   const headers = parts.protocol.receipt({

@@ -1,12 +1,12 @@
-// The port to those who get what a payment buys: new keys and days of access, within the
-// transaction that settles the payment. Implemented where keys and accounts are known.
+// The port to the beneficiaries of payments: creates keys and extends access within the transaction
+// that settles the payment. Implemented in app, over keys and accounts.
 import type { Tx } from "../ledger/ledger.ts";
 
 /** Days of Custom access that a payment buys. */
 export interface BoughtAccess {
   readonly accountId: string;
   readonly days: number;
-  /** What makes a repetition the same. */
+  /** Idempotency key. */
   readonly source: string;
 }
 
@@ -23,7 +23,7 @@ export interface Beneficiaries {
     readonly secret: string;
     readonly prefix: string;
   }>;
-  /** Gives days of access to an account that exists; throws where it takes none. */
+  /** Extends the access of an existing account; throws where that is impossible. */
   grantAccess(
     tx: Tx,
     access: BoughtAccess,

@@ -1,6 +1,5 @@
-// What a request shows to pay with, and which offer of ours it answers: for MPP a challenge, for
-// x402 an offer with a mark. Asks no chain and no store.
-
+// Reads the payment of a request and finds the offer of ours that it answers: an MPP challenge, or
+// an x402 offer with our MAC. Reads no chain and no store.
 import type { OfferMacs } from "./offer-mac.ts";
 import type { PaymentHeaders, RequestMark } from "./payments.ts";
 import type { Protocol, ReadPayment } from "./protocol.ts";
@@ -10,10 +9,7 @@ import type { BadPayment, Rail } from "./rails/rail.ts";
 export interface OfferedPayment {
   readonly kind: "presented";
   readonly read: ReadPayment;
-  /**
-   * The offer; with the payment's key it tells the payer from whoever copied the payment from its
-   * chain.
-   */
+  /** Known to the payer only: a copier of the payment from its chain does not have it. */
   readonly offerId: string;
   /** Milliseconds since the epoch. */
   readonly offeredUntilMs: number;
@@ -21,23 +17,23 @@ export interface OfferedPayment {
   isFor(request: RequestMark): boolean;
 }
 
-/** Reads a payment; refuses what no offer of ours was made for. Never throws. */
+/** Reads a payment; refuses one that answers no offer of ours. Never throws. */
 export function readOfferedPayment(
   protocol: Pick<Protocol, "read">,
-  marks: OfferMacs,
+  offerMacs: OfferMacs,
   given: PaymentHeaders,
 ): OfferedPayment | BadPayment {
   const read = protocol.read(given);
   if ("kind" in read) return read;
   if (read.protocol === "x402") {
-    const mark = marks.read(read.accepted);
-    if (mark === null) return { ...NOT_OFFERED, offerId: marks.idIn(read.accepted) };
+    const offered = offerMacs.read(read.accepted);
+    if (offered === null) return { ...NOT_OFFERED, offerId: offerMacs.idIn(read.accepted) };
     return {
       kind: "presented",
       read,
-      offerId: mark.id,
-      offeredUntilMs: mark.expiresAtMs,
-      isFor: ({ fingerprint }) => mark.isFor(fingerprint),
+      offerId: offered.id,
+      offeredUntilMs: offered.expiresAtMs,
+      isFor: ({ fingerprint }) => offered.isFor(fingerprint),
     };
   }
   const { bound } = read;
@@ -55,36 +51,39 @@ const NOT_OFFERED: BadPayment = {
     "as it was, `extra` included",
 };
 
-/** Every key that some rail would know a payment by. */
+/** The keys of a payment at all rails that could settle it. */
 export function keysOf(rails: readonly Rail[], read: ReadPayment): readonly string[] {
-  const asked =
+  const candidates =
     read.protocol === "x402"
       ? rails
       : rails.filter(({ method }) => method === read.challenge.method);
-  return [...new Set(asked.map((it) => it.keyOf(read)).filter((it) => it !== null))];
+  return [...new Set(candidates.map((rail) => rail.keyOf(read)).filter((key) => key !== null))];
 }
 
-/** The rail whose offer a payment answers; null = none is configured (any more). */
+/** The rail whose offer a payment answers; null = it is not configured, or not any more. */
 export function railFor(rails: readonly Rail[], read: ReadPayment, units: bigint): Rail | null {
-  if (read.protocol === "x402") return rails.find((it) => it.takesX402(read.accepted)) ?? null;
+  if (read.protocol === "x402") return rails.find((rail) => rail.takesX402(read.accepted)) ?? null;
   const { method, intent, request } = read.challenge;
-  const named = rails.filter((it) => it.method === method && it.offer(units).intent === intent);
-  // Where several have the method, the request tells which; what else is wrong with it the rail
-  // says.
+  const named = rails.filter(
+    (rail) => rail.method === method && rail.offer(units).intent === intent,
+  );
+  // Rails with one method differ by their requests. The rail itself refuses any other mismatch.
   return (
-    named.find((it) => canonical(it.offer(units).request) === canonical(request)) ??
+    named.find((rail) => canonical(rail.offer(units).request) === canonical(request)) ??
     named[0] ??
     null
   );
 }
 
-/** The same text for the same value, whatever the order of its fields. */
+/** The same text for equal values, independent of the order of their fields. */
 function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, it: unknown) =>
-    isRecord(it) ? Object.fromEntries(Object.entries(it).sort(([a], [b]) => (a < b ? -1 : 1))) : it,
+  return JSON.stringify(value, (_, field: unknown) =>
+    isRecord(field)
+      ? Object.fromEntries(Object.entries(field).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : field,
   );
 }
 
-function isRecord(it: unknown): it is Readonly<Record<string, unknown>> {
-  return typeof it === "object" && it !== null && !Array.isArray(it);
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

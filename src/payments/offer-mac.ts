@@ -1,22 +1,22 @@
-// Marks in x402 offers. Of an x402 payment only the authorization is signed, and all of that stands
-// on the chain for everybody to read; the mark does not. It binds an offer to a request and a time,
-// as MPP's challenges are, and tells the payer from whoever copied the payment. Knows no rail.
+// Authenticates x402 offers by a MAC. The payer signs only the authorization, which is public on
+// the chain; the MAC is not. It binds an offer to a request and a time, as MPP does with
+// challenges, and distinguishes the payer from a copier of the payment. Knows no rail.
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { X402Offer } from "./rails/rail.ts";
 
-/** Puts marks into offers and reads them. */
+/** Signs offers and verifies them. */
 export interface OfferMacs {
-  /** The offer, to be taken up for one request and up to a time. */
-  marked(offer: X402Offer, fingerprint: string, expiresAtMs: number): X402Offer;
-  /** The mark of an offer that came back; null = it is not one of ours. */
+  /** The offer with a MAC, valid for one request and until a time. */
+  signed(offer: X402Offer, fingerprint: string, expiresAtMs: number): X402Offer;
+  /** Verifies an offer that came back; null = it is not one of ours. */
   read(offer: X402Offer): OfferMac | null;
-  /** What stands where the id of a mark does, unchecked; empty = nothing does. */
+  /** The id in an offer, unverified; empty = none. */
   idIn(offer: X402Offer): string;
 }
 
-/** What the mark of an offer says. */
+/** What the MAC of an offer authenticates. */
 export interface OfferMac {
-  /** No other offer has it. */
+  /** Unique. */
   readonly id: string;
   readonly expiresAtMs: number;
   /** Whether the offer was made for this request. */
@@ -28,25 +28,27 @@ const RANDOM_BYTES = 18;
 const MAC_BYTES = 16;
 const KEY_BYTES = 32;
 
-/** Marks by a secret; those of the previous one (null = there was none) are still known. */
+/** MACs by a secret; those by the previous one (null = there was none) are still accepted. */
 export function createOfferMacs(secret: string, previous: string | null): OfferMacs {
   const current = keyOf(secret);
   const keys = previous === null ? [current] : [current, keyOf(previous)];
   return {
-    marked(offer, fingerprint, expiresAtMs) {
+    signed(offer, fingerprint, expiresAtMs) {
       const id = randomBytes(RANDOM_BYTES).toString("base64url");
       const expires = Math.floor(expiresAtMs).toString(36);
-      const mark = `${id}.${expires}.${macOf(current, { id, expires, offer }, null)}.${macOf(current, { id, expires, offer }, fingerprint)}`;
-      return { ...offer, extra: { ...offer.extra, [FIELD]: mark } };
+      const input = { id, expires, offer };
+      const macs = [macOf(current, input, null), macOf(current, input, fingerprint)];
+      const field = [id, expires, ...macs].join(".");
+      return { ...offer, extra: { ...offer.extra, [FIELD]: field } };
     },
     read(offer) {
-      const mark = offer.extra[FIELD];
+      const field = offer.extra[FIELD];
       const [id = "", expires = "", mac = "", requestMac = "", ...more] =
-        typeof mark === "string" ? mark.split(".") : [];
+        typeof field === "string" ? field.split(".") : [];
       const key =
         more.length > 0
           ? undefined
-          : keys.find((it) => isSame(mac, macOf(it, { id, expires, offer }, null)));
+          : keys.find((key) => isSame(mac, macOf(key, { id, expires, offer }, null)));
       if (key === undefined) return null;
       return {
         id,
@@ -55,8 +57,8 @@ export function createOfferMacs(secret: string, previous: string | null): OfferM
       };
     },
     idIn({ extra }) {
-      const mark = extra[FIELD];
-      return typeof mark === "string" ? (mark.split(".", 1)[0] ?? "") : "";
+      const field = extra[FIELD];
+      return typeof field === "string" ? (field.split(".", 1)[0] ?? "") : "";
     },
   };
 }
@@ -65,14 +67,14 @@ function keyOf(secret: string): Buffer {
   return Buffer.from(hkdfSync("sha256", secret, "", "svc payment offers", KEY_BYTES));
 }
 
-interface Marked {
+interface MacInput {
   readonly id: string;
   readonly expires: string;
   readonly offer: X402Offer;
 }
 
-/** Of what the offer says, or (with a fingerprint) of the request that it is for. */
-function macOf(key: Buffer, { id, expires, offer }: Marked, fingerprint: string | null): string {
+/** The MAC of an offer, or (with a fingerprint) of an offer and the request that it is for. */
+function macOf(key: Buffer, { id, expires, offer }: MacInput, fingerprint: string | null): string {
   const { scheme, network, amount, asset, payTo } = offer;
   const parts = [
     id,

@@ -1,5 +1,5 @@
-// Payments opened from their settings. What rails and protocols need is heavy: this file is loaded
-// only where rails are configured, and each rail only where it is one of them.
+// Opens payments by their settings. The libraries of rails and protocols are heavy: this file is
+// loaded only where rails are configured, and each rail only if it is one of them.
 import { hkdfSync } from "node:crypto";
 import type { Logger } from "pino";
 import type { Invalidations } from "../core/billing/invalidations.ts";
@@ -15,24 +15,24 @@ import { resealPurchases } from "./purchase/retention.ts";
 import type { Rail } from "./rails/rail.ts";
 import { startPayments } from "./start.ts";
 
-/** What payments are opened with. */
+/** What opening payments needs. */
 export interface OpenPaymentsParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly log: Pick<Logger, "error" | "warn" | "info">;
   readonly changes: Invalidations;
   readonly beneficiaries: Beneficiaries;
-  /** Who leases purchases. */
+  /** The node that leases purchases. */
   readonly node: string;
   readonly settings: PaymentSettings;
-  /** Who asks for payment, as MPP's realm. */
+  /** The realm of MPP challenges. */
   readonly realm: string;
-  /** Of the service; what is derived from it signs offers and seals purchases. */
+  /** Secret of the service; keys derived from it sign offers and seal purchases. */
   readonly secret: string;
   readonly previousSecret: string | null;
 }
 
-/** Opens payments. Asks no chain before it returns; throws where the store does. */
+/** Opens payments without waiting for any chain; throws where the store does. */
 export async function openPayments({
   settings,
   realm,
@@ -47,8 +47,8 @@ export async function openPayments({
       "purchases are sealed with the present secret",
     );
   const rails = (
-    await Promise.all(settings.rails.map((it) => railOf(it, parts.runtime, realm)))
-  ).filter((it) => it !== null);
+    await Promise.all(settings.rails.map((rail) => railOf(rail, parts.runtime, realm)))
+  ).filter((rail) => rail !== null);
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
   return startPayments({
     ...parts,
@@ -56,11 +56,11 @@ export async function openPayments({
     sealer,
     rails,
     protocol,
-    marks: createOfferMacs(secret, previousSecret),
+    offerMacs: createOfferMacs(secret, previousSecret),
   });
 }
 
-/** The rail of some settings; null = its payments are no purchases. */
+/** The rail of its settings; null = its payments are no purchases. */
 async function railOf(
   settings: RailSettings,
   runtime: Runtime,
@@ -81,10 +81,7 @@ async function railOf(
 
 const SECRET_BYTES = 32;
 
-/**
- * What challenges are signed with: derived from the secret of the service, so that neither tells
- * the other.
- */
+/** Secrets that sign challenges, derived from those of the service, which they do not reveal. */
 export function challengeSecrets(
   secret: string,
   previousSecret: string | null,

@@ -1,6 +1,5 @@
-// Payments as the rest of the service sees them: offers for an order, a payment taken once and for
-// all, purchases to look up. This is the port; what is behind it is loaded only where rails are
-// configured.
+// The port of payments: offers for an order, acceptance of a payment, look-up of purchases. The
+// implementation is loaded only where rails are configured.
 
 import type {
   PaymentProtocol,
@@ -10,14 +9,9 @@ import type {
 } from "../core/billing/payment.ts";
 import type { ApiFault } from "../core/faults/api-fault.ts";
 
-/**
- * The request that an order came with: a payment buys what this one asked for, and nothing else.
- */
+/** Identifies the request that an order came with: its payment buys nothing else. */
 export interface RequestMark {
-  /**
-   * SHA-256 of method, path and body, base64url. Never holds what the path holds: that may be a
-   * key.
-   */
+  /** SHA-256 of method, path and body, base64url: the path itself may hold a key. */
   readonly fingerprint: string;
   /** `Content-Digest` of the body, as MPP's `digest`: `sha-256=<base64>`. */
   readonly digest: string;
@@ -25,22 +19,19 @@ export interface RequestMark {
   readonly resourceUrl: string;
 }
 
-/** What is to be paid for. */
+/** Goods to be paid for. */
 export interface Order {
   readonly purpose: Purpose;
   /** Nano-USD: whole base units of six-decimal tokens, within the configured range. */
   readonly amountN: bigint;
   readonly request: RequestMark;
-  /** For the payer's eyes, one line. */
+  /** One line, shown to the payer. */
   readonly description: string;
-  /**
-   * True where `Authorization` has to keep another credential, so that the payment comes in a
-   * header of its own.
-   */
+  /** True = `Authorization` holds another credential, and the payment has its own header. */
   readonly keepsAuthorization: boolean;
 }
 
-/** What a caller gets with a 402. */
+/** The headers of a 402 response. */
 export interface PaymentChallenge {
   /**
    * Names and values in turn: `WWW-Authenticate: Payment …` for each offer, `PAYMENT-REQUIRED`
@@ -49,7 +40,7 @@ export interface PaymentChallenge {
   readonly headers: readonly string[];
 }
 
-/** What a request carries to pay with, as text: nothing of it is checked. Secret. */
+/** The payment in a request, as unchecked text. Secret. */
 export interface PaymentHeaders {
   readonly protocol: PaymentProtocol;
   readonly text: string;
@@ -71,8 +62,8 @@ export type Fulfilment =
       readonly accountId: string;
       readonly keyId: string;
       /**
-       * Shown to whoever brings the payment again; empty 7 days after it settled: it is not kept
-       * any longer.
+       * Also returned when the payment is repeated; empty once 7 days have passed since it
+       * settled.
        */
       readonly secret: string;
       readonly prefix: string;
@@ -87,7 +78,7 @@ export type Fulfilment =
       readonly untilMs: number;
     };
 
-/** A purchase as it may be shown: no secret and no signature in it. */
+/** A purchase without its secrets and signatures. */
 export interface PurchaseView {
   readonly id: string;
   readonly state: PurchaseState;
@@ -97,9 +88,9 @@ export interface PurchaseView {
   readonly protocol: PaymentProtocol;
   readonly chainId: number;
   readonly payer: string;
-  /** Null until something was sent. */
+  /** Null until a transaction was sent. */
   readonly txHash: string | null;
-  /** Why it failed; null otherwise. */
+  /** Why it failed; null = it did not. */
   readonly reason: string | null;
   readonly createdAtMs: number;
   /** When it settled or failed; null = it is under way. */
@@ -117,7 +108,7 @@ export interface PaidPurchase {
   readonly headers: readonly string[];
 }
 
-/** A payment that did not buy anything, or not yet. */
+/** A payment that has bought nothing, or nothing yet. */
 export interface PaymentDeclined {
   readonly kind: "unpaid";
   readonly fault: ApiFault<
@@ -129,7 +120,7 @@ export interface PaymentDeclined {
     | "unavailable"
     | "rate_limited"
   >;
-  /** Purchase that it is about; null = none was recorded, so nothing was paid. */
+  /** The purchase; null = none was recorded, so nothing was paid. */
   readonly purchaseId: string | null;
   /** Last part of MPP's problem type. */
   readonly problem: string;
@@ -138,12 +129,12 @@ export interface PaymentDeclined {
 /** What one purchase may cost, and what a day of Custom access does. */
 export type PaymentRange = Pick<PaymentSettings, "minN" | "maxN" | "customDayN" | "maxCustomDays">;
 
-/** How payments stand, for metrics: as of some seconds ago. */
+/** Counts for metrics, as of some seconds ago. */
 export interface PaymentGauges {
-  /** Purchases that are under way, of every instance that shares the store. */
+  /** Purchases under way, of every instance that shares the store. */
   readonly accepted: number;
   readonly submitted: number;
-  /** Purchases whose money has arrived and could not be given to whom it was for. */
+  /** Purchases whose money has arrived and whose beneficiary is gone. */
   readonly held: number;
   /** Wallets that pay for gas. */
   readonly wallets: readonly {
@@ -159,19 +150,18 @@ export interface Payments {
   /** Every offer for an order; null = it cannot be offered now (no rail reaches its chain). */
   challenge(order: Order): Promise<PaymentChallenge | null>;
   /**
-   * Takes a payment for the request that brought it. `order` is asked only where the payment was
-   * not seen before: whoever repeats a payment gets its first result, whatever the order would say
-   * by now. Throws only where the store does.
+   * Accepts a payment for its request. `order` is called only for a new payment: a repeated one
+   * gets its first result, even if it could not be ordered now. Throws only where the store does.
    */
   take<F>(
     given: PaymentHeaders,
     request: RequestMark,
     order: () => Promise<Order | F>,
   ): Promise<PaidPurchase | PaymentDeclined | F>;
-  /** Null = there is none. */
+  /** Null = no such purchase. */
   purchase(id: string): Promise<PurchaseView | null>;
-  /** Asks nobody. */
+  /** Reads memory only. */
   gauges(): PaymentGauges;
-  /** Ends what is under way in this process; open purchases stay as they are written. */
+  /** Ends the work of this process; open purchases stay recorded. */
   close(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import type { X402Offer } from "./rails/rail.ts";
 /** Longest header value that is read. */
 export const MAX_CREDENTIAL_CHARS = 16_384;
 
-/** An MPP credential as it was written. */
+/** An MPP credential as sent, unverified. */
 export interface MppCredential {
   readonly kind: "mpp";
   readonly challenge: {
@@ -27,7 +27,7 @@ export interface MppCredential {
   readonly source: string | null;
 }
 
-/** An x402 v2 payment as it was written. */
+/** An x402 v2 payment as sent, unverified. */
 export interface X402Credential {
   readonly kind: "x402";
   readonly accepted: X402Offer;
@@ -171,16 +171,14 @@ function parseBase64Json(text: string): unknown {
     const json = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "base64"));
     const value: unknown = JSON.parse(json);
     const names = namesIn(json);
-    // A name that stands twice is kept once.
+    // JSON.parse keeps a repeated name once.
     return names !== null && names === namesOf(value) ? value : UNREADABLE;
   } catch {
     return UNREADABLE;
   }
 }
 
-/**
- * Names of all objects in a JSON text, each as often as it stands; null = it is nested too deep.
- */
+/** The number of names in a JSON text, repetitions included; null = it is nested too deep. */
 function namesIn(json: string): number | null {
   let depth = 0;
   let names = 0;
@@ -197,7 +195,7 @@ function namesOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const held: readonly unknown[] = Object.values(value);
   return held.reduce<number>(
-    (sum, it) => sum + namesOf(it),
+    (sum, item) => sum + namesOf(item),
     Array.isArray(value) ? 0 : held.length,
   );
 }

@@ -1,5 +1,5 @@
 // The problem types of MPP that this service answers with: codes and titles as its library has
-// them. Loads no library, so that whoever shows a problem need not either.
+// them. Loads no library, so that callers need not either.
 
 /** Last parts of MPP's problem types, and their titles. */
 export const PROBLEMS = {

@@ -9,24 +9,21 @@ import type { PaymentHeaders } from "./payments.ts";
 import { type MppCredential, parseCorrelation, parseCredential } from "./protocol-credential.ts";
 import type { BadPayment, PaymentCredential, RailOffer, X402Offer } from "./rails/rail.ts";
 
-/** What a challenge says. */
+/** The contents of a challenge. */
 export interface ChallengeParts {
   readonly offers: readonly RailOffer[];
   readonly x402: readonly X402Offer[];
-  /**
-   * Of the request that is to be paid for, as `RequestMark` has them; a challenge without `digest`
-   * is for any request.
-   */
+  /** Of the request to be paid for, as in `RequestMark`; null = any request. */
   readonly digest: string | null;
   readonly fingerprint: string;
   readonly resourceUrl: string;
   readonly description: string;
   readonly expiresAtMs: number;
-  /** True = the credential is to come in `Payment-Authorization`. */
+  /** True = the credential belongs in `Payment-Authorization`. */
   readonly keepsAuthorization: boolean;
 }
 
-/** What a receipt says. */
+/** The contents of a receipt. */
 export interface ReceiptParts {
   readonly protocol: PaymentProtocol;
   readonly purchaseId: string;
@@ -39,32 +36,29 @@ export interface ReceiptParts {
   readonly atMs: number;
 }
 
-/** What a challenge of ours was made for; null where it says nothing of it. */
+/** The request that a challenge of ours is bound to; null = not bound in this respect. */
 export interface Bound {
   readonly digest: string | null;
   readonly fingerprint: string | null;
 }
 
-/**
- * A payment that answers a challenge of ours (MPP), or one that refers to none (x402, `bound`
- * null).
- */
+/** A payment that answers a challenge of ours (MPP), or refers to none (x402, `bound` null). */
 export type ReadPayment = PaymentCredential & { readonly bound: Bound | null };
 
 /** Writes challenges and receipts, reads credentials. */
 export interface Protocol {
   /** Header names and values in turn; none where nothing is offered. */
   challenge(parts: ChallengeParts): readonly string[];
-  /** Never throws, whatever the text is. */
+  /** Never throws. */
   read(given: PaymentHeaders): ReadPayment | BadPayment;
   /** Header names and values in turn. */
   receipt(parts: ReceiptParts): readonly string[];
 }
 
-/** Whose challenges they are. */
+/** The realm and secrets of challenges. */
 export interface ProtocolParts {
   readonly realm: string;
-  /** At least 32 bytes. Challenges of the previous one (null = there was none) are still taken. */
+  /** At least 32 bytes. The previous one (null = there was none) still verifies. */
   readonly secret: string;
   readonly previousSecret: string | null;
 }

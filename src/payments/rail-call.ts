@@ -1,44 +1,41 @@
-// Asking rails about their chains: trouble on the way becomes a value here and is logged; whether a
-// chain is reached at all is remembered, so that nobody is offered what cannot be settled. Knows no
-// purchase.
+// Calls rails: turns what they throw into a value, logs it, and remembers whether a rail's chain is
+// reachable, so that nothing is offered that cannot be settled. Knows no purchase.
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
 import type { Rail } from "./rails/rail.ts";
 
-/** What a rail said, or that its chain could not be asked. */
+/** The result of a call, or that the chain did not answer. */
 export type RailResult<T> =
   | { readonly kind: "told"; readonly value: T }
   | { readonly kind: "trouble" };
 
-/** Asks rails. */
+/** Calls rails. */
 export interface RailCalls {
   /** Never throws. */
   ask<T>(rail: Rail, run: () => Promise<T>): Promise<RailResult<T>>;
-  /** Finds out whether a rail's chain is reached. Never throws. */
+  /** Checks whether a rail's chain is reachable. Never throws. */
   reach(rail: Rail): Promise<boolean>;
   /**
-   * Whether it was not reached the last time that was found out. What goes wrong with single
-   * payments does not count: payers could bring that about.
+   * Whether the chain was unreachable at the last check. Failures of single payments do not count:
+   * payers could cause them.
    */
   isTroubled(rail: Rail): boolean;
-  /** As `isTroubled`, but finds out anew where that is some time ago. */
+  /** As `isTroubled`, but checks again if the last check is some time ago. */
   isOut(rail: Rail): Promise<boolean>;
 }
 
 interface State {
-  /** Null = it is reached, as far as is known. */
+  /** Null = reachable, as far as is known. */
   unreachedAtMs: number | null;
   loggedAtMs: number;
 }
 
-/**
- * How often trouble with a rail's questions is logged at most, and a chain that is not reached
- * tried again for somebody who asks for an offer.
- */
+/** Between two log lines about failing calls of a rail. */
 const LOG_MS = 60_000;
-const AGAIN_MS = 2_000;
+/** Between two checks of an unreachable chain on behalf of callers who want an offer. */
+const RECHECK_MS = 2_000;
 
-/** Asks that nothing is known of. */
+/** Calls of rails about which nothing is known yet. */
 export function createRailCalls({
   runtime,
   log,
@@ -58,7 +55,7 @@ export function createRailCalls({
   async function reach(rail: Rail): Promise<boolean> {
     const state = stateOf(rail);
     const before = state.unreachedAtMs;
-    // Those who ask meanwhile do not ask as well.
+    // Concurrent callers do not check as well.
     if (before !== null) state.unreachedAtMs = runtime.now();
     const isReached = await rail.reach().then(
       () => true,
@@ -97,13 +94,13 @@ export function createRailCalls({
     async isOut(rail) {
       const { unreachedAtMs } = stateOf(rail);
       if (unreachedAtMs === null) return false;
-      return runtime.now() - unreachedAtMs < AGAIN_MS || !(await reach(rail));
+      return runtime.now() - unreachedAtMs < RECHECK_MS || !(await reach(rail));
     },
   };
 }
 
-/** Only what is known to hold no URL is repeated. */
+/** Repeats only texts that are known to hold no URL. */
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return "something else than an error was thrown";
-  return error.name === "ChainTrouble" ? error.message : `${error.name} in the rail`;
+  return error.name === "ChainFailure" ? error.message : `${error.name} in the rail`;
 }

@@ -1,5 +1,5 @@
-// What a payer is told while nothing was bought, or not yet. After a payment was recorded none of
-// it says that one should pay.
+// Refusals of payments that have bought nothing, or nothing yet. Once a payment is recorded, none
+// of them asks the payer to pay.
 import { type ApiFault, type ApiFaultDetails, apiFault } from "../core/faults/api-fault.ts";
 import type { PaymentDeclined } from "./payments.ts";
 import type { ProblemCode } from "./protocol-problems.ts";
@@ -12,7 +12,7 @@ const PENDING_RETRY_MS = 2_000;
 const TROUBLE_RETRY_MS = 5_000;
 const LIMIT_RETRY_MS = 30_000;
 
-/** The payment is not right, and nothing was recorded. */
+/** The payment is invalid, and nothing was recorded. */
 export function invalid({
   problem,
   reason,
@@ -20,7 +20,7 @@ export function invalid({
   return unpaid(apiFault("payment_invalid", reason), null, problem);
 }
 
-/** The payment cannot be taken now, and nothing was recorded. */
+/** The payment cannot be accepted now, and nothing was recorded. */
 export function unavailable(message: string): PaymentDeclined {
   const occasion = {
     nextAction:
@@ -30,7 +30,7 @@ export function unavailable(message: string): PaymentDeclined {
   return unpaid(apiFault("unavailable", message, occasion), null, "internal-payment-error");
 }
 
-/** Its payer has too many under way. */
+/** The payer has too many payments under way. */
 export function tooMany(): PaymentDeclined {
   const message = "this payer has too many payments under way";
   return unpaid(
@@ -40,14 +40,12 @@ export function tooMany(): PaymentDeclined {
   );
 }
 
-/**
- * The payment, or its offer, belongs to another request. Null = whose purchase it is was not shown.
- */
+/** The payment or its offer belongs to another request; null = that purchase is not named. */
 export function conflict(message: string, purchaseId: string | null): PaymentDeclined {
   return unpaid(apiFault("payment_conflict", message), purchaseId, "invalid-challenge");
 }
 
-/** What a recorded payment has come to, while it has bought nothing. */
+/** The state of a recorded payment that has bought nothing. */
 export function purchaseRefusal(row: PurchaseRow): PaymentDeclined {
   switch (row.state) {
     case "accepted":
@@ -70,7 +68,7 @@ export function purchaseRefusal(row: PurchaseRow): PaymentDeclined {
   }
 }
 
-/** Its money has done something that cannot be read. */
+/** The payment has settled, and its result cannot be read. */
 export function unreadable(row: PurchaseRow): PaymentDeclined {
   const occasion = {
     nextAction:

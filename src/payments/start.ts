@@ -1,5 +1,4 @@
-// Payments, put together: offers, the taking of payments, and the worker behind them. Knows rails
-// by their port only.
+// Builds payments: offers, acceptance, and the worker behind them. Knows rails by their port only.
 import type { Logger } from "pino";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { type PaymentSettings, unitsOf } from "../core/billing/payment.ts";
@@ -24,7 +23,7 @@ import { createWaiters } from "./waiters.ts";
 import { createWallets, type Wallets } from "./wallets.ts";
 import { startWorker } from "./worker.ts";
 
-/** What payments are made of. */
+/** What payments need. */
 export interface PaymentParts {
   readonly store: Store;
   readonly runtime: Runtime;
@@ -32,27 +31,24 @@ export interface PaymentParts {
   readonly sealer: Sealer;
   readonly changes: Invalidations;
   readonly beneficiaries: Beneficiaries;
-  /** Who leases purchases: the same after a restart where that is known. */
+  /** The node that leases purchases: the same after a restart, where that is known. */
   readonly node: string;
   readonly rails: readonly Rail[];
   readonly protocol: Protocol;
-  readonly marks: OfferMacs;
+  readonly offerMacs: OfferMacs;
   readonly settings: Pick<PaymentSettings, "waitMs" | "offerMs"> & PaymentRange;
 }
 
-/** Requests that may be taking payments at once. */
-const MAX_TAKING = 512;
-/** Of those, how many may wait for payments that were recorded before. */
+/** Payments being accepted at once. */
+const MAX_ACCEPTING = 512;
+/** Of those, requests that wait for payments recorded before. */
 const REPEATS = { each: 4, all: 128 };
 const TICK_MS = 1_000;
 const SWEEP_MS = 15_000;
 const COUNT_MS = 10_000;
 const BLANK_MS = 60_000;
 
-/**
- * Payments of which some may be under way already: the worker goes on with them. Throws where the
- * store does.
- */
+/** Starts payments; the worker continues those under way. Throws where the store does. */
 export async function startPayments(parts: PaymentParts): Promise<Payments> {
   const { store, runtime, log, rails, settings } = parts;
   await resumeAll(parts, runtime.wallMs());
@@ -61,41 +57,45 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
       { problem: nameOf(error) },
       "purchases are under way, and the store does not answer as it should",
     );
-  const walking: AdvanceParts = { ...parts, asks: createRailCalls(parts), notice: noticing(log) };
-  const driver = createPurchaseScheduler({ ...walking, onError });
-  const wallets = createWallets(walking);
+  const advanceParts: AdvanceParts = {
+    ...parts,
+    asks: createRailCalls(parts),
+    notice: noticing(log),
+  };
+  const scheduler = createPurchaseScheduler({ ...advanceParts, onError });
+  const wallets = createWallets(advanceParts);
   let counts = NO_PURCHASES;
   const count = async (): Promise<void> => {
     counts = await countPurchases(store);
   };
   const tasks = [
-    ...driver.ticks.map((run) => ({ everyMs: TICK_MS, run })),
+    ...scheduler.ticks.map((run) => ({ everyMs: TICK_MS, run })),
     ...rails.map((rail) => ({ everyMs: SWEEP_MS, run: () => wallets.sweep(rail) })),
     { everyMs: COUNT_MS, run: count },
     { everyMs: BLANK_MS, run: () => blankSecrets(parts, runtime.wallMs()) },
   ];
   const worker = startWorker(runtime, tasks, onError);
   const { canSettle } = wallets;
-  const taking: AcceptParts = {
-    ...walking,
+  const acceptParts: AcceptParts = {
+    ...advanceParts,
     protocol: parts.protocol,
-    marks: parts.marks,
-    driver,
+    offerMacs: parts.offerMacs,
+    scheduler,
     waitMs: settings.waitMs,
-    waiting: createWaiters(REPEATS),
+    waiters: createWaiters(REPEATS),
     canSettle,
   };
   let underWay = 0;
   let isClosed = false;
   return {
     range: settings,
-    challenge: (order) => challenge({ ...parts, asks: walking.asks }, order, canSettle),
+    challenge: (order) => challenge({ ...parts, asks: advanceParts.asks }, order, canSettle),
     async take(given, request, order) {
       if (isClosed) return unavailable("the service is ending");
-      if (underWay >= MAX_TAKING) return unavailable("too many payments are being taken");
+      if (underWay >= MAX_ACCEPTING) return unavailable("too many payments are being taken");
       underWay++;
       try {
-        return await acceptPayment(taking, { given, request }, order);
+        return await acceptPayment(acceptParts, { given, request }, order);
       } finally {
         underWay--;
       }
@@ -107,7 +107,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     gauges: () => ({ ...counts, wallets: walletGauges(rails, wallets) }),
     async close() {
       isClosed = true;
-      await Promise.all([driver.close(), worker.close()]);
+      await Promise.all([scheduler.close(), worker.close()]);
     },
   };
 }
@@ -121,9 +121,16 @@ function walletGauges(rails: readonly Rail[], { states }: Wallets) {
   });
 }
 
-/** Offers by every rail that can settle them as far as is known; null = there is none. */
+/** Offers of every rail that can settle them, as far as is known; null = none can. */
 async function challenge(
-  { rails, asks, protocol, marks, runtime, settings }: PaymentParts & Pick<AdvanceParts, "asks">,
+  {
+    rails,
+    asks,
+    protocol,
+    offerMacs,
+    runtime,
+    settings,
+  }: PaymentParts & Pick<AdvanceParts, "asks">,
   order: Order,
   canSettle: (rail: Rail) => boolean,
 ): Promise<PaymentChallenge | null> {
@@ -142,20 +149,20 @@ async function challenge(
   const { request, description, keepsAuthorization } = order;
   const expiresAtMs = runtime.wallMs() + settings.offerMs;
   const x402 = offering
-    .map((it) => it.x402Offer(units, settings.offerMs))
-    .filter((it) => it !== null);
+    .map((rail) => rail.x402Offer(units, settings.offerMs))
+    .filter((offer) => offer !== null);
   const headers = protocol.challenge({
     ...request,
     description,
     keepsAuthorization,
     expiresAtMs,
-    offers: offering.map((it) => it.offer(units)),
-    x402: x402.map((it) => marks.marked(it, request.fingerprint, expiresAtMs)),
+    offers: offering.map((rail) => rail.offer(units)),
+    x402: x402.map((offer) => offerMacs.signed(offer, request.fingerprint, expiresAtMs)),
   });
   return { headers };
 }
 
-/** Occasions that are told once each. */
+/** Notices that are logged once each. */
 const MAX_OCCASIONS = 64;
 
 function noticing(log: PaymentParts["log"]): (occasion: string, text: string) => void {
@@ -167,7 +174,7 @@ function noticing(log: PaymentParts["log"]): (occasion: string, text: string) =>
   };
 }
 
-/** Which kind of trouble; texts of the store may hold what was to be written. */
+/** The kind of an error: texts of the store may hold the values being written. */
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return "code" in error ? `${error.name} ${String(error.code)}` : error.name;

@@ -1,19 +1,19 @@
-// Who may wait for a purchase that was recorded before: some for each and some in all, so that
-// whoever repeats payments keeps nobody from paying. Knows no purchase but its id.
+// Bounds how many requests wait for recorded purchases, for each and in all, so that repeated
+// payments do not keep others from paying. Knows no purchase but its id.
 
-/** Bounds of waiting. */
+/** How many may wait. */
 export interface WaiterLimits {
   readonly each: number;
   readonly all: number;
 }
 
-/** Those who wait. */
+/** Requests that wait. */
 export interface Waiters {
-  /** Runs `wait` where there is a place for one more at this purchase; null = there is none. */
+  /** Runs `wait` if one more may wait for this purchase; null = none may. */
   at<T>(purchaseId: string, wait: () => Promise<T>): Promise<T | null>;
 }
 
-/** Nobody waits yet. */
+/** A bound on waiting requests. */
 export function createWaiters({ each, all }: WaiterLimits): Waiters {
   const counts = new Map<string, number>();
   let inAll = 0;

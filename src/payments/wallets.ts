@@ -1,35 +1,30 @@
-// The wallets that pay for gas: whether they have enough, and that none of their nonces is left
-// unsent, also where its purchase has ended meanwhile: whatever comes after a nonce waits for it.
-// Credits nobody.
-
+// Watches the wallets that pay for gas: whether they hold enough, and that every nonce taken is
+// sent, even if its purchase has ended: later nonces wait for it. Credits no account.
 import { type AdvanceParts, isRailOf, send, sendNext } from "./purchase/advance.ts";
 import { railPurchaseOf, type SubmissionRow } from "./purchase/record.ts";
 import { byId, submissionsOf } from "./purchase/rows.ts";
 import { markPassed, walletIdOf } from "./purchase/transitions.ts";
 import type { Rail, WalletState } from "./rails/rail.ts";
 
-/** Looks after rails' chains and wallets. */
+/** Watches the chains and wallets of rails. */
 export interface Wallets {
-  /** As they were seen last, by rail; a rail that has none or was never reached is not in it. */
+  /** Last known states by rail; none for a rail without a wallet or never reached. */
   readonly states: ReadonlyMap<Rail, WalletState>;
-  /**
-   * Whether a rail's wallet can pay for a settlement at what gas costs, as far as is known. Asks
-   * nobody.
-   */
+  /** Whether a rail's wallet can pay for a settlement, by its last known state. */
   canSettle(rail: Rail): boolean;
   /**
-   * Finds out whether a rail's chain is reached, looks at its wallet, and sends again what is left
-   * of ended purchases. Throws only where the store does.
+   * Checks a rail's chain and wallet, and sends the unsent transactions of ended purchases again.
+   * Throws only where the store does.
    */
   sweep(rail: Rail): Promise<void>;
 }
 
-/** Purchases that one sweep sends for again. */
+/** Ended purchases that one sweep sends for. */
 const MAX_LEFT = 16;
-/** After this time what was sent gives way to the same with a higher fee. */
+/** After this time a transaction is replaced by one with a higher fee. */
 const REPLACE_MS = 60_000;
 
-/** Wallets that were not looked at yet. */
+/** Wallets whose states are not known yet. */
 export function createWallets(parts: AdvanceParts): Wallets {
   const states = new Map<Rail, WalletState>();
   return {
@@ -55,7 +50,7 @@ export function createWallets(parts: AdvanceParts): Wallets {
   };
 }
 
-/** The operator hears when the state of a wallet changes, not while it stays. */
+/** Logs a change of state of a wallet. */
 function tell(
   { log }: Pick<AdvanceParts, "log">,
   rail: Rail,
@@ -87,10 +82,7 @@ function tell(
     log.info(about, "gas costs no more than a settlement may cost again");
 }
 
-/**
- * Purchases that have ended while something of theirs may still have to be sent; the lowest nonces
- * first.
- */
+/** Ended purchases with transactions that may still have to be sent; lowest nonces first. */
 async function leftOf({ store }: AdvanceParts, walletId: string): Promise<readonly string[]> {
   const rows = await store.db
     .selectFrom("purchase_submission")
@@ -100,7 +92,7 @@ async function leftOf({ store }: AdvanceParts, walletId: string): Promise<readon
     .where("passed_at", "is", null)
     .where("purchase.ended_at", "is not", null)
     .groupBy("purchase.id")
-    .orderBy((it) => it.fn.min("nonce"))
+    .orderBy(({ fn }) => fn.min("nonce"))
     .limit(MAX_LEFT)
     .execute();
   return rows.map(({ id }) => id);

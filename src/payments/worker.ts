@@ -1,20 +1,20 @@
-// The work that goes on without anybody asking: each task again and again, never twice at once, one
-// not waiting for another. Knows no task.
+// Runs background tasks repeatedly: none of them twice at once, and none waits for another. Knows
+// no task.
 import type { Runtime } from "../runtime.ts";
 
-/** Something that is done again and again. Its failure is told, and the next time is a new try. */
+/** A repeated task. A failure is reported, and the next run tries again. */
 export interface Task {
   readonly everyMs: number;
   readonly run: () => Promise<void>;
 }
 
-/** Work that goes on. */
+/** Running tasks. */
 export interface Worker {
-  /** Begins nothing any more, and waits for what is under way. */
+  /** Starts nothing more, and waits for the tasks under way. */
   close(): Promise<void>;
 }
 
-/** Starts each task now, and again that long after it has ended. */
+/** Starts each task now, and again `everyMs` after it has ended. */
 export function startWorker(
   runtime: Runtime,
   tasks: readonly Task[],

@@ -18,7 +18,7 @@ const NOW_MS = 1_790_000_000_000;
 
 test("an offer comes back with its time and for its request, whatever the case of its addresses", () => {
   const marks = createOfferMacs("secret one", null);
-  const offer = marks.marked(OFFER, "request", NOW_MS);
+  const offer = marks.signed(OFFER, "request", NOW_MS);
   assert.deepEqual(
     { ...offer, extra: { ...offer.extra, offer: undefined } },
     { ...OFFER, extra: { ...OFFER.extra, offer: undefined } },
@@ -32,7 +32,7 @@ test("an offer comes back with its time and for its request, whatever the case o
   assert.equal(mark?.isFor("request"), true);
   assert.equal(mark?.isFor("another"), false);
   assert.notEqual(
-    marks.read(marks.marked(OFFER, "request", NOW_MS))?.id,
+    marks.read(marks.signed(OFFER, "request", NOW_MS))?.id,
     mark?.id,
     "no two offers are the same",
   );
@@ -40,7 +40,7 @@ test("an offer comes back with its time and for its request, whatever the case o
 
 test("a changed offer or mark is none of ours", () => {
   const marks = createOfferMacs("secret one", null);
-  const offer = marks.marked(OFFER, "request", NOW_MS);
+  const offer = marks.signed(OFFER, "request", NOW_MS);
   const text = String(offer.extra["offer"]);
   const [id, expires, mac, requestMac] = text.split(".");
   const changed: readonly X402Offer[] = [
@@ -71,7 +71,7 @@ test("a changed offer or mark is none of ours", () => {
 });
 
 test("offers of the secret before are known, those of other secrets are not", () => {
-  const old = createOfferMacs("secret one", null).marked(OFFER, "request", NOW_MS);
+  const old = createOfferMacs("secret one", null).signed(OFFER, "request", NOW_MS);
   assert.equal(createOfferMacs("secret two", "secret one").read(old)?.isFor("request"), true);
   assert.equal(createOfferMacs("secret two", null).read(old), null);
 });

@@ -179,7 +179,7 @@ async function startLife(
     node: options.node ?? "main",
     rails: options.rails?.(parts) ?? [authorizationRail(parts), payerRail(parts)],
     protocol: fakeProtocol(made),
-    marks: createOfferMacs(SECRET, null),
+    offerMacs: createOfferMacs(SECRET, null),
     settings: {
       waitMs: options.waitMs ?? 5_000,
       offerMs: 60_000,

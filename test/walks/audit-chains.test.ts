@@ -62,6 +62,6 @@ test(
       blind.unread.map((it: { chain_id: number }) => it.chain_id),
       [chains.evm.chainId],
     );
-    await assert.rejects(byCommand(), { name: "ChainTrouble" });
+    await assert.rejects(byCommand(), { name: "ChainFailure" });
   },
 );

@@ -31,7 +31,7 @@ export interface NodeResult<T> {
  * payment.
  */
 export class ChainFailure extends Error {
-  override readonly name = "ChainTrouble";
+  override readonly name = "ChainFailure";
 }
 
 /** Which node, and the bounds of asking it. */

@@ -61,7 +61,7 @@ describe("a payment chain's node", () => {
 
   function isTrouble(reason: RegExp): (error: unknown) => boolean {
     return (error) => {
-      assert.ok(error instanceof Error && error.name === "ChainTrouble");
+      assert.ok(error instanceof Error && error.name === "ChainFailure");
       assert.match(error.message, reason);
       assert.doesNotMatch(`${error.stack} ${error.cause}`, /secret|127\.0\.0\.1/);
       return true;

@@ -147,18 +147,18 @@ test("finding nothing is an answer only where everything was searched", async ()
     "used long before any offer of today",
   );
   const { found, questions } = search({ head: 100_000_000n, usedAt: null, widest: 500n }, 0n);
-  await assert.rejects(found, { name: "ChainTrouble" });
+  await assert.rejects(found, { name: "ChainFailure" });
   assert.ok(questions() < 200, `${questions()} questions`);
 });
 
 test("a node that answers slowly ends the search, and one that takes no range at all too", async () => {
   const slow = search({ head: 100_000_000n, usedAt: null, widest: 5_000n, questionMs: 4_000 }, 0n);
-  await assert.rejects(slow.found, { name: "ChainTrouble" });
+  await assert.rejects(slow.found, { name: "ChainFailure" });
   assert.ok(
     slow.questions() <= 5,
     `${slow.questions()} questions, the search for the first block among them`,
   );
   await assert.rejects(search({ head: 1_000n, usedAt: 500n, widest: 0n }, 500n).found, {
-    name: "ChainTrouble",
+    name: "ChainFailure",
   });
 });

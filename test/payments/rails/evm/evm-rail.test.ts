@@ -559,7 +559,7 @@ describe("the settlement wallet", () => {
       assert.equal(await rail.check(purchase.payment), null);
       await baseFee(40n);
       assert.deepEqual([(await rail.wallet())?.dear, (await rail.wallet())?.empty], [true, false]);
-      await assert.rejects(rail.check(purchase.payment), { name: "ChainTrouble" });
+      await assert.rejects(rail.check(purchase.payment), { name: "ChainFailure" });
       assert.deepEqual(await step(rail, purchase), OPEN);
       assert.equal(purchase.submissions.length, 0);
       await baseFee(18n);
@@ -711,7 +711,7 @@ describe("a chain that cannot be asked", () => {
               proxy.fault = (it) => (it === question ? fault : "pass");
               await assert.rejects(
                 act(rail),
-                { name: "ChainTrouble" },
+                { name: "ChainFailure" },
                 `${name}: ${question} ${fault}`,
               );
             }
@@ -726,7 +726,7 @@ describe("a chain that cannot be asked", () => {
     const rail = railWith();
     const purchase = await bought(rail);
     fixture.proxy.fault = (method) => (method === "eth_sendRawTransaction" ? "lose" : "pass");
-    await assert.rejects(step(rail, purchase), { name: "ChainTrouble" });
+    await assert.rejects(step(rail, purchase), { name: "ChainFailure" });
     assert.equal(purchase.submissions.length, 1);
     await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
@@ -738,7 +738,7 @@ describe("a chain that cannot be asked", () => {
     const purchase = await bought(rail);
     fixture.proxy.fault = (method, count) =>
       method === "eth_sendRawTransaction" && count === 1 ? "drop" : "pass";
-    await assert.rejects(step(rail, purchase), { name: "ChainTrouble" });
+    await assert.rejects(step(rail, purchase), { name: "ChainFailure" });
     assert.deepEqual(await step(rail, purchase), RESEND);
     await fixture.mine();
     assert.equal((await rail.look(purchase)).kind, "settled");
@@ -785,7 +785,7 @@ describe("wrong settings", () => {
         railWith({
           token: { ...fixture.settings.token, address: fixture.chains.payer.address },
         }).network(),
-        { name: "ChainTrouble" },
+        { name: "ChainFailure" },
       );
     },
   );

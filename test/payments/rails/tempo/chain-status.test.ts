@@ -228,7 +228,7 @@ describe("the end of a payment on a Tempo chain", () => {
     async (fixture) => {
       const purchase = await bought(fixture);
       fixture.proxy.fault = (method) => (method === "eth_sendRawTransaction" ? "lose" : "pass");
-      await assert.rejects(step(fixture.rail, purchase), { name: "ChainTrouble" });
+      await assert.rejects(step(fixture.rail, purchase), { name: "ChainFailure" });
       assert.equal(purchase.submissions.length, 1);
       assert.deepEqual(await fixture.rail.look(purchase), OPEN, "the node has it");
       const [submission] = purchase.submissions;
@@ -323,7 +323,7 @@ describe("the end of a payment on a Tempo chain", () => {
 
 function isTrouble(error: unknown): boolean {
   assert.ok(error instanceof Error);
-  assert.equal(error.name, "ChainTrouble");
+  assert.equal(error.name, "ChainFailure");
   assert.doesNotMatch(`${error.stack} ${error.cause}`, /127\.0\.0\.1|key-in-the-url/);
   return true;
 }

@@ -42,7 +42,7 @@ test(
         fixture.rail,
         shown(challengeOf(fixture.rail), { type: "hash", hash: keccak256(raw) }),
       );
-      await assert.rejects(fixture.rail.check(payment), { name: "ChainTrouble" });
+      await assert.rejects(fixture.rail.check(payment), { name: "ChainFailure" });
     }
   },
 );
@@ -58,6 +58,6 @@ test("one that names its challenge is taken while it waits, and for that challen
   );
   await assert.rejects(
     fixture.rail.check(await taken(fixture.rail, shown(challengeOf(fixture.rail), payload))),
-    { name: "ChainTrouble" },
+    { name: "ChainFailure" },
   );
 });

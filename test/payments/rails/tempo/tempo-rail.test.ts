@@ -572,7 +572,7 @@ describe("the Tempo rail", () => {
         transfer(fixture, { memo: memoFor(challenge) }),
       ]);
       const payment = await taken(rail, shown(challenge, { type: "hash", hash: keccak256(raw) }));
-      await assert.rejects(rail.check(payment), { name: "ChainTrouble" });
+      await assert.rejects(rail.check(payment), { name: "ChainFailure" });
       await fixture.rpc("eth_sendRawTransaction", raw);
       assert.equal(await rail.check(payment), null);
       assert.deepEqual(await rail.look(new Purchase(payment)), {
