@@ -1,13 +1,16 @@
-# A production image: dependencies without development and local-node packages, the sources as they are, no build step.
+# A production image: dependencies without development and local-node packages, sources without a
+# build step.
 #
 #   docker build -t svc .
 #   docker run -p 4000:4000 -v svc-data:/app/.svc -e SVC_PUBLIC_URL -e SVC_SECRET -e SVC_OPERATOR_TOKEN svc
 #
-# The image holds svc.production.yml as /app/svc.yml; mount your own copy over it: -v ./svc.production.yml:/app/svc.yml:ro
+# The image holds svc.production.yml as /app/svc.yml; mount your own copy over it:
+#   -v ./svc.production.yml:/app/svc.yml:ro
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Not `npm ci`: see decisions/001. The anvil binary is an optional package and stays out.
+# Not `npm ci`: see decisions/001-node24-from-the-registry.md. The anvil binary is an optional
+# package and stays out.
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-save --no-audit --no-fund
 
 FROM node:24-slim
@@ -19,13 +22,13 @@ COPY package.json package-lock.json ./
 COPY bin bin
 COPY src src
 COPY svc.production.yml svc.yml
-# data_dir, for a volume: keys, balances and sealed profiles lie there unless DATABASE_URL is set.
+# data_dir, for a volume: it holds keys, balances and sealed profiles unless DATABASE_URL is set.
 RUN mkdir -m 700 .svc node_modules/.compile-cache && chown node:node .svc node_modules/.compile-cache
 USER node
-# Compiles every module once, so that no start has to.
+# Compiles every module once, so that starts are fast.
 RUN node bin/svc.mjs version
 EXPOSE 4000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/api/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# Node is process 1 and handles SIGTERM itself (the service drains), so there is no npm or shell in between.
+# Node is process 1 and handles SIGTERM itself (the service drains): no npm or shell in between.
 CMD ["node", "bin/svc.mjs", "serve"]
