@@ -6,8 +6,9 @@ import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
 import { REDACTED, redact } from "../core/redact/redact.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
 import type { Runtime } from "../runtime.ts";
+import type { Outcome } from "../upstream/engine/answer.ts";
 import { repeatsSecret } from "../upstream/engine/refusal.ts";
-import type { Outcome, RoutedCall } from "../upstream/engine/router.ts";
+import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";
 import type { Series } from "./series.ts";
 

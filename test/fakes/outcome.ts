@@ -1,5 +1,5 @@
 // Outcomes of routed calls for tests of what stands above the router.
-import type { Outcome } from "../../src/upstream/engine/router.ts";
+import type { Outcome } from "../../src/upstream/engine/answer.ts";
 
 const HEAD = '{"jsonrpc":"2.0","id":8765432187654321,"result":';
 

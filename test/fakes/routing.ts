@@ -7,7 +7,8 @@ import type { Call } from "../../src/core/rpc/call.ts";
 import type { Failure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
-import { createRouter, type Outcome, type RoutedCall } from "../../src/upstream/engine/router.ts";
+import type { Outcome } from "../../src/upstream/engine/answer.ts";
+import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
 import { createProber } from "../../src/upstream/health/prober.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -126,7 +127,7 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
       const who = { caller: { key: caller }, pin: pin ?? null, avoid: null, transport: null };
       const route = router.route(
         { call, tracker, strategy, deadlineMs, mayStream: true, ...who },
-        (outcome) => {
+        ({ outcome }) => {
           ended = outcome;
           tookMs = runtime.now() - startedAtMs;
         },

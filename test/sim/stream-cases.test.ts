@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Profile, Provider, ProviderSet } from "../../src/core/provider/profile.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
-import type { Outcome } from "../../src/upstream/engine/router.ts";
+import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";

@@ -7,12 +7,8 @@ import type { Call } from "../../src/core/rpc/call.ts";
 import type { Failure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
-import {
-  createRouter,
-  type Outcome,
-  type RoutedCall,
-  type Router,
-} from "../../src/upstream/engine/router.ts";
+import type { Outcome } from "../../src/upstream/engine/answer.ts";
+import { createRouter, type RoutedCall, type Router } from "../../src/upstream/engine/router.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type {
@@ -118,7 +114,7 @@ function bench(count: number): Bench {
         deadlineMs,
         mayStream: true,
       } as const;
-      const route = router.route(request, (outcome) => {
+      const route = router.route(request, ({ outcome }) => {
         ended = outcome;
       });
       return { outcome: () => ended, route };

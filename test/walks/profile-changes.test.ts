@@ -155,7 +155,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
         mayStream: false,
       } as const;
       await new Promise<void>((resolve) => {
-        router.route(request, (outcome, route) => {
+        router.route(request, ({ outcome }, route) => {
           const got =
             outcome.kind === "result"
               ? outcome.body.toString("utf8", outcome.start, outcome.end)

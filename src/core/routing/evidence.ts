@@ -3,7 +3,7 @@
 import type { Attempt } from "../provider/attempt.ts";
 import type { Chain } from "../provider/chain.ts";
 import type { Profile, Provider, Transport } from "../provider/profile.ts";
-import type { AnswerSource } from "../rpc/answer-source.ts";
+import { type AnswerSource, providerOf } from "./answer-source.ts";
 import type { Plan } from "./plan.ts";
 import type { Strategy } from "./strategy.ts";
 
@@ -19,8 +19,6 @@ export interface EvidenceInput {
   readonly profile: Profile;
   readonly plan: Plan;
   readonly attempts: readonly Attempt[];
-  /** Whose answer it is; null when no provider's. */
-  readonly selected: Provider | null;
   readonly breakerState: "closed" | "half_open" | "open" | null;
   readonly endToEndMs: number;
   readonly source: AnswerSource;
@@ -45,10 +43,10 @@ export interface Evidence {
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
   readonly attempts: readonly EvidenceAttempt[];
   /**
-   * Only where no provider was asked for this very call: its answer came from a filter, or from a
-   * subscription that was there already.
+   * Only where the answer is not that of one provider to this very call: it came from a filter, or
+   * from a subscription that was there already (`shared`).
    */
-  readonly source?: "shared";
+  readonly source?: "shared" | "cache" | "merged";
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
 }
 
@@ -65,7 +63,8 @@ export interface EvidenceAttempt {
 
 /** The evidence of one request. */
 export function evidenceOf(input: EvidenceInput): Evidence {
-  const { profile, plan, attempts } = input;
+  const { profile, plan, attempts, source } = input;
+  const selected = providerOf(source);
   const shown = (provider: Provider): string => (profile.managed ? provider.alias : provider.id);
   const upstreamMs = attempts.reduce((sum, it) => sum + it.latencyMs, 0);
   return {
@@ -76,7 +75,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     transport: input.transport,
     profile: profile.slug,
     candidate_providers: plan.candidates.map((it) => shown(it.provider)),
-    selected_provider: input.selected === null ? null : { id: shown(input.selected) },
+    selected_provider: selected === null ? null : { id: shown(selected) },
     upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),
     end_to_end_latency_ms: round(input.endToEndMs),
@@ -91,11 +90,18 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       code: it.code,
       latency_ms: round(it.latencyMs),
     })),
-    ...(input.source === "shared" ? { source: input.source } : {}),
+    ...(isElsewhere(source) ? { source: source.kind } : {}),
     ...(profile.managed
       ? {}
       : { excluded: plan.excluded.map((it) => ({ provider: it.provider.id, reason: it.reason })) }),
   };
+}
+
+/** An answer of providers, but not of one that was asked for this very call. */
+function isElsewhere(
+  source: AnswerSource,
+): source is Extract<AnswerSource, { readonly kind: "shared" | "cache" | "merged" }> {
+  return source.kind === "shared" || source.kind === "cache" || source.kind === "merged";
 }
 
 function round(ms: number): number {

@@ -31,7 +31,7 @@ export interface ResultAnswer {
 }
 
 /** What a complete answer holds. */
-export type Answer =
+export type AnswerEnvelope =
   | ResultAnswer
   /**
    * Offsets are of the raw `error` value. `owned`: it carries the id of its request; otherwise it
@@ -51,7 +51,7 @@ export type Answer =
  * Checks a complete answer: one object, `jsonrpc` 2.0, exactly one of result and error.
  * `"error": null` beside a result counts as absent.
  */
-export function readAnswer(bytes: Buffer, wireId: string): Answer {
+export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   const end = bytes.length;
   const usual = usualResultStart(bytes, wireId);
   if (usual !== -1) {

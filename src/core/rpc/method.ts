@@ -72,6 +72,12 @@ export type Family =
   | "configured"
   | "unlisted";
 
+/**
+ * What a method that hands in a raw transaction is answered with: its hash, its receipt (EIP-7966),
+ * or something of its own.
+ */
+export type TransactionAnswer = "hash" | "receipt" | "other";
+
 /** One row of the method table. */
 export interface Method {
   /** The name, or `unknown` for the default row. */
@@ -87,6 +93,10 @@ export interface Method {
   readonly deadline: DeadlineClass;
   readonly block: BlockParam | null;
   readonly handling: Handling;
+  /** It hands in a raw transaction, and this is what it is answered with; null = it does not. */
+  readonly transaction: TransactionAnswer | null;
+  /** Equal calls that are under way may share one answer. */
+  readonly coalesce: boolean;
 }
 
 type Row = readonly [
@@ -98,6 +108,7 @@ type Row = readonly [
     readonly block?: BlockParam;
     readonly replaySafe?: false;
     readonly handling?: Handling;
+    readonly transaction?: TransactionAnswer;
   },
 ];
 
@@ -107,6 +118,16 @@ const filterAt = (at: number): { readonly block: BlockParam } => ({
 });
 
 const write = { replaySafe: false } as const;
+const broadcast = (transaction: TransactionAnswer) => ({ ...write, transaction });
+
+/** Categories of reads whose answers are short, and the same for all who ask at one time. */
+const COALESCED: ReadonlySet<Category> = new Set([
+  "core",
+  "state",
+  "network",
+  "eip1559",
+  "eip4844",
+] as const);
 
 // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*),
 // OpenEthereum/Erigon/Nethermind (trace_*).
@@ -176,9 +197,9 @@ const STANDARD: readonly Row[] = [
     blockAt(1),
   ],
   ["eth_fillTransaction", "state", 3, "default"],
-  ["eth_sendRawTransaction", "core", 5, "default", write],
+  ["eth_sendRawTransaction", "core", 5, "default", broadcast("hash")],
   // EIP-7966 waits for the receipt.
-  ["eth_sendRawTransactionSync", "core", 3, "traceTx", write],
+  ["eth_sendRawTransactionSync", "core", 3, "traceTx", broadcast("receipt")],
   ["eth_getLogs", "logs", 15, "default", filterAt(0)],
   [
     "eth_newFilter",
@@ -255,7 +276,7 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
         3,
         "standard",
       ],
-      ["eth_sendRawTransactionConditional", "core", 3, "default", write],
+      ["eth_sendRawTransactionConditional", "core", 3, "default", broadcast("hash")],
     ],
   ],
   [
@@ -301,7 +322,7 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
         3,
         "standard",
       ],
-      ["zks_sendRawTransactionWithDetailedOutput", "unknown", 3, "default", write],
+      ["zks_sendRawTransactionWithDetailedOutput", "unknown", 3, "default", broadcast("other")],
     ],
   ],
   [
@@ -466,6 +487,8 @@ export const UNKNOWN_METHOD: Method = {
   deadline: "default",
   block: null,
   handling: "route",
+  transaction: null,
+  coalesce: false,
 };
 
 /** The row of every `personal_*` method: refused, because it would use keys held by a node. */
@@ -479,6 +502,8 @@ const PERSONAL_METHOD: Method = {
   deadline: "cheap",
   block: null,
   handling: "blocked",
+  transaction: null,
+  coalesce: false,
 };
 
 /** Every row of the built-in table, by `index`. */
@@ -508,7 +533,7 @@ function builtInRows(): readonly Method[] {
   return [...FAMILIES].flatMap(([family, rows]) =>
     rows.flatMap(([names, category, cu, deadline, options = {}]) =>
       names.split(" ").map((name): Method => {
-        const { replaySafe = true, block = null, handling = "route" } = options;
+        const { replaySafe = true, block = null, handling = "route", transaction } = options;
         return {
           name,
           index: index++,
@@ -519,6 +544,8 @@ function builtInRows(): readonly Method[] {
           replaySafe,
           block,
           handling,
+          transaction: transaction ?? null,
+          coalesce: replaySafe && handling === "route" && COALESCED.has(category),
         };
       }),
     ),

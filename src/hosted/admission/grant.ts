@@ -3,8 +3,8 @@
 import type { ServiceTier } from "../../core/billing/access.ts";
 import { isCharged } from "../../core/billing/charging.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { SourceKind } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
-import type { AnswerSource } from "../../core/rpc/answer-source.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Credit, Wallet } from "../credit/credit.ts";
 import type { KeyContext } from "../keys/key-context.ts";
@@ -27,7 +27,7 @@ export interface GrantTerms {
 export interface Grant extends GrantTerms {
   readonly kind: "grant";
   /** Charges the call if an answer from this source is charged, else releases its hold. */
-  settle(source: AnswerSource): CallCharge;
+  settle(source: SourceKind): CallCharge;
   /** Releases its hold. */
   release(): CallCharge;
   /**
@@ -73,7 +73,7 @@ export class CreditGrant implements Grant {
     this.#parts = parts;
   }
 
-  settle(source: AnswerSource): CallCharge {
+  settle(source: SourceKind): CallCharge {
     if (!isCharged(source)) return this.release();
     const { keyContext, service, method, wallet, cu, heldN } = this;
     this.#parts.credit.settle(wallet, {

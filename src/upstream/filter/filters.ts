@@ -15,7 +15,8 @@ import {
   takeChanges,
 } from "../../core/stream/filter-changes.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Outcome, RoutedCall } from "../engine/router.ts";
+import type { Outcome } from "../engine/answer.ts";
+import type { RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subscriber.ts";
 import type { Subscriptions } from "../stream/subscriptions.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";

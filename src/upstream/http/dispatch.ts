@@ -3,7 +3,7 @@
 // connections but how to steer its own.
 import { isUtf8 } from "node:buffer";
 import {
-  type Answer,
+  type AnswerEnvelope,
   type ResultAnswer,
   readAnswer,
   readAnswerHead,
@@ -106,7 +106,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** What happened to the stream before anybody listened. */
   #ending: (() => void) | null = null;
   /** What a complete answer is; null = none is here, or it flows. */
-  #answer: Answer | null = null;
+  #answer: AnswerEnvelope | null = null;
 
   constructor(
     expected: ExpectedAnswer,
@@ -396,7 +396,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   /** What a complete body is. */
-  #read(body: Buffer): Answer {
+  #read(body: Buffer): AnswerEnvelope {
     if (this.#encoded) return { kind: "bad", message: COMPRESSED };
     // A caller's WebSocket would be closed for bytes that are no text.
     if (!isUtf8(body)) return { kind: "bad", message: EMPTY_BODY };
@@ -405,7 +405,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   /** Tells the listener what a complete body is. */
-  #tell(body: Buffer, answer: Answer): void {
+  #tell(body: Buffer, answer: AnswerEnvelope): void {
     switch (answer.kind) {
       case "bad":
         return this.#fail("body", this.#encoded ? COMPRESSED : excerpt(body) || EMPTY_BODY);

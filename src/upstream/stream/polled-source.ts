@@ -5,19 +5,15 @@
 
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import { providerOf } from "../../core/routing/answer-source.ts";
 import { NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
-import {
-  createRouter,
-  type Outcome,
-  type RoutedCall,
-  type RouteRequest,
-  type Router,
-  type RouterLimits,
-} from "../engine/router.ts";
+import type { Answer } from "../engine/answer.ts";
+import type { RouteRequest } from "../engine/route-request.ts";
+import { createRouter, type RoutedCall, type Router, type RouterLimits } from "../engine/router.ts";
 import type { RoutingState, Tracker } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Upstream } from "../transport.ts";
@@ -78,17 +74,22 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
         source.begin(askerIn(bound, provider), pollOf(askerIn(bound, provider))),
       );
       const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
-      const opening = ask(router, { tracker, strategy, pin, avoid }, question, (outcome, route) => {
-        const provider = route.answeredBy;
-        const isHead =
-          outcome.kind === "result" &&
-          readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
-        if (provider === null || !isHead)
-          return events.opened({ kind: "refused", outcome, route, lacking: provider });
-        const asker = askerIn(strict, provider);
-        source.begin(asker, pollOf(asker));
-        events.opened({ kind: "open", source: source.of(provider), route });
-      });
+      const opening = ask(
+        router,
+        { tracker, strategy, pin, avoid },
+        question,
+        ({ outcome, source: from }, route) => {
+          const provider = providerOf(from);
+          const isHead =
+            outcome.kind === "result" &&
+            readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
+          if (provider === null || !isHead)
+            return events.opened({ kind: "refused", outcome, route, lacking: provider });
+          const asker = askerIn(strict, provider);
+          source.begin(asker, pollOf(asker));
+          events.opened({ kind: "open", source: source.of(provider), route });
+        },
+      );
       return () => {
         opening.cancel();
         source.close();
@@ -117,7 +118,7 @@ function ask(
   router: Router,
   where: Where,
   { method, params, deadlineMs }: Question,
-  done: (outcome: Outcome, route: RoutedCall) => void,
+  done: (answer: Answer, route: RoutedCall) => void,
 ): RoutedCall {
   const call = {
     methodName: method,
@@ -141,7 +142,7 @@ function askOne(
     router,
     { tracker, strategy: "priority", pin: provider, avoid: null },
     question,
-    (outcome) => {
+    ({ outcome }) => {
       // Copied: the buffer of an answer is much larger than most results, and results may be kept
       // for long.
       done(

@@ -4,18 +4,15 @@
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import { providerOf } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import { NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
-import {
-  createRouter,
-  type Outcome,
-  type RoutedCall,
-  type RouterLimits,
-} from "../engine/router.ts";
+import type { Outcome } from "../engine/answer.ts";
+import { createRouter, type RoutedCall, type RouterLimits } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import { rpcCall } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
@@ -162,8 +159,8 @@ class Opening implements Pick<Source, "ask" | "close"> {
         deadlineMs,
         mayStream: false,
       },
-      (outcome, route) => {
-        const provider = route.answeredBy;
+      ({ outcome, source }, route) => {
+        const provider = providerOf(source);
         this.#route = route;
         if (outcome.kind !== "result" || provider === null)
           return this.#finish({ kind: "refused", outcome, route, lacking: null });

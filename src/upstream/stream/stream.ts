@@ -6,7 +6,8 @@ import { isLate, isSilentBehind, type Overtaken, overtakenBy } from "../../core/
 import { quietMs } from "../../core/provider/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { POLLED_KINDS } from "../../core/stream/subscription.ts";
-import type { Outcome, RoutedCall } from "../engine/router.ts";
+import type { Outcome } from "../engine/answer.ts";
+import type { RoutedCall } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { Timer } from "../timer-wheel.ts";
 import { BestEffortContinuity } from "./best-effort-continuity.ts";

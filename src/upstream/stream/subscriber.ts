@@ -3,7 +3,8 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
-import type { Outcome, RoutedCall } from "../engine/router.ts";
+import type { Outcome } from "../engine/answer.ts";
+import type { RoutedCall } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 
 /** Who holds subscriptions, and how many different log filters it may have open at once. */

@@ -1,6 +1,6 @@
 // How a call is paid for: the one port between the pipeline and those that pay, which are the
 // credit of a key, a voucher for the request, and the operator for callers without a key.
-import type { AnswerSource } from "../../core/rpc/answer-source.ts";
+import type { SourceKind } from "../../core/routing/answer-source.ts";
 import type {
   Admission,
   AdmissionRequest,
@@ -26,14 +26,14 @@ export type CallGrant = Grant | VoucherGrant | KeylessGrant;
 /** The grant of a call whose request is paid for with a voucher. */
 export interface VoucherGrant {
   readonly kind: "voucher";
-  settle(source: AnswerSource): null;
+  settle(source: SourceKind): null;
   release(): null;
 }
 
 /** The grant of a call that costs nothing. */
 export interface KeylessGrant {
   readonly kind: "keyless";
-  settle(source: AnswerSource): null;
+  settle(source: SourceKind): null;
   release(): null;
 }
 

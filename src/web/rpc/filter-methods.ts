@@ -2,6 +2,7 @@
 // answered. What a filter has to tell is kept below.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, profileId } from "../../core/provider/profile.ts";
+import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
 import {
   readCriteria,
   readSubscription,
@@ -10,7 +11,7 @@ import {
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
+import { sourceOf } from "../../upstream/engine/answer.ts";
 import type {
   FilterEnd,
   FilterKind,
@@ -159,7 +160,7 @@ function answerNow(filters: Filters, call: FilterCall): MethodAnswer {
 function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
   const { route } = opened;
   if (opened.kind === "opened") {
-    const source = route === null ? "shared" : "provider";
+    const source = route === null ? SHARED_SOURCE : route.source;
     return {
       ...served(`"${opened.id}"`),
       route,
@@ -177,12 +178,8 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
     outcome,
     route,
     written: null,
-    source: isAnswered(outcome, route) ? "provider" : "none",
+    source: sourceOf(outcome, route),
   };
-}
-
-function isAnswered(outcome: Outcome, route: RoutedCall | null): boolean {
-  return outcome.kind !== "fault" && route !== null && route.answeredBy !== null;
 }
 
 /**
@@ -219,7 +216,7 @@ function invalid(message: string): Fault {
 }
 
 function refused(why: Fault): MethodAnswer {
-  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: "none" };
+  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: NO_SOURCE };
 }
 
 /** An answer from a filter of ours. */
@@ -229,7 +226,7 @@ function served(json: string | Buffer): MethodAnswer {
     outcome: { kind: "result", body, start: 0, end: body.length, idAt: null },
     route: null,
     written: null,
-    source: "shared",
+    source: SHARED_SOURCE,
   };
 }
 

@@ -1,7 +1,7 @@
 // Answers to calls that need no provider. Knows facts of the configuration only.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Method } from "../../core/rpc/method.ts";
-import type { Outcome } from "../../upstream/engine/router.ts";
+import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { Target } from "./target.ts";
 
 /**

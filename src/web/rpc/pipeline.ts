@@ -10,9 +10,14 @@ import {
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
+import {
+  type AnswerSource,
+  LOCAL_SOURCE,
+  NO_SOURCE,
+  providerOf,
+} from "../../core/routing/answer-source.ts";
 import { type Evidence, evidenceOf } from "../../core/routing/evidence.ts";
 import type { Plan } from "../../core/routing/plan.ts";
-import type { AnswerSource } from "../../core/rpc/answer-source.ts";
 import { type Call, NO_BLOCK, readBlockRef } from "../../core/rpc/call.ts";
 import { type Envelope, readRequest } from "../../core/rpc/envelope.ts";
 import type { Span } from "../../core/rpc/json.ts";
@@ -23,8 +28,9 @@ import type { Admission, Refusal } from "../../hosted/admission/admission.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Outcome } from "../../upstream/engine/answer.ts";
 import { noRoom } from "../../upstream/engine/refusal.ts";
-import type { Outcome, RoutedCall, Router } from "../../upstream/engine/router.ts";
+import type { RoutedCall, Router } from "../../upstream/engine/router.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { Billing, CallGrant, CallPayment } from "../payment/call-payment.ts";
 import { answerHere } from "./local-answer.ts";
@@ -169,7 +175,7 @@ export function runPipeline(
 }
 
 const NO_ANSWER = {
-  source: "none",
+  source: NO_SOURCE,
   route: null,
   written: null,
   billing: null,
@@ -265,7 +271,7 @@ function serveAt(
         outcome: { kind: "fault", fault: target },
         route: null,
         written: null,
-        source: "none",
+        source: NO_SOURCE,
       }),
     );
     return null;
@@ -320,7 +326,7 @@ function serve(
       outcome: here,
       route: null,
       written: null,
-      source: "local",
+      source: LOCAL_SOURCE,
     }),
   );
   return null;
@@ -348,7 +354,7 @@ function fitting(
     outcome: { kind: "fault", fault: noRoom() },
     route: answer.route,
     written: null,
-    source: "none",
+    source: NO_SOURCE,
   };
 }
 
@@ -392,11 +398,6 @@ function settled(
   };
 }
 
-/** Where the answer to a routed call came from. */
-function sourceOf(outcome: Outcome, { answeredBy }: RoutedCall): AnswerSource {
-  return outcome.kind === "fault" || answeredBy === null ? "none" : "provider";
-}
-
 /** A reply to which its outcome has yet to be added. */
 function replyOf(
   { address, requestId, transport }: PipelineRequest,
@@ -408,7 +409,7 @@ function replyOf(
 /** The evidence of a reply. */
 export function evidenceOfReply(reply: Reply, now: number): Evidence {
   const { route, address } = reply;
-  const selected = route?.answeredBy ?? null;
+  const selected = providerOf(reply.source);
   return evidenceOf({
     requestId: reply.requestId,
     strategy: address.strategy,
@@ -417,7 +418,6 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
     profile: address.profile,
     plan: route?.plan ?? EMPTY_PLAN,
     attempts: route?.traces.map((it) => it.attempt) ?? [],
-    selected,
     breakerState:
       selected === null
         ? null
@@ -472,7 +472,7 @@ function serveFilter(
       outcome: { kind: "fault", fault: logs },
       route: null,
       written: null,
-      source: "none",
+      source: NO_SOURCE,
     }),
   );
   return null;
@@ -576,12 +576,12 @@ function send(
     mayStream,
     room: incoming.room,
   };
-  const routing = parts.router.route(routed, (outcome, finished) => {
+  const routing = parts.router.route(routed, ({ outcome, source }, finished) => {
     const answer = fitting(incoming, call.method, {
       outcome,
       route: finished,
       written: null,
-      source: sourceOf(outcome, finished),
+      source,
     });
     parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
     done(settled(incoming, request, answer));
@@ -611,7 +611,7 @@ function cancelled(
   }: { readonly why: Interruption; readonly left: Abandoned; readonly route: RoutedCall | null },
 ): void {
   const charged = isAbandonedCharged(method, why, left);
-  if (charged) grant.settle("provider");
+  if (charged) grant.settle({ kind: "provider" });
   else grant.release();
   parts.observer.cancelled(address.series, method, route);
 }

@@ -3,11 +3,13 @@
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
+import { LOCAL_SOURCE, NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
 import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Series } from "../../observe/series.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Outcome, RoutedCall } from "../../upstream/engine/router.ts";
+import { type Outcome, sourceOf } from "../../upstream/engine/answer.ts";
+import type { RoutedCall } from "../../upstream/engine/router.ts";
 import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { RpcParts } from "../rpc/parts.ts";
@@ -114,7 +116,7 @@ export class ClientSubscriptions implements SubscriptionMethods {
         fault("subscription_not_found", "no subscription of this connection has this id"),
       );
     clientSubscription.leave();
-    return { outcome: resultOf("true"), route: null, written: null, source: "local" };
+    return { outcome: resultOf("true"), route: null, written: null, source: LOCAL_SOURCE };
   }
 }
 
@@ -198,7 +200,7 @@ class ClientSubscription implements Subscriber {
   started(route: RoutedCall | null): void {
     if (this.#state !== "opening") return;
     this.#state = "held";
-    const source = route === null ? "shared" : "provider";
+    const source = route === null ? SHARED_SOURCE : route.source;
     this.#answer({
       outcome: resultOf(`"${this.#parts.id}"`),
       route,
@@ -211,9 +213,7 @@ class ClientSubscription implements Subscriber {
     if (this.#state !== "opening") return;
     this.#state = "over";
     this.#parts.left();
-    const source =
-      outcome.kind === "fault" || route === null || route.answeredBy === null ? "none" : "provider";
-    this.#answer({ outcome, route, written: null, source });
+    this.#answer({ outcome, route, written: null, source: sourceOf(outcome, route) });
   }
 
   events(results: readonly Buffer[]): void {
@@ -264,7 +264,7 @@ function paramsOf({ params }: SubscriptionCall): unknown {
 }
 
 function refused(why: Fault): MethodAnswer {
-  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: "none" };
+  return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: NO_SOURCE };
 }
 
 function resultOf(json: string): Outcome {

@@ -2,12 +2,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isAbandonedCharged, isCharged } from "../../../src/core/billing/charging.ts";
-import type { AnswerSource } from "../../../src/core/rpc/answer-source.ts";
+import type { AnswerSource } from "../../../src/core/routing/answer-source.ts";
 import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
+import { fakeProvider } from "../../fakes/providers.ts";
 
 test("an answer is charged wherever a provider had a part in it", () => {
-  const sources: readonly AnswerSource[] = ["provider", "shared", "local", "none"];
-  assert.deepEqual(sources.map(isCharged), [true, true, false, false]);
+  const provider = fakeProvider(0);
+  const sources: readonly AnswerSource[] = [
+    { kind: "provider", provider },
+    { kind: "cache", provider },
+    { kind: "merged", providers: [provider] },
+    { kind: "shared", provider: null },
+    { kind: "local" },
+    { kind: "none" },
+  ];
+  assert.deepEqual(sources.map(isCharged), [true, true, true, true, false, false]);
 });
 
 test(

@@ -41,10 +41,9 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     profile: { slug: managed ? "public" : "team", owner: null, managed, chains: new Map() },
     plan: { candidates: [on(a), on(b)], excluded: [{ provider: c, reason: "lagging" }] },
     attempts: [refused, answered],
-    selected: b,
     breakerState: "closed",
     endToEndMs: 35,
-    source: "provider",
+    source: { kind: "provider", provider: b },
     ...overrides,
   };
 }
@@ -88,7 +87,7 @@ test("an operator's profile shows ids, every attempt with its outcome, and who w
 
 test("an answer from a filter says that no provider was asked for it", () => {
   assert.equal(
-    evidenceOf(input(false, { source: "shared", attempts: [], selected: null })).source,
+    evidenceOf(input(false, { source: { kind: "shared", provider: null }, attempts: [] })).source,
     "shared",
   );
   assert.equal("source" in evidenceOf(input(false)), false);
@@ -118,7 +117,7 @@ test("without an attempt there is no latency and no provider, and nothing is a m
   const shown = evidenceOf(
     input(false, {
       attempts: [],
-      selected: null,
+      source: { kind: "none" },
       breakerState: null,
       plan: { candidates: [], excluded: [] },
     }),

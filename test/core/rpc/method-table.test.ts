@@ -34,6 +34,8 @@ test("a method of the configuration has a row of its own, with the defaults of u
     deadline: "default",
     block: null,
     handling: "route",
+    transaction: null,
+    coalesce: false,
   });
   assert.equal(index, METHODS.length);
   const { replaySafe, cu, block, deadline } = table.of("foo_write");

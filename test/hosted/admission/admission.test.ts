@@ -169,15 +169,15 @@ test("with credit: premium, the strategy that was asked for, its price held and 
     ["premium", null, "fastest", 6, 30_000],
   );
   assert.equal(purse.availableN, 970_000);
-  assert.equal(grant.settle("provider").chargeN, 30_000);
+  assert.equal(grant.settle({ kind: "provider" }).chargeN, 30_000);
   assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 30_000, freeCu: 0 }]);
 });
 
 test("what no provider delivered costs nothing and is not counted", () => {
   const { purse, ask } = createFixture(1_000_000);
   assert.equal(granted(ask()).release().chargeN, 0);
-  for (const source of ["none", "local"] as const)
-    assert.equal(granted(ask()).settle(source).chargeN, 0);
+  for (const kind of ["none", "local"] as const)
+    assert.equal(granted(ask()).settle({ kind }).chargeN, 0);
   assert.deepEqual([purse.availableN, purse.settled], [1_000_000, []]);
 });
 
@@ -202,7 +202,7 @@ test(
       ],
       ["public", "payment", "public", "load-balanced", 3, 0],
     );
-    grant.settle("provider");
+    grant.settle({ kind: "provider" });
     assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 3, chargeN: 0, freeCu: 0 }]);
     runtime.jump(30 * DAY_MS - 1);
     granted(ask());
@@ -243,7 +243,7 @@ test(
     for (let i = 0; i < 33; i++) {
       const grant = granted(ask());
       assert.deepEqual([grant.service.access, grant.service.fallback], ["public", "free"]);
-      grant.settle("provider");
+      grant.settle({ kind: "provider" });
     }
     assert.equal(purse.freeUsedCu, 99);
     assert.equal(refused(ask()), "balance_exhausted");
@@ -260,7 +260,7 @@ test("who asks for public uses the allowance before the balance, and pays when i
     [grant.service.access, grant.service.fallback, grant.strategy, grant.heldN],
     ["public", null, "load-balanced", 15_000],
   );
-  grant.settle("provider");
+  grant.settle({ kind: "provider" });
   assert.equal(granted(ask({ profile: "public", method: methodOf("eth_blockNumber") })).heldN, 0);
 });
 
@@ -339,7 +339,7 @@ test(
   () => {
     const { admission, purse, ask } = createFixture(100_000, {}, { kind: "anonymous" });
     const grant = granted(ask({ method: methodOf("eth_subscribe") }));
-    grant.settle("provider");
+    grant.settle({ kind: "provider" });
     purse.availableN = 60_000;
     assert.equal(admission.meter(grant, 2), null);
     assert.equal(purse.availableN, 0);
@@ -360,7 +360,7 @@ test(
   () => {
     const { admission, purse, ask } = createFixture(100_000, {}, { kind: "anonymous" });
     const grant = granted(ask({ method: methodOf("eth_subscribe"), strategy: "load-balanced" }));
-    grant.settle("provider");
+    grant.settle({ kind: "provider" });
     purse.availableN = 0;
     purse.state = "unreachable";
     for (let n = 0; n < 10; n++) assert.equal(admission.meter(grant, 1), null);
@@ -392,7 +392,7 @@ test(
     const grants = Array.from({ length: 6 }, () => granted(ask(logs)));
     assert.equal(refused(ask(logs)), "balance_exhausted");
     for (const it of grants.slice(0, 3)) it.release();
-    for (const it of grants.slice(3)) it.settle("provider");
+    for (const it of grants.slice(3)) it.settle({ kind: "provider" });
     assert.deepEqual([purse.freeUsedCu, purse.freeHeldCu], [45, 0]);
     assert.equal(granted(ask(logs)).service.fallback, "free");
   },
@@ -458,7 +458,7 @@ test(
       [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy],
       ["custom", null, "nodes", "fastest"],
     );
-    assert.equal(grant.settle("provider").chargeN, 0);
+    assert.equal(grant.settle({ kind: "provider" }).chargeN, 0);
     assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 0, freeCu: 0 }]);
     granted(ask({ profile: "nodes" }));
     const limited = ask({ profile: "nodes" });

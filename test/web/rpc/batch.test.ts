@@ -6,10 +6,12 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { pino } from "pino";
 import { type Interruption, isCharged } from "../../../src/core/billing/charging.ts";
+import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { elements } from "../../../src/core/rpc/json.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
-import type { RoutedCall, RouteRequest, Router } from "../../../src/upstream/engine/router.ts";
+import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
+import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
 import { runBatch } from "../../../src/web/rpc/batch.ts";
@@ -81,7 +83,7 @@ function run(
         plan: { candidates: [], excluded: [] },
         traces: [],
         startedAtMs: runtime.now(),
-        answeredBy: null,
+        source: NO_SOURCE,
         cancel() {
           one.cancelled = true;
           return { sent: true, countedAsTimeout: false };
@@ -92,7 +94,7 @@ function run(
         cancelled: false,
         answer(json) {
           waiting.splice(waiting.indexOf(one), 1);
-          done(resultOutcome(json), route);
+          done({ outcome: resultOutcome(json), source: route.source }, route);
         },
       };
       waiting.push(one);

@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { customServiceTiers } from "../../../src/core/billing/access.ts";
 import type { RateLimitSize } from "../../../src/core/billing/gcra.ts";
 import { takeToken } from "../../../src/core/billing/rate-limit.ts";
+import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { createWaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
@@ -72,10 +73,11 @@ function createFixture(size: RateLimitSize) {
         plan: { candidates: [], excluded: [] },
         traces: [],
         startedAtMs: runtime.now(),
-        answeredBy: null,
+        source: NO_SOURCE,
         cancel: () => ({ sent: false, countedAsTimeout: false }),
       };
-      const answer = (): void => done(resultOutcome('"0x1"'), route);
+      const answer = (): void =>
+        done({ outcome: resultOutcome('"0x1"'), source: route.source }, route);
       if (state.hold) state.held.push(answer);
       else answer();
       return route;

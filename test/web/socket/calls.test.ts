@@ -40,7 +40,7 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
       const body = Buffer.from('["0x1"]');
       done({
         outcome: { kind: "result", body, start: 0, end: body.length, idAt: null },
-        source: "shared",
+        source: { kind: "shared", provider: null },
         route: null,
         written: (it) => void heard.push(it),
       });

@@ -6,10 +6,12 @@ import { connect, type Socket } from "node:net";
 import type { TestContext } from "node:test";
 import { pino } from "pino";
 import { WebSocket } from "ws";
+import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { createObserver, type Observer } from "../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../src/runtime.ts";
-import type { RoutedCall, RouteRequest, Router } from "../../../src/upstream/engine/router.ts";
+import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
+import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import {
   createProfileRegistry,
@@ -176,7 +178,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         plan: { candidates: [], excluded: [] },
         traces: [],
         startedAtMs: runtime.now(),
-        answeredBy: null,
+        source: NO_SOURCE,
         cancel() {
           one.cancelled = true;
           calls.splice(calls.indexOf(one), 1);
@@ -188,7 +190,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         cancelled: false,
         answer(json) {
           calls.splice(calls.indexOf(one), 1);
-          done(resultOutcome(json), route);
+          done({ outcome: resultOutcome(json), source: route.source }, route);
         },
       };
       calls.push(one);

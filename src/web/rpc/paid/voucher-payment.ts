@@ -1,7 +1,7 @@
 // Pays for the calls of one request with its voucher: grants each of them, and adds up what is to
 // be charged. The hold over all of them was placed before; knows neither it nor the channel.
 import { isCharged } from "../../../core/billing/charging.ts";
-import type { AnswerSource } from "../../../core/rpc/answer-source.ts";
+import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
 import type { CallPayment, VoucherGrant } from "../../payment/call-payment.ts";
 import { type Pricing, priceOf } from "./session-price.ts";
@@ -24,7 +24,7 @@ export class VoucherPayment implements CallPayment {
     const { units } = priceOf(method, this.#pricing);
     return {
       kind: "voucher",
-      settle: (source: AnswerSource) => {
+      settle: (source: SourceKind) => {
         if (isCharged(source)) this.#chargedUnits += units;
         return null;
       },

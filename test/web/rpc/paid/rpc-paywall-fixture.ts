@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { createAddressLimit } from "../../../../src/core/billing/address-limit.ts";
 import type { Invalidations } from "../../../../src/core/billing/invalidations.ts";
 import { tariffOf } from "../../../../src/core/billing/price.ts";
+import { NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
 import type { Strategy } from "../../../../src/core/routing/strategy.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { type Admission, createAdmission } from "../../../../src/hosted/admission/admission.ts";
@@ -238,10 +239,13 @@ function echo(runtime: Runtime, count: () => void): Router {
         plan: { candidates: [], excluded: [] },
         traces: [],
         startedAtMs: runtime.now(),
-        answeredBy: provider ?? null,
+        source: provider === undefined ? NO_SOURCE : { kind: "provider", provider },
         cancel: () => ({ sent: false, countedAsTimeout: false }),
       };
-      done(resultOutcome(JSON.stringify(JSON.parse(request.call.body.toString()).params)), route);
+      const outcome = resultOutcome(
+        JSON.stringify(JSON.parse(request.call.body.toString()).params),
+      );
+      done({ outcome, source: route.source }, route);
       return route;
     },
   };

@@ -1,9 +1,6 @@
 // The hash of a signed transaction, so that "already known" can be answered as the success it is.
 // Reads no further than the hash needs.
 import { keccak_256 } from "@noble/hashes/sha3.js";
-import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
-import { methodOf } from "../../core/rpc/method.ts";
-import { writeRequest } from "../../core/rpc/wire-request.ts";
 
 /**
  * The transaction hash of the body of an `eth_sendRawTransaction` request or one like it; null when
@@ -17,42 +14,6 @@ export function transactionHash(request: Buffer): string | null {
   const raw = Buffer.from(hex.slice(2), "hex");
   const signed = raw[0] === BLOB_TYPE ? withoutBlobs(raw) : raw;
   return `0x${Buffer.from(keccak_256(signed)).toString("hex")}`;
-}
-
-/**
- * What a method that hands in a raw transaction answers with: its hash, its receipt (EIP-7966), or
- * something of its own.
- */
-const ANSWERS: ReadonlyMap<string, "hash" | "receipt" | "other"> = new Map([
-  ["eth_sendRawTransaction", "hash"],
-  ["eth_sendRawTransactionConditional", "hash"],
-  ["eth_sendRawTransactionSync", "receipt"],
-  ["zks_sendRawTransactionWithDetailedOutput", "other"],
-]);
-
-/** The transaction hash of a call; null where it does not send a transaction. */
-export function hashOf(call: Call): string | null {
-  return ANSWERS.has(call.methodName) ? transactionHash(call.body) : null;
-}
-
-/**
- * What a call that sends a transaction is answered with when a node has that very transaction; null
- * = nothing that could be made here.
- */
-export function answerOf({ methodName }: Call): "hash" | "receipt" | null {
-  const answer = ANSWERS.get(methodName);
-  return answer === "hash" || answer === "receipt" ? answer : null;
-}
-
-/** The call that asks for a transaction, or for its receipt, by its hash. */
-export function lookupOf(hash: string, what: "hash" | "receipt"): Call {
-  const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
-  return {
-    methodName,
-    method: methodOf(methodName),
-    block: NO_BLOCK,
-    ...writeRequest(methodName, Buffer.from(`["${hash}"]`)),
-  };
 }
 
 const BLOB_TYPE = 3;

@@ -3,12 +3,10 @@
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
-import type { Call } from "../../core/rpc/call.ts";
 import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Departure, Outstanding } from "../health/silence-watch.ts";
-import type { RoutingState } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type {
   AnswerListener,
@@ -16,9 +14,8 @@ import type {
   BorrowedBuffer,
   Dispatch,
   ResultSpan,
-  Room,
-  Upstream,
 } from "../transport.ts";
+import type { Job, Upstreams } from "./stage.ts";
 
 /** An answer in one piece; with a lender, `body` goes back to it once nobody reads it. */
 export interface WholeAnswer extends ResultSpan {
@@ -39,22 +36,16 @@ export interface AttemptOwner {
   departs(pending: PendingAttempt, why: Departure): void;
 }
 
-/** What an attempt is made with. */
+/** What attempts are made with. */
 export interface AttemptParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
-  readonly tracker: RoutingState;
+  readonly upstreams: Upstreams;
 }
 
-/** What is asked of whom, and for whom. */
-export interface AttemptRequest {
+/** Who is asked, and for how long. */
+export interface AttemptTerms {
   readonly channel: Channel;
-  readonly call: Call;
-  readonly caller: CallerIdentity;
-  readonly mayStream: boolean;
-  readonly room: Room | undefined;
-  /** Of its method. */
-  readonly deadlineMs: number;
   /** How long it may take. */
   readonly limitMs: number;
   /** How long it keeps its caller waiting as a trial of a half-open circuit; null = it is none. */
@@ -79,21 +70,23 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   /** What it was, once it has ended. */
   attempt: Attempt | null = null;
   readonly #parts: AttemptParts;
-  readonly #request: AttemptRequest;
+  readonly #job: Job;
+  readonly #terms: AttemptTerms;
   readonly #owner: AttemptOwner;
   #dispatch: Dispatch | null = null;
   #deadline: Timer | null = null;
   #patience: Timer | null = null;
 
-  constructor(parts: AttemptParts, request: AttemptRequest, owner: AttemptOwner) {
-    this.provider = request.channel.provider;
-    this.transport = request.channel.transport;
-    this.method = request.call.method;
-    this.caller = request.caller;
-    this.isTrial = request.patienceMs !== null;
+  constructor(parts: AttemptParts, job: Job, terms: AttemptTerms, owner: AttemptOwner) {
+    this.provider = terms.channel.provider;
+    this.transport = terms.channel.transport;
+    this.method = job.request.call.method;
+    this.caller = job.request.caller;
+    this.isTrial = terms.patienceMs !== null;
     this.startedAtMs = parts.runtime.now();
     this.#parts = parts;
-    this.#request = request;
+    this.#job = job;
+    this.#terms = terms;
     this.#owner = owner;
   }
 
@@ -111,10 +104,12 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   }
 
   /** Sends it. A transport that fails at once has ended it when this returns. */
-  start(upstream: Pick<Upstream, "send"> | undefined): void {
+  start(): void {
     const { provider } = this;
-    const { call, mayStream, room, deadlineMs, limitMs, patienceMs } = this.#request;
-    this.#parts.tracker.begin(this);
+    const { call, mayStream, room, deadlineMs, tracker } = this.#job.request;
+    const { limitMs, patienceMs } = this.#terms;
+    const upstream = this.#parts.upstreams[this.transport];
+    tracker.begin(this);
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#deadline = this.#parts.timerWheel.set(limitMs, () => this.#timedOut());
@@ -142,7 +137,7 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   }
 
   heard(): void {
-    this.#parts.tracker.heard(this.provider, this.transport);
+    this.#job.request.tracker.heard(this.provider, this.transport);
   }
 
   broken(message: string): void {
@@ -188,7 +183,11 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     const plain: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code };
     const attempt = incident === undefined ? plain : { ...plain, incident };
     this.attempt = attempt;
-    this.silent = this.#parts.tracker.end(this, { attempt, call: this.#request.call, by });
+    this.silent = this.#job.request.tracker.end(this, {
+      attempt,
+      call: this.#job.request.call,
+      by,
+    });
     return attempt;
   }
 

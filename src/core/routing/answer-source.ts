@@ -1,0 +1,44 @@
+// Where the answer to a call came from, as a value. Billing, evidence and metrics read it.
+import type { Provider } from "../provider/profile.ts";
+
+/** Where an answer came from. */
+export type AnswerSource =
+  /** A provider was asked for this very call, and this is its result or error. */
+  | { readonly kind: "provider"; readonly provider: Provider }
+  /** A provider's answer that was kept since an earlier call. */
+  | { readonly kind: "cache"; readonly provider: Provider }
+  /** Parts of several answers, joined here. */
+  | { readonly kind: "merged"; readonly providers: readonly Provider[] }
+  /**
+   * Of a provider, but for another call or subscription first: joined to a call that was under way,
+   * or served from a filter of ours. Null = which provider is not known any more.
+   */
+  | { readonly kind: "shared"; readonly provider: Provider | null }
+  /** Of the configuration. */
+  | { readonly kind: "local" }
+  /** There is none: the call was refused, or nobody answered. */
+  | { readonly kind: "none" };
+
+/** What billing reads of a source. */
+export type SourceKind = Pick<AnswerSource, "kind">;
+
+/** There is no answer. */
+export const NO_SOURCE: AnswerSource = { kind: "none" };
+/** Of the configuration. */
+export const LOCAL_SOURCE: AnswerSource = { kind: "local" };
+/** A filter of ours, or a subscription that was there already. */
+export const SHARED_SOURCE: AnswerSource = { kind: "shared", provider: null };
+
+/** The one provider whose answer it is; null when it is nobody's, or that of several. */
+export function providerOf(source: AnswerSource): Provider | null {
+  switch (source.kind) {
+    case "provider":
+    case "cache":
+    case "shared":
+      return source.provider;
+    case "merged":
+    case "local":
+    case "none":
+      return null;
+  }
+}

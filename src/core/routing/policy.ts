@@ -1,0 +1,42 @@
+// What the engine does with a call beyond asking one provider after the other, as a value: read
+// from the columns of the method table, the block that the call names, and the settings. Decides
+// once, before anything is asked.
+import type { BlockRef } from "../rpc/call.ts";
+import type { Method, TransactionAnswer } from "../rpc/method.ts";
+
+/** Which layers of the engine a call passes, and their bounds. */
+export interface Policy {
+  /** It hands in a raw transaction, and this is what it is answered with; null = it does not. */
+  readonly transaction: TransactionAnswer | null;
+  /** Equal calls that are under way share one answer. */
+  readonly coalesce: boolean;
+  /** Attempts that may be out at the same time. */
+  readonly lanes: number;
+  /** Attempts in all. */
+  readonly maxAttempts: number;
+}
+
+/** What a configuration and a caller's directives say of policies. */
+export interface PolicySettings {
+  readonly maxAttempts: number;
+  /** False = no call shares an answer. */
+  readonly coalesce: boolean;
+}
+
+/** One attempt that is waited for, and a late trial beside it. */
+const LANES_OF_READS = 2;
+
+/** The policy of a call. */
+export function policyOf(method: Method, block: BlockRef, settings: PolicySettings): Policy {
+  return {
+    transaction: method.transaction,
+    coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
+    lanes: method.replaySafe ? LANES_OF_READS : 1,
+    maxAttempts: settings.maxAttempts,
+  };
+}
+
+/** What is pending differs from node to node, and from one moment to the next. */
+function isPending(block: BlockRef): boolean {
+  return block.kind === "tag" && block.tag === "pending";
+}

@@ -1,0 +1,55 @@
+// How a routed call ended, and where that came from.
+import type { Fault } from "../../core/faults/rpc-fault.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
+import type { AnswerStream, BorrowedBuffer } from "../transport.ts";
+
+/** How a routed call ended. */
+export type Outcome =
+  /**
+   * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id
+   * of ours at `idAt`; null = it is the value alone. With a `lender`, which only a request with
+   * `mayStream` meets, `body` goes back to it when nobody reads it any more.
+   */
+  | {
+      readonly kind: "result";
+      readonly body: Buffer;
+      readonly start: number;
+      readonly end: number;
+      readonly idAt: number | null;
+      readonly lender?: BorrowedBuffer | undefined;
+    }
+  | { readonly kind: "stream"; readonly stream: AnswerStream }
+  /** A provider's own error, unchanged. */
+  | { readonly kind: "error"; readonly raw: Buffer }
+  | { readonly kind: "fault"; readonly fault: Fault };
+
+/** How a routed call ended, and where its result or error came from. */
+export interface Answer {
+  readonly outcome: Outcome;
+  readonly source: AnswerSource;
+}
+
+/** A refusal of our own. */
+export function faultAnswer(fault: Fault): Answer {
+  return { outcome: { kind: "fault", fault }, source: NO_SOURCE };
+}
+
+/** What a provider answered to this very call. */
+export function providerAnswer(outcome: Outcome, provider: Provider): Answer {
+  return { outcome, source: { kind: "provider", provider } };
+}
+
+/** Where an outcome that was passed on with its route came from. */
+export function sourceOf(
+  { kind }: Outcome,
+  route: { readonly source: AnswerSource } | null,
+): AnswerSource {
+  return kind === "fault" || route === null ? NO_SOURCE : route.source;
+}
+
+/** A result that was written here, of what a provider told. */
+export function resultOf(json: string): Outcome {
+  const body = Buffer.from(json);
+  return { kind: "result", body, start: 0, end: body.length, idAt: null };
+}

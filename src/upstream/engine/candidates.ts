@@ -1,0 +1,73 @@
+// Which candidate of a plan is asked next: in the order of the plan, but one with a free connection
+// before those where a request would have to wait for one.
+import type { Channel } from "../../core/provider/attempt.ts";
+import type { Job, Upstreams } from "./stage.ts";
+
+/** The candidates of one call that have not been asked. */
+export class Candidates {
+  /** A half-open provider was passed over because its trial was taken. */
+  trialsTaken = false;
+  readonly #job: Job;
+  readonly #channels: readonly Channel[];
+  readonly #upstreams: Upstreams;
+  #cursor = 0;
+  /** Passed over because a request would have had to wait for a connection; null = nobody was. */
+  #passedOver: Channel[] | null = null;
+
+  constructor(job: Job, upstreams: Upstreams) {
+    this.#job = job;
+    this.#channels = job.record.plan.candidates;
+    this.#upstreams = upstreams;
+  }
+
+  /** Whether anybody is left. */
+  get any(): boolean {
+    return this.#cursor < this.#channels.length || (this.#passedOver?.length ?? 0) > 0;
+  }
+
+  /** The next one that may be asked; null = all were. */
+  next(): Channel | null {
+    const { tracker, avoid } = this.#job.request;
+    const { panic } = this.#job.record.plan;
+    for (let channel = this.#take(); channel !== null; channel = this.#take()) {
+      const { provider, transport } = channel;
+      if (avoid?.has(provider.id) === true) continue;
+      if (panic === true || tracker.admit(provider, transport)) return channel;
+      this.trialsTaken = true;
+    }
+    return null;
+  }
+
+  /**
+   * Whether a request that may be sent anywhere need not wait for a connection, since another
+   * candidate has a free one.
+   */
+  isAnyFree(): boolean {
+    if (!this.#job.request.call.method.replaySafe) return false;
+    for (let at = this.#cursor; at < this.#channels.length; at++) {
+      const channel = this.#channels[at];
+      if (channel !== undefined && this.#isFree(channel)) return true;
+    }
+    return this.#passedOver?.some((channel) => this.#isFree(channel)) === true;
+  }
+
+  #take(): Channel | null {
+    for (
+      let channel = this.#channels[this.#cursor++];
+      channel !== undefined;
+      channel = this.#channels[this.#cursor++]
+    ) {
+      if (this.#isFree(channel) || !this.isAnyFree()) return channel;
+      this.#passedOver ??= [];
+      this.#passedOver.push(channel);
+    }
+    const waiting = this.#passedOver;
+    if (waiting === null) return null;
+    const free = waiting.findIndex((channel) => this.#isFree(channel));
+    return waiting.splice(Math.max(0, free), 1)[0] ?? null;
+  }
+
+  #isFree({ provider, transport }: Channel): boolean {
+    return this.#upstreams[transport]?.isFree?.(provider) ?? true;
+  }
+}

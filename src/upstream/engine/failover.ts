@@ -1,0 +1,189 @@
+// Asks the providers of a plan, one after the other, until one answers or nobody is left. A trial
+// of a half-open provider that takes longer than usual goes on in a lane beside the next one, and
+// the first to answer has answered. The only stage that touches the tracker. What follows from a
+// failure is decided in core.
+import type { Abandoned } from "../../core/billing/charging.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { nextMove } from "../../core/routing/failover.ts";
+import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import type { Departure } from "../health/silence-watch.ts";
+import type { AnswerStream } from "../transport.ts";
+import { type Answer, faultAnswer, providerAnswer } from "./answer.ts";
+import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
+import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
+import { Candidates } from "./candidates.ts";
+import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts";
+import { CROWDED, type FailedCall, judge, LEFT, OVERTAKEN, verdictOf } from "./judgement.ts";
+import { Lanes } from "./lanes.ts";
+import { panicIsFull } from "./refusal.ts";
+import { type Job, NOTHING_SENT, type Stage } from "./stage.ts";
+
+/** The innermost stage: providers are asked here. */
+export function failover(parts: AttemptParts & BudgetParts): Stage {
+  return (job, done) => {
+    const { tracker, call, strategy, transport, pin } = job.request;
+    job.record.plan = tracker.plan(call, { strategy, transport, pin });
+    const run = new FailoverRun(parts, job, done);
+    run.start();
+    return () => run.cancel();
+  };
+}
+
+/** One job on its way through its providers. */
+class FailoverRun implements AttemptOwner {
+  readonly #parts: AttemptParts;
+  readonly #job: Job;
+  readonly #done: (answer: Answer) => void;
+  readonly #candidates: Candidates;
+  readonly #budget: AttemptBudget;
+  readonly #lanes: Lanes;
+  #over = false;
+
+  constructor(parts: AttemptParts & BudgetParts, job: Job, done: (answer: Answer) => void) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#done = done;
+    this.#candidates = new Candidates(job, parts.upstreams);
+    this.#budget = new AttemptBudget(parts, job);
+    this.#lanes = new Lanes(parts, job, this);
+  }
+
+  start(): void {
+    const { plan } = this.#job.record;
+    if (plan.panic === true && !this.#budget.enterPanic())
+      this.#finish(faultAnswer(panicIsFull(plan)));
+    else this.#tryNext();
+  }
+
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
+    this.#over = true;
+    this.#budget.leavePanic();
+    return this.#lanes.cancel();
+  }
+
+  answered(pending: PendingAttempt, { body, start, end, idAt, lender }: WholeAnswer): void {
+    if (!this.#wins(pending)) return lender?.recycle(body);
+    const outcome = { kind: "result", body, start, end, idAt, lender } as const;
+    this.#finish(providerAnswer(outcome, pending.provider));
+  }
+
+  streaming(pending: PendingAttempt, stream: AnswerStream): void {
+    if (this.#wins(pending))
+      this.#finish(providerAnswer({ kind: "stream", stream }, pending.provider));
+    else stream.cut();
+  }
+
+  /** The answer counted as a success when it began; what it became counts as well. */
+  brokeOff({ attempt, provider }: PendingAttempt, message: string): void {
+    if (attempt === null) return;
+    const { call, tracker } = this.#job.request;
+    const verdict = verdictOf(this.#failedAt(provider, plainFailure("network", message)));
+    tracker.record(call.method, { ...attempt, verdict }, call.block, call.methodName);
+  }
+
+  failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
+    const { verdict, shown } = judge(this.#failedAt(pending.provider, failure), raw);
+    const attempt =
+      failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
+    if (this.#over) return;
+    this.#job.record.addFailed({ attempt, verdict, failure, raw: shown });
+    const wasBeside = this.#lanes.isBeside(pending);
+    this.#lanes.drop(pending);
+    // Beside one that is waited for, a failure says nothing new, unless it is the caller's own
+    // answer.
+    if (!wasBeside || this.#lanes.awaited === null || verdict.step === "return") this.#proceed();
+  }
+
+  /** A trial is slower than its provider usually is: the next one is asked as well. */
+  late(pending: PendingAttempt): void {
+    if (this.#over || pending !== this.#lanes.awaited || !this.#hasNext()) return;
+    if (this.#lanes.besideCount + 1 >= this.#job.policy.lanes) return;
+    this.#lanes.stepAside();
+    this.#tryNext();
+  }
+
+  departs(pending: PendingAttempt, why: Departure): void {
+    // A trial that nobody waits for any more.
+    if (this.#over) return why === "queued" ? undefined : void pending.cut(OVERTAKEN);
+    const mayMove =
+      !pending.sent || (why === "silence" && this.#job.request.call.method.replaySafe);
+    if (!mayMove || (why === "queued" && !this.#candidates.isAnyFree())) return;
+    const lanes = this.#lanes;
+    if (lanes.isBeside(pending)) return why === "queued" ? undefined : this.#take(pending, why);
+    if (pending !== lanes.awaited || !this.#hasNext()) return;
+    // The next one is asked first: where there is none after all, this one may still be answered.
+    const isAlone = lanes.besideCount === 0;
+    if (isAlone) lanes.stepAside();
+    else this.#take(pending, why);
+    this.#tryNext();
+    if (isAlone && !this.#over && lanes.isBeside(pending)) this.#take(pending, why);
+  }
+
+  /** Takes an attempt back from its provider. */
+  #take(pending: PendingAttempt, why: Departure): void {
+    if (pending.sent) return this.#lanes.giveUp(pending);
+    this.#budget.takeBack();
+    this.#lanes.takeBack(pending, why === "queued" ? CROWDED : LEFT);
+  }
+
+  /** Takes an answer into account; false = the call has been answered already. */
+  #wins(winner: PendingAttempt): boolean {
+    const attempt = winner.end(null, null);
+    if (this.#over) return false;
+    this.#lanes.drop(winner);
+    this.#lanes.overtake();
+    this.#job.record.traces.push({ attempt, failure: null });
+    return true;
+  }
+
+  #proceed(): void {
+    const { policy, record } = this.#job;
+    switch (nextMove({ maxAttempts: policy.maxAttempts, failed: record.failed })) {
+      case "next":
+        return this.#tryNext();
+      case "stop":
+        return this.#finish(unknownOutcome(this.#job));
+      case "known":
+      case "verify":
+      case "return":
+        return this.#finish(returned(this.#ending()));
+      case "exhausted":
+        return this.#noneLeft();
+    }
+  }
+
+  #tryNext(): void {
+    const channel = this.#budget.isLate ? null : this.#candidates.next();
+    if (channel === null) this.#noneLeft();
+    else this.#lanes.begin(channel, this.#budget.begin(this.#candidates.any));
+  }
+
+  /** Whether another provider could be asked beside those that were. */
+  #hasNext(): boolean {
+    return this.#budget.mayTryMore && this.#candidates.any;
+  }
+
+  /** Nobody is left to be asked: one that went on aside is waited for, if there is one. */
+  #noneLeft(): void {
+    if (!this.#lanes.waitForBeside()) this.#finish(exhausted(this.#ending()));
+  }
+
+  #failedAt(provider: Provider, failure: Failure): FailedCall {
+    const wallMs = this.#parts.runtime.wallMs();
+    return { failure, provider, call: this.#job.request.call, wallMs };
+  }
+
+  #ending(): Ending {
+    const { trialsTaken } = this.#candidates;
+    return { job: this.#job, trialsTaken, late: this.#budget.isLate };
+  }
+
+  #finish(answer: Answer): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#budget.leavePanic();
+    this.#lanes.overtake();
+    this.#done(answer);
+  }
+}

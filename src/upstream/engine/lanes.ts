@@ -1,0 +1,118 @@
+// The attempts of one call that are out at the same time: one is waited for, the others go on
+// beside it. Begins attempts, ends them, and keeps the evidence of those that it ends. Failover
+// decides when.
+import { type Abandoned, abandonedAfter } from "../../core/billing/charging.ts";
+import type { Channel, Verdict } from "../../core/provider/attempt.ts";
+import { plainFailure } from "../../core/rpc/failure.ts";
+import { type AttemptOwner, type AttemptParts, PendingAttempt } from "./attempt.ts";
+import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
+import type { Job } from "./stage.ts";
+
+/** The lanes of one call. */
+export class Lanes {
+  /** The attempt that is waited for. */
+  awaited: PendingAttempt | null = null;
+  /** Those that go on beside it, oldest first; null = there are none. */
+  #beside: PendingAttempt[] | null = null;
+  readonly #parts: AttemptParts;
+  readonly #job: Job;
+  readonly #owner: AttemptOwner;
+
+  constructor(parts: AttemptParts, job: Job, owner: AttemptOwner) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#owner = owner;
+  }
+
+  /** How many go on beside the one that is waited for. */
+  get besideCount(): number {
+    return this.#beside?.length ?? 0;
+  }
+
+  isBeside(pending: PendingAttempt): boolean {
+    return this.#beside?.includes(pending) === true;
+  }
+
+  /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
+  begin(channel: Channel, limitMs: number): void {
+    const { call, tracker } = this.#job.request;
+    const { provider, transport } = channel;
+    const mayBeLate = this.#job.policy.lanes > 1 && this.#job.record.plan.panic !== true;
+    const patienceMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
+    const terms = { channel, limitMs, patienceMs };
+    const pending = new PendingAttempt(this.#parts, this.#job, terms, this.#owner);
+    this.awaited = pending;
+    pending.start();
+  }
+
+  /** The one that was waited for goes on beside the next one. */
+  stepAside(): void {
+    if (this.awaited === null) return;
+    this.#beside ??= [];
+    this.#beside.push(this.awaited);
+    this.awaited = null;
+  }
+
+  /** Waits for the newest of those that went on; false = there are none. */
+  waitForBeside(): boolean {
+    const newest = this.#beside?.pop();
+    if (newest === undefined) return false;
+    this.awaited = newest;
+    return true;
+  }
+
+  /** It has ended, or is taken back. */
+  drop(pending: PendingAttempt): void {
+    if (pending === this.awaited) this.awaited = null;
+    else this.#beside = this.#beside?.filter((other) => other !== pending) ?? null;
+  }
+
+  /** Takes a request back that was not sent. */
+  takeBack(pending: PendingAttempt, why: Verdict): void {
+    this.drop(pending);
+    this.#job.record.traces.push({ attempt: pending.cut(why), failure: null });
+  }
+
+  /** Gives up on a provider that was sent a request and is silent. */
+  giveUp(pending: PendingAttempt): void {
+    this.drop(pending);
+    const failure = plainFailure("timeout", "the provider is silent");
+    const { call } = this.#job.request;
+    const wallMs = this.#parts.runtime.wallMs();
+    const verdict = verdictOf({ failure, provider: pending.provider, call, wallMs });
+    const attempt = pending.cut(verdict);
+    this.#job.record.addFailed({ attempt, verdict, failure, raw: null });
+  }
+
+  /** What is out is not waited for any more. It ends, but for trials: their outcome counts. */
+  overtake(): void {
+    if (this.awaited === null && this.#beside === null) return;
+    for (const pending of this.#leave()) {
+      const { provider, transport, ageMs: latencyMs } = pending;
+      const attempt = pending.isTrial
+        ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null }
+        : pending.cut(OVERTAKEN);
+      this.#job.record.traces.push({ attempt, failure: null });
+    }
+  }
+
+  /** The caller has left: ends all, and tells what may have been carried out. */
+  cancel(): Abandoned {
+    const out = this.#leave();
+    // Read first: a request that was given up before it was sent never will be.
+    const sent = out.filter((pending) => pending.sent);
+    for (const pending of out)
+      this.#job.record.traces.push({ attempt: pending.cut(CANCELLED), failure: null });
+    if (sent.length === 0) return abandonedAfter(this.#job.record.failed);
+    return { sent: true, countedAsTimeout: sent.every((pending) => pending.silent) };
+  }
+
+  /** All that are out, which are in no lane from now on. */
+  #leave(): readonly PendingAttempt[] {
+    const { awaited } = this;
+    const beside = this.#beside ?? [];
+    this.awaited = null;
+    this.#beside = null;
+    return awaited === null ? beside : [...beside, awaited];
+  }
+}

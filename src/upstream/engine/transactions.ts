@@ -1,0 +1,148 @@
+// Writes: a provider that has a transaction already, or whose answer got lost, has not refused it.
+// Answers with the transaction's hash or receipt where a node has it, and names the hash where
+// nobody knows what became of it.
+import { type Abandoned, abandonedAfter } from "../../core/billing/charging.ts";
+import { NO_SOURCE } from "../../core/routing/answer-source.ts";
+import { policyOf } from "../../core/routing/policy.ts";
+import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "./answer.ts";
+import { CallRecord } from "./record.ts";
+import { outcomeUnknown } from "./refusal.ts";
+import { type CancelJob, type Job, NOTHING_SENT, type PolicyLayer, type Stage } from "./stage.ts";
+import { transactionHash } from "./transaction-hash.ts";
+
+/** The layer of raw transactions. */
+export function transactions(runtime: Runtime): PolicyLayer {
+  return {
+    appliesTo: ({ transaction }) => transaction !== null,
+    layer: (next) => (job, done) => {
+      const submission = new Submission(runtime, { next, job, done });
+      submission.start();
+      return () => submission.cancel();
+    },
+  };
+}
+
+/** Longest time for finding out whether a node has a transaction. */
+const LOOKUP_MS = 3_000;
+
+/** A transaction on its way, and who waits for it. */
+interface Submitted {
+  readonly next: Stage;
+  readonly job: Job;
+  readonly done: (answer: Answer) => void;
+}
+
+class Submission {
+  readonly #runtime: Runtime;
+  readonly #submitted: Submitted;
+  #cancel: CancelJob | null = null;
+  #isLookingUp = false;
+  #over = false;
+
+  constructor(runtime: Runtime, submitted: Submitted) {
+    this.#runtime = runtime;
+    this.#submitted = submitted;
+  }
+
+  start(): void {
+    const { next, job } = this.#submitted;
+    const cancel = next(job, (answer) => this.#answered(answer));
+    if (!this.#isLookingUp) this.#cancel = cancel;
+  }
+
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
+    this.#over = true;
+    const left = this.#cancel?.() ?? NOTHING_SENT;
+    return this.#isLookingUp ? abandonedAfter(this.#submitted.job.record.failed) : left;
+  }
+
+  /** Decides by what the last provider said. */
+  #answered(answer: Answer): void {
+    const { job } = this.#submitted;
+    const { outcome } = answer;
+    if (outcome.kind === "result" || outcome.kind === "stream") return this.#finish(answer);
+    if (outcome.kind === "fault" && outcome.fault.code === "outcome_unknown") {
+      const hash = transactionHash(job.request.call.body);
+      return this.#finish(faultAnswer(outcomeUnknown(job.record.failed, hash)));
+    }
+    const step = job.record.failed.at(-1)?.verdict.step;
+    if (step !== "known" && step !== "verify") return this.#finish(answer);
+    const hash = transactionHash(job.request.call.body);
+    const wanted = job.policy.transaction;
+    if (hash === null || wanted === null || wanted === "other") return this.#finish(answer);
+    // The node has this very transaction: that is what the caller wanted, unless it waits for the
+    // receipt.
+    if (step === "known" && wanted === "hash") return this.#finish(this.#known(hash));
+    this.#lookUp(hash, wanted, answer);
+  }
+
+  /**
+   * A nonce that was used: by this very transaction, which is a success, or by another. The node
+   * that says so is the one that knows.
+   */
+  #lookUp(hash: string, wanted: "hash" | "receipt", otherwise: Answer): void {
+    const { next, job } = this.#submitted;
+    const { request, record, policy } = job;
+    const nowMs = this.#runtime.now();
+    const deadlineMs = Math.min(job.endsAtMs - nowMs, LOOKUP_MS);
+    if (deadlineMs <= 0) return this.#finish(otherwise);
+    const pin = record.failed.at(-1)?.attempt.provider ?? null;
+    const call = lookupOf(hash, wanted);
+    const lookup = { ...request, call, pin, deadlineMs, mayStream: false };
+    const lookupRecord = new CallRecord(lookup, nowMs);
+    record.lookups.push(lookupRecord);
+    this.#isLookingUp = true;
+    this.#cancel = next(
+      {
+        request: lookup,
+        policy: policyOf(call.method, call.block, { ...policy, coalesce: false }),
+        record: lookupRecord,
+        endsAtMs: nowMs + deadlineMs,
+      },
+      ({ outcome }) => {
+        const found = textOf(outcome);
+        if (!found.toLowerCase().includes(hash)) this.#finish(otherwise);
+        else this.#finish(wanted === "hash" ? this.#known(hash) : this.#told(found));
+      },
+    );
+  }
+
+  #known(hash: string): Answer {
+    return this.#told(`"${hash}"`);
+  }
+
+  /** A result in our own words, of what the last provider told. */
+  #told(json: string): Answer {
+    const provider = this.#submitted.job.record.failed.at(-1)?.attempt.provider;
+    const outcome = resultOf(json);
+    return provider === undefined
+      ? { outcome, source: NO_SOURCE }
+      : providerAnswer(outcome, provider);
+  }
+
+  #finish(answer: Answer): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#submitted.done(answer);
+  }
+}
+
+/** The call that asks for a transaction, or for its receipt, by its hash. */
+function lookupOf(hash: string, what: "hash" | "receipt"): Call {
+  const methodName = what === "hash" ? "eth_getTransactionByHash" : "eth_getTransactionReceipt";
+  return {
+    methodName,
+    method: methodOf(methodName),
+    block: NO_BLOCK,
+    ...writeRequest(methodName, Buffer.from(`["${hash}"]`)),
+  };
+}
+
+function textOf(outcome: Outcome): string {
+  return outcome.kind === "result" ? outcome.body.toString("utf8", outcome.start, outcome.end) : "";
+}
