@@ -38,7 +38,7 @@ interface Counters {
   faults: number;
 }
 
-interface Door {
+interface Endpoint {
   readonly index: number;
   readonly faulty: boolean;
   readonly counters: Counters;
@@ -46,7 +46,7 @@ interface Door {
   readonly rests: Map<number, Buffer>;
 }
 
-function serve(socket: Socket, door: Door): void {
+function serve(socket: Socket, endpoint: Endpoint): void {
   let body = "";
   const reader = new MessageReader({
     head: () => {
@@ -55,39 +55,39 @@ function serve(socket: Socket, door: Door): void {
     body: (piece) => {
       body += piece.toString("latin1");
     },
-    end: () => answer(socket, body, door),
+    end: () => answer(socket, body, endpoint),
   });
   socket.setNoDelay(true);
   socket.on("data", (chunk) => reader.push(chunk));
   socket.on("error", () => socket.destroy());
 }
 
-function answer(socket: Socket, body: string, door: Door): void {
+function answer(socket: Socket, body: string, endpoint: Endpoint): void {
   if (body.startsWith("[")) {
     const calls = body.slice(1, -1).split("},{");
-    const text = `[${calls.map((call) => smallResult(call, door)).join(",")}]`;
+    const text = `[${calls.map((call) => smallResult(call, endpoint)).join(",")}]`;
     socket.write(head(text.length) + text, "latin1");
     return;
   }
-  if (door.faulty && faultFor(body, door.index)) {
-    door.counters.faults++;
-    count(body, door.counters);
+  if (endpoint.faulty && faultFor(body, endpoint.index)) {
+    endpoint.counters.faults++;
+    count(body, endpoint.counters);
     fail(socket, body);
     return;
   }
   if (body.includes('"eth_getBlockReceipts"')) {
-    count(body, door.counters);
-    return answerLong(socket, body, door);
+    count(body, endpoint.counters);
+    return answerLong(socket, body, endpoint);
   }
-  const text = smallResult(body, door);
+  const text = smallResult(body, endpoint);
   socket.write(head(text.length) + text, "latin1");
 }
 
 /** An answer of the size and framing that the request names. */
-function answerLong(socket: Socket, body: string, door: Door): void {
+function answerLong(socket: Socket, body: string, endpoint: Endpoint): void {
   const { bytes, chunked } = shapeIn(body);
-  const rest = door.rests.get(bytes) ?? largeRest(bytes);
-  door.rests.set(bytes, rest);
+  const rest = endpoint.rests.get(bytes) ?? largeRest(bytes);
+  endpoint.rests.set(bytes, rest);
   const prefix = largePrefix(idIn(body), numberIn(body));
   socket.cork();
   if (chunked) {
@@ -114,11 +114,11 @@ function chunkHead(bytes: number): string {
   return `${bytes.toString(16)}\r\n`;
 }
 
-function smallResult(body: string, door: Door): string {
-  const method = count(body, door.counters);
+function smallResult(body: string, endpoint: Endpoint): string {
+  const method = count(body, endpoint.counters);
   const id = idIn(body);
   if (method === "eth_chainId")
-    return `{"jsonrpc":"2.0","id":${id},"result":"${door.index < CHAIN_1_PORTS ? "0x1" : "0x2"}"}`;
+    return `{"jsonrpc":"2.0","id":${id},"result":"${endpoint.index < CHAIN_1_PORTS ? "0x1" : "0x2"}"}`;
   if (method === "eth_blockNumber")
     return `{"jsonrpc":"2.0","id":${id},"result":"0x${Math.floor(Date.now() / 12_000).toString(16)}"}`;
   return smallAnswer(id, numberIn(body));
@@ -167,9 +167,9 @@ function fail(socket: Socket, body: string): void {
   }
 }
 
-function listen(door: Door): Promise<Server> {
+function listen(endpoint: Endpoint): Promise<Server> {
   return new Promise((resolve, reject) => {
-    const server = createServer({ noDelay: true }, (socket) => serve(socket, door));
+    const server = createServer({ noDelay: true }, (socket) => serve(socket, endpoint));
     server.once("error", reject);
     server.listen(0, "127.0.0.1", 1_024, () => resolve(server));
   });

@@ -52,16 +52,7 @@ export interface SocketsParts {
 
 /** Sockets to providers, each opened when it is first needed. */
 export function createSockets(parts: SocketsParts): Sockets {
-  const {
-    runtime,
-    timerWheel,
-    limits = SOCKET_LIMITS,
-    guard = createSsrfGuard(),
-    budget = MemoryBudget.unbounded(),
-  } = parts;
-  // A configured provider's connection also carries what others are subscribed to: what arrives on
-  // it is counted, and ends nobody's subscriptions.
-  const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
+  const newSocket = socketFactory(parts);
   const sockets = new Map<string, ProviderSocket>();
   const byProvider = new WeakMap<Provider, ProviderSocket>();
   const keys = new WeakMap<Provider, string>();
@@ -78,19 +69,7 @@ export function createSockets(parts: SocketsParts): Sockets {
     const known = byProvider.get(provider);
     if (known !== undefined && !known.retired) return known;
     const key = keyOf(provider);
-    const address = {
-      url: provider.wsUrl ?? "",
-      headers: provider.headers,
-      guard: provider.guarded ? guard : null,
-    };
-    const socket =
-      sockets.get(key) ??
-      new ProviderSocket(address, {
-        runtime,
-        timerWheel,
-        limits,
-        room: provider.guarded ? rooms.users : rooms.configured,
-      });
+    const socket = sockets.get(key) ?? newSocket(provider);
     if (closed) socket.retire();
     sockets.set(key, socket);
     byProvider.set(provider, socket);
@@ -120,6 +99,24 @@ export function createSockets(parts: SocketsParts): Sockets {
       await Promise.all([...sockets.values(), ...retired].map((socket) => socket.close()));
     },
   };
+}
+
+/** Makes the socket of a provider, not connected yet. */
+function socketFactory({
+  runtime,
+  timerWheel,
+  limits = SOCKET_LIMITS,
+  guard = createSsrfGuard(),
+  budget = MemoryBudget.unbounded(),
+}: SocketsParts): (provider: Provider) => ProviderSocket {
+  // A configured provider's connection also carries the subscriptions of others: what arrives on it
+  // is counted, but never refused.
+  const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
+  return ({ wsUrl, headers, guarded }) =>
+    new ProviderSocket(
+      { url: wsUrl ?? "", headers, guard: guarded ? guard : null },
+      { runtime, timerWheel, limits, room: guarded ? rooms.users : rooms.configured },
+    );
 }
 
 const NEVER_SENT: Dispatch = { sent: false, cancel() {} };

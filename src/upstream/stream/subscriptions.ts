@@ -14,7 +14,7 @@ import { createLogCheckRegistry } from "./log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./log-checks.ts";
 import { createPolls } from "./polled-source.ts";
 import type { SourceParts } from "./source.ts";
-import { Stream } from "./stream.ts";
+import { Stream, type StreamOwner } from "./stream.ts";
 import type {
   FailoverReason,
   StreamCaller,
@@ -101,51 +101,18 @@ export function createSubscriptions({
     ...rest,
     polls: http === undefined ? null : createPolls({ ...rest, http }),
   };
-  const entries = new Map<string, Entry>();
   const counted = new Map<string, SubscriptionCounts>();
   const filterQuota = createFilterQuota();
   const checks = createLogCheckRegistry(
     { runtime: rest.runtime, timerWheel: rest.timerWheel, ws: rest.sockets, http: http ?? null },
     log ?? null,
   );
-  /** Streams that nobody has, longest idle first. */
-  const idle = new Map<string, Stream>();
-
-  function begin(key: string, request: SubscribeRequest): Stream {
-    const counts = countsIn(counted, request);
-    const stream = new Stream(parts, request, checks.of(request.profile, request.tracker), {
-      over() {
-        idle.delete(key);
-        counts.filledBlocks += stream.report().filledBlocks;
-        entries.delete(key);
-      },
-      idle() {
-        if (idle.size >= MAX_IDLE) endLongestIdle();
-        idle.set(key, stream);
-        return entries.size > MAX_STREAMS / 2 ? PRESSED_LINGER_MS : LINGER_MS;
-      },
-      used: () => void idle.delete(key),
-      failedOver(reason) {
-        counts.failovers[reason]++;
-        onMove?.({ ...shown(request), to: stream.report().provider?.id ?? null, reason });
-      },
-      ended() {
-        counts.ended++;
-      },
-    });
-    entries.set(key, { stream, request });
-    return stream;
-  }
-
-  function endLongestIdle(): void {
-    const longest = idle.values().next();
-    if (longest.done !== true) longest.value.endIfIdle();
-  }
-
-  function makeRoom(): boolean {
-    if (entries.size >= MAX_STREAMS) endLongestIdle();
-    return entries.size < MAX_STREAMS;
-  }
+  const { entries, begin, makeRoom } = createStreamTable({
+    counted,
+    onMove,
+    newStream: (request, owner) =>
+      new Stream(parts, request, checks.of(request.profile, request.tracker), owner),
+  });
 
   return {
     open(request, subscriber) {
@@ -184,6 +151,57 @@ export function createSubscriptions({
       for (const { stream } of [...entries.values()]) stream.end("the service stops");
     },
   };
+}
+
+interface StreamTableParts {
+  readonly onMove: SubscriptionParts["onMove"] | undefined;
+  readonly counted: Map<string, SubscriptionCounts>;
+  readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
+}
+
+/** The open streams by key, bounded; the longest idle one ends when room is needed. */
+function createStreamTable({ counted, onMove, newStream }: StreamTableParts) {
+  const entries = new Map<string, Entry>();
+  /** Streams without subscribers, longest idle first. */
+  const idle = new Map<string, Stream>();
+
+  function begin(key: string, request: SubscribeRequest): Stream {
+    const counts = countsIn(counted, request);
+    const stream = newStream(request, {
+      over() {
+        idle.delete(key);
+        counts.filledBlocks += stream.report().filledBlocks;
+        entries.delete(key);
+      },
+      idle() {
+        if (idle.size >= MAX_IDLE) endLongestIdle();
+        idle.set(key, stream);
+        return entries.size > MAX_STREAMS / 2 ? PRESSED_LINGER_MS : LINGER_MS;
+      },
+      used: () => void idle.delete(key),
+      failedOver(reason) {
+        counts.failovers[reason]++;
+        onMove?.({ ...shown(request), to: stream.report().provider?.id ?? null, reason });
+      },
+      ended() {
+        counts.ended++;
+      },
+    });
+    entries.set(key, { stream, request });
+    return stream;
+  }
+
+  function endLongestIdle(): void {
+    const longest = idle.values().next();
+    if (longest.done !== true) longest.value.endIfIdle();
+  }
+
+  function makeRoom(): boolean {
+    if (entries.size >= MAX_STREAMS) endLongestIdle();
+    return entries.size < MAX_STREAMS;
+  }
+
+  return { entries, begin, makeRoom };
 }
 
 /** The current tracker and pinned provider of a stream; null = its profile or pin is gone. */

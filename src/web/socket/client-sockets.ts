@@ -67,13 +67,8 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     return created;
   }
 
-  function refuse(socket: Duplex, headers: Headers, why: Fault): void {
-    rpc.observer.refused(why.code);
-    socket.on("error", () => {});
-    socket.end(refusalText(headers, why));
-    socket.resume();
-    rpc.runtime.after(CLOSE_MS, () => socket.destroy());
-  }
+  const refuse = (socket: Duplex, headers: Headers, why: Fault): void =>
+    writeRefusal(parts, socket, headers, why);
 
   function accept(
     { request, socket, head, headers }: Handshake,
@@ -116,6 +111,20 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     close: () => pingScheduler.each((socket) => socket.close(1012, "service restart")),
     destroy: () => pingScheduler.each((socket) => socket.destroy()),
   };
+}
+
+/** Refuses a handshake: writes the HTTP answer and closes the connection. */
+function writeRefusal(
+  { rpc }: ClientSocketParts,
+  socket: Duplex,
+  headers: Headers,
+  why: Fault,
+): void {
+  rpc.observer.refused(why.code);
+  socket.on("error", () => {});
+  socket.end(refusalText(headers, why));
+  socket.resume();
+  rpc.runtime.after(CLOSE_MS, () => socket.destroy());
 }
 
 /** How long a refused client may take to read why. */
