@@ -18,7 +18,7 @@ import { locked, type RowParts, submissionsOf } from "./rows.ts";
 /** Transactions that are sent for one purchase at most. */
 export const MAX_SUBMISSIONS = 16;
 
-/** How long a key that was bought is shown to whoever brings its payment again. */
+/** How long a repeated payment gets the key that it bought. */
 const SECRET_MS = 7 * 86_400_000;
 
 /** What is to be sent next for a purchase. */
@@ -53,7 +53,7 @@ export function submit(
       draft.wallet === null || walletId === null
         ? null
         : (replaces?.nonce ?? (await newNonce(tx, walletId, draft.wallet.chainNonce)));
-    // Only now: whoever sends for the same payer at this moment has waited for the wallet.
+    // Only now: a concurrent sender for the same payer has waited for the wallet.
     if (
       draft.heldUnits !== undefined &&
       replaces === null &&

@@ -30,7 +30,7 @@ export interface ChannelClosing {
   readonly expired: boolean;
 }
 
-/** Closes a channel at its payer's wish; whoever asks again hears the same. */
+/** Closes a channel at its payer's request; a repeated request gets the same result. */
 export async function closeForPayer(
   parts: SessionRail,
   live: LiveChannel,

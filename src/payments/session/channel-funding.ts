@@ -97,7 +97,7 @@ async function open(
   return opened(session, channel);
 }
 
-/** What a channel that is in the store means for whoever opens it. */
+/** The result of opening a channel that is in the store already. */
 async function opened(
   session: SessionRail,
   { id, state, reason }: SessionChannel,

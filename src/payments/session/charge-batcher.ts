@@ -57,7 +57,7 @@ export function createChargeBatcher(
   async function writeAll(): Promise<void> {
     writing = true;
     while (waiting.length > 0) {
-      // Whatever has ended by now shares one commit.
+      // All calls that have ended by now share one commit.
       await new Promise(setImmediate);
       const group = waiting.splice(0, MAX_AT_ONCE);
       const charges = group.map((it) => it.charge);

@@ -1,6 +1,6 @@
 // A transaction that is written down, on its way to an end: sent until a block has it or none can
 // any more, and then what follows from it, in one transaction of the store. Nothing here counts on
-// being done once: whoever comes to the same end changes nothing.
+// being done once: a second process that comes to the same end changes nothing.
 import { nanoOf } from "../../core/billing/payment.ts";
 import { post, type Tx } from "../../ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";

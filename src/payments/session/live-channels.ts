@@ -22,7 +22,7 @@ export interface LiveChannel extends RateLimitOwner {
   readonly underWay: Map<string, Promise<void>>;
   /** When the chain was last asked for it, on the monotonic clock. */
   checkedMs: number;
-  /** A look at the chain that is under way: whoever wants one meanwhile waits for it. */
+  /** A chain read under way: concurrent callers share it. */
   checking: Promise<boolean> | null;
   /** True = it is about to be closed, and takes no calls. */
   ending: boolean;

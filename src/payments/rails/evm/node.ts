@@ -79,7 +79,7 @@ export interface EvmNode {
   ): Promise<NodeResult<bigint> | NodeError>;
   /** What transactions offer beside the base fee; null = the node cannot say. */
   tip(): Promise<bigint | null>;
-  /** Whatever the node says of it is no trouble. */
+  /** An error of the node is no failure here. */
   send(raw: string): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import type { BadPayment, Payment, PaymentCredential, RailOffer } from "../rail.
 import { hashOf, parseTransaction, type TempoTransaction } from "./transaction.ts";
 import { type ExpectedTransfer, memoOfCalls } from "./transfer.ts";
 
-/** What is offered, whatever the amount. Addresses in lower case. */
+/** The fields of an offer of any amount. Addresses in lower case. */
 export interface TempoTerms {
   readonly chainId: number;
   readonly token: string;
