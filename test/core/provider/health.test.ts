@@ -1,0 +1,210 @@
+// The health of one channel: what moves its circuit, what only counts, and that the permit of a
+// trial always comes back.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Attempt, Effect } from "../../../src/core/provider/attempt.ts";
+import { admitted, RUN_TO_OPEN } from "../../../src/core/provider/breaker.ts";
+import {
+  createHealth,
+  type Health,
+  isBehind,
+  limitedMethods,
+  methodLimitedForMs,
+  recordAttempt,
+  recordCut,
+  recordGoodProbe,
+  recordSilence,
+  recordVerdict,
+} from "../../../src/core/provider/health.ts";
+import { methodOf } from "../../../src/core/rpc/method.ts";
+import { fakeProvider, verdict } from "../../fakes/providers.ts";
+
+const METHOD = methodOf("eth_getBalance");
+const OTHER = methodOf("eth_call");
+const PROVIDER = fakeProvider(0);
+const TIMEOUT: Effect = { kind: "failure", cause: "timeout" };
+const SERVER: Effect = { kind: "failure", cause: "server" };
+/** Effects that are about the provider's abilities or about us, never about whether it works. */
+const HARMLESS: readonly Effect[] = [
+  { kind: "ignored" },
+  { kind: "cooldown", ms: 1_000 },
+  { kind: "cooldown", ms: 1_000, scope: "method" },
+  { kind: "cordon", reason: "quota" },
+  { kind: "cordon", reason: "wrong_chain" },
+  { kind: "learn", what: "method" },
+  { kind: "learn", what: "tag" },
+  { kind: "learn", what: "pruned" },
+  { kind: "learn", what: "range", maxBlockRange: 100 },
+  { kind: "lag" },
+];
+
+const ending = (nowMs: number) => ({
+  block: { kind: "none" as const },
+  head: null,
+  nowMs,
+  random: () => 0.5,
+});
+
+function attempt(effect: Effect | null, incident?: object): Attempt {
+  return {
+    provider: PROVIDER,
+    transport: "http",
+    latencyMs: 10,
+    verdict: effect === null ? null : verdict(effect),
+    code: null,
+    ...(incident === undefined ? {} : { incident }),
+  };
+}
+
+function record(health: Health, effect: Effect | null, nowMs = 1_000): void {
+  recordAttempt(health, METHOD, attempt(effect), ending(nowMs));
+}
+
+function kindOf({ breaker }: Health): string {
+  return breaker.kind;
+}
+
+/** A circuit with one trial under way. */
+function onTrial(): Health {
+  const health = createHealth();
+  health.breaker = {
+    kind: "half_open",
+    openedAtMs: 0,
+    sinceMs: 30_000,
+    probedAtMs: null,
+    openings: 1,
+    successes: 0,
+    trialAtMs: null,
+  };
+  health.breaker = admitted(health.breaker, 40_000) ?? assert.fail();
+  return health;
+}
+
+test("property: what says nothing about whether a provider works never moves its circuit, however often", () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...HARMLESS), { maxLength: 50 }), (effects) => {
+      const health = createHealth();
+      for (const effect of effects) record(health, effect);
+      assert.equal(health.breaker, createHealth().breaker);
+    }),
+  );
+});
+
+test("every ending of a trial gives its permit back", () => {
+  const at = ending(40_010);
+  for (const effect of [null, TIMEOUT, ...HARMLESS]) {
+    const health = onTrial();
+    recordAttempt(health, METHOD, attempt(effect), at);
+    const { breaker } = health;
+    assert.ok(breaker.kind !== "half_open" || breaker.trialAtMs === null, effect?.kind ?? "result");
+  }
+  for (const silent of [true, false]) {
+    const health = onTrial();
+    recordCut(health, METHOD, { verdict: verdict(TIMEOUT), latencyMs: 10, silent }, at);
+    assert.equal(health.breaker.kind, "half_open");
+    assert.equal(health.breaker.kind === "half_open" && health.breaker.trialAtMs, null);
+  }
+});
+
+test("property: every attempt is counted exactly once, by what became of it", () => {
+  const effects = fc.constantFrom(null, TIMEOUT, SERVER, ...HARMLESS);
+  fc.assert(
+    fc.property(fc.array(effects, { maxLength: 60 }), (all) => {
+      const health = createHealth();
+      for (const [index, effect] of all.entries()) record(health, effect, 1_000 + index);
+      const { delivered, failed, rateLimited, neutral, cancelled } = health.outcomes;
+      assert.equal(delivered + failed + rateLimited + neutral + cancelled, all.length);
+      assert.equal(delivered, all.filter((effect) => effect === null).length);
+      assert.equal(failed, all.filter((effect) => effect?.kind === "failure").length);
+      assert.equal(rateLimited, all.filter((effect) => effect?.kind === "cooldown").length);
+    }),
+  );
+});
+
+test("an attempt that we ended moves no circuit, however many there are", () => {
+  const health = createHealth();
+  for (let n = 0; n < 100; n++)
+    recordCut(
+      health,
+      METHOD,
+      { verdict: verdict(TIMEOUT), latencyMs: 5_000, silent: n % 2 === 0 },
+      ending(n * 10),
+    );
+  assert.equal(health.breaker.kind, "closed");
+  assert.equal(health.outcomes.failed, 100);
+});
+
+test("one caller's silent attempts open no circuit by themselves within ten seconds; those of several do", () => {
+  const health = createHealth();
+  const counts = Array.from({ length: 50 }, (_, n) =>
+    recordSilence(health, "one", 1_500, ending(10_000 + n)),
+  );
+  assert.deepEqual(counts.indexOf(true), 0);
+  assert.equal(counts.filter((counted) => counted).length, 1);
+  assert.equal(health.breaker.kind, "closed");
+  recordSilence(health, "another", 1_500, ending(10_100));
+  assert.equal(RUN_TO_OPEN.timeout, 2);
+  assert.equal(health.breaker.kind, "open");
+  assert.equal(health.openings.silence, 1, "and it is told by what it was opened");
+  assert.equal(health.openings.timeout, 0);
+});
+
+test("one event that failed many requests counts once", () => {
+  const health = createHealth();
+  const incident = {};
+  for (let n = 0; n < 20; n++)
+    recordAttempt(health, METHOD, attempt(SERVER, incident), ending(1_000 + n));
+  assert.equal(health.breaker.kind === "closed" && health.breaker.failures, 1);
+  recordVerdict(
+    health,
+    METHOD,
+    { verdict: verdict(SERVER), latencyMs: 0, incident: {} },
+    ending(2_000),
+  );
+  assert.equal(health.breaker.kind === "closed" && health.breaker.failures, 2);
+  assert.equal(health.outcomes.failed, 20, "a verdict about a connection is no attempt");
+});
+
+test("a rate limit of one method holds up that method alone, one of the provider all of them", () => {
+  const health = createHealth();
+  record(health, { kind: "cooldown", ms: 5_000, scope: "method" });
+  assert.deepEqual(
+    [METHOD, OTHER].map((method) => methodLimitedForMs(health, method, 2_000)),
+    [4_000, 0],
+  );
+  assert.deepEqual(limitedMethods(health, 2_000), [METHOD.name]);
+  record(health, { kind: "cooldown", ms: 9_000 });
+  assert.deepEqual(
+    [METHOD, OTHER].map((method) => methodLimitedForMs(health, method, 2_000)),
+    [8_000, 8_000],
+  );
+  assert.deepEqual(limitedMethods(health, 6_000), []);
+});
+
+test("a provider is behind for thirty seconds after it said so, and not before a clock that jumped back", () => {
+  const health = createHealth();
+  assert.equal(isBehind(health, 0), false);
+  record(health, { kind: "lag" }, 100_000);
+  assert.deepEqual(
+    [99_999, 100_000, 129_999, 130_000].map((nowMs) => isBehind(health, nowMs)),
+    [false, true, true, false],
+  );
+});
+
+test("a cordon stays until a probe takes it back: no answer to a call does", () => {
+  const health = createHealth();
+  record(health, { kind: "cordon", reason: "auth" });
+  record(health, null);
+  assert.equal(health.cordon, "auth");
+});
+
+test("a good probe makes an open circuit half-open, and no other", () => {
+  const health = createHealth();
+  recordGoodProbe(health, 5, 1_000);
+  assert.equal(kindOf(health), "closed");
+  for (let n = 0; n < 2; n++) record(health, TIMEOUT, 2_000 + n);
+  assert.equal(kindOf(health), "open");
+  recordGoodProbe(health, 5, 3_000);
+  assert.equal(kindOf(health), "half_open");
+});

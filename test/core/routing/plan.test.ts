@@ -1,0 +1,215 @@
+// Plans: that nobody is asked who may not be, that nobody is forgotten, and that health comes
+// before the order of a strategy.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Breaker } from "../../../src/core/provider/breaker.ts";
+import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
+import {
+  betterOf,
+  type Considered,
+  panicPlanOf,
+  planOf,
+  tierOf,
+  waitOf,
+} from "../../../src/core/routing/plan.ts";
+import type { Strategy } from "../../../src/core/routing/strategy.ts";
+import { fakeCall, fakeProvider, SELECTION } from "../../fakes/providers.ts";
+import { seededRandom } from "../../fakes/runtime.ts";
+
+const CALL = fakeCall("eth_getBalance");
+const CLOSED: Breaker = { kind: "closed", failures: 0, cause: null, causeRun: 0 };
+const OPEN: Breaker = { kind: "open", sinceMs: 0, waitMs: 30_000, openings: 1, probedAtMs: null };
+const HALF_OPEN: Breaker = {
+  kind: "half_open",
+  openedAtMs: 0,
+  sinceMs: 30_000,
+  openings: 1,
+  successes: 0,
+  trialAtMs: null,
+  probedAtMs: null,
+};
+const ON_TRIAL: Breaker = { ...HALF_OPEN, trialAtMs: 30_000 };
+const NEVER_ASKED: readonly ExclusionReason[] = ["transport_missing", "wrong_chain", "cordoned"];
+const REASONS: readonly (ExclusionReason | null)[] = [
+  null,
+  null,
+  "method_unsupported",
+  "block_range_limit",
+  "lagging",
+  ...NEVER_ASKED,
+];
+const STRATEGIES: readonly Strategy[] = [
+  "load-balanced",
+  "latency-weighted",
+  "fastest",
+  "priority",
+];
+
+function considered(index: number, overrides: Partial<Considered> = {}): Considered {
+  return {
+    provider: fakeProvider(index),
+    transport: "http",
+    reading: null,
+    probeMs: null,
+    reason: null,
+    breaker: CLOSED,
+    limited: false,
+    heardAtMs: 0,
+    ...overrides,
+  };
+}
+
+const sets = fc
+  .array(
+    fc.record({
+      reason: fc.constantFrom(...REASONS),
+      breaker: fc.constantFrom(CLOSED, OPEN, HALF_OPEN, ON_TRIAL),
+      limited: fc.boolean(),
+      heardAtMs: fc.integer({ min: 0, max: 100_000 }),
+    }),
+    { maxLength: 8 },
+  )
+  .map((states) => states.map((state, index) => considered(index, state)));
+const draws = fc.record({
+  strategy: fc.constantFrom(...STRATEGIES),
+  exploreShare: fc.constantFrom(0, 1),
+  replaySafe: fc.boolean(),
+  seed: fc.nat(),
+});
+
+function planFor(
+  set: readonly Considered[],
+  { strategy, exploreShare, replaySafe, seed }: Draws,
+): ReturnType<typeof planOf> {
+  const settings = { ...SELECTION, exploreShare };
+  return planOf(set, CALL, strategy, { settings, replaySafe, random: seededRandom(seed) });
+}
+
+type Draws = typeof draws extends fc.Arbitrary<infer T> ? T : never;
+
+function stateOf(set: readonly Considered[], index: number): Considered {
+  return set[index] ?? assert.fail();
+}
+
+test("property: every provider stands in a plan exactly once, as a candidate or with a reason", () => {
+  fc.assert(
+    fc.property(sets, draws, (set, draw) => {
+      const { candidates, excluded } = planFor(set, draw);
+      const indexes = [...candidates, ...excluded].map(({ provider }) => provider.index);
+      assert.deepEqual(
+        indexes.sort((left, right) => left - right),
+        set.map((_, index) => index),
+      );
+    }),
+  );
+});
+
+test("property: no plan asks a provider with an open circuit, a trial under way, a wrong chain or a cordon", () => {
+  fc.assert(
+    fc.property(sets, draws, (set, draw) => {
+      for (const { provider } of planFor(set, draw).candidates) {
+        const { breaker, reason } = stateOf(set, provider.index);
+        assert.ok(breaker !== OPEN && breaker !== ON_TRIAL);
+        assert.ok(reason === null || !NEVER_ASKED.includes(reason));
+      }
+    }),
+  );
+});
+
+test("property: a limit is set aside only where nobody is without one, lag only where no limit can be", () => {
+  fc.assert(
+    fc.property(sets, draws, (set, draw) => {
+      const reasons = set.map(({ reason }) => reason);
+      const isLimit = (reason: ExclusionReason | null): boolean =>
+        reason === "method_unsupported" || reason === "block_range_limit";
+      for (const { provider } of planFor(set, draw).candidates) {
+        const { reason } = stateOf(set, provider.index);
+        if (isLimit(reason)) assert.ok(!reasons.includes(null));
+        if (reason === "lagging") assert.ok(!reasons.includes(null) && !reasons.some(isLimit));
+      }
+    }),
+  );
+});
+
+test("property: better tiers come first under every strategy; a trial stands before them only for a call that may be replayed", () => {
+  fc.assert(
+    fc.property(sets, draws, (set, draw) => {
+      const { candidates } = planFor(set, draw);
+      const tiers = candidates.map(({ provider }) => {
+        const { breaker, limited } = stateOf(set, provider.index);
+        return tierOf(breaker, limited);
+      });
+      const sorted = [...tiers].sort((left, right) => left - right);
+      const explores = draw.replaySafe && draw.exploreShare === 1 && tiers.includes(3);
+      if (!explores) return assert.deepEqual(tiers, sorted);
+      assert.equal(tiers[0], 3, "a half-open provider that is not rate-limited goes first");
+      assert.deepEqual(
+        tiers.slice(1),
+        sorted.toSpliced(sorted.indexOf(3), 1),
+        "the others keep their order",
+      );
+    }),
+  );
+});
+
+test("property: a panic asks those who could serve the call, rate-limited ones last, the latest heard first", () => {
+  fc.assert(
+    fc.property(sets, (set) => {
+      const plan = panicPlanOf(set, CALL);
+      if (plan === null)
+        return assert.ok(
+          set.every(({ reason }) => reason !== null && NEVER_ASKED.includes(reason)),
+          "there is a plan unless every provider is out of the question",
+        );
+      assert.equal(plan.panic, true);
+      const states = plan.candidates.map(({ provider }) => stateOf(set, provider.index));
+      for (const { reason } of states) assert.ok(reason === null || !NEVER_ASKED.includes(reason));
+      for (const [at, state] of states.slice(1).entries()) {
+        const before = states[at] ?? assert.fail();
+        assert.ok(Number(before.limited) <= Number(state.limited));
+        if (before.limited === state.limited) assert.ok(before.heardAtMs >= state.heardAtMs);
+      }
+    }),
+  );
+});
+
+test("the time to wait is that of the first who can serve the call, not of one who cannot", () => {
+  assert.equal(
+    waitOf(
+      [
+        { reason: null, waitMs: 900 },
+        { reason: null, waitMs: 300 },
+        { reason: "method_unsupported", waitMs: 1 },
+        { reason: "wrong_chain", waitMs: 0 },
+      ],
+      CALL,
+    ),
+    300,
+  );
+  assert.equal(
+    waitOf(
+      [
+        { reason: "lagging", waitMs: 5 },
+        { reason: "block_range_limit", waitMs: 70 },
+      ],
+      CALL,
+    ),
+    70,
+    "a limit is set aside before lag",
+  );
+  assert.equal(waitOf([{ reason: "cordoned", waitMs: 0 }], CALL), null, "waiting cannot help");
+  assert.equal(waitOf([], CALL), null);
+});
+
+test("of two transports of one provider the healthier is taken, the first where they are alike", () => {
+  const http = considered(0);
+  const ws = considered(0, { transport: "ws" });
+  assert.equal(betterOf(http, ws, CALL), http);
+  assert.equal(betterOf({ ...http, limited: true }, ws, CALL), ws);
+  const excluded = considered(0, { reason: "cordoned" });
+  const lagging = considered(0, { reason: "lagging" });
+  const open = considered(0, { breaker: OPEN });
+  assert.equal(betterOf(excluded, lagging, CALL), lagging, "lag may be set aside, a cordon not");
+  assert.equal(betterOf(lagging, open, CALL), open, "an open circuit closes again");
+});
