@@ -2,13 +2,16 @@
 // who each wait for a secret of their own. Then the continuity of subscriptions over real nodes:
 // forces providers to fail during live mining with reorgs, compares with the chain, tries what lies
 // past the bounds. Either is left out with 0. With `--outage` nodes are stopped under load instead,
-// which takes ten minutes. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
+// which takes ten minutes; with `--differential N` that many conversations by chance are compared
+// between the HTTP implementations instead. Exit codes: 0 every promise kept, 1 a breach, 2 wrong
+// usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
+import { compareCombinations } from "./differential.ts";
 import type { Figures } from "./figures.ts";
 import { attack, trustedIdentity } from "./foreign.ts";
 import { SHAPES } from "./hostile-answers.ts";
@@ -28,17 +31,20 @@ const { values } = parseArgs({
     victims: { type: "string", default: "10000" },
     seed: { type: "string" },
     outage: { type: "boolean", default: false },
+    differential: { type: "string", default: "0" },
   },
 });
 const failovers = Number(values.failovers);
 const victims = Number(values.victims);
+const conversations = Number(values.differential);
 const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
 if (
-  ![failovers, victims].every((it) => Number.isInteger(it) && it >= 0) ||
+  ![failovers, victims, conversations].every((count) => Number.isInteger(count) && count >= 0) ||
   !Number.isInteger(seed)
 ) {
   process.stderr.write(
-    "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage\n",
+    "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage " +
+      "| --differential N [--seed N]\n",
   );
   process.exit(2);
 }
@@ -46,7 +52,24 @@ const random = seededRandom(seed);
 process.stdout.write(`seed ${seed}\n`);
 process.exitCode = values.outage
   ? await stopNodes()
-  : (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+  : conversations > 0
+    ? await compare()
+    : (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+
+/** The same conversations with every combination of the HTTP implementations. */
+async function compare(): Promise<number> {
+  const {
+    conversations: held,
+    answers,
+    statuses,
+    differences,
+  } = await compareCombinations(random, conversations);
+  for (const [status, count] of statuses) process.stdout.write(`${count} × ${status}\n`);
+  for (const difference of differences) process.stdout.write(`BREACH ${difference}\n`);
+  const verdict = differences.length === 0 ? "all agree" : `seed ${seed}`;
+  process.stdout.write(`${held} conversations, ${answers} answers each: ${verdict}\n`);
+  return differences.length === 0 ? 0 : 1;
+}
 
 /** Nodes that are stopped and come back. */
 async function stopNodes(): Promise<number> {

@@ -1,7 +1,7 @@
-// Memory for answers. Long ones lie in large buffers that are used again once nobody reads them any
-// more, each given back exactly once: whoever still has one after that has nothing, since its
-// memory moves on. All connections read into one scratch buffer, from which short answers are
-// copied to slabs that are never used again. Knows nothing of what the bytes say.
+// Memory for answers. Long ones lie in large buffers that are reused after their last reader. Each
+// is returned exactly once: a reference kept beyond that is empty, since its memory is transferred.
+// All connections read into one scratch buffer, from which short answers are copied to slabs that
+// are never reused. Knows nothing of what the bytes say.
 import type { BorrowedBuffer } from "../transport.ts";
 
 /**
@@ -68,7 +68,7 @@ export class BufferPool implements BorrowedBuffer {
     return copy;
   }
 
-  /** A buffer for whoever asks; comes back by `recycle`, whole or as any part of it. */
+  /** A buffer to borrow; it comes back by `recycle`, whole or as any part of it. */
   take(): Buffer {
     const buffer = this.#spare.pop() ?? this.#make();
     this.#out.add(buffer.buffer);

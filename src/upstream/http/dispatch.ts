@@ -44,8 +44,7 @@ export interface ExpectedAnswer {
   /** Of its method. */
   readonly deadlineMs: number;
   /**
-   * Told that an answer came which belongs to something else, by whoever was not asked before the
-   * connection was used again.
+   * Called when an answer belongs to something else and its connection may be in use again.
    */
   readonly distrust: () => void;
 }
@@ -65,7 +64,7 @@ const EXCERPT_CHARS = 512;
 export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   sent = false;
   queued = false;
-  /** Called once when its connection has no more to do with it. */
+  /** Called once when its connection is done with it. */
   onOver: () => void = NOTHING;
   head: Buffer = EMPTY;
   idAt = 0;
@@ -89,7 +88,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #short: Buffer | null = null;
   /** What has arrived of any other, until it flows. */
   #gathered: GatheredBody | null = null;
-  /** What arrived after that, before anybody listened. */
+  /** What arrived after that, before there was a sink. */
   #late: Buffer[] = [];
   #size = 0;
   #passed = 0;
@@ -103,7 +102,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** The piece that ends the answer, and whether it is here. */
   #last: Buffer | null = null;
   #complete = false;
-  /** What happened to the stream before anybody listened. */
+  /** How the stream ended before there was a sink. */
   #ending: (() => void) | null = null;
   /** What a complete answer is; null = none is here, or it flows. */
   #answer: AnswerEnvelope | null = null;
@@ -288,7 +287,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
       this.#mostBytes = MAX_ERROR_BYTES;
       return;
     }
-    // Until the id is here nobody knows whose answer this is: it is held.
+    // Until the id is here it is not known whose answer this is: it is held.
     if (!this.#expected.mayStream || head.idAt === null) return;
     this.head = Buffer.from(first.subarray(0, head.start));
     this.idAt = head.idAt;
@@ -384,7 +383,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     return this.#short ?? this.#gathered?.bytes ?? EMPTY;
   }
 
-  /** Gives back all memory that nobody else has. */
+  /** Returns all memory that is not in use elsewhere. */
   #letGo(): void {
     this.#pace?.end();
     this.#gathered?.release();
@@ -475,7 +474,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 }
 
-/** Of what nobody takes back. */
+/** For memory that is not returned. */
 const NO_LENDER: BorrowedBuffer = { headroomBytes: HEADROOM_BYTES, recycle() {} };
 const EMPTY = Buffer.alloc(0);
 const NOTHING = (): void => {};

@@ -44,13 +44,13 @@ export class GatheredBody {
     return true;
   }
 
-  /** It is told: whoever keeps it takes room for it. */
+  /** It is delivered: its receiver takes room for it. */
   vacate(): void {
     if (this.#taken > 0) this.#room.giveBack(this.#taken);
     this.#taken = 0;
   }
 
-  /** All of it, for somebody who keeps it. */
+  /** All of it, in memory that its receiver may keep. */
   keep(): Buffer {
     const { bytes } = this;
     if (this.#buffer.length > BUFFER_BYTES) return bytes;
@@ -59,7 +59,7 @@ export class GatheredBody {
     return kept;
   }
 
-  /** Nobody reads it any more. */
+  /** Returns its memory. */
   release(): void {
     this.vacate();
     this.#buffers.recycle(this.#buffer);

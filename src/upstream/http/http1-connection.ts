@@ -40,7 +40,7 @@ export interface AnswerHandler {
   readonly keepsChunks: boolean;
   /** The request waits for a connection that others use; no longer, once one has taken it. */
   queued: boolean;
-  /** Nobody waits for the answer any more, so that the request need not be sent. */
+  /** Its caller has given up, so that the request need not be sent. */
   readonly abandoned: boolean;
   /**
    * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with
@@ -57,8 +57,7 @@ export interface AnswerHandler {
 }
 
 /**
- * What a connection finds at home: where to connect, memory to read into, and somebody to tell how
- * it fares.
+ * What a connection has of its pool: where to connect, memory to read into, and callbacks.
  */
 export interface PoolHooks {
   readonly options: {
@@ -80,7 +79,7 @@ const IDLE_MS = 30_000;
 const MAX_HEAD_BYTES = 16_384;
 const MAX_INTERIM_HEADS = 16;
 
-/** Why a connection that nobody waits for is ended. */
+/** Why an idle connection is ended. */
 export const IDLE = new Error("idle");
 
 type Phase = "idle" | "offered" | "head" | "counted" | "chunked" | "until_close" | "over";
@@ -88,7 +87,7 @@ type Phase = "idle" | "offered" | "head" | "counted" | "chunked" | "until_close"
 /** One connection of a pool; connects when made. */
 export class Http1Connection implements DispatchControl {
   idleUntilMs = 0;
-  readonly #home: PoolHooks;
+  readonly #pool: PoolHooks;
   readonly #socket: Socket;
   #phase: Phase = "idle";
   #handler: AnswerHandler | null = null;
@@ -108,8 +107,8 @@ export class Http1Connection implements DispatchControl {
   #keepAlive = true;
   #idleMs = IDLE_MS;
   /**
-   * The buffer that is read into, of this connection alone; null = the scratch buffer, since nobody
-   * keeps what is read.
+   * The buffer that is read into, of this connection alone; null = the scratch buffer, for answers
+   * that are not kept where they were read.
    */
   #reading: Buffer | null = null;
   /** The buffer that was read into was kept: the next read needs another. */
@@ -118,9 +117,9 @@ export class Http1Connection implements DispatchControl {
   #isReading = false;
   #paused = false;
 
-  constructor(home: PoolHooks) {
-    this.#home = home;
-    const { host, port, connectTimeoutMs, lookup } = home.options;
+  constructor(pool: PoolHooks) {
+    this.#pool = pool;
+    const { host, port, connectTimeoutMs, lookup } = pool.options;
     this.#socket = connect({
       host,
       port,
@@ -190,7 +189,7 @@ export class Http1Connection implements DispatchControl {
     const { bytes, id, idStart, idEnd } = body;
     if (bytes.length <= ONE_WRITE_BYTES) {
       this.#unwritten = requestText(head, body);
-      return this.#home.options.runtime.atTurnEnd(this.#onTurnEnd);
+      return this.#pool.options.runtime.atTurnEnd(this.#onTurnEnd);
     }
     this.#socket.cork();
     this.#socket.write(`${head}${bytes.length - (idEnd - idStart) + id.length}\r\n\r\n`, "latin1");
@@ -211,7 +210,7 @@ export class Http1Connection implements DispatchControl {
    * chunks.
    */
   #nextBuffer(): Buffer {
-    const { buffers } = this.#home;
+    const { buffers } = this.#pool;
     const own = this.#handler?.keepsChunks === true;
     if (this.#reading !== null && (this.#given || !own)) {
       if (!this.#given) buffers.recycle(this.#reading);
@@ -232,7 +231,7 @@ export class Http1Connection implements DispatchControl {
   }
 
   #take(arrived: Buffer): void {
-    // Nobody answers a request that has not wholly left: these bytes belong to something else.
+    // These bytes cannot answer a request that has not wholly been sent.
     if (this.#unwritten !== "" || this.#socket.writableLength > 0)
       return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
@@ -252,7 +251,7 @@ export class Http1Connection implements DispatchControl {
         case "idle":
         case "offered":
         case "over":
-          // Bytes that nobody asked for: the next answer could not be told from them.
+          // Bytes without a request: the next answer could not be told from them.
           return this.#lost(coded("unexpected bytes", "EPROTO"));
       }
     }
@@ -332,7 +331,7 @@ export class Http1Connection implements DispatchControl {
   }
 
   #giveCopy(handler: AnswerHandler, part: Buffer, last: boolean): void {
-    const { buffers } = this.#home;
+    const { buffers } = this.#pool;
     const buffer = buffers.take();
     const copied = part.copy(buffer);
     if (handler.onResponseData(this, buffer.subarray(0, copied), last)) buffers.recycle(buffer);
@@ -377,8 +376,8 @@ export class Http1Connection implements DispatchControl {
   #rest(): void {
     this.#phase = "idle";
     this.resume();
-    this.idleUntilMs = this.#home.options.runtime.now() + this.#idleMs;
-    this.#home.free(this);
+    this.idleUntilMs = this.#pool.options.runtime.now() + this.#idleMs;
+    this.#pool.free(this);
   }
 
   #ended(): void {
@@ -396,10 +395,10 @@ export class Http1Connection implements DispatchControl {
     this.#handler = null;
     this.#socket.destroy();
     if (!this.#isReading && this.#reading !== null) {
-      this.#home.buffers.recycle(this.#reading);
+      this.#pool.buffers.recycle(this.#reading);
       this.#reading = null;
     }
-    this.#home.gone(this);
+    this.#pool.gone(this);
     handler?.onResponseError(this, error);
   }
 }

@@ -36,9 +36,9 @@ export interface Origin {
   sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void;
   /** Whether a request would not have to wait for another one's answer. */
   isFree(): boolean;
-  /** Hands back a chunk's memory once nobody reads it any more. */
+  /** Returns a chunk's memory after its last reader. */
   recycle(chunk: Buffer): void;
-  /** Nobody sends here any more: idle connections end now, the others after their answer. */
+  /** Nothing more is sent here: idle connections end now, the others after their answer. */
   retire(): void;
   /** Ends every connection; what is under way fails. */
   destroy(): void;
@@ -54,7 +54,7 @@ export function createOrigin(options: OriginOptions): Origin {
   return new OriginPool(options);
 }
 
-interface Waiting {
+interface QueuedRequest {
   readonly head: string;
   readonly body: RequestBody;
   readonly handler: AnswerHandler;
@@ -65,7 +65,7 @@ class OriginPool implements Origin, PoolHooks {
   readonly buffers: BufferPool;
   readonly #idle: Http1Connection[] = [];
   readonly #all = new Set<Http1Connection>();
-  #waiting: Waiting[] = [];
+  #queue: QueuedRequest[] = [];
   #cancelSweep: (() => void) | null = null;
   #retired = false;
   #destroyed = false;
@@ -80,11 +80,11 @@ class OriginPool implements Origin, PoolHooks {
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
     if (connection !== null) return this.#ask(connection, { head, body, handler });
-    if (this.#waiting.length >= this.options.queue)
-      this.#waiting = this.#waiting.filter((it) => !it.handler.abandoned);
-    if (this.#waiting.length >= this.options.queue)
+    if (this.#queue.length >= this.options.queue)
+      this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
+    if (this.#queue.length >= this.options.queue)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
-    this.#waiting.push({ head, body, handler });
+    this.#queue.push({ head, body, handler });
   }
 
   recycle(chunk: Buffer): void {
@@ -131,7 +131,7 @@ class OriginPool implements Origin, PoolHooks {
   destroy(): void {
     this.#destroyed = true;
     this.#cancelSweep?.();
-    for (const { handler } of this.#waiting.splice(0))
+    for (const { handler } of this.#queue.splice(0))
       handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     for (const connection of [...this.#all])
       connection.abort(coded("the pool is closed", "ECLOSED"));
@@ -142,14 +142,14 @@ class OriginPool implements Origin, PoolHooks {
     return this.#all.size > this.options.connections;
   }
 
-  /** The request that has waited longest, of those that somebody still waits for. */
-  #next(): Waiting | undefined {
-    let next = this.#waiting.shift();
-    while (next?.handler.abandoned === true) next = this.#waiting.shift();
+  /** The request that has waited longest and was not abandoned. */
+  #next(): QueuedRequest | undefined {
+    let next = this.#queue.shift();
+    while (next?.handler.abandoned === true) next = this.#queue.shift();
     return next;
   }
 
-  #ask(connection: Http1Connection, { head, body, handler }: Waiting): void {
+  #ask(connection: Http1Connection, { head, body, handler }: QueuedRequest): void {
     if (!connection.ask(head, body, handler)) this.free(connection);
   }
 

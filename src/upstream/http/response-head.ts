@@ -30,7 +30,7 @@ const WANTED: ReadonlySet<string> = new Set([
   "retry-after",
 ]);
 /** Lengths of the wanted names, so that most lines are passed over without a copy. */
-const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((it) => it.length));
+const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((name) => name.length));
 /** How a line may begin that says how long a chunk is. */
 const CHUNK_START = /^[0-9a-fA-F]{1,12}(?:[\t ;\r]|$)/;
 const CHUNK_LINE = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~\x80-\xff]*)?$/;

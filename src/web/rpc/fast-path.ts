@@ -70,8 +70,8 @@ export function createFastPathServer(parts: FastPathParts): FastPathServer {
 }
 
 /**
- * A complete answer as it is written; strings hold a character for each byte. `sent` is called once
- * nobody reads the chunks any more.
+ * A complete answer as it is written; strings hold a character for each byte. `sent` is called when
+ * the memory of the chunks is free again.
  */
 interface WholeAnswer {
   readonly chunks: readonly (Buffer | string)[];
