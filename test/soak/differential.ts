@@ -181,12 +181,15 @@ function difference(
   [expected, heard]: readonly [Heard | undefined, Heard],
 ): string {
   const sent = writes.map((bytes) => JSON.stringify(bytes.toString("latin1", 0, EXCERPT_CHARS)));
-  const shown = (what: Heard | undefined): string => JSON.stringify(what).slice(0, EXCERPT_CHARS);
+  const [one, other] = [JSON.stringify(expected), JSON.stringify(heard)];
+  const place = [...one].findIndex((character, at) => character !== other[at]);
+  const from = Math.max(0, place - EXCERPT_CHARS / 2);
+  const shown = (text: string): string => text.slice(from, from + EXCERPT_CHARS);
   return [
     `${name.slice(0, EXCERPT_CHARS)} (${ending})`,
     ...sent.map((text) => `  sent ${text}`),
-    `  ${nameOf(0)}: ${shown(expected)}`,
-    `  ${nameOf(n)}: ${shown(heard)}`,
+    `  ${nameOf(0)}: ${shown(one)}`,
+    `  ${nameOf(n)}: ${shown(other)}`,
   ].join("\n");
 }
 
