@@ -48,7 +48,7 @@ const PURPOSES: readonly PurposeKind[] = [
 export function testPoints(rail: "tempo" | "evm"): void {
   const title = `payments by ${rail} on real chains, wherever a process ends (seed ${SEED})`;
   describe(title, {
-    timeout: IS_ALL ? 3_600_000 : 280_000,
+    timeout: IS_ALL ? 3_600_000 : 1_200_000,
   }, () => {
     let fixture: MatrixFixture;
     let store: Store;
