@@ -93,4 +93,15 @@ export class BufferPool implements BorrowedBuffer {
     const moved = memory.transfer();
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(moved));
   }
+
+  /**
+   * The same for what nobody but the caller has ever kept past its call: its memory stays where it
+   * is. Memory that moves counts as new, and the garbage collector ran several times a second.
+   */
+  reuse(part: Buffer): void {
+    const memory = part.buffer;
+    if (!this.#out.delete(memory)) return;
+    this.#outCount--;
+    if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(memory));
+  }
 }

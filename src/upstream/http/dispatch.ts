@@ -248,8 +248,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#late = [];
     this.#stopped = false;
     for (const [at, piece] of pieces.entries()) {
-      if (this.#pass(piece, this.#complete && at === pieces.length - 1))
-        this.#buffers.recycle(piece);
+      if (this.#pass(piece, this.#complete && at === pieces.length - 1)) this.#buffers.reuse(piece);
     }
     if (!this.#stopped) this.resume();
     this.#ending?.();
@@ -303,9 +302,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   /**
-   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has
-   * ended: as a copy, or where they lie when the answer is known to end with them. True = done with
-   * the chunk.
+   * Passes on what cannot belong to the tail; the last piece is held back until the answer has
+   * ended, or goes on where the answer is known not to end with it. True = done with the chunk.
    */
   #pass(chunk: Buffer, last: boolean): boolean {
     if (this.#size > this.#limits.maxAnswerBytes) {
@@ -323,17 +321,25 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#passed += chunk.length;
     if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES)
       return this.#sink?.data(chunk, true) ?? true;
-    const cut = chunk.length - TAIL_BYTES;
-    if (cut >= 0) {
-      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
-      this.#held = Buffer.from(chunk.subarray(cut));
-      return cut === 0 || (this.#sink?.data(chunk.subarray(0, cut), true) ?? true);
+    return this.#holdBack(chunk);
+  }
+
+  /** Keeps a piece that may end the answer, and passes on what can no longer. */
+  #holdBack(chunk: Buffer): boolean {
+    const held = this.#held;
+    if (chunk.length >= TAIL_BYTES) {
+      this.#held = chunk;
+      this.#passHeld(held);
+      return false;
     }
-    const joined = Buffer.concat([this.#held, chunk]);
-    const ready = Math.max(0, joined.length - TAIL_BYTES);
-    if (ready > 0) this.#sink?.data(joined.subarray(0, ready), false);
-    this.#held = joined.subarray(ready);
+    const ready = Math.max(0, held.length + chunk.length - TAIL_BYTES);
+    this.#held = Buffer.concat([held.subarray(ready), chunk]);
+    this.#passHeld(held.subarray(0, ready));
     return true;
+  }
+
+  #passHeld(held: Buffer): void {
+    if (held.length === 0 || (this.#sink?.data(held, true) ?? true)) this.#buffers.reuse(held);
   }
 
   #endFlow(): void {
@@ -342,7 +348,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const tail =
       last.length >= TAIL_BYTES
         ? last.subarray(-TAIL_BYTES)
-        : Buffer.concat([this.#held, last]).subarray(-TAIL_BYTES);
+        : Buffer.concat([this.#held.subarray(-TAIL_BYTES), last]).subarray(-TAIL_BYTES);
     const end = readAnswerTail(
       tail,
       { idAt: this.idAt, hasVersion: this.#hasVersion },
@@ -354,14 +360,18 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#state = "over";
     this.#pace?.end();
     this.#last = null;
+    const held = this.#held;
+    this.#held = EMPTY;
     if (last.length >= fromEnd && last.length > 0) {
-      if (this.#held.length > 0) this.#sink?.data(this.#held, false);
+      this.#passHeld(held);
       this.#sink?.end(last, last.length - fromEnd, true);
-      return;
+    } else if (last.length === 0) this.#sink?.end(held, held.length - fromEnd, true);
+    else {
+      const joined = Buffer.concat([held, last]);
+      this.#buffers.reuse(held);
+      this.#buffers.reuse(last);
+      this.#sink?.end(joined, joined.length - fromEnd, false);
     }
-    const joined = Buffer.concat([this.#held, last]);
-    this.#buffers.recycle(last);
-    this.#sink?.end(joined, joined.length - fromEnd, false);
   }
 
   #break(message: string): void {
@@ -390,6 +400,8 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#gathered = null;
     for (const piece of this.#late) this.#buffers.recycle(piece);
     this.#late = [];
+    this.#buffers.recycle(this.#held);
+    this.#held = EMPTY;
     if (this.#last !== null) this.#buffers.recycle(this.#last);
     this.#last = null;
   }
@@ -475,7 +487,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 }
 
 /** For memory that is not returned. */
-const NO_LENDER: BorrowedBuffer = { headroomBytes: HEADROOM_BYTES, recycle() {} };
+const NO_LENDER: BorrowedBuffer = { headroomBytes: HEADROOM_BYTES, recycle() {}, reuse() {} };
 const EMPTY = Buffer.alloc(0);
 const NOTHING = (): void => {};
 const CANCELLED = new Error("cancelled");

@@ -55,14 +55,14 @@ export class GatheredBody {
     const { bytes } = this;
     if (this.#buffer.length > BUFFER_BYTES) return bytes;
     const kept = Buffer.from(bytes);
-    this.#buffers.recycle(this.#buffer);
+    this.#buffers.reuse(this.#buffer);
     return kept;
   }
 
   /** Returns its memory. */
   release(): void {
     this.vacate();
-    this.#buffers.recycle(this.#buffer);
+    this.#buffers.reuse(this.#buffer);
   }
 
   /**
@@ -76,7 +76,7 @@ export class GatheredBody {
       announced < size ? doubled : size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
     const larger = Buffer.allocUnsafeSlow(HEADROOM_BYTES + Math.max(bytes, BUFFER_BYTES));
     this.bytes.copy(larger, HEADROOM_BYTES);
-    this.#buffers.recycle(this.#buffer);
+    this.#buffers.reuse(this.#buffer);
     this.#buffer = larger;
   }
 }

@@ -213,7 +213,7 @@ export class Http1Connection implements DispatchControl {
     const { buffers } = this.#pool;
     const own = this.#handler?.keepsChunks === true;
     if (this.#reading !== null && (this.#given || !own)) {
-      if (!this.#given) buffers.recycle(this.#reading);
+      if (!this.#given) buffers.reuse(this.#reading);
       this.#reading = null;
     }
     this.#given = false;
@@ -334,7 +334,7 @@ export class Http1Connection implements DispatchControl {
     const { buffers } = this.#pool;
     const buffer = buffers.take();
     const copied = part.copy(buffer);
-    if (handler.onResponseData(this, buffer.subarray(0, copied), last)) buffers.recycle(buffer);
+    if (handler.onResponseData(this, buffer.subarray(0, copied), last)) buffers.reuse(buffer);
   }
 
   /** The data of all chunks of one read is moved together: one buffer is handed on as one piece. */

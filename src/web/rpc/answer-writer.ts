@@ -115,10 +115,7 @@ export class AnswerWriter {
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#isBegun = true;
     const { lender, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;
-    const borrowed =
-      lender === undefined
-        ? undefined
-        : { headroomBytes: lender.headroomBytes, sent: () => lender.recycle(body) };
+    const borrowed = lender === undefined ? null : { bytes: body, lender };
     const pieces = renderReply(reply, address.meta === "body" ? meta : null, lender !== undefined);
     this.#send(status, headers, pieces, borrowed);
     if (outcome.kind === "result" && outcome.body.length > SHORT_BYTES) this.#countUnsent();
@@ -184,14 +181,14 @@ export class AnswerWriter {
     status: number,
     headers: Headers,
     body: readonly Buffer[] | null,
-    borrowed?: Borrowed,
+    borrowed: Borrowed | null = null,
   ): void {
     let bytes = 0;
     if (body !== null) for (const piece of body) bytes += piece.length;
     const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
     if (job === null || body === null) return this.#exchange.send(status, headers, body, borrowed);
     void job.whole(body).then((compressed) => {
-      borrowed?.sent();
+      borrowed?.lender.recycle(borrowed.bytes);
       if (!this.#exchange.open) return;
       // Its headers say that it is compressed by now.
       if (compressed === null) return this.#cutWhole();

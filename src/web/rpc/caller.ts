@@ -1,5 +1,6 @@
 // The port between the RPC surface and a connection: what a request's sender can be told, whichever
 // server holds the connection.
+import type { BorrowedBuffer } from "../../upstream/transport.ts";
 import type { Headers } from "../http/respond.ts";
 import type { GivenPayment } from "../payment/payment-headers.ts";
 import type { RequestInfo } from "./authenticate.ts";
@@ -10,7 +11,12 @@ export interface HttpExchange extends RequestInfo {
   /** What the request carries to pay with; null = nothing. */
   readonly payment: GivenPayment | null;
   /** A whole answer; null = no body. The headers that every answer carries are added. */
-  send(status: number, headers: Headers, body: readonly Buffer[] | null, borrowed?: Borrowed): void;
+  send(
+    status: number,
+    headers: Headers,
+    body: readonly Buffer[] | null,
+    borrowed?: Borrowed | null,
+  ): void;
   /** Starts a 200 answer whose body follows; `sizeBytes` null = of unknown length. */
   begin(headers: Headers, sizeBytes: number | null): void;
   /**
@@ -33,12 +39,11 @@ export interface HttpExchange extends RequestInfo {
   destroy(): void;
 }
 
-/** Says of the bytes of a whole answer that they are borrowed. */
+/** The borrowed bytes that a whole answer lies in. */
 export interface Borrowed {
-  /** Bytes before the first piece in its memory that may be overwritten. */
-  readonly headroomBytes: number;
-  /** Called once nobody reads them any more, whenever that is. */
-  readonly sent: () => void;
+  readonly bytes: Buffer;
+  /** Gets them back once nobody reads them any more, whenever that is. */
+  readonly lender: BorrowedBuffer;
 }
 
 /** Whether the body of a request is sent as it is. */

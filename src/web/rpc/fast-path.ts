@@ -69,16 +69,12 @@ export function createFastPathServer(parts: FastPathParts): FastPathServer {
   };
 }
 
-/**
- * A complete answer as it is written; strings hold a character for each byte. `sent` is called when
- * the memory of the chunks is free again.
- */
+/** A complete answer as it is written; strings hold a character for each byte. */
 interface WholeAnswer {
   readonly chunks: readonly (Buffer | string)[];
-  readonly sent: () => void;
+  /** What goes back once the chunks are written; null = nothing. */
+  readonly borrowed: Borrowed | null;
 }
-
-const OWNED: Borrowed = { headroomBytes: 0, sent: nothing };
 
 /** An answer in as few chunks as may be. */
 function chunksOf(
@@ -176,17 +172,15 @@ class Connection implements HttpExchange {
     status: number,
     headers: Headers,
     body: readonly Buffer[] | null,
-    borrowed: Borrowed = OWNED,
+    borrowed: Borrowed | null = null,
   ): void {
     let size = 0;
     if (body !== null) for (const piece of body) size += piece.length;
     if (body !== null)
       headers.push("Content-Type", "application/json", "Content-Length", String(size));
     const head = this.#headOf(status, headers);
-    this.#unwritten = {
-      chunks: chunksOf(head, body ?? [], { size, headroomBytes: borrowed.headroomBytes }),
-      sent: borrowed.sent,
-    };
+    const headroomBytes = borrowed?.lender.headroomBytes ?? 0;
+    this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes }), borrowed };
     this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
   }
 
@@ -307,18 +301,19 @@ class Connection implements HttpExchange {
     this.#unwritten = null;
     if (answer === null) return;
     const request = this.#request;
-    if (request === null || socket.destroyed) return answer.sent();
-    const { chunks, sent } = answer;
+    const { chunks, borrowed } = answer;
+    if (request === null || socket.destroyed) return borrowed?.lender.recycle(borrowed.bytes);
     if (chunks.length > 1) socket.cork();
     for (const chunk of chunks) socket.write(chunk, "latin1");
     if (chunks.length > 1) socket.uncork();
-    if (socket.writableLength === 0) sent();
+    if (socket.writableLength === 0) borrowed?.lender.reuse(borrowed.bytes);
     else {
       for (const chunk of chunks)
         request.memory.countUnsent(
           typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength,
         );
-      if (sent !== nothing) socket.write("", "latin1", sent);
+      if (borrowed !== null)
+        socket.write("", "latin1", () => borrowed.lender.recycle(borrowed.bytes));
     }
     this.#finish();
   }
@@ -397,5 +392,3 @@ class Connection implements HttpExchange {
     return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
   }
 }
-
-function nothing(): void {}

@@ -93,11 +93,12 @@ class HttpRequest implements HttpExchange {
     status: number,
     headers: Headers,
     body: readonly Buffer[] | null,
-    borrowed?: Borrowed,
+    borrowed: Borrowed | null = null,
   ): void {
     write(this.#response, status, headers, body);
     // Comes once, also for an answer that waits behind another one when the connection ends.
-    if (borrowed !== undefined) this.#response.once("close", borrowed.sent);
+    if (borrowed !== null)
+      this.#response.once("close", () => borrowed.lender.recycle(borrowed.bytes));
     this.#boundReading();
   }
 

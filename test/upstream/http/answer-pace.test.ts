@@ -124,7 +124,7 @@ async function dribbler(t: TestContext, secure: boolean) {
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
       response.write(
-        `{"jsonrpc":"2.0","id":${JSON.parse(body).id},"result":"${"x".repeat(150_000)}`,
+        `{"jsonrpc":"2.0","id":${JSON.parse(body).id},"result":"${"x".repeat(400_000)}`,
       );
       state.write = (text) => void response.write(text);
     });
@@ -210,7 +210,7 @@ for (const secure of [false, true]) {
     });
     await until("the first bytes", () => {
       if (heard.failed !== "") throw new Error(heard.failed);
-      return heard.bytes > 140_000;
+      return heard.bytes > 100_000;
     });
     return { runtime, heard, state };
   }
