@@ -154,3 +154,23 @@ test(
     assert.match(await ask(), /"a"/);
   },
 );
+
+test("a reload that changes what is read at start says so, and carries out the rest", async (t) => {
+  const upstreams = await Promise.all(NAMES.slice(0, 2).map(() => scriptedUpstream()));
+  const service = await startService(textOf(upstreams, ["a"]));
+  t.after(() => Promise.all([service.close(), ...upstreams.map((upstream) => upstream.close())]));
+  assert.equal(service.app.reload(configOf(textOf(upstreams, ["a"]))), null);
+  assert.doesNotMatch(service.log(), /takes effect at restart/);
+  const other = textOf(upstreams, ["b"], {
+    server: { port: 0, compression: "off" },
+    upstream: { http: "undici" },
+  });
+  assert.equal(service.app.reload(configOf(other)), null);
+  assert.match(service.log(), /`server` differs, and takes effect at restart/);
+  assert.match(service.log(), /`upstream` differs, and takes effect at restart/);
+  await service.post("/rpc/1", { jsonrpc: "2.0", id: 9, method: "eth_call" });
+  assert.deepEqual(
+    upstreams.map(({ asked }) => asked.length),
+    [0, 1],
+  );
+});
