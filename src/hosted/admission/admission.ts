@@ -301,22 +301,23 @@ class KeyAdmission implements Admission {
     if (this.#owedCu.size > MOST_OWING) this.#owedCu.clear();
     this.keyCache.eachSeated((keyContext) => {
       const ended = endOf(keyContext, wallMs) !== null;
-      for (const seat of [...(keyContext.openSockets ?? [])]) {
-        const reason = ended ? "key_revoked" : this.#endOfSeat(keyContext, seat);
-        if (reason !== null) seat.close(reason);
+      for (const socket of [...(keyContext.openSockets ?? [])]) {
+        const reason = ended ? "key_revoked" : this.#endOfSocket(keyContext, socket);
+        if (reason !== null) socket.close(reason);
       }
     });
     this.#cancelSweep = this.#parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 
   /** Why a socket may not stay open; null = it may. */
-  #endOfSeat(keyContext: KeyContext, seat: OpenSocket): SocketEnd | null {
-    if (mayName(keyContext, seat.profile)?.code === "forbidden") return "forbidden";
-    const custom = isCustom(keyContext.payer, seat.profile);
-    if (seat.custom && !custom) return "custom_access_expired";
-    seat.custom = custom;
-    if (custom) this.#parts.profiles.touch({ accountId: keyContext.payer.id, slug: seat.profile });
-    return this.#isServed(keyContext, seat.profile) ? null : "balance_exhausted";
+  #endOfSocket(keyContext: KeyContext, socket: OpenSocket): SocketEnd | null {
+    if (mayName(keyContext, socket.profile)?.code === "forbidden") return "forbidden";
+    const custom = isCustom(keyContext.payer, socket.profile);
+    if (socket.custom && !custom) return "custom_access_expired";
+    socket.custom = custom;
+    if (custom)
+      this.#parts.profiles.touch({ accountId: keyContext.payer.id, slug: socket.profile });
+    return this.#isServed(keyContext, socket.profile) ? null : "balance_exhausted";
   }
 }
 

@@ -51,7 +51,7 @@ function unclear(message: string): GivenPayment {
 /** An `Authorization` without the payments in it; undefined = nothing else is in it. */
 export function withoutPayment(authorization: string | undefined): string | undefined {
   if (authorization === undefined || !/payment/i.test(authorization)) return authorization;
-  const rest = listed(authorization).filter((it) => !PAYMENT.test(it));
+  const rest = listed(authorization).filter((part) => !PAYMENT.test(part));
   return rest.length === 0 ? undefined : rest.join(", ");
 }
 
@@ -101,6 +101,6 @@ function withoutKey(path: string): string {
 function listed(value: string): readonly string[] {
   return value
     .split(",")
-    .map((it) => it.trim())
-    .filter((it) => it !== "");
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
 }

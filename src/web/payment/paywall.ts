@@ -1,5 +1,5 @@
-// The paywall: what whoever has not paid is told, and what becomes of a payment. Around operations
-// of the API and around calls with a key alike; knows neither, no rail and no chain.
+// The paywall: answers 402 with offers, takes payments, and limits both by address. One instance
+// stands before operations of the API and calls with a key alike; knows neither, no rail, no chain.
 
 import { createAddressLimit } from "../../core/billing/address-limit.ts";
 import { usdText } from "../../core/billing/price.ts";
@@ -39,10 +39,10 @@ export interface PayingClient {
   readonly address: string;
 }
 
-/** Stands before what is paid for. */
+/** Sells: offers, and takes payments. */
 export interface Paywall {
   readonly payments: Payments;
-  /** What to answer to a request that nobody has paid for. */
+  /** The 402 response to a request without a payment. */
   ask(order: Order, address: string): Promise<PaymentRefusal>;
   /**
    * Takes a payment. `order` is asked only where it was not seen before, and where a fresh offer
@@ -55,7 +55,7 @@ export interface Paywall {
   ): Promise<PaidPurchase | PaymentRefusal | F>;
 }
 
-/** What it works with. */
+/** What the paywall works with. */
 export interface PaywallParts {
   readonly payments: Payments;
   readonly runtime: Runtime;
@@ -72,7 +72,7 @@ const INVALID = { perSecond: 0.5, burst: 20 };
 const UNTOLD = { perSecond: 1, burst: 60 };
 const RETRY_MS = 5_000;
 
-/** A paywall that has seen nobody. */
+/** A paywall whose limits are all unused. Create one, for every seller: limits count in it. */
 export function createPaywall({ payments, runtime }: PaywallParts): Paywall {
   const offers = createAddressLimit(OFFERS);
   const invalid = createAddressLimit(INVALID);
@@ -151,9 +151,9 @@ export function purchaseUrl(baseUrl: string, purchaseId: string): string {
 const NOTHING = { kind: "payment_refusal", headers: [], purchaseId: null } as const;
 
 function isUnpaid<F extends { readonly kind: string }>(
-  it: PaidPurchase | PaymentDeclined | F,
-): it is PaymentDeclined {
-  return it.kind === "unpaid";
+  taken: PaidPurchase | PaymentDeclined | F,
+): taken is PaymentDeclined {
+  return taken.kind === "unpaid";
 }
 
 function limited(message: string, retryAfterMs: number): PaymentRefusal {

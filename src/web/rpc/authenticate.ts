@@ -1,5 +1,5 @@
-// Who calls, and where to: what every door asks first, over HTTP and for a WebSocket alike. Decides
-// no price and no limit.
+// Who calls, and where to: found out first for every request, over HTTP and for a WebSocket alike.
+// Decides no price and no limit.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
@@ -9,11 +9,11 @@ import { RequestCaller } from "./caller-identity.ts";
 import type { Credential } from "./key-credential.ts";
 import { isSessionPath, type Target, type TargetResolver } from "./target.ts";
 
-/** What of a request says who calls, and where to. */
+/** The parts of a request that say who calls, and where to. */
 export interface RequestInfo {
   /** Path and query, as of a request over HTTP. */
   readonly url: string;
-  /** Who says to be calling; read when a key is needed. */
+  /** The key that the request carries; read when a key is needed. */
   readonly credential: Credential;
   /** IP address of the connection. */
   readonly address: string;
@@ -21,7 +21,7 @@ export interface RequestInfo {
   header(name: string): string | undefined;
 }
 
-/** A caller who may ask, and where to. */
+/** A caller that may send requests, and where this one is bound for. */
 export interface Authenticated {
   readonly kind: "arrival";
   readonly address: Target;
@@ -30,7 +30,7 @@ export interface Authenticated {
   readonly caller: CallerIdentity;
 }
 
-/** What is needed to tell. */
+/** What authentication needs. */
 export interface AuthenticationParts {
   readonly resolver: TargetResolver;
   /** Null = nobody needs a key. */
@@ -39,37 +39,41 @@ export interface AuthenticationParts {
 }
 
 /**
- * Reads a letter. Calls back once, at once unless a key has to be looked up: then a way to stop
- * waiting is returned.
+ * Finds out who sent a request, and where it is bound for. Calls back once, at once unless a key
+ * has to be looked up: then a way to stop waiting is returned.
  */
 export function authenticate(
   parts: AuthenticationParts,
-  letter: RequestInfo,
-  done: (it: Authenticated | Fault) => void,
+  request: RequestInfo,
+  done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
   const { admission, proxies } = parts;
   if (admission === null) {
-    done(bind(parts, letter, letter.url, null));
+    done(bind(parts, request, request.url, null));
     return null;
   }
-  if (isSessionPath(letter.url)) {
-    done(bindPayer(parts, letter));
+  if (isSessionPath(request.url)) {
+    done(bindPayer(parts, request));
     return null;
   }
   const bound = (keyContext: KeyContext): (() => void) | null =>
-    bindHolder({ parts, admission, letter, keyContext }, done);
-  const { secret, digest, url } = letter.credential;
+    bindKey({ parts, admission, request, keyContext }, done);
+  const { secret, digest, url } = request.credential;
   if (secret === null) {
-    done(admission.keyless ? bind(parts, letter, url, null) : NO_KEY);
+    done(admission.keyless ? bind(parts, request, url, null) : NO_KEY);
     return null;
   }
   const found = admission.keyCache.identify(secret, digest);
   if (found === null) {
-    const address = addressBehind(letter.address, letter.header("x-forwarded-for") ?? "", proxies);
+    const address = addressBehind(
+      request.address,
+      request.header("x-forwarded-for") ?? "",
+      proxies,
+    );
     let stop: (() => void) | null = null;
-    const forget = admission.keyCache.find(digest, address, (it) => {
-      if (it.kind === "fault") done(it);
-      else stop = bound(it);
+    const forget = admission.keyCache.find(digest, address, (found) => {
+      if (found.kind === "fault") done(found);
+      else stop = bound(found);
     });
     return () => {
       forget();
@@ -84,20 +88,20 @@ export function authenticate(
 interface Bound {
   readonly parts: AuthenticationParts;
   readonly admission: Admission;
-  readonly letter: RequestInfo;
+  readonly request: RequestInfo;
   readonly keyContext: KeyContext;
 }
 
 /**
- * Binds a caller with a key; a Custom profile that is not in memory is got first, if the key may
- * use it.
+ * Binds a caller with a key. Loads a Custom profile that is not in memory first, if the key may use
+ * it.
  */
-function bindHolder(
-  { parts, admission, letter, keyContext }: Bound,
-  done: (it: Authenticated | Fault) => void,
+function bindKey(
+  { parts, admission, request, keyContext }: Bound,
+  done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
-  const { url } = letter.credential;
-  const found = bind(parts, letter, url, keyContext);
+  const { url } = request.credential;
+  const found = bind(parts, request, url, keyContext);
   const profile =
     found.kind === "fault" && found.code === "not_prepared" ? found.details["profile"] : undefined;
   if (typeof profile !== "string") {
@@ -107,7 +111,7 @@ function bindHolder(
   const refused = admission.refusal(keyContext, profile);
   if (refused === null)
     return admission.prepare(keyContext, profile, (why) =>
-      done(why ?? bind(parts, letter, url, keyContext)),
+      done(why ?? bind(parts, request, url, keyContext)),
     );
   done(refused);
   return null;
@@ -115,12 +119,12 @@ function bindHolder(
 
 function bind(
   { resolver, proxies }: AuthenticationParts,
-  letter: RequestInfo,
+  request: RequestInfo,
   url: string,
   keyContext: KeyContext | null,
 ): Authenticated | Fault {
-  const provider = letter.header("x-svc-provider");
-  const strategy = letter.header("x-svc-strategy");
+  const provider = request.header("x-svc-provider");
+  const strategy = request.header("x-svc-strategy");
   const input = {
     url,
     home: keyContext === null ? null : keyContext.home,
@@ -128,7 +132,7 @@ function bind(
     provider,
     strategy,
   };
-  const { old } = letter.credential;
+  const { old } = request.credential;
   const address = resolver.resolve(
     old === null ? input : { ...input, old },
     keyContext?.payer ?? null,
@@ -139,25 +143,25 @@ function bind(
         kind: "arrival",
         address,
         keyContext,
-        caller: new RequestCaller(letter, keyContext, proxies),
+        caller: new RequestCaller(request, keyContext, proxies),
       };
 }
 
 /**
- * A caller who pays for each call: served where keys of no other profile are, whatever key comes
- * along.
+ * Binds a caller that pays for each call: to the profile of keys without one of their own, and
+ * without regard to a key that comes along.
  */
 function bindPayer(
   { resolver, proxies }: AuthenticationParts,
-  letter: RequestInfo,
+  request: RequestInfo,
 ): Authenticated | Fault {
-  const { url, old } = letter.credential;
+  const { url, old } = request.credential;
   const input = {
     url,
     home: PAYERS_HOME,
     within: null,
-    provider: letter.header("x-svc-provider"),
-    strategy: letter.header("x-svc-strategy"),
+    provider: request.header("x-svc-provider"),
+    strategy: request.header("x-svc-strategy"),
   };
   const address = resolver.resolve(old === null ? input : { ...input, old }, null);
   return address.kind === "fault"
@@ -166,7 +170,7 @@ function bindPayer(
         kind: "arrival",
         address,
         keyContext: null,
-        caller: new RequestCaller(letter, null, proxies),
+        caller: new RequestCaller(request, null, proxies),
       };
 }
 

@@ -1,6 +1,6 @@
 // A batch: the pipeline once per item, a bounded number at a time and at the caller's rate, replies
-// in the order of the requests. The one place that says how large a batch may be, whoever pays for
-// it and over whichever transport it came.
+// in the order of the requests. The one place that says how large a batch may be, for
+// every transport and every way to pay.
 import { type Interruption, isCharged } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../core/provider/profile.ts";

@@ -8,22 +8,20 @@ import { type Addressed, addressBehind, type TrustedProxies } from "../http/clie
 
 /** The caller of one request or one socket. */
 export class RequestCaller implements CallerIdentity {
-  readonly #letter: Addressed;
+  readonly #request: Addressed;
   readonly #keyContext: KeyContext | null;
   readonly #proxies: TrustedProxies;
 
-  constructor(letter: Addressed, keyContext: KeyContext | null, proxies: TrustedProxies) {
-    this.#letter = letter;
+  constructor(request: Addressed, keyContext: KeyContext | null, proxies: TrustedProxies) {
+    this.#request = request;
     this.#keyContext = keyContext;
     this.#proxies = proxies;
   }
 
   get key(): string {
     if (this.#keyContext !== null) return `account ${this.#keyContext.payer.id}`;
-    const { address } = this.#letter;
-    return (
-      "address " +
-      `${networkOf(addressBehind(address, this.#letter.header("x-forwarded-for") ?? "", this.#proxies))}`
-    );
+    const forwardedFor = this.#request.header("x-forwarded-for") ?? "";
+    const address = addressBehind(this.#request.address, forwardedFor, this.#proxies);
+    return `address ${networkOf(address)}`;
   }
 }

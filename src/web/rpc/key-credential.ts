@@ -3,7 +3,7 @@
 import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { digestOf } from "../../secrets/secret.ts";
 
-/** What a request says of its caller. */
+/** The key that a request carries. */
 export interface Credential {
   /** As written, unchecked; null = none was sent. Secret. */
   readonly secret: string | null;
@@ -67,8 +67,8 @@ function inQuery(url: string): Found | null {
   const mark = url.indexOf("?");
   if (mark === -1) return null;
   const query = url.slice(mark + 1).split("&");
-  const secret = query.find((it) => it.startsWith("key="))?.slice("key=".length);
+  const secret = query.find((field) => field.startsWith("key="))?.slice("key=".length);
   if (secret === undefined) return null;
-  const rest = query.filter((it) => !it.startsWith("key=")).join("&");
+  const rest = query.filter((field) => !field.startsWith("key=")).join("&");
   return { secret, url: url.slice(0, mark) + (rest === "" ? "" : `?${rest}`) };
 }

@@ -1,5 +1,5 @@
-// What callers of old forms are told: that the form is old and until when it is served at least,
-// and the headers that version 2 had. Counts each form.
+// Headers for callers of legacy forms: that the form is old, how long it is served at least, and
+// those that version 2 had. Counts each form.
 
 import {
   LEGACY_FORM_NAMES,
@@ -15,7 +15,7 @@ import type { RequestInfo } from "./authenticate.ts";
 import type { Bill } from "./billing-headers.ts";
 import { legacyFormsOf, type Target } from "./target.ts";
 
-/** Old forms as they are used. */
+/** The use of legacy forms. */
 export interface LegacyForms {
   /** Counts a request of these forms; why it is not served, or null. */
   used(forms: readonly LegacyFormName[]): Fault | null;
@@ -39,10 +39,10 @@ export function createLegacyForms(
   runtime: Pick<Runtime, "wallMs">,
   record: LegacyFormUsage | null,
 ): LegacyForms {
-  const counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((it) => [it, 0]));
+  const counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((name) => [name, 0]));
   return {
     used(forms) {
-      const off = record === null ? undefined : forms.find((it) => record.off.has(it));
+      const off = record === null ? undefined : forms.find((name) => record.off.has(name));
       if (off !== undefined) return legacyFormGone(off);
       for (const name of forms) {
         counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -74,9 +74,12 @@ export function createLegacyForms(
  * Whether a request has an old form. It is looked for only where the request is bound for no chain
  * (null).
  */
-export function isLegacy(address: Target | null, letter: Pick<RequestInfo, "credential">): boolean {
+export function isLegacy(
+  address: Target | null,
+  request: Pick<RequestInfo, "credential">,
+): boolean {
   if (address !== null) return address.old !== null;
-  const { old, url } = letter.credential;
+  const { old, url } = request.credential;
   return old !== null || legacyFormsOf(url).length > 0;
 }
 

@@ -6,8 +6,8 @@ import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../../upstream/timer-wheel.ts";
 
 /**
- * From its arrival on, the items of a batch may wait this long; whatever the rate does not admit
- * then is refused.
+ * From its arrival on, the items of a batch may wait this long. Items that the rate has not
+ * admitted by then are refused.
  */
 export const BATCH_DEADLINE_MS = 30_000;
 

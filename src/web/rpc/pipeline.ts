@@ -333,7 +333,7 @@ function serve(
 }
 
 /**
- * An answer that is kept beside others needs room, whatever way it came: without room it is refused
+ * An answer that is kept beside others needs room, from every source: without room it is refused
  * before it is charged, and what is charged is told. What wrote something is always told.
  */
 function fitting(
@@ -417,7 +417,7 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
     transport: reply.transport,
     profile: address.profile,
     plan: route?.plan ?? EMPTY_PLAN,
-    attempts: route?.traces.map((it) => it.attempt) ?? [],
+    attempts: route?.traces.map(({ attempt }) => attempt) ?? [],
     breakerState:
       selected === null
         ? null

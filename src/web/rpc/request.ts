@@ -55,8 +55,8 @@ export class RpcRequest {
     const { rpcPaywall } = this.#parts;
     const payment = rpcPaywall === null ? null : rpcPaywall.paymentOf(this.#exchange);
     if (payment === null || rpcPaywall === null) return this.#authenticate();
-    // A payment is looked at before its caller is: whatever became of the key, what was paid for it
-    // is known.
+    // A payment comes before authentication: a repeated one gets its first result even if the key
+    // is gone by now.
     if (payment.kind === "payment")
       this.#purchase = new KeyPurchase(rpcPaywall, this.#exchange, payment.given);
     else this.refuse(fault("invalid_request", payment.message, { nextAction: payment.nextAction }));
@@ -239,7 +239,7 @@ export class RpcRequest {
     const { rpcPaywall } = this.#parts;
     if (rpcPaywall === null || this.#keyContext === null) return this.#answer.reply(reply);
     const paid = this.#purchase?.paid ?? null;
-    const refused = { letter: this.#exchange, keyContext: this.#keyContext, body, why, paid };
+    const refused = { request: this.#exchange, keyContext: this.#keyContext, body, why, paid };
     rpcPaywall.exhausted(refused).then(
       ({ fault: refusal, headers }) => {
         if (this.#answer.isBegun) return;

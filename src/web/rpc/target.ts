@@ -51,7 +51,7 @@ export interface TargetInput {
   readonly url: string;
   /** The profile of URLs that name none; null = the instance's. */
   readonly home: string | null;
-  /** The profile that serves, whatever the URL names; null = the one it names. */
+  /** The profile that serves in place of the one that the URL names; null = the one it names. */
   readonly within: string | null;
   /** `X-Svc-Provider`. */
   readonly provider: string | undefined;
@@ -331,7 +331,7 @@ function sharedProfile(
   if (shared !== undefined) return shared;
   const known = keyed
     ? ["premium", "public", ...(account?.own?.slugs ?? [])]
-    : directory.profiles.map((it) => it.profile.slug);
+    : directory.profiles.map(({ profile }) => profile.slug);
   return fault("unknown_profile", "no profile has this slug", {
     nextAction: `use one of: ${known.join(", ")}`,
     details: { known_profiles: known },
@@ -340,8 +340,8 @@ function sharedProfile(
 
 function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: Parts): Fault {
   const known = directory.chains
-    .filter((it) => served.trackers.has(it.chainName))
-    .map((it) => it.chainName);
+    .filter((chain) => served.trackers.has(chain.chainName))
+    .map((chain) => chain.chainName);
   const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
   return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
     nextAction:
@@ -353,7 +353,7 @@ function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: 
 
 /** Path before query before header before the default. */
 function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
-  const chosen = choices.find((it) => it !== null && it !== undefined);
+  const chosen = choices.find((choice) => choice !== null && choice !== undefined);
   const strategy = STRATEGY_NAMES.get(chosen ?? "load-balanced");
   return (
     strategy ??
@@ -372,9 +372,9 @@ function pinOf(
   if (name === undefined) return null;
   const { providers } = tracker.set;
   const provider =
-    providers.find((it) => it.id === name) ?? providers.find((it) => it.alias === name);
+    providers.find(({ id }) => id === name) ?? providers.find(({ alias }) => alias === name);
   if (provider !== undefined) return provider;
-  const known = providers.map((it) => (profile.managed ? it.alias : it.id));
+  const known = providers.map(({ id, alias }) => (profile.managed ? alias : id));
   return fault("invalid_field", `no provider of ${tracker.set.chain.chainName} has this id`, {
     nextAction: `pin one of: ${known.join(", ")}, or leave the pin out`,
     details: { known_providers: known },

@@ -31,7 +31,7 @@ export class KeyPurchase {
   /** Takes the payment: the key has it when it has settled. Rejects only for a bug. */
   async take(body: Buffer): Promise<PaidPurchase | RpcPaywallRefusal> {
     this.#isTaken = true;
-    const taken = await this.#paywall.take({ letter: this.#request, body, given: this.#given });
+    const taken = await this.#paywall.take({ request: this.#request, body, given: this.#given });
     if (taken.kind === "paid") this.#paid = taken;
     return taken;
   }

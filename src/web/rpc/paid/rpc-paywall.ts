@@ -33,7 +33,7 @@ import type { HttpExchange } from "../caller.ts";
 
 /** A call whose key has nothing left. */
 export interface RefusedCall {
-  readonly letter: RequestInfo;
+  readonly request: RequestInfo;
   readonly keyContext: KeyContext;
   readonly body: Buffer;
   /** What it is refused with. */
@@ -44,7 +44,7 @@ export interface RefusedCall {
 
 /** A call that carries a payment. */
 export interface PayingCall {
-  readonly letter: RequestInfo;
+  readonly request: RequestInfo;
   readonly body: Buffer;
   readonly given: PaymentHeaders;
 }
@@ -69,9 +69,9 @@ export interface RpcPaywallRefusal extends Refusal {
 export interface RpcPaywall {
   /** The payment that a call carries for its key; null = it carries none, or names no key. */
   paymentOf(request: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null;
-  /** What a call is answered whose key has nothing left. */
+  /** The answer to a call whose key has nothing left. */
   exhausted(call: RefusedCall): Promise<Refusal>;
-  /** Takes the payment of a call: when it has settled, the key has it. */
+  /** Takes the payment of a call; once it has settled, the key has it. */
   take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal>;
 }
 
@@ -81,7 +81,7 @@ export interface PaidKey {
   readonly keyId: string;
 }
 
-/** What it works with. */
+/** What payments at the URLs of calls need. */
 export interface RpcPaywallParts extends AuthenticationParts {
   readonly paywall: Paywall;
   /** Whose a secret is or was, by its digest: also one that has ended. */
@@ -92,54 +92,53 @@ export interface RpcPaywallParts extends AuthenticationParts {
 
 const SESSIONS = "/rpc/session/";
 
-/** A toll. */
+/** Payment at the URLs of calls, over the one paywall. */
 export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
   const { paywall, proxies } = parts;
-  const addressOf = (letter: RequestInfo): string =>
-    addressBehind(letter.address, letter.header("x-forwarded-for") ?? "", proxies);
-  const baseUrlOf = (letter: RequestInfo): string =>
-    parts.publicUrl ?? requestInfoBaseUrl(letter, proxies);
+  const addressOf = (request: RequestInfo): string =>
+    addressBehind(request.address, request.header("x-forwarded-for") ?? "", proxies);
+  const baseUrlOf = (request: RequestInfo): string =>
+    parts.publicUrl ?? requestInfoBaseUrl(request, proxies);
 
-  function markOf(letter: RequestInfo, body: Buffer): RequestMark {
-    const path = letter.url.split("?", 1)[0] ?? "/";
+  function markOf(request: RequestInfo, body: Buffer): RequestMark {
+    const path = request.url.split("?", 1)[0] ?? "/";
     return requestMark({
       method: "POST",
       path,
       body,
-      credential: letter.credential.digest,
-      baseUrl: baseUrlOf(letter),
+      credential: request.credential.digest,
+      baseUrl: baseUrlOf(request),
     });
   }
 
   /** The smallest purchase there is, for the key of the call. */
-  function orderOf(
-    letter: RequestInfo,
-    { accountId, keyId }: PaidKey,
-    request: RequestMark,
-  ): Order {
+  function orderOf(request: RequestInfo, { accountId, keyId }: PaidKey, mark: RequestMark): Order {
     const amountN = paywall.payments.range.minN;
-    const keepsAuthorization = withoutPayment(letter.header("authorization")) !== undefined;
+    const keepsAuthorization = withoutPayment(request.header("authorization")) !== undefined;
     const description = `${usdText(amountN)} USD for the key of this call`;
     return {
       purpose: { kind: "fund_key", accountId, keyId },
       amountN,
-      request,
+      request: mark,
       description,
       keepsAuthorization,
     };
   }
 
   /** The order of a caller who is looked up first, or why there is none. */
-  async function ordered(letter: RequestInfo, request: RequestMark): Promise<Order | Fault> {
-    const it = await new Promise<Authenticated | Fault>((resolve) => {
-      authenticate(parts, letter, resolve);
+  async function ordered(request: RequestInfo, mark: RequestMark): Promise<Order | Fault> {
+    const found = await new Promise<Authenticated | Fault>((resolve) => {
+      authenticate(parts, request, resolve);
     });
-    if (it.kind === "arrival")
-      return it.keyContext === null ? NO_KEY : orderOf(letter, paidKeyOf(it.keyContext), request);
-    // It was offered to a key that worked: whoever has sent the money for it has paid, and its
-    // account has it.
-    const ended = it.code === "key_revoked" ? await parts.keyOf(letter.credential.digest) : null;
-    return ended === null ? it : orderOf(letter, ended, request);
+    if (found.kind === "arrival")
+      return found.keyContext === null
+        ? NO_KEY
+        : orderOf(request, paidKeyOf(found.keyContext), mark);
+    // The offer was made to a key that worked: its money is taken, and the account of the key has
+    // it.
+    const ended =
+      found.code === "key_revoked" ? await parts.keyOf(request.credential.digest) : null;
+    return ended === null ? found : orderOf(request, ended, mark);
   }
 
   return {
@@ -148,12 +147,12 @@ export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
       const { payment } = request;
       return payment === null || request.credential.secret === null ? null : payment;
     },
-    async exhausted({ letter, keyContext, body, why, paid }) {
-      const baseUrl = baseUrlOf(letter);
+    async exhausted({ request, keyContext, body, why, paid }) {
+      const baseUrl = baseUrlOf(request);
       if (paid !== null) return usedUp(paid, baseUrl);
       try {
-        const order = orderOf(letter, paidKeyOf(keyContext), markOf(letter, body));
-        const asked = await paywall.ask(order, addressOf(letter));
+        const order = orderOf(request, paidKeyOf(keyContext), markOf(request, body));
+        const asked = await paywall.ask(order, addressOf(request));
         if (asked.fault.code !== "payment_required") return refusalOf(asked, baseUrl);
         const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
         return {
@@ -162,25 +161,27 @@ export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
           headers: asked.headers,
         };
       } catch (error) {
-        return troubleOf(error);
+        return storeRefusalOf(error);
       }
     },
-    async take({ letter, body, given }) {
+    async take({ request, body, given }) {
       if (!isUtf8(body) || !isJson(body))
         return { ...refusalBy(fault("parse_error", "the body is not valid JSON")), id: "null" };
       const id = idOf(body);
-      const request = markOf(letter, body);
+      const mark = markOf(request, body);
       try {
-        const taken = await paywall.take(given, { request, address: addressOf(letter) }, () =>
-          ordered(letter, request),
+        const taken = await paywall.take(
+          given,
+          { request: mark, address: addressOf(request) },
+          () => ordered(request, mark),
         );
         if (taken.kind === "paid") return taken;
         return {
-          ...(taken.kind === "fault" ? refusalBy(taken) : refusalOf(taken, baseUrlOf(letter))),
+          ...(taken.kind === "fault" ? refusalBy(taken) : refusalOf(taken, baseUrlOf(request))),
           id,
         };
       } catch (error) {
-        return { ...troubleOf(error), id };
+        return { ...storeRefusalOf(error), id };
       }
     },
   };
@@ -251,7 +252,7 @@ const RPC_CODES: Readonly<Record<PaymentCode, FaultCode>> = {
   unavailable: "unavailable",
 };
 
-function troubleOf(error: unknown): Refusal {
+function storeRefusalOf(error: unknown): Refusal {
   if (!isStoreFailure(error)) throw error;
   return refusalBy(fault("unavailable", "payments cannot be looked up right now"));
 }
