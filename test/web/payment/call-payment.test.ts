@@ -4,13 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCharged } from "../../../src/core/billing/charging.ts";
 import { type Tariff, tariffOf } from "../../../src/core/billing/price.ts";
-import type { AnswerSource } from "../../../src/core/rpc/answer-source.ts";
+import type { SourceKind } from "../../../src/core/routing/answer-source.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { callPaymentOf, KEYLESS } from "../../../src/web/payment/call-payment.ts";
 import { VoucherPayment } from "../../../src/web/rpc/paid/voucher-payment.ts";
 
-const SOURCES: readonly AnswerSource[] = ["provider", "shared", "local", "none"];
+const SOURCES: readonly SourceKind[] = (
+  ["provider", "cache", "merged", "shared", "local", "none"] as const
+).map((kind) => ({ kind }));
 const TARIFF: Tariff = tariffOf({
   factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 },
   nanoPerCu: 5_000,
@@ -37,21 +39,22 @@ test("a voucher is charged for a call by where its answer came from", () => {
     const payment = voucher();
     payment.admit(callOf("eth_call")).settle(source);
     // eth_call: 3 CU, twice as dear with `fastest`, 5,000 nano-USD each: 30 base units.
-    assert.equal(payment.chargedUnits, isCharged(source) ? 30n : 0n, source);
+    assert.equal(payment.chargedUnits, isCharged(source) ? 30n : 0n, source.kind);
   }
 });
 
 test("a voucher adds up the calls that were settled, and nothing for those that were released", () => {
   const payment = voucher();
   const grants = Array.from({ length: 5 }, () => payment.admit(callOf("eth_call")));
-  for (const grant of grants.slice(0, 3)) grant.settle("provider");
+  for (const grant of grants.slice(0, 3)) grant.settle({ kind: "provider" });
   for (const grant of grants.slice(3)) grant.release();
   assert.equal(payment.chargedUnits, 90n);
 });
 
 test("a voucher pays for facts of the configuration only where a provider is asked for them", () => {
   const [plain, pinned] = [voucher(), voucher(true)];
-  for (const payment of [plain, pinned]) payment.admit(callOf("eth_chainId")).settle("provider");
+  for (const payment of [plain, pinned])
+    payment.admit(callOf("eth_chainId")).settle({ kind: "provider" });
   assert.equal(plain.chargedUnits, 0n);
   assert.ok(pinned.chargedUnits > 0n);
 });
