@@ -723,15 +723,15 @@ function patternFixture(
   sizeBytes: number,
   headers: (size: number) => Readonly<Record<string, string>>,
 ): Promise<ServiceFixture> {
-  return serviceFixture(t, [
-    ({ id, params }, { response }) => {
-      const body = envelopeOf(id, Number(params), sizeBytes);
-      response.writeHead(200, headers(body.length));
-      for (let at = 0; at < body.length; at += 50_021)
-        response.write(body.subarray(at, at + 50_021));
-      response.end();
-    },
-  ]);
+  const script: Script = ({ id, params }, { response }) => {
+    const body = envelopeOf(id, Number(params), sizeBytes);
+    response.writeHead(200, headers(body.length));
+    for (let at = 0; at < body.length; at += 50_021) response.write(body.subarray(at, at + 50_021));
+    response.end();
+  };
+  // A drain is compared with its limit: far more than a busy machine needs for one that waits for
+  // nothing.
+  return serviceFixture(t, [script], { extra: { limits: { drain_timeout_ms: 180_000 } } });
 }
 
 test(
