@@ -260,7 +260,7 @@ function upstreamSide(
       prober.close();
       headWatch.close();
       subscriptions.close();
-      await Promise.all(Object.values(upstreams).map((it) => it.close()));
+      await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
     },
   };
 }

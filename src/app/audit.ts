@@ -75,16 +75,16 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
     const rails = [...(config.hosted?.payments.rails ?? []), ...parts.localRails];
     const { tills, unread } = await chainReports({ ...parts, store, rails, untilMs: null });
     for (const { error } of unread) throw error;
-    const comparedUnits = tills.reduce((sum, it) => sum + it.recordedUnits, 0n);
+    const comparedUnits = tills.reduce((sum, report) => sum + report.recordedUnits, 0n);
     const leftUnits = (await recordedUnits(store)) - comparedUnits;
     const lines = [
       books.length === 0 ? "books: they agree" : `books: ${books.length} differences`,
       ...books
         .slice(0, MAX_LINES)
         .map(
-          (it) =>
-            `  ${it.check} ${it.id}: is ${usdText(it.isN)} USD, should be ` +
-            `${usdText(it.shouldN)} USD`,
+          (difference) =>
+            `  ${difference.check} ${difference.id}: is ${usdText(difference.isN)} USD, should be ` +
+            `${usdText(difference.shouldN)} USD`,
         ),
       ...tills.flatMap(linesOf),
       ...(tills.length === 0 ? ["chains: no rail to compare with"] : []),
@@ -95,7 +95,7 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
           ]
         : []),
     ];
-    return { clean: books.length === 0 && tills.every((it) => it.differing === 0), lines };
+    return { clean: books.length === 0 && tills.every((report) => report.differing === 0), lines };
   } finally {
     await store.close();
   }
@@ -123,7 +123,7 @@ export async function auditLive({
     onProgress: () => {},
     untilMs,
   });
-  const money = tills.flatMap((it) => it.differences);
+  const money = tills.flatMap((report) => report.differences);
   return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
 }
 
@@ -131,12 +131,12 @@ export async function auditLive({
 async function recordedUnits({ db }: Store): Promise<bigint> {
   const purchases = await db
     .selectFrom("purchase")
-    .select((it) => it.fn.sum<bigint | null>("units").as("units"))
+    .select((eb) => eb.fn.sum<bigint | null>("units").as("units"))
     .where("state", "=", "settled")
     .executeTakeFirst();
   const channels = await db
     .selectFrom("session_transaction")
-    .select((it) => it.fn.sum<bigint | null>("moved_units").as("units"))
+    .select((eb) => eb.fn.sum<bigint | null>("moved_units").as("units"))
     .executeTakeFirst();
   return BigInt(purchases?.units ?? 0n) + BigInt(channels?.units ?? 0n);
 }
@@ -145,8 +145,8 @@ async function recordedUnits({ db }: Store): Promise<bigint> {
 async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
   const tills: NamedReport[] = [];
   const unread: FailedRead[] = [];
-  for (const same of Map.groupBy(parts.rails, (it) =>
-    `${it.chainId} ${it.token.address} ${it.recipient}`.toLowerCase(),
+  for (const same of Map.groupBy(parts.rails, (rail) =>
+    `${rail.chainId} ${rail.token.address} ${rail.recipient}`.toLowerCase(),
   ).values()) {
     const [first] = same;
     if (first === undefined) continue;
@@ -176,7 +176,7 @@ async function tillReport(
       import("../payments/rails/chain.ts"),
     ]);
   const { chainId, recipient, rpcUrl, local } = first;
-  const name = [...new Set(same.map((it) => it.kind))].join(" and ");
+  const name = [...new Set(same.map((rail) => rail.kind))].join(" and ");
   const asked = createChain({ rpcUrl, chainId, runtime });
   const chain = untilMs === null ? asked : endingAt(asked, runtime, untilMs);
   const network = await chain.network().catch((error: unknown) => {
@@ -189,7 +189,7 @@ async function tillReport(
     chain,
     token: first.token.address,
     recipient,
-    confirmations: Math.min(...same.map((it) => it.confirmations)),
+    confirmations: Math.min(...same.map((rail) => rail.confirmations)),
   };
   onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
   const records = recordsAt({ store, chainId, network, token: till.token, recipient });
@@ -203,7 +203,7 @@ async function tillReport(
 async function firstDayMs(store: Store): Promise<number> {
   const row = await store.db
     .selectFrom("account")
-    .select((it) => it.fn.min("created_at").as("created_at"))
+    .select((eb) => eb.fn.min("created_at").as("created_at"))
     .executeTakeFirst();
   return Number(row?.created_at ?? 0n);
 }
@@ -226,11 +226,11 @@ function linesOf({
     `${usd(movedUnits)} moved, ${usd(recordedUnits)} recorded`;
   return [
     `${head}, ${underWay} under way, ${differing} differences`,
-    ...differences.map((it) => {
-      const whose = it.ids.length === 0 ? "" : ` (${it.ids.join(", ")})`;
+    ...differences.map((difference) => {
+      const whose = difference.ids.length === 0 ? "" : ` (${difference.ids.join(", ")})`;
       return (
-        `  transaction ${it.txHash}${whose}: moved ${usd(it.movedUnits)}, recorded ` +
-        `${usd(it.recordedUnits)}`
+        `  transaction ${difference.txHash}${whose}: moved ${usd(difference.movedUnits)}, recorded ` +
+        `${usd(difference.recordedUnits)}`
       );
     }),
   ];

@@ -237,7 +237,11 @@ function auditAgain(parts: AuditParts): () => void {
     audit(store).then((differences) => {
       if (differences.length > 0)
         log.error(
-          { differences: differences.slice(0, 10).map((it) => `${it.check} ${it.id}`) },
+          {
+            differences: differences
+              .slice(0, 10)
+              .map((difference) => `${difference.check} ${difference.id}`),
+          },
           "the books do not agree",
         );
     }, onError);
@@ -279,7 +283,7 @@ async function sessionsOf({
   ...parts
 }: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
   const { rails: all, offerMs, waitMs } = settings.payments;
-  const rails = all.filter((it) => it.kind === "session");
+  const rails = all.filter((rail) => rail.kind === "session");
   if (rails.length === 0) return null;
   const { openSessions } = await import("../payments/session/open.ts");
   return openSessions({
@@ -311,7 +315,7 @@ async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
 
 /** Sends a request to the first that serves its path. */
 function whoeverServes(all: readonly Api[]): Api {
-  const one = (path: string): Api | undefined => all.find((it) => it.serves(path));
+  const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
   return {
     serves: (path) => one(path) !== undefined,
     handle: (request, response, requestId) =>

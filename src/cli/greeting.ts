@@ -5,8 +5,9 @@ import type { LocalChain } from "./local-chain.ts";
 /** Prints where the service is reached. */
 export function greet(config: Config, port: number, local: LocalChain | null): void {
   const base = config.server.publicUrl ?? `http://${config.server.host}:${port}`;
-  const profile = config.profiles.find((it) => it.slug === "public") ?? config.profiles[0];
-  const served = config.chains.find((it) => profile?.chains.has(it.chainName));
+  const profile =
+    config.profiles.find((candidate) => candidate.slug === "public") ?? config.profiles[0];
+  const served = config.chains.find((candidate) => profile?.chains.has(candidate.chainName));
   const chain = config.devnet ? "local" : (served?.chainName ?? "ethereum");
   console.log(`
 svc is ready at ${base}

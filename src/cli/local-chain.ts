@@ -27,7 +27,7 @@ export async function startLocal(
   const devnet: Devnet = await starting.catch((error: unknown) => refuse(`svc: ${String(error)}`));
   const payments = await paying;
   return {
-    complete: (it) => payments?.into(withDevnet(it, devnet)) ?? withDevnet(it, devnet),
+    complete: (next) => payments?.into(withDevnet(next, devnet)) ?? withDevnet(next, devnet),
     payingLines: (base) => payments?.lines(base, devnet.chain.chainName) ?? "",
     close: () => Promise.all([payments?.close(), devnet.close()]),
   };
@@ -45,7 +45,7 @@ async function startPaying(
   if (config.hosted === null) return null;
   const { host, publicUrl } = config.server;
   const reached = [host, ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])].find(
-    (it) => !isLoopback(it),
+    (name) => !isLoopback(name),
   );
   if (reached !== undefined) {
     onProgress(
@@ -66,7 +66,7 @@ async function startPaying(
       onProgress,
     });
     const forget = left.leaveLocalRails(config.dataDir, chains.rails);
-    const into = (it: Config): Config => local.withLocalPayments(it, chains);
+    const into = (base: Config): Config => local.withLocalPayments(base, chains);
     const close = async (): Promise<void> => {
       forget();
       await chains.close();

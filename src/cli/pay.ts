@@ -36,8 +36,8 @@ export async function payOffer({ args, env }: CommandInput): Promise<void> {
   };
   const outcome = {
     pause: (ms: number) => setTimeout(ms),
-    print: (it: string) => console.log(it),
-    say: (it: string) => console.error(`svc: ${it}`),
+    print: (line: string) => console.log(line),
+    say: (line: string) => console.error(`svc: ${line}`),
   };
   if (!(await pay({ ...given, ...outcome, key: key === undefined ? null : walletKeyOf(key) })))
     process.exitCode = 1;

@@ -38,8 +38,8 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     {
       host: config.server.host,
       port: app.port,
-      chains: config.chains.map((it) => it.chainName),
-      profiles: config.profiles.map((it) => it.slug),
+      chains: config.chains.map((chain) => chain.chainName),
+      profiles: config.profiles.map((profile) => profile.slug),
     },
     "svc is serving",
   );

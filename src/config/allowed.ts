@@ -61,9 +61,9 @@ function variantFor(node: SchemaNode, kind: unknown): SchemaNode {
   if (variants.length === 0) return node;
   const choice = {
     type: "object",
-    properties: { kind: { enum: variants.map((it) => it.kind) } },
+    properties: { kind: { enum: variants.map((variant) => variant.kind) } },
   } as const;
-  return variants.find((it) => it.kind === kind)?.node ?? choice;
+  return variants.find((variant) => variant.kind === kind)?.node ?? choice;
 }
 
 function memberOf(value: unknown, step: string | number): unknown {

@@ -43,7 +43,7 @@ const tariff = z
         "By how much a strategy multiplies the compute units of a call; rounded down, at least 1.",
       ),
     methods: z
-      .partialRecord(z.enum(METHODS.map((it) => it.name)), count(0, 1_000_000, 1).unwrap())
+      .partialRecord(z.enum(METHODS.map((method) => method.name)), count(0, 1_000_000, 1).unwrap())
       .default({})
       .describe(
         "Compute units of single methods, in place of those of the method table. `unknown` = " +
@@ -159,9 +159,12 @@ const NANO = 1_000_000_000;
 export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
   if (!file.enabled) return null;
   const { tariff, buckets } = file;
-  const sizeOf = (it: { readonly per_second: number; readonly burst: number }): RateLimitSize => ({
-    perSecond: it.per_second,
-    burst: it.burst,
+  const sizeOf = (size: {
+    readonly per_second: number;
+    readonly burst: number;
+  }): RateLimitSize => ({
+    perSecond: size.per_second,
+    burst: size.burst,
   });
   return {
     keyless: file.keyless,

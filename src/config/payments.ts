@@ -123,7 +123,7 @@ export const payments = z
       .max(8)
       .refine(
         (rails) =>
-          isDistinct(rails.map((it) => `${it.kind} ${it.chain_id}`)) &&
+          isDistinct(rails.map((rail) => `${rail.kind} ${rail.chain_id}`)) &&
           isDistinct(rails.flatMap(walletOf)),
       )
       .meta({
@@ -142,7 +142,7 @@ export const payments = z
     ),
     offer_ms: intervalMs(300_000, 3_600_000).describe("How long an offer may be taken up."),
   })
-  .refine((it) => (parseUsd(it.min_usd) ?? 0n) <= (parseUsd(it.max_usd) ?? 0n))
+  .refine((file) => (parseUsd(file.min_usd) ?? 0n) <= (parseUsd(file.max_usd) ?? 0n))
   .meta({ title: "ranges whose `min_usd` is not above `max_usd`" })
   .prefault({})
   .describe("Payments by machines: MPP and x402.");
@@ -168,7 +168,7 @@ function railOf(file: z.output<typeof payments>["rails"][number]): RailSettings 
     confirmations: file.confirmations,
     local: false,
   };
-  const token = (it: string) => ({ address: it, name: "", version: "" });
+  const token = (address: string) => ({ address: address, name: "", version: "" });
   switch (file.kind) {
     case "tempo":
       return { ...base, kind: "tempo", token: token(file.token), modes: file.modes };

@@ -25,18 +25,18 @@ const MAX_FEEDBACK = 10_000;
  */
 export async function addFeedback(
   store: Store,
-  it: Feedback,
+  report: Feedback,
   nowMs: number,
   maxKept: number = MAX_FEEDBACK,
 ): Promise<string> {
   const id = newId("fbk", nowMs);
-  const message = redact(it.message.toWellFormed());
+  const message = redact(report.message.toWellFormed());
   const row = {
     id,
-    account_id: it.accountId,
-    category: it.category,
-    request_id: it.requestId,
-    operation: it.operation,
+    account_id: report.accountId,
+    category: report.category,
+    request_id: report.requestId,
+    operation: report.operation,
     message,
     created_at: BigInt(nowMs),
   };
@@ -70,7 +70,7 @@ export async function readFeedback(
   const rows = await db
     .selectFrom("feedback")
     .selectAll()
-    .$if(after !== undefined, (it) => it.where("id", "<", after ?? ""))
+    .$if(after !== undefined, (query) => query.where("id", "<", after ?? ""))
     .orderBy("id", "desc")
     .limit(limit + 1)
     .execute();

@@ -89,7 +89,7 @@ async function formsOff(
     await tx
       .insertInto("old_form")
       .values(fresh)
-      .onConflict((it) => it.column("name").doNothing())
+      .onConflict((conflict) => conflict.column("name").doNothing())
       .execute();
     return tx.selectFrom("old_form").selectAll().execute();
   });
@@ -100,9 +100,9 @@ async function formsOff(
       return new Set(LEGACY_FORM_NAMES);
     case "auto": {
       const quiet = new Set(
-        rows.filter((it) => it.quiet_ms >= BigInt(QUIET_MS)).map((it) => it.name),
+        rows.filter((row) => row.quiet_ms >= BigInt(QUIET_MS)).map((row) => row.name),
       );
-      return new Set(LEGACY_FORM_NAMES.filter((it) => quiet.has(it)));
+      return new Set(LEGACY_FORM_NAMES.filter((name) => quiet.has(name)));
     }
   }
 }
@@ -116,14 +116,14 @@ interface Written {
 
 function writeRecord(store: Store, { requests, quietMs, off, wallMs }: Written): Promise<void> {
   return store.transaction(async (tx) => {
-    for (const name of LEGACY_FORM_NAMES.filter((it) => !off.has(it))) {
+    for (const name of LEGACY_FORM_NAMES.filter((form) => !off.has(form))) {
       const count = requests.get(name) ?? 0;
       await tx
         .updateTable("old_form")
-        .set((it) =>
+        .set((eb) =>
           count > 0
-            ? { requests: it("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n }
-            : { quiet_ms: it("quiet_ms", "+", quietMs) },
+            ? { requests: eb("requests", "+", BigInt(count)), last_seen_at: wallMs, quiet_ms: 0n }
+            : { quiet_ms: eb("quiet_ms", "+", quietMs) },
         )
         .where("name", "=", name)
         .execute();

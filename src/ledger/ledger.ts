@@ -152,7 +152,7 @@ async function append(tx: Tx, events: readonly LedgerEvent[]): Promise<readonly 
   const inserted = await tx
     .insertInto("ledger_tx")
     .values(rows)
-    .onConflict((it) => it.doNothing())
+    .onConflict((conflict) => conflict.doNothing())
     .returning("idem_key")
     .execute();
   const fresh = new Set(inserted.map((row) => row.idem_key));
@@ -219,8 +219,8 @@ async function changeBalances(tx: Tx, events: readonly LedgerEvent[]): Promise<v
   const ids = [...changes.keys()].sort();
   await lockAccounts(tx, ids);
   const rows = [...changes].map(
-    ([id, it]) =>
-      sql`(cast(${id} as text), cast(${it.balanceN} as bigint), cast(${it.fundedN} as bigint), cast(${it.paidAt} as bigint))`,
+    ([id, change]) =>
+      sql`(cast(${id} as text), cast(${change.balanceN} as bigint), cast(${change.fundedN} as bigint), cast(${change.paidAt} as bigint))`,
   );
   const { numAffectedRows } = await sql`
     update account set

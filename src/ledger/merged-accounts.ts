@@ -10,7 +10,7 @@ export async function withTargets(tx: Tx, ids: readonly string[]): Promise<reado
     .where("id", "in", ids)
     .where("merged_into", "is not", null)
     .execute();
-  return [...new Set([...ids, ...rows.flatMap((it) => it.merged_into ?? [])])].sort();
+  return [...new Set([...ids, ...rows.flatMap((row) => row.merged_into ?? [])])].sort();
 }
 
 /**

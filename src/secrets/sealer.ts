@@ -40,7 +40,10 @@ interface SealingKey {
 export function createSealer(secret: string, previous: string | null): Sealer {
   const current = keyOf(secret);
   const known = new Map(
-    [...(previous === null ? [] : [keyOf(previous)]), current].map((it) => [it.id, it.key]),
+    [...(previous === null ? [] : [keyOf(previous)]), current].map((sealingKey) => [
+      sealingKey.id,
+      sealingKey.key,
+    ]),
   );
   return {
     seal(text, context) {

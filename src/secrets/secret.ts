@@ -36,7 +36,7 @@ export function newSecret(kind: SecretKind): string {
  */
 export function readSecret(text: string): SecretKind | null {
   if (text.length !== SECRET_CHARS) return null;
-  const kind = KINDS.find((it) => text.startsWith(MARKS[it]));
+  const kind = KINDS.find((candidate) => text.startsWith(MARKS[candidate]));
   if (kind === undefined || !/^[0-9A-Za-z]+$/.test(text.slice(MARK_CHARS))) return null;
   const body = text.slice(0, -CHECK_CHARS);
   return checksum(body) === text.slice(-CHECK_CHARS) ? kind : null;

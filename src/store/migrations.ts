@@ -55,26 +55,26 @@ async function stepsTaken(db: Kysely<Tables>): Promise<readonly string[]> {
 async function createAccounts(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("account")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("kind", "text", (it) => it.notNull())
-    .addColumn("balance_n", "bigint", (it) => it.notNull().check(sql`balance_n >= 0`))
-    .addColumn("funded_n", "bigint", (it) => it.notNull().check(sql`funded_n >= 0`))
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("kind", "text", (column) => column.notNull())
+    .addColumn("balance_n", "bigint", (column) => column.notNull().check(sql`balance_n >= 0`))
+    .addColumn("funded_n", "bigint", (column) => column.notNull().check(sql`funded_n >= 0`))
     .addColumn("first_paid_at", "bigint")
     .addColumn("exhausted_at", "bigint")
     .addColumn("merged_into", "text")
-    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema
     .createTable("agent")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
-    .addColumn("name", "text", (it) => it.notNull())
-    .addColumn("token_hash", "text", (it) => it.notNull().unique())
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("token_hash", "text", (column) => column.notNull().unique())
     .addColumn("profiles", "text")
-    .addColumn("read_only", "bigint", (it) => it.notNull())
+    .addColumn("read_only", "bigint", (column) => column.notNull())
     .addColumn("expires_at", "bigint")
     .addColumn("revoked_at", "bigint")
-    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema.createIndex("agent_of_account").on("agent").column("account_id").execute();
   await createKeys(db);
@@ -83,24 +83,24 @@ async function createAccounts(db: Kysely<unknown>): Promise<void> {
 async function createKeys(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("api_key")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
-    .addColumn("agent_id", "text", (it) => it.references("agent.id"))
-    .addColumn("name", "text", (it) => it.notNull())
-    .addColumn("prefix", "text", (it) => it.notNull())
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
+    .addColumn("agent_id", "text", (column) => column.references("agent.id"))
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("prefix", "text", (column) => column.notNull())
     .addColumn("default_profile", "text")
     .addColumn("allowed_profiles", "text")
-    .addColumn("revision", "bigint", (it) => it.notNull())
-    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("revision", "bigint", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
     .addColumn("revoked_at", "bigint")
     .execute();
   await db.schema.createIndex("api_key_of_account").on("api_key").column("account_id").execute();
   await db.schema
     .createTable("key_secret")
-    .addColumn("secret_hash", "text", (it) => it.primaryKey())
-    .addColumn("key_id", "text", (it) => it.notNull().references("api_key.id"))
+    .addColumn("secret_hash", "text", (column) => column.primaryKey())
+    .addColumn("key_id", "text", (column) => column.notNull().references("api_key.id"))
     .addColumn("valid_until", "bigint")
-    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema.createIndex("key_secret_of_key").on("key_secret").column("key_id").execute();
 }
@@ -108,18 +108,18 @@ async function createKeys(db: Kysely<unknown>): Promise<void> {
 async function createLedger(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("ledger_tx")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("idem_key", "text", (it) => it.notNull().unique())
-    .addColumn("kind", "text", (it) => it.notNull())
-    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("idem_key", "text", (column) => column.notNull().unique())
+    .addColumn("kind", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema
     .createTable("ledger_entry")
-    .addColumn("tx_id", "text", (it) => it.notNull().references("ledger_tx.id"))
-    .addColumn("position", "bigint", (it) => it.notNull())
-    .addColumn("book", "text", (it) => it.notNull())
-    .addColumn("account_id", "text", (it) => it.references("account.id"))
-    .addColumn("amount_n", "bigint", (it) => it.notNull())
+    .addColumn("tx_id", "text", (column) => column.notNull().references("ledger_tx.id"))
+    .addColumn("position", "bigint", (column) => column.notNull())
+    .addColumn("book", "text", (column) => column.notNull())
+    .addColumn("account_id", "text", (column) => column.references("account.id"))
+    .addColumn("amount_n", "bigint", (column) => column.notNull())
     .addPrimaryKeyConstraint("ledger_entry_pk", ["tx_id", "position"])
     .addCheckConstraint("ledger_entry_account", sql`(book = 'account') = (account_id is not null)`)
     .execute();
@@ -130,20 +130,20 @@ async function createLedger(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema
     .createTable("node")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("epoch", "bigint", (it) => it.notNull())
-    .addColumn("region", "text", (it) => it.notNull())
-    .addColumn("state", "text", (it) => it.notNull())
-    .addColumn("flush_seq", "bigint", (it) => it.notNull())
-    .addColumn("heartbeat_at", "bigint", (it) => it.notNull())
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("epoch", "bigint", (column) => column.notNull())
+    .addColumn("region", "text", (column) => column.notNull())
+    .addColumn("state", "text", (column) => column.notNull())
+    .addColumn("flush_seq", "bigint", (column) => column.notNull())
+    .addColumn("heartbeat_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema
     .createTable("credit_lease")
-    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
-    .addColumn("node_id", "text", (it) => it.notNull().references("node.id"))
-    .addColumn("epoch", "bigint", (it) => it.notNull())
-    .addColumn("granted_n", "bigint", (it) => it.notNull())
-    .addColumn("spent_n", "bigint", (it) => it.notNull())
+    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
+    .addColumn("node_id", "text", (column) => column.notNull().references("node.id"))
+    .addColumn("epoch", "bigint", (column) => column.notNull())
+    .addColumn("granted_n", "bigint", (column) => column.notNull())
+    .addColumn("spent_n", "bigint", (column) => column.notNull())
     .addPrimaryKeyConstraint("credit_lease_pk", ["account_id", "node_id", "epoch"])
     .addCheckConstraint("credit_lease_spent", sql`spent_n >= 0 and spent_n <= granted_n`)
     .execute();
@@ -157,13 +157,13 @@ async function createLedger(db: Kysely<unknown>): Promise<void> {
 async function createUsage(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("usage_hour")
-    .addColumn("account_id", "text", (it) => it.notNull())
-    .addColumn("key_id", "text", (it) => it.notNull())
-    .addColumn("method", "text", (it) => it.notNull())
-    .addColumn("hour", "bigint", (it) => it.notNull())
-    .addColumn("calls", "bigint", (it) => it.notNull())
-    .addColumn("cu", "bigint", (it) => it.notNull())
-    .addColumn("charge_n", "bigint", (it) => it.notNull())
+    .addColumn("account_id", "text", (column) => column.notNull())
+    .addColumn("key_id", "text", (column) => column.notNull())
+    .addColumn("method", "text", (column) => column.notNull())
+    .addColumn("hour", "bigint", (column) => column.notNull())
+    .addColumn("calls", "bigint", (column) => column.notNull())
+    .addColumn("cu", "bigint", (column) => column.notNull())
+    .addColumn("charge_n", "bigint", (column) => column.notNull())
     .addPrimaryKeyConstraint("usage_hour_pk", ["account_id", "hour", "key_id", "method"])
     .execute();
   await db.schema
@@ -173,9 +173,9 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema
     .createTable("allowance_month")
-    .addColumn("account_id", "text", (it) => it.notNull())
-    .addColumn("month", "bigint", (it) => it.notNull())
-    .addColumn("used_cu", "bigint", (it) => it.notNull().check(sql`used_cu >= 0`))
+    .addColumn("account_id", "text", (column) => column.notNull())
+    .addColumn("month", "bigint", (column) => column.notNull())
+    .addColumn("used_cu", "bigint", (column) => column.notNull().check(sql`used_cu >= 0`))
     .addPrimaryKeyConstraint("allowance_month_pk", ["account_id", "month"])
     .execute();
 }
@@ -193,21 +193,21 @@ async function orderEntries(db: Kysely<unknown>): Promise<void> {
 async function createProfiles(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("profile")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
-    .addColumn("slug", "text", (it) => it.notNull())
-    .addColumn("revision", "bigint", (it) => it.notNull())
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
+    .addColumn("slug", "text", (column) => column.notNull())
+    .addColumn("revision", "bigint", (column) => column.notNull())
     .addColumn("sealed", "text")
-    .addColumn("created_at", "bigint", (it) => it.notNull())
-    .addColumn("updated_at", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
     .addUniqueConstraint("profile_of_account", ["account_id", "slug"])
     .execute();
   await db.schema
     .createTable("custom_access")
-    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
-    .addColumn("source", "text", (it) => it.notNull())
-    .addColumn("from_at", "bigint", (it) => it.notNull())
-    .addColumn("until_at", "bigint", (it) => it.notNull())
+    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
+    .addColumn("source", "text", (column) => column.notNull())
+    .addColumn("from_at", "bigint", (column) => column.notNull())
+    .addColumn("until_at", "bigint", (column) => column.notNull())
     .addPrimaryKeyConstraint("custom_access_pk", ["account_id", "source"])
     .addCheckConstraint("custom_access_time", sql`until_at > from_at`)
     .execute();
@@ -222,11 +222,11 @@ async function createClaims(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema
     .createTable("claim_link")
-    .addColumn("token_hash", "text", (it) => it.primaryKey())
-    .addColumn("account_id", "text", (it) => it.notNull().references("account.id"))
-    .addColumn("key_id", "text", (it) => it.notNull().references("api_key.id"))
-    .addColumn("created_at", "bigint", (it) => it.notNull())
-    .addColumn("expires_at", "bigint", (it) => it.notNull())
+    .addColumn("token_hash", "text", (column) => column.primaryKey())
+    .addColumn("account_id", "text", (column) => column.notNull().references("account.id"))
+    .addColumn("key_id", "text", (column) => column.notNull().references("api_key.id"))
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint", (column) => column.notNull())
     .addColumn("ended", "text")
     .execute();
   await db.schema
@@ -236,18 +236,18 @@ async function createClaims(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema
     .createTable("connection")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("token_hash", "text", (it) => it.notNull().unique())
-    .addColumn("approval_hash", "text", (it) => it.notNull().unique())
-    .addColumn("name", "text", (it) => it.notNull())
-    .addColumn("state", "text", (it) => it.notNull())
-    .addColumn("account_id", "text", (it) => it.references("account.id"))
-    .addColumn("agent_id", "text", (it) => it.references("agent.id"))
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("token_hash", "text", (column) => column.notNull().unique())
+    .addColumn("approval_hash", "text", (column) => column.notNull().unique())
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("state", "text", (column) => column.notNull())
+    .addColumn("account_id", "text", (column) => column.references("account.id"))
+    .addColumn("agent_id", "text", (column) => column.references("agent.id"))
     .addColumn("profiles", "text")
-    .addColumn("read_only", "bigint", (it) => it.notNull())
+    .addColumn("read_only", "bigint", (column) => column.notNull())
     .addColumn("agent_expires_at", "bigint")
-    .addColumn("created_at", "bigint", (it) => it.notNull())
-    .addColumn("expires_at", "bigint", (it) => it.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint", (column) => column.notNull())
     .addColumn("decided_at", "bigint")
     .addColumn("polled_at", "bigint")
     .execute();
@@ -266,19 +266,19 @@ async function createClaims(db: Kysely<unknown>): Promise<void> {
 async function createFeedback(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("feedback")
-    .addColumn("id", "text", (it) => it.primaryKey())
-    .addColumn("account_id", "text", (it) => it.references("account.id"))
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("account_id", "text", (column) => column.references("account.id"))
     .addColumn("category", "text")
     .addColumn("request_id", "text")
     .addColumn("operation", "text")
-    .addColumn("message", "text", (it) => it.notNull())
-    .addColumn("created_at", "bigint", (it) => it.notNull())
+    .addColumn("message", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema
     .createTable("old_form")
-    .addColumn("name", "text", (it) => it.primaryKey())
-    .addColumn("requests", "bigint", (it) => it.notNull())
+    .addColumn("name", "text", (column) => column.primaryKey())
+    .addColumn("requests", "bigint", (column) => column.notNull())
     .addColumn("last_seen_at", "bigint")
-    .addColumn("quiet_ms", "bigint", (it) => it.notNull().check(sql`quiet_ms >= 0`))
+    .addColumn("quiet_ms", "bigint", (column) => column.notNull().check(sql`quiet_ms >= 0`))
     .execute();
 }

@@ -55,8 +55,8 @@ export async function readStore({ url, dataDir }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
   const { db, close } = engine === "sqlite" ? readSqlite(dataDir) : openPostgres(url);
   const refusal = await isMigrated(db).then(
-    (it) =>
-      it
+    (isCurrent) =>
+      isCurrent
         ? null
         : "The store was written by another version of svc. Start this version once, then read it.",
     (error: unknown) => `The store cannot be read: ${reasonOf(error)}. ${ADVICE[engine]}`,

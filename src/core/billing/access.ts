@@ -84,6 +84,6 @@ const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const)
   bucket: { name: "public", size: "public" },
   means,
 }));
-const LAPSED: readonly ServiceTier[] = PREMIUM.map((it) =>
-  it.fallback === null ? { ...it, fallback: "profile" } : it,
+const LAPSED: readonly ServiceTier[] = PREMIUM.map((tier) =>
+  tier.fallback === null ? { ...tier, fallback: "profile" } : tier,
 );

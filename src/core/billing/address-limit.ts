@@ -63,7 +63,7 @@ export function networkOf(address: string): string {
   const rest =
     tail === undefined || tail === ""
       ? 0
-      : tail.split(":").reduce((sum, it) => sum + (it.includes(".") ? 2 : 1), 0);
+      : tail.split(":").reduce((sum, group) => sum + (group.includes(".") ? 2 : 1), 0);
   const missing = tail === undefined ? 0 : Math.max(0, GROUPS - groups.length - rest);
   const whole = [
     ...groups,
@@ -72,6 +72,6 @@ export function networkOf(address: string): string {
   ];
   return `${whole
     .slice(0, NETWORK_GROUPS)
-    .map((it) => Number.parseInt(it, 16).toString(16))
+    .map((group) => Number.parseInt(group, 16).toString(16))
     .join(":")}::/64`;
 }

@@ -29,7 +29,7 @@ export function tariffOf({
   weights,
   ...rest
 }: Omit<Tariff, "cu"> & { readonly weights: Readonly<Partial<Record<string, number>>> }): Tariff {
-  return { ...rest, cu: METHODS.map((it) => weights[it.name] ?? null) };
+  return { ...rest, cu: METHODS.map((method) => weights[method.name] ?? null) };
 }
 
 /** Compute units of one call: rounded down, at least 1. */
@@ -44,8 +44,8 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
 
 /** What the cheapest call that is sent to a provider costs, nano-USD. */
 export function smallestPriceN({ cu, notificationCu, nanoPerCu }: Tariff): number {
-  const weights = METHODS.filter((it) => it.handling === "route").map(
-    (it) => cu[it.index] ?? it.cu,
+  const weights = METHODS.filter((method) => method.handling === "route").map(
+    (method) => cu[method.index] ?? method.cu,
   );
   return Math.max(1, Math.min(notificationCu, ...weights)) * nanoPerCu;
 }

@@ -49,8 +49,8 @@ export function legacyFormGone(name: LegacyFormName): Fault {
 }
 
 /** A refusal as version 2 had it: with `error_type` beside the code. */
-export function withErrorType(it: Fault): Fault {
-  return { ...it, details: { ...it.details, error_type: errorTypeOf(it) } };
+export function withErrorType(refusal: Fault): Fault {
+  return { ...refusal, details: { ...refusal.details, error_type: errorTypeOf(refusal) } };
 }
 
 function errorTypeOf({ rpcCode, code }: Fault): string {

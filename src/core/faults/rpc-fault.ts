@@ -187,15 +187,15 @@ export function fault(
 }
 
 /** The JSON of a fault's `error` member. */
-export function faultError(it: Fault): string {
+export function faultError(refusal: Fault): string {
   const data = {
-    code: it.code,
-    next_action: it.nextAction,
-    retryable: it.retryable,
-    ...(it.retryAfterMs === null ? {} : { retry_after_ms: it.retryAfterMs }),
-    ...it.details,
+    code: refusal.code,
+    next_action: refusal.nextAction,
+    retryable: refusal.retryable,
+    ...(refusal.retryAfterMs === null ? {} : { retry_after_ms: refusal.retryAfterMs }),
+    ...refusal.details,
   };
-  return JSON.stringify({ code: it.rpcCode, message: it.message, data });
+  return JSON.stringify({ code: refusal.rpcCode, message: refusal.message, data });
 }
 
 const DEFAULT_RETRY_MS = 1_000;

@@ -97,14 +97,20 @@ export function publicLabel(id: string): string {
  * a caller or a log.
  */
 export function secretsOf(provider: Provider): readonly string[] {
-  const addresses = [provider.url, provider.wsUrl].filter((it) => it !== null);
-  const parts = addresses.flatMap((it) => it.replace(/^\w+:\/\/[^/]*/, "").split(/[/?&=#]/));
-  const values = Object.values(provider.headers).flatMap((it) => it.split(" "));
-  const decoded = values.flatMap((it) => Buffer.from(it, "base64").toString("latin1").split(":"));
+  const addresses = [provider.url, provider.wsUrl].filter((url) => url !== null);
+  const parts = addresses.flatMap((address) =>
+    address.replace(/^\w+:\/\/[^/]*/, "").split(/[/?&=#]/),
+  );
+  const values = Object.values(provider.headers).flatMap((value) => value.split(" "));
+  const decoded = values.flatMap((value) =>
+    Buffer.from(value, "base64").toString("latin1").split(":"),
+  );
   const hosts = addresses
-    .flatMap((it) => (/^\w+:\/\/([^/:]*)/.exec(it)?.[1] ?? "").split("."))
-    .filter((it) => it.length >= KEY_LIKE_HOST);
-  return [...parts, ...values, ...decoded, ...hosts].filter((it) => it.length >= SHORTEST_SECRET);
+    .flatMap((address) => (/^\w+:\/\/([^/:]*)/.exec(address)?.[1] ?? "").split("."))
+    .filter((label) => label.length >= KEY_LIKE_HOST);
+  return [...parts, ...values, ...decoded, ...hosts].filter(
+    (text) => text.length >= SHORTEST_SECRET,
+  );
 }
 
 const SHORTEST_SECRET = 8;

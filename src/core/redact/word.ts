@@ -40,13 +40,14 @@ export function isSlug(word: string): boolean {
   return word
     .split(/[-_.~]/)
     .every(
-      (it) => it.length <= SHORT_PIECE_CHARS || /^(?:[A-Za-z]*|\d*|[a-z]{2,12}\d{1,3})$/.test(it),
+      (piece) =>
+        piece.length <= SHORT_PIECE_CHARS || /^(?:[A-Za-z]*|\d*|[a-z]{2,12}\d{1,3})$/.test(piece),
     );
 }
 
 /** Whether every capital begins a word. */
 function isCamelCase(word: string): boolean {
-  return word.split(/[_-]/).every((it) => /^[a-z]*(?:[A-Z][a-z]+)*$/.test(it));
+  return word.split(/[_-]/).every((piece) => /^[a-z]*(?:[A-Z][a-z]+)*$/.test(piece));
 }
 
 const HEX = /^(?:0x[0-9a-f]*|[0-9a-f]{32,})$/i;

@@ -41,7 +41,7 @@ export function methodTable(
   previous: MethodTable | null = null,
 ): MethodTable {
   const labels = [...(previous?.labels ?? METHODS.map((method) => method.name))];
-  const own = new Map(configured.map((it) => [it.name, rowOf(it, labels)]));
+  const own = new Map(configured.map((method) => [method.name, rowOf(method, labels)]));
   const rows = [
     ...METHODS.map((method) => own.get(method.name) ?? method),
     ...[...own.values()].filter(({ family }) => family === "configured"),

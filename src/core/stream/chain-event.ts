@@ -72,10 +72,10 @@ export function readLogKeys({
 }: Log): { readonly address: string; readonly topics: readonly string[] } | null {
   const { address, topics } = recordIn(raw) ?? {};
   if (typeof address !== "string" || !Array.isArray(topics)) return null;
-  const texts = topics.filter((it): it is string => typeof it === "string");
+  const texts = topics.filter((topic): topic is string => typeof topic === "string");
   return texts.length < topics.length
     ? null
-    : { address: address.toLowerCase(), topics: texts.map((it) => it.toLowerCase()) };
+    : { address: address.toLowerCase(), topics: texts.map((text) => text.toLowerCase()) };
 }
 
 /** The members of a block that pushed headers carry, where no pushed one has shown it. */
@@ -89,7 +89,7 @@ const NOT_IN_HEADERS: ReadonlySet<string> = new Set([
 
 /** The names of the members of a JSON object, in order. */
 export function memberNames(raw: Buffer): readonly string[] {
-  return members(raw).map((it) => it.name);
+  return members(raw).map((member) => member.name);
 }
 
 /**
@@ -100,9 +100,9 @@ export function inLiveShape(block: Buffer, names: readonly string[] | null): Buf
   const all = members(block);
   const wanted =
     names === null
-      ? all.filter((it) => !NOT_IN_HEADERS.has(it.name))
-      : names.flatMap((name) => all.find((it) => it.name === name) ?? []);
-  const text = wanted.map((it) => block.toString("latin1", it.start, it.end)).join(",");
+      ? all.filter((member) => !NOT_IN_HEADERS.has(member.name))
+      : names.flatMap((name) => all.find((member) => member.name === name) ?? []);
+  const text = wanted.map((member) => block.toString("latin1", member.start, member.end)).join(",");
   return Buffer.from(`{${text}}`, "latin1");
 }
 
@@ -110,8 +110,8 @@ export function inLiveShape(block: Buffer, names: readonly string[] | null): Buf
 export function asRemoved(raw: Buffer): Buffer {
   const all = members(raw);
   const kept = all
-    .filter((it) => it.name !== "removed")
-    .map((it) => raw.toString("latin1", it.start, it.end));
+    .filter((member) => member.name !== "removed")
+    .map((member) => raw.toString("latin1", member.start, member.end));
   return Buffer.from(`{${[...kept, '"removed":true'].join(",")}}`, "latin1");
 }
 
@@ -158,10 +158,12 @@ function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
   const all = members(raw);
   const end = skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
   const isWhole = raw[end] === CLOSE_OBJECT && skipSpace(raw, end + 1, raw.length) === raw.length;
-  if (!isWhole || !all.every((it, at) => isSeparated(raw, all[at - 1]?.end ?? null, it)))
+  if (!isWhole || !all.every((member, at) => isSeparated(raw, all[at - 1]?.end ?? null, member)))
     return null;
-  const short = all.filter((it) => it.end - it.start <= SHORT_MEMBER_BYTES);
-  return parseRecord(`{${short.map((it) => raw.toString("utf8", it.start, it.end)).join(",")}}`);
+  const short = all.filter((member) => member.end - member.start <= SHORT_MEMBER_BYTES);
+  return parseRecord(
+    `{${short.map((member) => raw.toString("utf8", member.start, member.end)).join(",")}}`,
+  );
 }
 
 /** Whether a member has its colon, and a comma before it unless it is the first one. */

@@ -125,7 +125,7 @@ export function takeBack(book: DeliveredLogs, block: Block): readonly Buffer[] |
   if (page === undefined) return [];
   forget(book, block.hash);
   const told = [...page.logs]
-    .filter((it): it is [number, Buffer] => it[1] !== null)
+    .filter((log): log is [number, Buffer] => log[1] !== null)
     .sort(([left], [right]) => right - left);
   return told.some(([, raw]) => raw === DROPPED) ? null : told.map(([, raw]) => asRemoved(raw));
 }

@@ -76,8 +76,8 @@ export function takeHead(
     if (texts === null) return null;
     told.push(...texts);
   }
-  const own = track.held.filter((it) => it.blockHash === head.hash);
-  if (own.length > 0) track.held = track.held.filter((it) => it.blockHash !== head.hash);
+  const own = track.held.filter((log) => log.blockHash === head.hash);
+  if (own.length > 0) track.held = track.held.filter((log) => log.blockHash !== head.hash);
   for (const log of own) if (note(book, log)) told.push(log.raw);
   trim(book, { blocks: track.view.window, bytes: MAX_BOOK_BYTES });
   return told;
@@ -92,7 +92,7 @@ export function takeLog(track: DeliveryState, log: Log): readonly Buffer[] | nul
   if (book === null || log.blockHash === track.startHash) return [];
   if (log.removed) {
     track.held = held.filter(
-      (it) => it.blockHash !== log.blockHash || it.logIndex !== log.logIndex,
+      (waiting) => waiting.blockHash !== log.blockHash || waiting.logIndex !== log.logIndex,
     );
     return noteRemoved(book, log) ? [log.raw] : [];
   }
@@ -111,10 +111,10 @@ export function insertLogs(track: DeliveryState, logs: readonly Log[]): readonly
   const { book, view, startHash } = track;
   if (book === null) return [];
   const fresh = logs.filter(
-    (it) =>
-      it.blockHash !== startHash &&
-      !isDelivered(book, it) &&
-      holds(view, it.blockNumber, it.blockHash),
+    (log) =>
+      log.blockHash !== startHash &&
+      !isDelivered(book, log) &&
+      holds(view, log.blockNumber, log.blockHash),
   );
   fresh.sort(
     (left, right) => left.blockNumber - right.blockNumber || left.logIndex - right.logIndex,
@@ -126,7 +126,7 @@ export function insertLogs(track: DeliveryState, logs: readonly Log[]): readonly
   for (const log of fresh) note(book, log);
   const again =
     behind.length === 0
-      ? fresh.map((it) => it.raw)
+      ? fresh.map((log) => log.raw)
       : (deliveredBehind(book, view.blocks, { ...first, logIndex: first.logIndex - 1 }) ?? []);
   return [...behind.toReversed().map(asRemoved), ...again];
 }
@@ -138,5 +138,5 @@ export function comesLate({ book, view }: DeliveryState, log: Log): boolean {
 
 /** Drops the logs that wait for a block which is not on the chain. */
 export function dropHeld(track: DeliveryState, blockHash: string): void {
-  track.held = track.held.filter((it) => it.blockHash !== blockHash);
+  track.held = track.held.filter((log) => log.blockHash !== blockHash);
 }

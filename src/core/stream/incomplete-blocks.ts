@@ -89,5 +89,5 @@ export function unsureBelow(
   blocks: readonly Block[],
   number: number,
 ): readonly Block[] {
-  return blocks.filter((it) => it.number < number && unsure.has(it.hash));
+  return blocks.filter((block) => block.number < number && unsure.has(block.hash));
 }

@@ -44,20 +44,22 @@ export function headerBloom(raw: Buffer): HeaderBloom {
 
 /** The bits of a filter. */
 export function filterBits({ addresses, topics }: LogFilter, keccak: Keccak): FilterBits {
-  const lists = [addresses, ...topics].filter((it) => it.length > 0 && it.length <= MAX_CHOICES);
-  return { lists: lists.map((list) => list.map((it) => bitsOf(it, keccak))) };
+  const lists = [addresses, ...topics].filter(
+    (list) => list.length > 0 && list.length <= MAX_CHOICES,
+  );
+  return { lists: lists.map((list) => list.map((text) => bitsOf(text, keccak))) };
 }
 
 /** Whether a block with this bloom may hold logs that the filter wants. */
 export function mayHold(bloom: Buffer, { lists }: FilterBits): boolean {
   // A filter that wants everything wants something of every block that has logs at all.
-  if (lists.length === 0) return bloom.some((it) => it !== 0);
+  if (lists.length === 0) return bloom.some((byte) => byte !== 0);
   return lists.every((list) => list.some((bits) => has(bloom, bits)));
 }
 
 /** Whether a bloom says that this log may be there. */
 export function covers(bloom: Buffer, { address, topics }: LogKeys, keccak: Keccak): boolean {
-  return [address, ...topics].every((it) => has(bloom, bitsOf(it, keccak)));
+  return [address, ...topics].every((text) => has(bloom, bitsOf(text, keccak)));
 }
 
 /** Adds an address or topic to a bloom. */

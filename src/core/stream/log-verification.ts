@@ -65,10 +65,10 @@ export interface LogDifference {
 
 /** What a source told of a block, against what was answered for it. */
 export function differenceOf(told: ReadonlySet<number>, answered: readonly Log[]): LogDifference {
-  const indexes = new Set(answered.map((it) => it.logIndex));
+  const indexes = new Set(answered.map((log) => log.logIndex));
   return {
-    missing: answered.filter((it) => !told.has(it.logIndex)),
-    surplus: [...told].filter((it) => !indexes.has(it)).length,
+    missing: answered.filter((log) => !told.has(log.logIndex)),
+    surplus: [...told].filter((index) => !indexes.has(index)).length,
   };
 }
 

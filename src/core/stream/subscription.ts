@@ -74,7 +74,7 @@ export function readSubscription(params: unknown): Subscription | InvalidSubscri
       `params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}`,
     );
   const [name, option, ...rest]: unknown[] = params;
-  const kind = SUBSCRIPTION_KINDS.find((it) => it === name);
+  const kind = SUBSCRIPTION_KINDS.find((kind) => kind === name);
   if (kind === undefined)
     return invalid(`there is no such subscription; use one of ${SUBSCRIPTION_KINDS.join(", ")}`);
   if (rest.length > 0) return invalid(`${kind} takes at most one option`);
@@ -186,10 +186,10 @@ function readBound(value: unknown): number | null | undefined {
 
 function readTopics(value: unknown): string[][] | null {
   if (!Array.isArray(value) || value.length > MAX_TOPICS) return null;
-  const positions = value.map((it: unknown) =>
-    it === null ? [] : choices(it, TOPIC, MAX_TOPIC_CHOICES),
+  const positions = value.map((position: unknown) =>
+    position === null ? [] : choices(position, TOPIC, MAX_TOPIC_CHOICES),
   );
-  const known = positions.filter((it) => it !== null);
+  const known = positions.filter((position) => position !== null);
   if (known.length < positions.length) return null;
   while (known.at(-1)?.length === 0) known.pop();
   return known;
@@ -200,10 +200,12 @@ function choices(value: unknown, shape: RegExp, most: number): string[] | null {
   const list: unknown[] = Array.isArray(value) ? value : [value];
   if (list.length > most) return null;
   if (shape === TOPIC && list.includes(null)) return [];
-  const texts = list.filter((it): it is string => typeof it === "string" && shape.test(it));
+  const texts = list.filter(
+    (choice): choice is string => typeof choice === "string" && shape.test(choice),
+  );
   return texts.length < list.length
     ? null
-    : [...new Set(texts.map((it) => it.toLowerCase()))].sort();
+    : [...new Set(texts.map((text) => text.toLowerCase()))].sort();
 }
 
 /** A filter as nodes read it. */
@@ -215,7 +217,7 @@ function shown({ addresses, topics }: LogFilter): {
     ...(addresses.length === 0 ? {} : { address: oneOrMore(addresses) }),
     ...(topics.length === 0
       ? {}
-      : { topics: topics.map((it) => (it.length === 0 ? null : oneOrMore(it))) }),
+      : { topics: topics.map((topic) => (topic.length === 0 ? null : oneOrMore(topic))) }),
   };
 }
 

@@ -52,7 +52,7 @@ export function createClaimLink(
       return apiFault("key_revoked", "every key of the account has been deleted");
     const links = tx.deleteFrom("claim_link").where("account_id", "=", accountId);
     await links
-      .where((it) => it.or([it("ended", "is not", null), it("expires_at", "<=", BigInt(nowMs))]))
+      .where((eb) => eb.or([eb("ended", "is not", null), eb("expires_at", "<=", BigInt(nowMs))]))
       .execute();
     await tx
       .updateTable("claim_link")

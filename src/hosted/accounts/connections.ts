@@ -66,7 +66,7 @@ export function requestConnection(
       .where("state", "=", "pending")
       .where("expires_at", ">", BigInt(nowMs));
     const { count } = await pending
-      .select((it) => it.fn.countAll<bigint>().as("count"))
+      .select((eb) => eb.fn.countAll<bigint>().as("count"))
       .executeTakeFirstOrThrow();
     if (count >= BigInt(MAX_PENDING))
       return apiFault("unavailable", "too many connections wait to be approved", {
@@ -184,8 +184,8 @@ export function narrowed(
   const shared =
     profiles === null || owner.profiles === null
       ? (profiles ?? owner.profiles)
-      : profiles.filter((it) => owner.profiles?.includes(it));
-  const ends = [expiresAtMs, owner.expiresAtMs].filter((it) => it !== null);
+      : profiles.filter((slug) => owner.profiles?.includes(slug));
+  const ends = [expiresAtMs, owner.expiresAtMs].filter((endMs) => endMs !== null);
   return {
     profiles: shared,
     readOnly: readOnly || !owner.manages,
@@ -260,7 +260,7 @@ export async function listConnections(
   accountId: string,
   nowMs: number,
 ): Promise<readonly ConnectionRecord[]> {
-  return (await listed(db, accountId, nowMs)).map((it) => recordOf(it, nowMs));
+  return (await listed(db, accountId, nowMs)).map((row) => recordOf(row, nowMs));
 }
 
 /** A connection, and whose it has to be. */
@@ -306,11 +306,11 @@ function listed(
     .where("account_id", "=", accountId)
     .where("state", "=", "approved");
   return rows
-    .where((it) =>
-      it.or([
-        it("agent_id", "is", null).and("expires_at", ">", now),
-        it("agent_id", "is not", null).and(
-          it.or([it("agent_expires_at", "is", null), it("agent_expires_at", ">", now)]),
+    .where((eb) =>
+      eb.or([
+        eb("agent_id", "is", null).and("expires_at", ">", now),
+        eb("agent_id", "is not", null).and(
+          eb.or([eb("agent_expires_at", "is", null), eb("agent_expires_at", ">", now)]),
         ),
       ]),
     )

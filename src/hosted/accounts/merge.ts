@@ -35,8 +35,8 @@ export async function merge(
     .selectAll()
     .where("id", "in", [sourceId, targetId])
     .execute();
-  const source = rows.find((it) => it.id === sourceId);
-  const target = rows.find((it) => it.id === targetId);
+  const source = rows.find((row) => row.id === sourceId);
+  const target = rows.find((row) => row.id === targetId);
   if (source === undefined || source.merged_into !== null) return "claimed";
   if (target === undefined || target.merged_into !== null || target.kind !== "account")
     return "no_account";
@@ -53,12 +53,12 @@ export async function merge(
     });
   const paidAt =
     [source.first_paid_at, target.first_paid_at]
-      .filter((it) => it !== null)
+      .filter((paidAt) => paidAt !== null)
       .sort((a, b) => Number(a - b))[0] ?? null;
   await tx
     .updateTable("account")
-    .set((it) => ({
-      funded_n: it("funded_n", "+", source.funded_n),
+    .set((eb) => ({
+      funded_n: eb("funded_n", "+", source.funded_n),
       first_paid_at: paidAt,
       // Grace that has begun goes on where it was; it does not begin anew because the account
       // changes.
@@ -76,7 +76,7 @@ export async function merge(
   await tx
     .updateTable("account")
     .set({ merged_into: targetId })
-    .where((it) => it.or([it("id", "=", sourceId), it("merged_into", "=", sourceId)]))
+    .where((eb) => eb.or([eb("id", "=", sourceId), eb("merged_into", "=", sourceId)]))
     .execute();
   return "merged";
 }
@@ -99,12 +99,12 @@ async function moveKeys(
     const { defaultProfile, allowedProfiles } = withinReach(own, profiles);
     await tx
       .updateTable("api_key")
-      .set((it) => ({
+      .set((eb) => ({
         account_id: targetId,
         agent_id: null,
         default_profile: defaultProfile,
         allowed_profiles: slugsText(allowedProfiles),
-        revision: it("revision", "+", 1n),
+        revision: eb("revision", "+", 1n),
       }))
       .where("id", "=", key.id)
       .execute();
@@ -131,7 +131,7 @@ async function moveCustomAccess(
   const endOf = async (id: string): Promise<bigint> => {
     const row = await tx
       .selectFrom("custom_access")
-      .select((it) => it.fn.max("until_at").as("until"))
+      .select((eb) => eb.fn.max("until_at").as("until"))
       .where("account_id", "=", id)
       .executeTakeFirst();
     return row?.until === null || row?.until === undefined || row.until < now ? now : row.until;
@@ -153,7 +153,7 @@ async function moveCustomAccess(
 /** The profiles of a key that reaches no further than whoever claims it. */
 function withinReach(key: KeyProfiles, reach: readonly string[] | null): KeyProfiles {
   if (reach === null) return key;
-  const shared = (key.allowedProfiles ?? reach).filter((it) => reach.includes(it));
+  const shared = (key.allowedProfiles ?? reach).filter((slug) => reach.includes(slug));
   const allowedProfiles = shared.length === 0 ? reach : shared;
   return {
     allowedProfiles,

@@ -48,7 +48,7 @@ export async function usageReport(
     .selectFrom("usage_hour")
     .where("usage_hour.hour", ">=", BigInt(firstHour))
     .where("usage_hour.hour", "<=", BigInt(lastHour))
-    .$if(accountId !== null, (it) => it.where("usage_hour.account_id", "=", accountId ?? ""));
+    .$if(accountId !== null, (query) => query.where("usage_hour.account_id", "=", accountId ?? ""));
   const byMethod = await rows
     .select(["method", ...sums])
     .groupBy("method")
@@ -79,15 +79,15 @@ export async function usageReport(
   return {
     fromMs: firstHour * HOUR_MS,
     toMs: (lastHour + 1) * HOUR_MS,
-    byMethod: byMethod.map((it) => ({ ...usedOf(it), method: it.method })),
-    byKey: byKey.map((it) => ({
-      ...usedOf(it),
-      keyId: it.key_id,
-      accountId: it.account_id,
-      name: it.name,
-      prefix: it.prefix,
+    byMethod: byMethod.map((row) => ({ ...usedOf(row), method: row.method })),
+    byKey: byKey.map((row) => ({
+      ...usedOf(row),
+      keyId: row.key_id,
+      accountId: row.account_id,
+      name: row.name,
+      prefix: row.prefix,
     })),
-    byHour: byHour.map((it) => ({ ...usedOf(it), hourMs: Number(it.hour) * HOUR_MS })),
+    byHour: byHour.map((row) => ({ ...usedOf(row), hourMs: Number(row.hour) * HOUR_MS })),
   };
 }
 

@@ -346,7 +346,7 @@ export class FlushLoop {
         [id, seenAgain(this.#seen.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const,
     );
     this.#seen = new Map(seen);
-    const silent = seen.filter(([, it]) => it.silentMs >= settings.nodeTimeoutMs);
+    const silent = seen.filter(([, { silentMs }]) => silentMs >= settings.nodeTimeoutMs);
     for (const [id, sighting] of silent) await markDead(store, id, sighting);
     this.#looks += 1;
     if (silent.length > 0 || this.#looks % THOROUGH === 0)

@@ -199,8 +199,8 @@ async function move(
           spent_n: 0n,
         })),
       )
-      .onConflict((it) =>
-        it
+      .onConflict((conflict) =>
+        conflict
           .columns(["account_id", "node_id", "epoch"])
           .doUpdateSet({ granted_n: sql<bigint>`credit_lease.granted_n + excluded.granted_n` }),
       )

@@ -35,8 +35,8 @@ export async function join(
     tx
       .insertInto("node")
       .values({ id, epoch: 1n, ...fresh })
-      .onConflict((it) =>
-        it.column("id").doUpdateSet({ epoch: sql<bigint>`node.epoch + 1`, ...fresh }),
+      .onConflict((conflict) =>
+        conflict.column("id").doUpdateSet({ epoch: sql<bigint>`node.epoch + 1`, ...fresh }),
       )
       .returning("epoch")
       .executeTakeFirstOrThrow(),
@@ -88,7 +88,7 @@ async function writeSpent(
 ): Promise<void> {
   await inParts(spent, async (part) => {
     const rows = part.map(
-      (it) => sql`(cast(${it.accountId} as text), cast(${it.amountN} as bigint))`,
+      (row) => sql`(cast(${row.accountId} as text), cast(${row.amountN} as bigint))`,
     );
     const { numAffectedRows } = await sql`
       update credit_lease set spent_n = spent_n + change.column2
@@ -103,8 +103,8 @@ async function addUsage(tx: Tx, rows: readonly UsageHourTable[]): Promise<void> 
   await tx
     .insertInto("usage_hour")
     .values(rows)
-    .onConflict((it) =>
-      it.columns(["account_id", "hour", "key_id", "method"]).doUpdateSet({
+    .onConflict((conflict) =>
+      conflict.columns(["account_id", "hour", "key_id", "method"]).doUpdateSet({
         calls: sql<bigint>`usage_hour.calls + excluded.calls`,
         cu: sql<bigint>`usage_hour.cu + excluded.cu`,
         charge_n: sql<bigint>`usage_hour.charge_n + excluded.charge_n`,
@@ -117,8 +117,8 @@ async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<vo
   await tx
     .insertInto("allowance_month")
     .values(rows)
-    .onConflict((it) =>
-      it
+    .onConflict((conflict) =>
+      conflict
         .columns(["account_id", "month"])
         .doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }),
     )

@@ -129,15 +129,15 @@ function counterOf(wallet: OpenWallet, { keyId, method }: Counted): UsageCounter
   return counter;
 }
 
-function rowOf(it: UsageCounter, hour: number): UsageHourTable {
+function rowOf(counter: UsageCounter, hour: number): UsageHourTable {
   return {
-    account_id: it.accountId,
-    key_id: it.keyId,
-    method: it.method,
+    account_id: counter.accountId,
+    key_id: counter.keyId,
+    method: counter.method,
     hour: BigInt(hour),
-    calls: BigInt(it.calls),
-    cu: BigInt(it.cu),
-    charge_n: BigInt(it.chargeN),
+    calls: BigInt(counter.calls),
+    cu: BigInt(counter.cu),
+    charge_n: BigInt(counter.chargeN),
   };
 }
 

@@ -52,11 +52,11 @@ export async function patchKey(
     if (isSame(key, { ...profiles, name })) return key;
     await tx
       .updateTable("api_key")
-      .set((it) => ({
+      .set((eb) => ({
         name,
         default_profile: profiles.defaultProfile,
         allowed_profiles: slugsText(profiles.allowedProfiles),
-        revision: it("revision", "+", 1n),
+        revision: eb("revision", "+", 1n),
       }))
       .where("id", "=", ref.id)
       .execute();
@@ -129,7 +129,7 @@ export async function rotateKey(
     await insertSecret(tx, ref.id, secret, nowMs);
     await tx
       .updateTable("api_key")
-      .set((it) => ({ prefix, revision: it("revision", "+", 1n) }))
+      .set((eb) => ({ prefix, revision: eb("revision", "+", 1n) }))
       .where("id", "=", ref.id)
       .execute();
     return { secret, prefix, previousValidUntilMs };
@@ -146,7 +146,7 @@ export async function deleteKey(
     if ("kind" in key) return key.code === "not_found" ? notFound() : "deleted";
     await tx
       .updateTable("api_key")
-      .set((it) => ({ revoked_at: BigInt(parts.nowMs), revision: it("revision", "+", 1n) }))
+      .set((eb) => ({ revoked_at: BigInt(parts.nowMs), revision: eb("revision", "+", 1n) }))
       .where("id", "=", ref.id)
       .execute();
     return "deleted";
@@ -195,7 +195,7 @@ async function lockedKey(
     .select("id")
     .where("id", "=", id)
     .where("account_id", "=", scope.accountId)
-    .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
+    .$if(store.engine === "postgres", (query) => query.forNoKeyUpdate())
     .execute();
   const key = await keyById(tx, id, scope, nowMs);
   if (key === null) return notFound();

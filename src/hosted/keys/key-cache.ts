@@ -144,12 +144,12 @@ class HolderCache implements KeyCache {
   }
 
   keyChanged(keyId: string): Promise<void> {
-    return this.#readAgain(keyId, (it) => it.keyId === keyId);
+    return this.#readAgain(keyId, (keyContext) => keyContext.keyId === keyId);
   }
 
   accountChanged(accountId: string): Promise<void> {
     this.#parts.credit.refresh(accountId);
-    return this.#readAgain(accountId, (it) => it.payer.id === accountId);
+    return this.#readAgain(accountId, (keyContext) => keyContext.payer.id === accountId);
   }
 
   eachSeated(run: (keyContext: KeyContext) => void): void {
@@ -267,10 +267,11 @@ class HolderCache implements KeyCache {
 
   #keep(digest: string, keyContext: KeyContext): void {
     let looked = 0;
-    for (const [oldest, it] of this.#keyCache) {
+    for (const [oldest, context] of this.#keyCache) {
       if (this.#keyCache.size < this.#parts.limits.maxHolders || looked++ > MAX_LOOKED_AT) break;
       // Whoever has open sockets has to hear of changes.
-      if (it.openSockets === null || it.openSockets.size === 0) this.#forget(oldest, it);
+      if (context.openSockets === null || context.openSockets.size === 0)
+        this.#forget(oldest, context);
     }
     this.#keyCache.set(digest, keyContext);
     const { payer } = keyContext;

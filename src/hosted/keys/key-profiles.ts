@@ -34,9 +34,9 @@ export function chosenProfiles(
   choice: ProfileChoice,
   { known, restriction }: ProfileScope,
 ): KeyProfiles | ApiFault<"invalid_field"> {
-  const reach = restriction === null ? known : known.filter((it) => restriction.includes(it));
-  const unknown = (choice.allowedProfiles ?? []).flatMap((it, i) =>
-    reach.includes(it) ? [] : [`allowed_profiles[${i}]`],
+  const reach = restriction === null ? known : known.filter((slug) => restriction.includes(slug));
+  const unknown = (choice.allowedProfiles ?? []).flatMap((slug, i) =>
+    reach.includes(slug) ? [] : [`allowed_profiles[${i}]`],
   );
   if (choice.defaultProfile != null && !reach.includes(choice.defaultProfile))
     unknown.push("default_profile");
@@ -70,8 +70,8 @@ export function isWithin(
 ): boolean {
   if (restriction === null) return true;
   if (allowedProfiles === null) return false;
-  return [defaultProfile ?? DEFAULT_PROFILE, ...allowedProfiles].every((it) =>
-    restriction.includes(it),
+  return [defaultProfile ?? DEFAULT_PROFILE, ...allowedProfiles].every((slug) =>
+    restriction.includes(slug),
   );
 }
 

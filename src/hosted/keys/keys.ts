@@ -104,7 +104,7 @@ export async function listKeys(
     .limit(limit + 1)
     .execute();
   const page = rows.slice(0, limit);
-  const keys = page.map(keyOf).filter((it) => isWithin(it, scope.profiles));
+  const keys = page.map(keyOf).filter((key) => isWithin(key, scope.profiles));
   return { keys, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
 }
 

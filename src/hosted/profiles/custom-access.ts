@@ -58,7 +58,7 @@ export async function customUntilMs(
 ): Promise<number> {
   const row = await db
     .selectFrom("custom_access")
-    .select((it) => it.fn.max("until_at").as("until_at"))
+    .select((eb) => eb.fn.max("until_at").as("until_at"))
     .where("account_id", "=", accountId)
     .executeTakeFirst();
   return Number(row?.until_at ?? 0n);

@@ -55,7 +55,7 @@ export const RESERVED_SLUGS: ReadonlySet<string> = new Set(
     "public premium managed free payment custom default none all operator",
     "load-balanced round-robin latency-weighted fastest priority",
     "k key keys session profile profiles provider providers ws rpc api current",
-  ].flatMap((it) => it.split(" ")),
+  ].flatMap((line) => line.split(" ")),
 );
 
 /** Providers of one profile, over all its chains. */
@@ -85,11 +85,13 @@ export function readDocument(
     chain,
     known: chainOf(parts.chains, name),
   }));
-  const unknown = entries.filter((it) => it.known === undefined).map((it) => `chains.${it.name}`);
+  const unknown = entries
+    .filter((entry) => entry.known === undefined)
+    .map((entry) => `chains.${entry.name}`);
   if (unknown.length > 0) {
     const nextAction =
       "use a name or decimal id of: " +
-      `${parts.chains.map((it) => `${it.chainName} (${it.chainId})`).join(", ")}`;
+      `${parts.chains.map((chain) => `${chain.chainName} (${chain.chainId})`).join(", ")}`;
     return apiFault("unknown_chain", `no chain of this service is called so: ${listed(unknown)}`, {
       details: unknown.slice(0, MAX_NAMED),
       nextAction,
@@ -104,7 +106,7 @@ export function readDocument(
     problems.push(...problemsOf(chain, at, parts.rules));
     sets.set(known.chainName, setOf(known, chain, parts.rules));
   }
-  const providers = [...sets.values()].reduce((sum, it) => sum + it.providers.length, 0);
+  const providers = [...sets.values()].reduce((sum, set) => sum + set.providers.length, 0);
   if (providers > MAX_PROVIDERS)
     problems.push(["chains", `must not have more than ${MAX_PROVIDERS} providers in all`]);
   if (problems.length > 0) return invalid(problems);
@@ -190,7 +192,8 @@ const VERIFICATION_BUDGET = 5;
 
 function chainOf(chains: readonly Chain[], name: string): Chain | undefined {
   return chains.find(
-    (it) => it.chainName === name || String(it.chainId) === name || it.aliases.includes(name),
+    (chain) =>
+      chain.chainName === name || String(chain.chainId) === name || chain.aliases.includes(name),
   );
 }
 
@@ -211,7 +214,7 @@ function setOf(
     backfillTimeoutMs: BACKFILL_MS,
     logVerification: usualVerification(blockTimeMs),
     verificationBudget: VERIFICATION_BUDGET,
-    providers: providers.map((it, index) => providerOf(it, index, rules)),
+    providers: providers.map((provider, index) => providerOf(provider, index, rules)),
   };
 }
 
@@ -221,8 +224,8 @@ function providerOf(
   rules: AddressRules,
 ): Provider {
   const read = (text: string | undefined): string | null => {
-    const it = text === undefined ? null : readUserUrl(text, rules);
-    return it?.kind === "url" ? it.url : null;
+    const address = text === undefined ? null : readUserUrl(text, rules);
+    return address?.kind === "url" ? address.url : null;
   };
   return {
     index,

@@ -63,7 +63,7 @@ export async function listProfiles(
     .orderBy("slug")
     .limit(MAX_LISTED)
     .execute();
-  return rows.map((it) => recordOf(sealer, it));
+  return rows.map((row) => recordOf(sealer, row));
 }
 
 /** The names of an account's profiles. */
@@ -126,8 +126,8 @@ export function saveProfile(
     await tx
       .insertInto("profile")
       .values(row)
-      .onConflict((it) =>
-        it.column("id").doUpdateSet({
+      .onConflict((conflict) =>
+        conflict.column("id").doUpdateSet({
           revision: row.revision,
           sealed: row.sealed,
           created_at: row.created_at,
@@ -318,7 +318,7 @@ async function lockAccount(store: Store, tx: Tx, accountId: string): Promise<voi
     .selectFrom("account")
     .select("id")
     .where("id", "=", accountId)
-    .$if(store.engine === "postgres", (it) => it.forNoKeyUpdate())
+    .$if(store.engine === "postgres", (query) => query.forNoKeyUpdate())
     .execute();
 }
 
