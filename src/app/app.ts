@@ -101,16 +101,16 @@ export async function build(config: Config, { runtime, log, version }: Outside):
   const legacyForms = createLegacyForms(runtime, hosting?.legacyForms ?? null);
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const compression = config.server.compression === "off" ? null : createCompression(proxies);
-  const arrival = {
+  const authentication = {
     resolver: createTargetResolver(directory, observer),
     admission: hosting?.admission ?? null,
     proxies,
   };
   const deadlineMs: RpcParts["deadlineMs"] = (method) => live.deadlines[method.deadline];
   const rpc: RpcParts = {
-    ...arrival,
+    ...authentication,
     filters: createFilterMethods({
-      ...arrival,
+      ...authentication,
       filters,
       directory,
       deadlineMs,
@@ -123,7 +123,7 @@ export async function build(config: Config, { runtime, log, version }: Outside):
     budget,
     legacyForms,
     compression,
-    ...payingOf(hosting, config, arrival),
+    ...payingOf(hosting, config, authentication),
     methods,
     deadlineMs,
     get limits() {
@@ -371,7 +371,7 @@ function servingOf({
   CustomServing,
   "rules" | "check"
 >): CustomServing {
-  const shelf = {
+  const served = {
     put: profileUpdater.put,
     remove: profileUpdater.remove,
     has: (id: string) => directory.served(id) !== undefined,
@@ -382,7 +382,7 @@ function servingOf({
   const servedChains = (slug: string): readonly string[] => [
     ...(servedBy(slug)?.trackers.keys() ?? []),
   ];
-  return { ...rest, shelf, status: statusIn(directory), servedChains };
+  return { ...rest, served, status: statusIn(directory), servedChains };
 }
 
 /** Where users' providers may be: on the internet, and not at this service itself. */

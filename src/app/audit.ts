@@ -56,7 +56,7 @@ interface FailedRead extends UnreadChain {
 }
 
 interface ChainReports {
-  readonly tills: readonly NamedReport[];
+  readonly reports: readonly NamedReport[];
   readonly unread: readonly FailedRead[];
 }
 
@@ -73,9 +73,9 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   try {
     const books = await audit(store);
     const rails = [...(config.hosted?.payments.rails ?? []), ...parts.localRails];
-    const { tills, unread } = await chainReports({ ...parts, store, rails, untilMs: null });
+    const { reports, unread } = await chainReports({ ...parts, store, rails, untilMs: null });
     for (const { error } of unread) throw error;
-    const comparedUnits = tills.reduce((sum, report) => sum + report.recordedUnits, 0n);
+    const comparedUnits = reports.reduce((sum, report) => sum + report.recordedUnits, 0n);
     const leftUnits = (await recordedUnits(store)) - comparedUnits;
     const lines = [
       books.length === 0 ? "books: they agree" : `books: ${books.length} differences`,
@@ -86,8 +86,8 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
             `  ${difference.check} ${difference.id}: is ${usdText(difference.isN)} USD, should be ` +
             `${usdText(difference.shouldN)} USD`,
         ),
-      ...tills.flatMap(linesOf),
-      ...(tills.length === 0 ? ["chains: no rail to compare with"] : []),
+      ...reports.flatMap(linesOf),
+      ...(reports.length === 0 ? ["chains: no rail to compare with"] : []),
       ...(leftUnits > 0n
         ? [
             `${usdText(nanoOf(leftUnits))} USD are recorded for chains that are not ` +
@@ -95,7 +95,10 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
           ]
         : []),
     ];
-    return { clean: books.length === 0 && tills.every((report) => report.differing === 0), lines };
+    return {
+      clean: books.length === 0 && reports.every((report) => report.differing === 0),
+      lines,
+    };
   } finally {
     await store.close();
   }
@@ -115,7 +118,7 @@ export async function auditLive({
 }: Pick<MoneyAudit, "store" | "runtime" | "rails">): Promise<AuditFindings> {
   const books = await audit(store);
   const untilMs = runtime.now() + READING_MS;
-  const { tills, unread } = await chainReports({
+  const { reports, unread } = await chainReports({
     store,
     runtime,
     rails,
@@ -123,7 +126,7 @@ export async function auditLive({
     onProgress: () => {},
     untilMs,
   });
-  const money = tills.flatMap((report) => report.differences);
+  const money = reports.flatMap((report) => report.differences);
   return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
 }
 
@@ -143,7 +146,7 @@ async function recordedUnits({ db }: Store): Promise<bigint> {
 
 /** One report for each token and address that receives it, however many rails share them. */
 async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
-  const tills: NamedReport[] = [];
+  const reports: NamedReport[] = [];
   const unread: FailedRead[] = [];
   for (const same of Map.groupBy(parts.rails, (rail) =>
     `${rail.chainId} ${rail.token.address} ${rail.recipient}`.toLowerCase(),
@@ -151,8 +154,8 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
     const [first] = same;
     if (first === undefined) continue;
     try {
-      const report = await tillReport(parts, first, same);
-      if (report !== null) tills.push(report);
+      const report = await receiverReport(parts, first, same);
+      if (report !== null) reports.push(report);
     } catch (error) {
       // Its class is loaded with the chains, so it is told by its name; anything else is no matter
       // of a chain.
@@ -160,11 +163,11 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
       unread.push({ chainId: first.chainId, reason: error.message, error });
     }
   }
-  return { tills, unread };
+  return { reports: reports, unread };
 }
 
 /** The report of one token and address; null = they are on a local chain that has ended. */
-async function tillReport(
+async function receiverReport(
   { store, runtime, sinceMs, onProgress, untilMs }: MoneyAudit,
   first: AuditedRail,
   same: readonly AuditedRail[],

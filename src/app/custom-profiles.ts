@@ -19,7 +19,7 @@ import type { CustomParts, HandlerParts } from "../web/api/parts.ts";
 
 /** The side of providers, as far as Custom profiles need it. */
 export interface CustomServing {
-  readonly shelf: ServedProfiles;
+  readonly served: ServedProfiles;
   /** Where their providers may be. */
   readonly rules: AddressRules;
   readonly check: CustomParts["check"];
@@ -41,7 +41,7 @@ export interface CustomHostingParts {
 
 /** Custom profiles, ready. */
 export interface CustomHosting {
-  readonly preparation: ProfileLoader;
+  readonly loader: ProfileLoader;
   /** What the API writes them with. */
   partsWith(keyCache: Pick<KeyCache, "accountChanged">): CustomParts;
 }
@@ -49,25 +49,25 @@ export interface CustomHosting {
 /** Seals anew what was sealed with the secret before, and begins with nothing in memory. */
 export async function openCustomProfiles(parts: CustomHostingParts): Promise<CustomHosting> {
   const { config, settings, runtime, log, store, serving, onError } = parts;
-  const { rules, shelf, check, status } = serving;
+  const { rules, served, check, status } = serving;
   const sealer = createSealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
   if (config.previousSecret !== null)
     log.info(
       { resealed: await resealProfiles({ store, sealer }) },
       "profiles are sealed with the present secret",
     );
-  const preparation = createProfileLoader({
+  const loader = createProfileLoader({
     store,
     runtime,
     sealer,
     chains: config.chains,
     rules,
-    shelf,
+    served,
     limits: PROFILE_LOADER_LIMITS,
     onError,
   });
   return {
-    preparation,
+    loader,
     partsWith: (keyCache) => ({
       sealer,
       rules,
@@ -78,7 +78,7 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
       async changed(ref) {
         // First who is sent where, so that nobody is sent to a profile that is gone.
         await keyCache.accountChanged(ref.accountId);
-        await preparation.changed(ref);
+        await loader.changed(ref);
       },
     }),
   };

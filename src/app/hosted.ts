@@ -131,7 +131,7 @@ export async function openHosting({
     settings,
     credit,
     keyCache,
-    profiles: custom.preparation,
+    profiles: custom.loader,
   });
   const changes: Invalidations = {
     key: (id) => keyCache.keyChanged(id),
@@ -143,7 +143,7 @@ export async function openHosting({
   const paywall = payments === null ? null : createPaywall({ payments, runtime });
   const sessions = await sessionsOf({ config, settings, runtime, log, store }).catch(closing);
   const { publicUrl, trustedProxies } = config.server;
-  const people = createAccountPages({
+  const accountPages = createAccountPages({
     runtime,
     store,
     log,
@@ -174,7 +174,7 @@ export async function openHosting({
 
   return {
     admission,
-    api: whoeverServes([people, api]),
+    api: firstServing([accountPages, api]),
     legacyForms,
     paywall,
     sessions,
@@ -182,7 +182,7 @@ export async function openHosting({
     async close() {
       cancelAudit();
       admission.close();
-      custom.preparation.close();
+      custom.loader.close();
       await closeStore(
         { runtime, log, onError },
         { payments, sessions, credit, legacyForms, store },
@@ -272,7 +272,7 @@ async function paymentsOf({
     beneficiaries: BENEFICIARIES,
     node,
     settings: settings.payments,
-    ...askerOf(config),
+    ...challengeSettings(config),
   });
 }
 
@@ -292,12 +292,12 @@ async function sessionsOf({
     offerMs,
     waitMs,
     bucket: settings.buckets.managed,
-    ...askerOf(config),
+    ...challengeSettings(config),
   });
 }
 
 /** Who asks for payment, and what the offers are signed with. */
-function askerOf({ server, secret, previousSecret, dataDir }: Config) {
+function challengeSettings({ server, secret, previousSecret, dataDir }: Config) {
   return {
     realm: server.publicUrl === null ? REALM : new URL(server.publicUrl).host,
     secret: secret ?? localSecret(dataDir),
@@ -314,7 +314,7 @@ async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
 }
 
 /** Sends a request to the first that serves its path. */
-function whoeverServes(all: readonly Api[]): Api {
+function firstServing(all: readonly Api[]): Api {
   const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
   return {
     serves: (path) => one(path) !== undefined,

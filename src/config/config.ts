@@ -21,7 +21,7 @@ import {
   flags as flagTable,
 } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
-import { doubts } from "./warnings.ts";
+import { warningsOf } from "./warnings.ts";
 
 /** What a configuration is made from. */
 export interface ConfigInput {
@@ -144,7 +144,7 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   ].slice(0, MAX_FAULTS);
   if (faults.length > 0 || !file.success || !env.success || !flag.success)
     return { ok: false, faults };
-  const warnings = doubts(document.data).map((doubt) => placed(input.file, document, doubt));
+  const warnings = warningsOf(document.data).map((doubt) => placed(input.file, document, doubt));
   return {
     ok: true,
     config: frozen(configOf(file.data, env.data, flag.data, production)),

@@ -181,23 +181,23 @@ function syntaxMessage(code: YAMLError["code"]): string {
   }
 }
 
-function dataOf(walk: Walk, node: unknown, path: Path, aliased: boolean): unknown {
-  if (aliased && ++walk.aliased > MAX_ALIASED_NODES) {
-    if (walk.aliased === MAX_ALIASED_NODES + 1)
-      report(walk, path, `expands YAML aliases to more than ${MAX_ALIASED_NODES} values`);
-    walk.unresolved.add(keyOf(path));
+function dataOf(reading: Walk, node: unknown, path: Path, aliased: boolean): unknown {
+  if (aliased && ++reading.aliased > MAX_ALIASED_NODES) {
+    if (reading.aliased === MAX_ALIASED_NODES + 1)
+      report(reading, path, `expands YAML aliases to more than ${MAX_ALIASED_NODES} values`);
+    reading.unresolved.add(keyOf(path));
     return null;
   }
-  if (!aliased) markPlace(walk, node, path);
+  if (!aliased) markPlace(reading, node, path);
   if (path.length > MAX_DEPTH) {
-    report(walk, path, `is nested more than ${MAX_DEPTH} levels deep`);
-    walk.unresolved.add(keyOf(path));
+    report(reading, path, `is nested more than ${MAX_DEPTH} levels deep`);
+    reading.unresolved.add(keyOf(path));
     return null;
   }
-  if (isAlias(node)) return aliasOf(walk, node.source, path);
-  const data = contentOf(walk, node, path, aliased);
+  if (isAlias(node)) return aliasOf(reading, node.source, path);
+  const data = contentOf(reading, node, path, aliased);
   if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor !== undefined)
-    walk.anchors.set(node.anchor, node);
+    reading.anchors.set(node.anchor, node);
   return data;
 }
 

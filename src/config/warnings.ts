@@ -9,13 +9,13 @@ const MAX_WARNINGS = 100;
 const MAX_DEPTH = 32;
 
 /** What the operator should look at. */
-export function doubts(data: unknown): readonly TableFault[] {
+export function warningsOf(data: unknown): readonly TableFault[] {
   const found: TableFault[] = [];
-  lookAt(data, [], found);
+  collectWarnings(data, [], found);
   return found;
 }
 
-function lookAt(value: unknown, path: TableFault["path"], found: TableFault[]): void {
+function collectWarnings(value: unknown, path: TableFault["path"], found: TableFault[]): void {
   if (found.length >= MAX_WARNINGS || path.length > MAX_DEPTH) return;
   if (typeof value === "string") {
     const message =
@@ -23,7 +23,7 @@ function lookAt(value: unknown, path: TableFault["path"], found: TableFault[]): 
       "environment variable";
     if (PLACEHOLDER.test(value)) found.push({ path, at: "value", message });
   } else if (Array.isArray(value))
-    for (const [index, item] of value.entries()) lookAt(item, [...path, index], found);
+    for (const [index, item] of value.entries()) collectWarnings(item, [...path, index], found);
   else if (typeof value === "object" && value !== null)
-    for (const [key, item] of Object.entries(value)) lookAt(item, [...path, key], found);
+    for (const [key, item] of Object.entries(value)) collectWarnings(item, [...path, key], found);
 }

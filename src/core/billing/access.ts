@@ -27,7 +27,7 @@ export interface ServiceTier {
   /** Slug of the profile that serves. */
   readonly profile: string;
   readonly bucket: RateLimit;
-  readonly means: FundingSource;
+  readonly funding: FundingSource;
 }
 
 /** The managed profiles: everyone's, and so reserved. */
@@ -52,7 +52,7 @@ export function customServiceTiers(slug: string): readonly ServiceTier[] {
       fallback: null,
       profile: slug,
       bucket: { name: slug, size: "custom" },
-      means: "custom",
+      funding: "custom",
     },
   ];
 }
@@ -72,17 +72,17 @@ const PREMIUM: readonly ServiceTier[] = [
     fallback: null,
     profile: "premium",
     bucket: { name: "managed", size: "managed" },
-    means: "balance",
+    funding: "balance",
   },
-  { access: "public", fallback: "payment", profile: "public", bucket: reduced, means: "payment" },
-  { access: "public", fallback: "free", profile: "public", bucket: reduced, means: "free" },
+  { access: "public", fallback: "payment", profile: "public", bucket: reduced, funding: "payment" },
+  { access: "public", fallback: "free", profile: "public", bucket: reduced, funding: "free" },
 ];
-const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const).map((means) => ({
+const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const).map((funding) => ({
   access: "public",
   fallback: null,
   profile: "public",
   bucket: { name: "public", size: "public" },
-  means,
+  funding,
 }));
 const LAPSED: readonly ServiceTier[] = PREMIUM.map((tier) =>
   tier.fallback === null ? { ...tier, fallback: "profile" } : tier,

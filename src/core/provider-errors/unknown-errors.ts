@@ -35,7 +35,7 @@ const MAX_SHAPES = 64;
 /**
  * Read of a message; more than a sample, so that no secret is cut in two before it is known as one.
  */
-const READ_CHARS = 1_000;
+const MAX_MESSAGE_CHARS = 1_000;
 const SAMPLE_CHARS = 200;
 const METHOD_CHARS = 64;
 
@@ -58,7 +58,7 @@ export function noteUnknown(
     return null;
   }
   if (errors.shapes.size >= MAX_SHAPES) errors.shapes.delete(rarest(errors.shapes));
-  const sample = withoutHex(redact(message.slice(0, READ_CHARS))).slice(0, SAMPLE_CHARS);
+  const sample = withoutHex(redact(message.slice(0, MAX_MESSAGE_CHARS))).slice(0, SAMPLE_CHARS);
   const shape = {
     ...about,
     method: withoutHex(redact(about.method.slice(0, METHOD_CHARS))),

@@ -20,7 +20,7 @@ type Pass = (text: string) => string;
 const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?<=[!-~])\p{Cf}+(?=[!-~])|(?![\t\n\r])\p{Cc}/gu;
 
 /** Replaces what a pattern finds; with groups only the last one, which ends the match. */
-function taking(pattern: RegExp): Pass {
+function redacting(pattern: RegExp): Pass {
   return (text) => text.replace(pattern, (...found) => `${before(found)}${REDACTED}`);
 }
 
@@ -47,43 +47,45 @@ const VALUE = "[^\\s\"',;}\\\\]";
 const NO_ID = "(?!0x[0-9a-f]{1,40}\\b|[a-z]{3}_[0-9a-z]{20}\\b|req-|https?:)";
 
 const PASSES: readonly Pass[] = [
-  taking(/-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END [A-Z ]*-----|[\s\S]*)/g),
+  redacting(
+    /-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END [A-Z ]*-----|[\s\S]*)/g,
+  ),
   (text) => withoutPhrases(text, REDACTED),
   (text) => withoutUrlSecrets(text, REDACTED),
-  taking(/svc_[a-z]{2}_[0-9a-z]+/gi),
-  taking(/\beyJ[\w-]{6,}(?:\.[\w-]*){0,2}/g),
-  taking(
+  redacting(/svc_[a-z]{2}_[0-9a-z]+/gi),
+  redacting(/\beyJ[\w-]{6,}(?:\.[\w-]*){0,2}/g),
+  redacting(
     new RegExp(
       `\\b(?:(?:proxy-)?authorization|x-[\\w-]{0,40}(?:key|token|auth)|payment-signature|(?:set-)?cookie)${QUOTED_SIGN}(${NO_PLACEHOLDER}[^\\r\\n"'\\\\]+)`,
       "gi",
     ),
   ),
-  taking(
+  redacting(
     new RegExp(
       `\\b[\\w-]{0,40}(?:${SECRET_NAME})${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}${VALUE}{4,})`,
       "gi",
     ),
   ),
-  taking(
+  redacting(
     new RegExp(
       `\\b(?:${SECRET_NAME})\\s+(?:is|was)\\s+(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{4,})`,
       "gi",
     ),
   ),
-  taking(
+  redacting(
     new RegExp(
       `\\b(?:token|key|auth|session|signature)${QUOTED_SIGN}(${NO_PLACEHOLDER}${NO_ID}(?=${VALUE}*\\d)${VALUE}{12,})`,
       "gi",
     ),
   ),
-  taking(/\b(?:bearer|basic)\s+((?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi),
-  taking(
+  redacting(/\b(?:bearer|basic)\s+((?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi),
+  redacting(
     /\b(?:[spr]k[-_](?:live|test|proj|ant)?[-_]?|gh[oprsu]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|npm_|hf_|SG\.|ya29\.|[txyz]prv)[\w-]{12,}(?:\.[\w-]+)*/g,
   ),
   (text) =>
     text.replace(/(?<![0-9a-z])(?:0x)?[0-9a-f]{32,}(?![0-9a-z])/gi, (hex, at: number) =>
       isSecretHex(hex, text.slice(0, at)) ? REDACTED : hex,
     ),
-  taking(/(?<![\w+/-])(?=[\w/-]*[+=])(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+/-]{24,}={0,2}/g),
+  redacting(/(?<![\w+/-])(?=[\w/-]*[+=])(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[\w+/-]{24,}={0,2}/g),
   (text) => text.replace(/[\w-]{20,}/g, (word) => (isSecretWord(word) ? REDACTED : word)),
 ];

@@ -18,9 +18,9 @@ import { adopt, createRecentBlocks, holds, type RecentBlocks } from "./recent-bl
 
 /** Where a subscription stands on its chain; changed in place by the functions of this file. */
 export interface DeliveryState {
-  readonly view: RecentBlocks;
+  readonly recent: RecentBlocks;
   /** Null = a subscription to heads. */
-  readonly book: DeliveredLogs | null;
+  readonly delivered: DeliveredLogs | null;
   /** Hash of the block behind which it begins: of that block nothing is told. */
   readonly startHash: string;
   /** The latest head that was pushed: the shape of those that had to be asked for. */
@@ -40,11 +40,11 @@ export function createDeliveryState(
   head: Head,
   window: number,
 ): DeliveryState {
-  const view = createRecentBlocks(window);
-  adopt(view, head);
+  const recent = createRecentBlocks(window);
+  adopt(recent, head);
   return {
-    view,
-    book: kind === "logs" ? createDeliveredLogs() : null,
+    recent,
+    delivered: kind === "logs" ? createDeliveredLogs() : null,
     startHash: head.hash,
     sample: null,
     held: [],
@@ -57,47 +57,47 @@ export function createDeliveryState(
  * block that was asked for.
  */
 export function takeHead(
-  track: DeliveryState,
+  state: DeliveryState,
   head: Head,
   pushed: boolean,
 ): readonly Buffer[] | null {
-  const left = adopt(track.view, head);
-  if (pushed) track.sample = head.raw;
-  const { book } = track;
-  if (book === null)
+  const left = adopt(state.recent, head);
+  if (pushed) state.sample = head.raw;
+  const { delivered } = state;
+  if (delivered === null)
     return [
       pushed
         ? head.raw
-        : inLiveShape(head.raw, track.sample === null ? null : memberNames(track.sample)),
+        : inLiveShape(head.raw, state.sample === null ? null : memberNames(state.sample)),
     ];
-  const told: Buffer[] = [];
+  const events: Buffer[] = [];
   for (const block of left) {
-    const texts = takeBack(book, block);
+    const texts = takeBack(delivered, block);
     if (texts === null) return null;
-    told.push(...texts);
+    events.push(...texts);
   }
-  const own = track.held.filter((log) => log.blockHash === head.hash);
-  if (own.length > 0) track.held = track.held.filter((log) => log.blockHash !== head.hash);
-  for (const log of own) if (note(book, log)) told.push(log.raw);
-  trim(book, { blocks: track.view.window, bytes: MAX_BOOK_BYTES });
-  return told;
+  const own = state.held.filter((log) => log.blockHash === head.hash);
+  if (own.length > 0) state.held = state.held.filter((log) => log.blockHash !== head.hash);
+  for (const log of own) if (note(delivered, log)) events.push(log.raw);
+  trim(delivered, { blocks: state.recent.window, bytes: MAX_BOOK_BYTES });
+  return events;
 }
 
 /**
  * Takes in a log. Returns what the subscriber is told; null = it waits for its block, as does
  * everything that is told of that block.
  */
-export function takeLog(track: DeliveryState, log: Log): readonly Buffer[] | null {
-  const { book, view, held } = track;
-  if (book === null || log.blockHash === track.startHash) return [];
+export function takeLog(state: DeliveryState, log: Log): readonly Buffer[] | null {
+  const { delivered, recent, held } = state;
+  if (delivered === null || log.blockHash === state.startHash) return [];
   if (log.removed) {
-    track.held = held.filter(
+    state.held = held.filter(
       (waiting) => waiting.blockHash !== log.blockHash || waiting.logIndex !== log.logIndex,
     );
-    return noteRemoved(book, log) ? [log.raw] : [];
+    return noteRemoved(delivered, log) ? [log.raw] : [];
   }
-  if (holds(view, log.blockNumber, log.blockHash)) return note(book, log) ? [log.raw] : [];
-  if (log.blockNumber < (view.blocks[0]?.number ?? 0)) return [];
+  if (holds(recent, log.blockNumber, log.blockHash)) return note(delivered, log) ? [log.raw] : [];
+  if (log.blockNumber < (recent.blocks[0]?.number ?? 0)) return [];
   held.push(log);
   return null;
 }
@@ -107,36 +107,37 @@ export function takeLog(track: DeliveryState, log: Log): readonly Buffer[] | nul
  * taken back, and told again after them. Returns what the subscriber is told; null = the texts of
  * those are no longer held.
  */
-export function insertLogs(track: DeliveryState, logs: readonly Log[]): readonly Buffer[] | null {
-  const { book, view, startHash } = track;
-  if (book === null) return [];
+export function insertLogs(state: DeliveryState, logs: readonly Log[]): readonly Buffer[] | null {
+  const { delivered, recent, startHash } = state;
+  if (delivered === null) return [];
   const fresh = logs.filter(
     (log) =>
       log.blockHash !== startHash &&
-      !isDelivered(book, log) &&
-      holds(view, log.blockNumber, log.blockHash),
+      !isDelivered(delivered, log) &&
+      holds(recent, log.blockNumber, log.blockHash),
   );
   fresh.sort(
     (left, right) => left.blockNumber - right.blockNumber || left.logIndex - right.logIndex,
   );
   const [first] = fresh;
   if (first === undefined) return [];
-  const behind = deliveredBehind(book, view.blocks, first);
+  const behind = deliveredBehind(delivered, recent.blocks, first);
   if (behind === null) return null;
-  for (const log of fresh) note(book, log);
+  for (const log of fresh) note(delivered, log);
   const again =
     behind.length === 0
       ? fresh.map((log) => log.raw)
-      : (deliveredBehind(book, view.blocks, { ...first, logIndex: first.logIndex - 1 }) ?? []);
+      : (deliveredBehind(delivered, recent.blocks, { ...first, logIndex: first.logIndex - 1 }) ??
+        []);
   return [...behind.toReversed().map(asRemoved), ...again];
 }
 
 /** Whether a log comes behind one that follows it in the chain. */
-export function comesLate({ book, view }: DeliveryState, log: Log): boolean {
-  return book !== null && isLate(book, log, newestDelivered(book, view.blocks));
+export function comesLate({ delivered, recent }: DeliveryState, log: Log): boolean {
+  return delivered !== null && isLate(delivered, log, newestDelivered(delivered, recent.blocks));
 }
 
 /** Drops the logs that wait for a block which is not on the chain. */
-export function dropHeld(track: DeliveryState, blockHash: string): void {
-  track.held = track.held.filter((log) => log.blockHash !== blockHash);
+export function dropHeld(state: DeliveryState, blockHash: string): void {
+  state.held = state.held.filter((log) => log.blockHash !== blockHash);
 }

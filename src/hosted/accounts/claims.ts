@@ -44,7 +44,7 @@ export async function claimKey(
     merge(tx, { ...parts, sourceId: key.accountId, targetId, profiles }),
   );
   if (outcome !== "merged") return outcome;
-  await tell(parts, key.accountId, targetId);
+  await invalidate(parts, key.accountId, targetId);
   return { kind: "claimed", accountId: targetId, keyPrefix: key.prefix, token: null };
 }
 
@@ -90,7 +90,7 @@ export async function claimByLink(
     )
     .catch(refusalOf);
   if (typeof done === "string") return done;
-  await tell(parts, link.accountId, done.accountId);
+  await invalidate(parts, link.accountId, done.accountId);
   return { kind: "claimed", keyPrefix: link.keyPrefix, ...done };
 }
 
@@ -109,7 +109,11 @@ function refusalOf(error: unknown): MergeRefusal | LinkEnd {
   throw error;
 }
 
-async function tell({ changes }: ClaimParts, sourceId: string, targetId: string): Promise<void> {
+async function invalidate(
+  { changes }: ClaimParts,
+  sourceId: string,
+  targetId: string,
+): Promise<void> {
   await changes.account(sourceId);
   await changes.account(targetId);
 }

@@ -96,7 +96,7 @@ async function moveKeys(
       defaultProfile: key.default_profile,
       allowedProfiles: parseSlugs(key.allowed_profiles),
     };
-    const { defaultProfile, allowedProfiles } = withinReach(own, profiles);
+    const { defaultProfile, allowedProfiles } = restrictedTo(own, profiles);
     await tx
       .updateTable("api_key")
       .set((eb) => ({
@@ -151,10 +151,10 @@ async function moveCustomAccess(
 }
 
 /** The profiles of a key that reaches no further than whoever claims it. */
-function withinReach(key: KeyProfiles, reach: readonly string[] | null): KeyProfiles {
-  if (reach === null) return key;
-  const shared = (key.allowedProfiles ?? reach).filter((slug) => reach.includes(slug));
-  const allowedProfiles = shared.length === 0 ? reach : shared;
+function restrictedTo(key: KeyProfiles, restriction: readonly string[] | null): KeyProfiles {
+  if (restriction === null) return key;
+  const shared = (key.allowedProfiles ?? restriction).filter((slug) => restriction.includes(slug));
+  const allowedProfiles = shared.length === 0 ? restriction : shared;
   return {
     allowedProfiles,
     defaultProfile: allowedProfiles.includes(key.defaultProfile ?? "premium")

@@ -28,7 +28,7 @@ export type NoOwner = "malformed" | "unknown" | "ended" | "no_account" | "read_o
  * A key may be in more hands than its account: what it gives leave to ends soon, whatever becomes
  * of the key.
  */
-const KEY_LENDS_MS = 86_400_000;
+const KEY_GRANT_MS = 86_400_000;
 
 /** Whose account a management token or RPC key shows. */
 export async function ownerOf(
@@ -47,7 +47,7 @@ export async function ownerOf(
     accountId: key.accountId,
     profiles: key.allowedProfiles,
     manages: false,
-    expiresAtMs: nowMs + KEY_LENDS_MS,
+    expiresAtMs: nowMs + KEY_GRANT_MS,
   };
 }
 

@@ -134,14 +134,14 @@ class KeyAdmission implements Admission {
 
   admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
     const { runtime, settings, credit, profiles } = this.#parts;
-    const { payer } = keyContext;
+    const { account } = keyContext;
     const why = endOf(keyContext, runtime.wallMs()) ?? mayName(keyContext, call.profile);
     if (why !== null) return refusalOf(keyContext, why);
-    const wallet = this.#walletOf(payer);
-    for (const service of serviceTiersFor(payer, call.profile)) {
+    const wallet = this.#walletOf(account);
+    for (const service of serviceTiersFor(account, call.profile)) {
       const strategy = service.access === "public" ? "load-balanced" : call.strategy;
       const cu = cuOf(settings.tariff, call.method, strategy);
-      const held = this.#hold(payer, wallet, service, cu);
+      const held = this.#hold(account, wallet, service, cu);
       if (held === "no_funds") continue;
       if (held === "unknown")
         return final
@@ -153,7 +153,7 @@ class KeyAdmission implements Admission {
         return refused;
       }
       if (service.access === "custom")
-        profiles.touch({ accountId: payer.id, slug: service.profile });
+        profiles.touch({ accountId: account.id, slug: service.profile });
       const { method } = call;
       const terms = { keyContext, service, strategy, method, wallet, cu, heldN: held };
       return new CreditGrant(this.#parts, terms);
@@ -169,14 +169,14 @@ class KeyAdmission implements Admission {
     );
   }
 
-  prepare({ payer }: KeyContext, profile: string, done: (why: Fault | null) => void): () => void {
-    return this.#parts.profiles.prepare({ accountId: payer.id, slug: profile }, done);
+  prepare({ account }: KeyContext, profile: string, done: (why: Fault | null) => void): () => void {
+    return this.#parts.profiles.prepare({ accountId: account.id, slug: profile }, done);
   }
 
   seat(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void {
-    return this.keyCache.seat(keyContext, {
+    return this.keyCache.addSocket(keyContext, {
       profile,
-      custom: isCustom(keyContext.payer, profile),
+      custom: isCustom(keyContext.account, profile),
       close,
     });
   }
@@ -186,19 +186,20 @@ class KeyAdmission implements Admission {
     notifications: number,
   ): "balance_exhausted" | "unavailable" | null {
     const { credit, settings } = this.#parts;
-    const { payer, keyId } = keyContext;
-    const wallet = this.#walletOf(payer);
+    const { account, keyId } = keyContext;
+    const wallet = this.#walletOf(account);
     const cu =
-      notificationCuOf(settings.tariff, strategy) * notifications + (this.#owedCu.get(payer) ?? 0);
-    this.#owedCu.delete(payer);
+      notificationCuOf(settings.tariff, strategy) * notifications +
+      (this.#owedCu.get(account) ?? 0);
+    this.#owedCu.delete(account);
     // Custom access that ends between two sweeps of the sockets stays uncharged until then.
     for (const tier of service.access === "custom"
       ? [service]
       : serviceTiersOf(service.profile === "public" ? "public" : "premium")) {
-      const heldN = this.#hold(payer, wallet, tier, cu);
+      const heldN = this.#hold(account, wallet, tier, cu);
       if (heldN === "no_funds") continue;
       if (heldN === "unknown") {
-        this.#owedCu.set(payer, cu);
+        this.#owedCu.set(account, cu);
         return cu > MOST_OWED_CU ? "unavailable" : null;
       }
       credit.settle(wallet, {
@@ -214,8 +215,8 @@ class KeyAdmission implements Admission {
     return "balance_exhausted";
   }
 
-  quota({ payer }: KeyContext, bucket: RateLimit): RateLimitStatus {
-    return rateLimitStatusOf(payer, bucket, {
+  quota({ account }: KeyContext, bucket: RateLimit): RateLimitStatus {
+    return rateLimitStatusOf(account, bucket, {
       size: this.#parts.settings.buckets[bucket.size],
       nowMs: this.#parts.runtime.now(),
     });
@@ -229,8 +230,8 @@ class KeyAdmission implements Admission {
     this.#cancelSweep();
   }
 
-  #walletOf(payer: AccountState): Wallet {
-    return this.#parts.credit.wallet(payer.id);
+  #walletOf(account: AccountState): Wallet {
+    return this.#parts.credit.wallet(account.id);
   }
 
   /**
@@ -238,31 +239,31 @@ class KeyAdmission implements Admission {
    * is not known, or "no_funds".
    */
   #hold(
-    payer: AccountState,
+    account: AccountState,
     wallet: Wallet,
-    { means }: ServiceTier,
+    { funding }: ServiceTier,
     cu: number,
   ): number | "unknown" | "no_funds" {
     const { credit, settings, runtime } = this.#parts;
-    switch (means) {
+    switch (funding) {
       case "balance": {
         const priceN = cu * settings.tariff.nanoPerCu;
         if (credit.hold(wallet, priceN)) return priceN;
         if (wallet.state !== "empty") return "unknown";
         // The store says when it ran out; until it has, and while another node has the rest, it is
         // as if it had just now.
-        if (payer.paid !== null)
-          payer.paid.exhaustedAtMs =
-            wallet.exhaustedAtMs ?? payer.paid.exhaustedAtMs ?? runtime.wallMs();
+        if (account.paid !== null)
+          account.paid.exhaustedAtMs =
+            wallet.exhaustedAtMs ?? account.paid.exhaustedAtMs ?? runtime.wallMs();
         return "no_funds";
       }
       case "payment":
         return runtime.wallMs() <
-          (payer.paid?.exhaustedAtMs ?? Number.NEGATIVE_INFINITY) + settings.fallbackMs
+          (account.paid?.exhaustedAtMs ?? Number.NEGATIVE_INFINITY) + settings.fallbackMs
           ? 0
           : "no_funds";
       case "free": {
-        if (payer.kind !== "account") return "no_funds";
+        if (account.kind !== "account") return "no_funds";
         const used = credit.freeUsedCu(wallet);
         if (used === null) return "unknown";
         if (used + cu > settings.freeCuPerMonth) return "no_funds";
@@ -276,18 +277,18 @@ class KeyAdmission implements Admission {
 
   #takeToken(keyContext: KeyContext, bucket: RateLimit): Refusal | null {
     const size = this.#parts.settings.buckets[bucket.size];
-    const why = takeToken(keyContext.payer, bucket, { size, nowMs: this.#parts.runtime.now() });
+    const why = takeToken(keyContext.account, bucket, { size, nowMs: this.#parts.runtime.now() });
     if (why === null) return null;
     const limit = { bucket, tokenMs: 1_000 / size.perSecond };
     return { kind: "refusal", fault: why, keyContext, limit };
   }
 
   /** Whether anything would pay for a call of the smallest size. */
-  #isServed({ payer }: KeyContext, profile: string): boolean {
-    if (isCustom(payer, profile)) return true;
-    const wallet = this.#walletOf(payer);
+  #isServed({ account }: KeyContext, profile: string): boolean {
+    if (isCustom(account, profile)) return true;
+    const wallet = this.#walletOf(account);
     return serviceTiersOf("premium").some((service) => {
-      const heldN = this.#hold(payer, wallet, service, 1);
+      const heldN = this.#hold(account, wallet, service, 1);
       if (typeof heldN === "number")
         this.#parts.credit.release(wallet, heldN, freeCuOf(service, 1));
       return heldN !== "no_funds";
@@ -299,7 +300,7 @@ class KeyAdmission implements Admission {
     const wallMs = this.#parts.runtime.wallMs();
     // What somebody owes who has no socket any more is the operator's loss, and at most that.
     if (this.#owedCu.size > MOST_OWING) this.#owedCu.clear();
-    this.keyCache.eachSeated((keyContext) => {
+    this.keyCache.eachWithSockets((keyContext) => {
       const ended = endOf(keyContext, wallMs) !== null;
       for (const socket of [...(keyContext.openSockets ?? [])]) {
         const reason = ended ? "key_revoked" : this.#endOfSocket(keyContext, socket);
@@ -312,11 +313,11 @@ class KeyAdmission implements Admission {
   /** Why a socket may not stay open; null = it may. */
   #endOfSocket(keyContext: KeyContext, socket: OpenSocket): SocketEnd | null {
     if (mayName(keyContext, socket.profile)?.code === "forbidden") return "forbidden";
-    const custom = isCustom(keyContext.payer, socket.profile);
+    const custom = isCustom(keyContext.account, socket.profile);
     if (socket.custom && !custom) return "custom_access_expired";
     socket.custom = custom;
     if (custom)
-      this.#parts.profiles.touch({ accountId: keyContext.payer.id, slug: socket.profile });
+      this.#parts.profiles.touch({ accountId: keyContext.account.id, slug: socket.profile });
     return this.#isServed(keyContext, socket.profile) ? null : "balance_exhausted";
   }
 }

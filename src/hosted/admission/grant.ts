@@ -94,12 +94,12 @@ export class CreditGrant implements Grant {
 
   prepare(done: (why: Fault | null) => void): () => void {
     const { keyContext, service } = this;
-    const profile = { accountId: keyContext.payer.id, slug: service.profile };
+    const profile = { accountId: keyContext.account.id, slug: service.profile };
     return this.#parts.profiles.prepare(profile, done);
   }
 }
 
 /** Compute units of a call that come out of the free allowance. */
-export function freeCuOf({ means }: ServiceTier, cu: number): number {
-  return means === "free" ? cu : 0;
+export function freeCuOf({ funding }: ServiceTier, cu: number): number {
+  return funding === "free" ? cu : 0;
 }

@@ -14,12 +14,12 @@ export function isCustom({ own }: AccountState, profile: string): boolean {
 }
 
 /** Why a key may not ask for a profile; null = it may. */
-export function mayName({ bounds, payer }: KeyContext, profile: string): Fault | null {
+export function mayName({ bounds, account }: KeyContext, profile: string): Fault | null {
   const { allowed } = bounds;
-  const known = NAMES.has(profile) || payer.own?.servicesOf(profile) !== undefined;
+  const known = NAMES.has(profile) || account.own?.servicesOf(profile) !== undefined;
   if (!known)
     return fault("forbidden", "this profile is not one of the account's", {
-      nextAction: nextProfiles(["premium", "public", ...(payer.own?.slugs ?? [])]),
+      nextAction: nextProfiles(["premium", "public", ...(account.own?.slugs ?? [])]),
     });
   if (allowed === null || allowed.includes(profile)) return null;
   return fault("forbidden", "this key may not use this profile", {

@@ -20,9 +20,9 @@ export interface WaitingBatches {
    * Milliseconds until one of an account's is expected to wait no more; null = another one may wait
    * now.
    */
-  fullForMs(payer: AccountState): number | null;
+  fullForMs(account: AccountState): number | null;
   /** Counts one; the returned function ends that. Null = there are as many as there may be. */
-  enter(payer: AccountState, batch: PacedBatch): (() => void) | null;
+  enter(account: AccountState, batch: PacedBatch): (() => void) | null;
   /** Accounts with waiting batches. */
   readonly size: number;
 }

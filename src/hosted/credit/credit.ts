@@ -51,9 +51,9 @@ export interface Credit {
    * latest; the returned function cancels.
    */
   refilled(wallet: Wallet, run: () => void): () => void;
-  /** The account was credited: an empty wallet asks again. */
+  /** The account was credited: an empty wallet requests again. */
   refresh(accountId: string): void;
-  /** Nobody asks for this account any more: its lease is returned with the next cycle. */
+  /** Nobody requests for this account any more: its lease is returned with the next cycle. */
   evict(accountId: string): void;
   /**
    * Estimate of what the account has left in all: what is here and what no node holds. Null =
@@ -124,9 +124,9 @@ class LeasedCredit implements Credit {
   readonly #settings: CreditSettings;
   readonly #store: Store;
   readonly #wallets = new Map<string, OpenWallet>();
-  readonly #book: UsageBuffer;
+  readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
-  readonly #cycle: FlushLoop;
+  readonly #flushLoop: FlushLoop;
 
   constructor(
     { store, runtime, node, settings, onError }: CreditParts,
@@ -135,7 +135,7 @@ class LeasedCredit implements Credit {
     this.#runtime = runtime;
     this.#store = store;
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
-    this.#book = new UsageBuffer(runtime.wallMs());
+    this.#usage = new UsageBuffer(runtime.wallMs());
     this.#refills = createRefillBatcher({
       runtime,
       run: (wallets) => this.#refill(wallets),
@@ -148,11 +148,11 @@ class LeasedCredit implements Credit {
       node,
       settings: this.#settings,
       wallets: this.#wallets,
-      book: this.#book,
+      usage: this.#usage,
       refills: this.#refills,
       onError,
     };
-    this.#cycle = new FlushLoop(parts, start);
+    this.#flushLoop = new FlushLoop(parts, start);
   }
 
   get size(): number {
@@ -167,11 +167,11 @@ class LeasedCredit implements Credit {
     const wallet = parseWallet(given);
     const nowMs = this.#runtime.now();
     wallet.usedAtMs = nowMs;
-    if (wallet.availableN < amountN || nowMs >= this.#cycle.stopAtMs)
+    if (wallet.availableN < amountN || nowMs >= this.#flushLoop.stopAtMs)
       return this.#holdNothing(wallet, { amountN, nowMs });
     wallet.availableN -= amountN;
     wallet.heldN += amountN;
-    if (wallet.availableN < wallet.lowWaterN && !wallet.isAsking) this.#refills.ask(wallet);
+    if (wallet.availableN < wallet.lowWaterN && !wallet.isRefilling) this.#refills.request(wallet);
     return true;
   }
 
@@ -191,9 +191,9 @@ class LeasedCredit implements Credit {
     const wallet = parseWallet(given);
     wallet.freeHeldCu -= use.freeCu;
     const chargedN = takeBack(wallet, use.heldN, use.chargeN);
-    if (chargedN > 0 && !wallet.isSpending) this.#cycle.spends(wallet);
-    if (chargedN < use.chargeN) this.#cycle.lose(use.chargeN - chargedN);
-    this.#book.count(wallet, use, chargedN);
+    if (chargedN > 0 && !wallet.isSpending) this.#flushLoop.spends(wallet);
+    if (chargedN < use.chargeN) this.#flushLoop.lose(use.chargeN - chargedN);
+    this.#usage.count(wallet, use, chargedN);
   }
 
   refilled(wallet: Wallet, run: () => void): () => void {
@@ -202,12 +202,12 @@ class LeasedCredit implements Credit {
 
   refresh(accountId: string): void {
     const wallet = this.#wallets.get(accountId);
-    if (wallet === undefined || (wallet.state !== "empty" && !wallet.isAsking)) return;
+    if (wallet === undefined || (wallet.state !== "empty" && !wallet.isRefilling)) return;
     wallet.state = "unknown";
     wallet.shortN = Math.max(wallet.shortN, 1);
     // A round under way may have read the balance before: then there is another one after it.
     wallet.waiters ??= [];
-    this.#refills.ask(wallet);
+    this.#refills.request(wallet);
   }
 
   evict(accountId: string): void {
@@ -222,28 +222,28 @@ class LeasedCredit implements Credit {
 
   freeUsedCu(given: Wallet): number | null {
     const wallet = parseWallet(given);
-    if (wallet.freeMonth === this.#book.month) return wallet.freeCu + wallet.freeHeldCu;
-    this.#refills.ask(wallet);
+    if (wallet.freeMonth === this.#usage.month) return wallet.freeCu + wallet.freeHeldCu;
+    this.#refills.request(wallet);
     return null;
   }
 
   flush(): Promise<void> {
-    return this.#cycle.flush();
+    return this.#flushLoop.flush();
   }
 
   isUnwritten(accountId: string | null): boolean {
-    if (accountId === null || this.#cycle.isWriting) return true;
+    if (accountId === null || this.#flushLoop.isWriting) return true;
     const wallet = this.#wallets.get(accountId);
     return wallet !== undefined && (wallet.spentN > 0 || wallet.freeNewCu > 0);
   }
 
   unwrittenN(): number {
-    return this.#cycle.unwrittenN();
+    return this.#flushLoop.unwrittenN();
   }
 
   async close(): Promise<void> {
     await this.#refills.close();
-    await this.#cycle.close();
+    await this.#flushLoop.close();
   }
 
   #openWallet(accountId: string): OpenWallet {
@@ -258,38 +258,38 @@ class LeasedCredit implements Credit {
     wallet: OpenWallet,
     { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number },
   ): false {
-    if (nowMs >= this.#cycle.stopAtMs) {
+    if (nowMs >= this.#flushLoop.stopAtMs) {
       wallet.state = "unreachable";
       return false;
     }
     wallet.shortN += amountN;
     wallet.needN = Math.max(wallet.needN, amountN);
-    if (wallet.state === "empty" && wallet.hasToldShort && nowMs < wallet.askAgainAtMs)
+    if (wallet.state === "empty" && wallet.isShortReported && nowMs < wallet.retryAtMs)
       return false;
     // The first call that finds too little is told at once: from then on its account counts as run
     // out, whether or not another call follows.
-    wallet.hasToldShort = !wallet.isAsking;
-    this.#refills.ask(wallet);
+    wallet.isShortReported = !wallet.isRefilling;
+    this.#refills.request(wallet);
     return false;
   }
 
   async #refill(wallets: readonly OpenWallet[]): Promise<void> {
     const nowMs = this.#runtime.now();
-    const { epoch } = this.#cycle;
-    if (epoch === null || nowMs >= this.#cycle.stopAtMs)
+    const { epoch } = this.#flushLoop;
+    if (epoch === null || nowMs >= this.#flushLoop.stopAtMs)
       throw new Error("the store has not been reached for too long: nothing is leased");
     const { minSliceN, smallestN } = this.#settings;
-    const asks = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
-    const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#book.month };
-    const answers = await this.#store.transaction((tx) => lease(tx, epoch, { asks, terms }));
-    if (answers === null) this.#cycle.fence(epoch);
-    if (answers === null || this.#cycle.epoch !== epoch)
+    const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
+    const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#usage.month };
+    const answers = await this.#store.transaction((tx) => lease(tx, epoch, { requests, terms }));
+    if (answers === null) this.#flushLoop.fence(epoch);
+    if (answers === null || this.#flushLoop.epoch !== epoch)
       throw new Error("this node's epoch is over: it joins again");
     const at = { nowMs: this.#runtime.now(), month: terms.month };
     for (const [index, wallet] of wallets.entries()) {
       const answer = answers[index];
       if (answer !== undefined) receive(wallet, answer, at);
-      wallet.askAgainAtMs = at.nowMs + this.#settings.flushIntervalMs;
+      wallet.retryAtMs = at.nowMs + this.#settings.flushIntervalMs;
     }
   }
 
@@ -298,6 +298,6 @@ class LeasedCredit implements Credit {
       wallet.state = "unreachable";
       wallet.isInDoubt = true;
     }
-    this.#cycle.report(error);
+    this.#flushLoop.report(error);
   }
 }

@@ -34,7 +34,7 @@ export interface FlushLoopParts {
     readonly smallestN: number;
   };
   readonly wallets: Map<string, OpenWallet>;
-  readonly book: UsageBuffer;
+  readonly usage: UsageBuffer;
   readonly refills: RefillBatcher;
   readonly onError: (error: unknown) => void;
 }
@@ -43,25 +43,25 @@ export interface FlushLoopParts {
  * A batch that is being written: never changed once it was tried, so that it is clear what a try
  * with a lost answer wrote.
  */
-interface Frozen extends FlushBatch {
+interface PendingBatch extends FlushBatch {
   readonly firstTriedAtMs: number;
 }
 
-interface Seen extends NodeHeartbeat {
+interface ObservedNode extends NodeHeartbeat {
   /** How long it has not been heard of, counting only time in which the store was read. */
   readonly silentMs: number;
 }
 
 /** Wallets looked at in one cycle, as a part of all of them, and at least. */
-const LOOKED_AT = 1 / 20;
-const LEAST_LOOKED_AT = 200;
+const SCANNED_SHARE = 1 / 20;
+const MIN_SCANNED = 200;
 /** Where so large a part of the bound is in use, wallets count as idle sooner. */
 const CROWDED = 0.8;
-const SOONER = 10;
+const CROWDED_SPEEDUP = 10;
 /** Looks at the others so many times in the time after which they count as dead. */
-const LOOKS = 10;
+const CHECKS_PER_TIMEOUT = 10;
 /** One look in so many closes what earlier ones may have missed. */
-const THOROUGH = 10;
+const SWEEP_EVERY = 10;
 
 /** The cycle of one node. */
 export class FlushLoop {
@@ -71,7 +71,7 @@ export class FlushLoop {
   stopAtMs: number;
   readonly #parts: FlushLoopParts;
   #seq = 0n;
-  #frozen: Frozen | null = null;
+  #pending: PendingBatch | null = null;
   #spending: OpenWallet[] = [];
   #lostN = 0;
   #running: Promise<void> = Promise.resolve();
@@ -81,10 +81,10 @@ export class FlushLoop {
   /** The flush after the one under way; null = nobody asked for it. */
   #next: Promise<void> | null = null;
   #returning: readonly OpenWallet[] = [];
-  #look: Iterator<OpenWallet> | null = null;
-  #seen: ReadonlyMap<string, Seen> = new Map();
-  #lookedAtMs: number;
-  #looks = 0;
+  #scan: Iterator<OpenWallet> | null = null;
+  #others: ReadonlyMap<string, ObservedNode> = new Map();
+  #checkedAtMs: number;
+  #checks = 0;
 
   constructor(
     parts: FlushLoopParts,
@@ -93,7 +93,7 @@ export class FlushLoop {
     this.#parts = parts;
     this.epoch = epoch;
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
-    this.#lookedAtMs = startedAtMs;
+    this.#checkedAtMs = startedAtMs;
     this.#arm();
   }
 
@@ -120,7 +120,7 @@ export class FlushLoop {
   flush(): Promise<void> {
     this.#next ??= this.#running.then(() => {
       this.#next = null;
-      const run = this.#flush().finally(() => this.#tellLost());
+      const run = this.#flush().finally(() => this.#reportLost());
       this.#running = run.catch(() => undefined);
       return run;
     });
@@ -129,13 +129,13 @@ export class FlushLoop {
 
   /** Whether a batch has been taken and is not known to be written. */
   get isWriting(): boolean {
-    return this.#frozen !== null;
+    return this.#pending !== null;
   }
 
   /** What was served and is not written, nano-USD. */
   unwrittenN(): number {
     let sumN = 0;
-    for (const { amountN } of this.#frozen?.spent ?? []) sumN += Number(amountN);
+    for (const { amountN } of this.#pending?.spent ?? []) sumN += Number(amountN);
     for (const wallet of this.#spending) sumN += wallet.spentN;
     return sumN;
   }
@@ -148,11 +148,11 @@ export class FlushLoop {
     if (this.epoch !== epoch) return;
     this.epoch = null;
     this.stopAtMs = Number.NEGATIVE_INFINITY;
-    for (const { amountN } of this.#frozen?.spent ?? []) this.#lostN += Number(amountN);
+    for (const { amountN } of this.#pending?.spent ?? []) this.#lostN += Number(amountN);
     for (const wallet of this.#spending) this.#lostN += wallet.spentN;
     for (const wallet of this.#parts.wallets.values()) orphan(wallet);
-    this.#parts.book.drain();
-    this.#frozen = null;
+    this.#parts.usage.drain();
+    this.#pending = null;
     this.#spending = [];
     this.#returning = [];
   }
@@ -183,25 +183,25 @@ export class FlushLoop {
   async #turn(): Promise<void> {
     await this.flush();
     await this.#returnIdle();
-    await this.#lookAtOthers();
+    await this.#checkOtherNodes();
   }
 
   async #flush(): Promise<void> {
-    const { store, runtime, book, settings } = this.#parts;
-    book.tick(runtime.wallMs());
+    const { store, runtime, usage, settings } = this.#parts;
+    usage.tick(runtime.wallMs());
     for (let batches = 0; batches < 2; batches++) {
       if (this.epoch === null) await this.#rejoin();
       const { epoch } = this;
       if (epoch === null) return;
-      const isRetry = this.#frozen !== null;
+      const isRetry = this.#pending !== null;
       const triedAtMs = runtime.now();
-      const batch = this.#frozen ?? this.#freeze(triedAtMs);
-      this.#frozen = batch;
+      const batch = this.#pending ?? this.#freeze(triedAtMs);
+      this.#pending = batch;
       const outcome = await flush(store, epoch, { batch, wallMs: runtime.wallMs() });
       if (this.epoch !== epoch) continue;
       if (outcome === "written") {
         this.#seq = batch.seq;
-        this.#frozen = null;
+        this.#pending = null;
         this.stopAtMs = batch.firstTriedAtMs + settings.nodeTimeoutMs / 2;
         if (!isRetry) return;
       } else {
@@ -210,8 +210,8 @@ export class FlushLoop {
     }
   }
 
-  #freeze(nowMs: number): Frozen {
-    const { settings, runtime, book } = this.#parts;
+  #freeze(nowMs: number): PendingBatch {
+    const { settings, runtime, usage } = this.#parts;
     const { smallestN } = settings;
     const spent = this.#spending.map(({ accountId, spentN }) => ({
       accountId,
@@ -229,12 +229,12 @@ export class FlushLoop {
       seq: this.#seq + 1n,
       spent,
       runningOut: { accountIds, smallestN, atMs: runtime.wallMs() },
-      ...book.drain(),
+      ...usage.drain(),
       firstTriedAtMs: nowMs,
     };
   }
 
-  #tellLost(): void {
+  #reportLost(): void {
     const { node, onError } = this.#parts;
     if (this.#lostN > 0)
       onError(
@@ -274,7 +274,7 @@ export class FlushLoop {
         wallet.grantedN = 0;
         wallet.isInDoubt = false;
         if (this.#isIdle(wallet)) this.#forget(wallet);
-        else refills.ask(wallet);
+        else refills.request(wallet);
       }
     }
     this.#returning = [];
@@ -286,12 +286,12 @@ export class FlushLoop {
   #idle(): readonly OpenWallet[] {
     const { wallets } = this.#parts;
     const idle: OpenWallet[] = [];
-    const count = Math.max(LEAST_LOOKED_AT, Math.ceil(wallets.size * LOOKED_AT));
-    this.#look ??= wallets.values();
+    const count = Math.max(MIN_SCANNED, Math.ceil(wallets.size * SCANNED_SHARE));
+    this.#scan ??= wallets.values();
     for (let looked = 0; looked < count; looked++) {
-      const next = this.#look.next();
+      const next = this.#scan.next();
       if (next.done === true) {
-        this.#look = null;
+        this.#scan = null;
         return idle;
       }
       if (!this.#isIdle(next.value)) continue;
@@ -310,7 +310,9 @@ export class FlushLoop {
   #isIdle(wallet: OpenWallet): boolean {
     const { runtime, settings, wallets } = this.#parts;
     const idleMs =
-      wallets.size > settings.maxWallets * CROWDED ? settings.idleMs / SOONER : settings.idleMs;
+      wallets.size > settings.maxWallets * CROWDED
+        ? settings.idleMs / CROWDED_SPEEDUP
+        : settings.idleMs;
     const isFree =
       wallet.heldN === 0 &&
       wallet.orphanN === 0 &&
@@ -319,7 +321,7 @@ export class FlushLoop {
       wallet.freeHeldCu === 0;
     return (
       isFree &&
-      !wallet.isAsking &&
+      !wallet.isRefilling &&
       wallet.waiters === null &&
       runtime.now() - wallet.usedAtMs >= idleMs
     );
@@ -334,27 +336,31 @@ export class FlushLoop {
    * Finds nodes that are silent for too long, by what was seen of them here: no clock of another
    * machine counts.
    */
-  async #lookAtOthers(): Promise<void> {
+  async #checkOtherNodes(): Promise<void> {
     const { store, runtime, node, settings } = this.#parts;
-    const everyMs = settings.nodeTimeoutMs / LOOKS;
-    const sinceMs = runtime.now() - this.#lookedAtMs;
+    const everyMs = settings.nodeTimeoutMs / CHECKS_PER_TIMEOUT;
+    const sinceMs = runtime.now() - this.#checkedAtMs;
     if (sinceMs < everyMs) return;
     const alive = await othersAlive(store, node.id);
-    this.#lookedAtMs = runtime.now();
+    this.#checkedAtMs = runtime.now();
     const seen = [...alive].map(
       ([id, now]) =>
-        [id, seenAgain(this.#seen.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const,
+        [id, observedAgain(this.#others.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const,
     );
-    this.#seen = new Map(seen);
+    this.#others = new Map(seen);
     const silent = seen.filter(([, { silentMs }]) => silentMs >= settings.nodeTimeoutMs);
     for (const [id, sighting] of silent) await markDead(store, id, sighting);
-    this.#looks += 1;
-    if (silent.length > 0 || this.#looks % THOROUGH === 0)
+    this.#checks += 1;
+    if (silent.length > 0 || this.#checks % SWEEP_EVERY === 0)
       await closeEnded(store, runtime.wallMs());
   }
 }
 
-function seenAgain(before: Seen | undefined, now: NodeHeartbeat, sinceMs: number): Seen {
+function observedAgain(
+  before: ObservedNode | undefined,
+  now: NodeHeartbeat,
+  sinceMs: number,
+): ObservedNode {
   const isSilent = before?.epoch === now.epoch && before.flushSeq === now.flushSeq;
   return { ...now, silentMs: isSilent ? before.silentMs + sinceMs : 0 };
 }

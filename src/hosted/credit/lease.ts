@@ -17,7 +17,7 @@ export interface Epoch {
   readonly epoch: bigint;
 }
 
-/** What a node asks for one account; nano-USD. */
+/** What a node requests for one account; nano-USD. */
 export interface LeaseRequest {
   readonly accountId: string;
   /** What the calls that wait now cost together. */
@@ -47,7 +47,7 @@ export interface LeaseGrant {
   readonly exhaustedAtMs: number | null;
 }
 
-/** When and under which bounds asks are answered. */
+/** When and under which bounds requests are answered. */
 export interface LeaseTerms {
   readonly minSliceN: number;
   /** What the cheapest call costs: an account with less has run out. */
@@ -59,16 +59,16 @@ export interface LeaseTerms {
 /** Slices up to which a balance counts as scarce and is not halved. */
 const SCARCE_SLICES = 4;
 
-type Asking = { readonly asks: readonly LeaseRequest[]; readonly terms: LeaseTerms };
+type LeaseInput = { readonly requests: readonly LeaseRequest[]; readonly terms: LeaseTerms };
 
 /**
- * Leases what is asked for, as far as the balances go. The answers stand in the order of the asks;
+ * Leases what is asked for, as far as the balances go. The answers stand in the order of the requests;
  * null = this epoch may lease nothing any more.
  */
 export async function lease(
   tx: Tx,
   epoch: Epoch,
-  { asks, terms }: Asking,
+  { requests, terms }: LeaseInput,
 ): Promise<readonly LeaseGrant[] | null> {
   const node = await tx
     .selectFrom("node")
@@ -76,10 +76,10 @@ export async function lease(
     .where("id", "=", epoch.nodeId)
     .executeTakeFirst();
   if (node?.epoch !== epoch.epoch || node.state !== "alive") return null;
-  const ids = asks.map((ask) => ask.accountId);
+  const ids = requests.map((ask) => ask.accountId);
   const accounts = await accountsOf(tx, ids);
   const grants = new Map(
-    asks.map((ask) => [
+    requests.map((ask) => [
       ask.accountId,
       grantOf(accounts.get(ask.accountId)?.balanceN ?? 0, ask, terms.minSliceN),
     ]),
@@ -88,7 +88,7 @@ export async function lease(
   const granted = await grantedTo(tx, epoch, ids);
   const used = await usedCu(tx, ids, terms.month);
   const answers: LeaseGrant[] = [];
-  for (const ask of asks) {
+  for (const ask of requests) {
     const { accountId } = ask;
     const account = accounts.get(accountId);
     const leftN = (account?.balanceN ?? 0) - (grants.get(accountId) ?? 0);

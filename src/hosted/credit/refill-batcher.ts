@@ -6,7 +6,7 @@ import type { OpenWallet, Waiter } from "./wallet.ts";
 /** Gathers asks. */
 export interface RefillBatcher {
   /** Puts a wallet into the next round; once is enough. */
-  ask(wallet: OpenWallet): void;
+  request(wallet: OpenWallet): void;
   /**
    * Calls back once after the next round that has this wallet in it, or when the wait has lasted
    * too long.
@@ -42,10 +42,10 @@ const MAX_PER_ROUND = 500;
 
 /** Rounds over a store. */
 export function createRefillBatcher(parts: RefillBatcherParts): RefillBatcher {
-  return new Rounds(parts);
+  return new RoundRefillBatcher(parts);
 }
 
-class Rounds implements RefillBatcher {
+class RoundRefillBatcher implements RefillBatcher {
   readonly #parts: RefillBatcherParts;
   #queue: OpenWallet[] = [];
   #running: Promise<void> | null = null;
@@ -57,9 +57,9 @@ class Rounds implements RefillBatcher {
     this.#parts = parts;
   }
 
-  ask(wallet: OpenWallet): void {
-    if (wallet.isAsking || !wallet.isKept || this.#isClosed) return;
-    wallet.isAsking = true;
+  request(wallet: OpenWallet): void {
+    if (wallet.isRefilling || !wallet.isKept || this.#isClosed) return;
+    wallet.isRefilling = true;
     this.#queue.push(wallet);
     this.#schedule();
   }
@@ -76,7 +76,7 @@ class Rounds implements RefillBatcher {
     const cancelTimer = runtime.after(wallet.isKept && !this.#isClosed ? WAIT_MS : 0, once);
     wallet.waiters ??= [];
     wallet.waiters.push({ run: once });
-    this.ask(wallet);
+    this.request(wallet);
     return () => {
       isDone = true;
       cancelTimer();
@@ -137,9 +137,9 @@ class Rounds implements RefillBatcher {
       this.#parts.failed(wallets, error);
     }
     for (const wallet of wallets) {
-      wallet.isAsking = false;
+      wallet.isRefilling = false;
       // Calls that came during the round and found too little wait for the next one.
-      if (wallet.waiters !== null) this.ask(wallet);
+      if (wallet.waiters !== null) this.request(wallet);
     }
     this.#call(waiters);
   }

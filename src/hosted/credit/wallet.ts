@@ -65,10 +65,10 @@ export class OpenWallet implements Wallet {
    * The store has been told that what is left here is too little for a call, since something was
    * left here for the last time.
    */
-  hasToldShort = false;
+  isShortReported = false;
   /** When an empty wallet may ask again. */
-  askAgainAtMs = 0;
-  isAsking = false;
+  retryAtMs = 0;
+  isRefilling = false;
   /** An ask failed: there may be a lease, or more of it, that this node does not know of. */
   isInDoubt = false;
   isSpending = false;
@@ -164,7 +164,7 @@ export function receive(
   wallet.exhaustedAtMs = answer.exhaustedAtMs;
   wallet.state = answer.leftN > 0 ? "open" : "empty";
   if (receivedN > 0) {
-    wallet.hasToldShort = false;
+    wallet.isShortReported = false;
     wallet.topN = wallet.availableN;
     wallet.grantedAtMs = nowMs;
   }

@@ -36,16 +36,16 @@ export interface KeyCache {
   /** An account has changed. */
   accountChanged(accountId: string): Promise<void>;
   /** Calls `run` for everyone who has open sockets. */
-  eachSeated(run: (keyContext: KeyContext) => void): void;
+  eachWithSockets(run: (keyContext: KeyContext) => void): void;
   /** Keeps an open socket; the returned function forgets it. */
-  seat(keyContext: KeyContext, seat: OpenSocket): () => void;
+  addSocket(keyContext: KeyContext, seat: OpenSocket): () => void;
   /** Secrets in memory. */
   readonly size: number;
 }
 
 /** Bounds of what is kept. */
 export interface KeyCacheLimits {
-  readonly maxHolders: number;
+  readonly maxKeys: number;
   readonly maxUnknown: number;
   readonly unknownMs: number;
   readonly maxLookups: number;
@@ -53,7 +53,7 @@ export interface KeyCacheLimits {
 
 /** The bounds used unless a test tightens them. */
 export const KEY_CACHE_LIMITS: KeyCacheLimits = {
-  maxHolders: 250_000,
+  maxKeys: 250_000,
   maxUnknown: 10_000,
   unknownMs: 10_000,
   maxLookups: 256,
@@ -72,7 +72,7 @@ export interface KeyCacheParts {
 
 /** Nobody is known yet. */
 export function createKeyCache(parts: KeyCacheParts): KeyCache {
-  return new HolderCache(parts);
+  return new MemoryKeyCache(parts);
 }
 
 /** The longest that somebody waits for a look-up. */
@@ -86,18 +86,18 @@ const MAX_LOOKED_AT = 1_000;
 
 type Found = (found: KeyContext | Fault) => void;
 
-class HolderCache implements KeyCache {
+class MemoryKeyCache implements KeyCache {
   readonly #parts: KeyCacheParts;
-  readonly #keyCache = new Map<string, KeyContext>();
+  readonly #contexts = new Map<string, KeyContext>();
   /**
    * Accounts that may have several keys, with how many of them are here. An anonymous one has a
    * single key.
    */
-  readonly #payers = new Map<string, { readonly payer: AccountState; keyCache: number }>();
+  readonly #accounts = new Map<string, { readonly account: AccountState; keys: number }>();
   /** When a secret was found to be nobody's. */
   readonly #unknown = new Map<string, number>();
-  readonly #waiting = new Map<string, Set<Found>>();
-  readonly #seated = new Set<KeyContext>();
+  readonly #waiters = new Map<string, Set<Found>>();
+  readonly #withSockets = new Set<KeyContext>();
   #changes = 0;
   /** Reads under way, and what has changed during them: by id, the count at that time. */
   #reading = 0;
@@ -108,11 +108,11 @@ class HolderCache implements KeyCache {
   }
 
   get size(): number {
-    return this.#keyCache.size;
+    return this.#contexts.size;
   }
 
   identify(secret: string, digest: string): KeyContext | Fault | null {
-    const keyContext = this.#keyCache.get(digest);
+    const keyContext = this.#contexts.get(digest);
     if (keyContext?.bounds.doubtful === true) return null;
     if (keyContext !== undefined)
       return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
@@ -128,7 +128,7 @@ class HolderCache implements KeyCache {
   }
 
   find(digest: string, address: string, done: Found): () => void {
-    const waiting = this.#waiting.get(digest);
+    const waiting = this.#waiters.get(digest);
     const why = waiting === undefined ? this.#mayLookUp(address) : null;
     if (why !== null) {
       done(why);
@@ -137,7 +137,7 @@ class HolderCache implements KeyCache {
     const list = waiting ?? new Set();
     list.add(done);
     if (waiting === undefined) {
-      this.#waiting.set(digest, list);
+      this.#waiters.set(digest, list);
       void this.#lookUp(digest, address);
     }
     return () => list.delete(done);
@@ -149,25 +149,25 @@ class HolderCache implements KeyCache {
 
   accountChanged(accountId: string): Promise<void> {
     this.#parts.credit.refresh(accountId);
-    return this.#readAgain(accountId, (keyContext) => keyContext.payer.id === accountId);
+    return this.#readAgain(accountId, (keyContext) => keyContext.account.id === accountId);
   }
 
-  eachSeated(run: (keyContext: KeyContext) => void): void {
-    for (const keyContext of [...this.#seated]) run(keyContext);
+  eachWithSockets(run: (keyContext: KeyContext) => void): void {
+    for (const keyContext of [...this.#withSockets]) run(keyContext);
   }
 
-  seat(keyContext: KeyContext, seat: OpenSocket): () => void {
+  addSocket(keyContext: KeyContext, socket: OpenSocket): () => void {
     keyContext.openSockets ??= new Set();
-    keyContext.openSockets.add(seat);
-    this.#seated.add(keyContext);
+    keyContext.openSockets.add(socket);
+    this.#withSockets.add(keyContext);
     return () => {
-      keyContext.openSockets?.delete(seat);
-      if (keyContext.openSockets?.size === 0) this.#seated.delete(keyContext);
+      keyContext.openSockets?.delete(socket);
+      if (keyContext.openSockets?.size === 0) this.#withSockets.delete(keyContext);
     };
   }
 
   #mayLookUp(address: string): Fault | null {
-    if (this.#waiting.size >= this.#parts.limits.maxLookups) return KEY_REFUSALS.busy;
+    if (this.#waiters.size >= this.#parts.limits.maxLookups) return KEY_REFUSALS.busy;
     const retryAfterMs = this.#parts.misses.waitMs(address, this.#parts.runtime.now());
     return retryAfterMs === 0
       ? null
@@ -192,12 +192,12 @@ class HolderCache implements KeyCache {
     tooLate();
     if (found === KEY_REFUSALS.unknown) this.#parts.misses.take(address, this.#parts.runtime.now());
     this.#answer(digest, found);
-    this.#waiting.delete(digest);
+    this.#waiters.delete(digest);
   }
 
   /** Tells everyone who waits for a secret; a throw of one is not the others' business. */
   #answer(digest: string, found: KeyContext | Fault): void {
-    const waiting = this.#waiting.get(digest);
+    const waiting = this.#waiters.get(digest);
     const told = [...(waiting ?? [])];
     waiting?.clear();
     for (const done of told) {
@@ -219,7 +219,7 @@ class HolderCache implements KeyCache {
       for (let tries = 0; tries < MAX_READS; tries++) {
         const since = this.#changes;
         const row = await keyRow(this.#parts.store, digest);
-        if (row === undefined) return this.#nobody(digest);
+        if (row === undefined) return this.#rememberUnknown(digest);
         const own =
           row.kind === "account"
             ? await ownProfiles(this.#parts.store, row.account_id, this.#parts.runtime.wallMs)
@@ -228,7 +228,7 @@ class HolderCache implements KeyCache {
           (this.#changedAt.get(row.key_id) ?? 0) <= since &&
           (this.#changedAt.get(row.account_id) ?? 0) <= since
         )
-          return this.#holderOf(digest, row, own);
+          return this.#contextOf(digest, row, own);
       }
       throw new Error("a key changes faster than it can be read");
     } finally {
@@ -236,18 +236,18 @@ class HolderCache implements KeyCache {
     }
   }
 
-  #nobody(digest: string): Fault {
+  #rememberUnknown(digest: string): Fault {
     if (this.#unknown.size >= this.#parts.limits.maxUnknown) this.#unknown.clear();
     this.#unknown.set(digest, this.#parts.runtime.now());
     return KEY_REFUSALS.unknown;
   }
 
-  #holderOf(digest: string, row: KeyContextRow, own: OwnProfiles | null): KeyContext | Fault {
-    const payer = this.#payers.get(row.account_id)?.payer ?? accountStateOf(row);
-    const known = this.#keyCache.get(digest);
-    const keyContext = known ?? keyContextOf(row.key_id, payer);
-    const isClaimed = known !== undefined && known.payer.id !== row.account_id;
-    if (isClaimed) this.#changePayer(digest, known, payer);
+  #contextOf(digest: string, row: KeyContextRow, own: OwnProfiles | null): KeyContext | Fault {
+    const account = this.#accounts.get(row.account_id)?.account ?? accountStateOf(row);
+    const known = this.#contexts.get(digest);
+    const keyContext = known ?? keyContextOf(row.key_id, account);
+    const isClaimed = known !== undefined && known.account.id !== row.account_id;
+    if (isClaimed) this.#moveToAccount(digest, known, account);
     update(keyContext, row, own);
     const end = endOf(keyContext, this.#parts.runtime.wallMs());
     if (end === null && (known === undefined || isClaimed)) this.#keep(digest, keyContext);
@@ -259,32 +259,32 @@ class HolderCache implements KeyCache {
    * The key of a caller has come to another account: who paid until now gives back what is leased.
    * The caller is kept anew after this.
    */
-  #changePayer(digest: string, keyContext: KeyContext, payer: AccountState): void {
-    this.#parts.credit.evict(keyContext.payer.id);
+  #moveToAccount(digest: string, keyContext: KeyContext, account: AccountState): void {
+    this.#parts.credit.evict(keyContext.account.id);
     this.#forget(digest, keyContext);
-    keyContext.payer = payer;
+    keyContext.account = account;
   }
 
   #keep(digest: string, keyContext: KeyContext): void {
     let looked = 0;
-    for (const [oldest, context] of this.#keyCache) {
-      if (this.#keyCache.size < this.#parts.limits.maxHolders || looked++ > MAX_LOOKED_AT) break;
+    for (const [oldest, context] of this.#contexts) {
+      if (this.#contexts.size < this.#parts.limits.maxKeys || looked++ > MAX_LOOKED_AT) break;
       // Whoever has open sockets has to hear of changes.
       if (context.openSockets === null || context.openSockets.size === 0)
         this.#forget(oldest, context);
     }
-    this.#keyCache.set(digest, keyContext);
-    const { payer } = keyContext;
-    if (payer.kind === "anonymous") return;
-    const shared = this.#payers.get(payer.id);
-    if (shared === undefined) this.#payers.set(payer.id, { payer, keyCache: 1 });
-    else shared.keyCache++;
+    this.#contexts.set(digest, keyContext);
+    const { account } = keyContext;
+    if (account.kind === "anonymous") return;
+    const shared = this.#accounts.get(account.id);
+    if (shared === undefined) this.#accounts.set(account.id, { account, keys: 1 });
+    else shared.keys++;
   }
 
   #forget(digest: string, keyContext: KeyContext): void {
-    this.#keyCache.delete(digest);
-    const shared = this.#payers.get(keyContext.payer.id);
-    if (shared !== undefined && --shared.keyCache === 0) this.#payers.delete(keyContext.payer.id);
+    this.#contexts.delete(digest);
+    const shared = this.#accounts.get(keyContext.account.id);
+    if (shared !== undefined && --shared.keys === 0) this.#accounts.delete(keyContext.account.id);
   }
 
   /**
@@ -295,16 +295,17 @@ class HolderCache implements KeyCache {
     this.#changes++;
     if (this.#reading > 0) this.#changedAt.set(id, this.#changes);
     const concerned: (readonly [string, KeyContext])[] = [];
-    for (const each of this.#keyCache) if (concerns(each[1])) concerned.push(each);
+    for (const each of this.#contexts) if (concerns(each[1])) concerned.push(each);
     for (const [digest, keyContext] of concerned) await this.#refresh(digest, keyContext);
   }
 
   async #refresh(digest: string, keyContext: KeyContext): Promise<void> {
-    const { home } = keyContext;
+    const { defaultProfile } = keyContext;
     try {
       const found = await this.#read(digest);
       if (found.kind === "fault") this.#closeAll(keyContext, "key_revoked");
-      else if (found.home !== home) this.#closeAll(keyContext, "default_profile_changed");
+      else if (found.defaultProfile !== defaultProfile)
+        this.#closeAll(keyContext, "default_profile_changed");
     } catch (error) {
       this.#parts.onError(error);
       keyContext.bounds = { ...keyContext.bounds, doubtful: true };

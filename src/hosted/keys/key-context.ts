@@ -29,12 +29,12 @@ export interface AccountFunding {
 
 /** A caller with a key, by one secret of it. Changes when the key does. */
 export interface KeyContext {
-  readonly kind: "holder";
+  readonly kind: "key";
   readonly keyId: string;
   /** Another one once its key was claimed. */
-  payer: AccountState;
+  account: AccountState;
   /** The profile of URLs that name none. */
-  home: string;
+  defaultProfile: string;
   bounds: KeyBounds;
   /** Its open sockets; null = it has none. */
   openSockets: Set<OpenSocket> | null;
@@ -84,19 +84,19 @@ export function endOf({ bounds }: KeyContext, wallMs: number): Fault | null {
   return validUntilMs !== null && wallMs >= validUntilMs ? KEY_REFUSALS.replaced : null;
 }
 
-const SUPPLY =
+const SEND_A_KEY =
   "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as " +
   "Authorization: Bearer or as X-Svc-Api-Key";
 
 /** Why a secret opens nothing. */
 export const KEY_REFUSALS = {
   malformed: fault("unauthorized", "this is not an RPC key: it is cut off or mistyped", {
-    nextAction: SUPPLY,
+    nextAction: SEND_A_KEY,
   }),
   notAKey: fault("unauthorized", "this is a management token, and RPC needs a key", {
-    nextAction: SUPPLY,
+    nextAction: SEND_A_KEY,
   }),
-  unknown: fault("unauthorized", "no RPC key is like this one", { nextAction: SUPPLY }),
+  unknown: fault("unauthorized", "no RPC key is like this one", { nextAction: SEND_A_KEY }),
   revoked: fault("key_revoked", "this RPC key has been revoked"),
   replaced: fault("key_revoked", "this RPC key was replaced when it was rotated"),
   busy: fault("unavailable", "too many keys are being looked up"),
@@ -133,12 +133,12 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
 /** An account nothing is known of yet. */
 export function accountStateOf(row: KeyContextRow): AccountState {
   return row.kind === "account"
-    ? new AccountPayer(row.account_id)
-    : new AnonymousPayer(row.account_id);
+    ? new OwnedAccount(row.account_id)
+    : new AnonymousAccount(row.account_id);
 }
 
 /** Classes only so that what all have in common is not stored with each: there are many. */
-class AnonymousPayer implements AccountState {
+class AnonymousAccount implements AccountState {
   readonly id: string;
   paid: AccountFunding | null = null;
   own: OwnProfiles | null = null;
@@ -153,42 +153,42 @@ class AnonymousPayer implements AccountState {
   }
 }
 
-class AccountPayer extends AnonymousPayer {
+class OwnedAccount extends AnonymousAccount {
   override get kind(): AccountKind {
     return "account";
   }
 }
 
 /** A caller nothing is known of yet but its key. */
-export function keyContextOf(keyId: string, payer: AccountState): KeyContext {
-  return new KnownHolder(keyId, payer);
+export function keyContextOf(keyId: string, account: AccountState): KeyContext {
+  return new KnownKeyContext(keyId, account);
 }
 
-class KnownHolder implements KeyContext {
+class KnownKeyContext implements KeyContext {
   readonly keyId: string;
-  payer: AccountState;
-  home = "";
+  account: AccountState;
+  defaultProfile = "";
   bounds = UNBOUND;
   openSockets: KeyContext["openSockets"] = null;
 
-  constructor(keyId: string, payer: AccountState) {
+  constructor(keyId: string, account: AccountState) {
     this.keyId = keyId;
-    this.payer = payer;
+    this.account = account;
   }
 
-  get kind(): "holder" {
-    return "holder";
+  get kind(): "key" {
+    return "key";
   }
 }
 
 /** Takes over what the store says. */
 export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfiles | null): void {
-  const { payer } = keyContext;
-  keyContext.home = row.default_profile ?? ("premium" satisfies ManagedSlug);
+  const { account } = keyContext;
+  keyContext.defaultProfile = row.default_profile ?? ("premium" satisfies ManagedSlug);
   keyContext.bounds = boundsOf(row);
-  payer.own = own;
-  if (payer.fullAtMs !== null) dropBuckets(payer.fullAtMs, own);
-  payer.paid =
+  account.own = own;
+  if (account.fullAtMs !== null) dropBuckets(account.fullAtMs, own);
+  account.paid =
     row.first_paid_at === null
       ? null
       : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };

@@ -34,22 +34,22 @@ export function chosenProfiles(
   choice: ProfileChoice,
   { known, restriction }: ProfileScope,
 ): KeyProfiles | ApiFault<"invalid_field"> {
-  const reach = restriction === null ? known : known.filter((slug) => restriction.includes(slug));
+  const allowed = restriction === null ? known : known.filter((slug) => restriction.includes(slug));
   const unknown = (choice.allowedProfiles ?? []).flatMap((slug, i) =>
-    reach.includes(slug) ? [] : [`allowed_profiles[${i}]`],
+    allowed.includes(slug) ? [] : [`allowed_profiles[${i}]`],
   );
-  if (choice.defaultProfile != null && !reach.includes(choice.defaultProfile))
+  if (choice.defaultProfile != null && !allowed.includes(choice.defaultProfile))
     unknown.push("default_profile");
   if (unknown.length > 0)
     return apiFault(
       "invalid_field",
       `no profile of the account has this slug: ${unknown.join(", ")}`,
-      advice(unknown, reach),
+      advice(unknown, allowed),
     );
   const wanted =
     choice.allowedProfiles === undefined ? current.allowedProfiles : choice.allowedProfiles;
   const allowedProfiles =
-    wanted === null ? (restriction === null ? null : reach) : [...new Set(wanted)];
+    wanted === null ? (restriction === null ? null : allowed) : [...new Set(wanted)];
   const asked =
     choice.defaultProfile === undefined ? current.defaultProfile : choice.defaultProfile;
   if (allowedProfiles === null || allowedProfiles.includes(asked ?? DEFAULT_PROFILE))

@@ -62,7 +62,7 @@ export interface ProfileLoaderParts {
   readonly sealer: Sealer;
   readonly chains: readonly Chain[];
   readonly rules: AddressRules;
-  readonly shelf: ServedProfiles;
+  readonly served: ServedProfiles;
   readonly limits: ProfileLoaderLimits;
   readonly onError: (error: unknown) => void;
 }
@@ -72,7 +72,7 @@ export function createProfileLoader(parts: ProfileLoaderParts): ProfileLoader {
   return new MemoryProfileLoader(parts);
 }
 
-interface Entry {
+interface LoadedProfile {
   readonly id: string;
   readonly ref: ProfileRef;
   usedAtMs: number;
@@ -90,7 +90,7 @@ const SWEEP_MS = 30_000;
 class MemoryProfileLoader implements ProfileLoader {
   readonly #parts: ProfileLoaderParts;
   /** In the order of use, longest unused first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, LoadedProfile>();
   #cancelSweep: () => void;
 
   constructor(parts: ProfileLoaderParts) {
@@ -106,7 +106,7 @@ class MemoryProfileLoader implements ProfileLoader {
     const { runtime, limits } = this.#parts;
     const entry = this.#used(ref) ?? this.#begin(ref);
     if (entry === null) {
-      done(CROWDED);
+      done(TOO_MANY_PROFILES);
       return () => {};
     }
     const settled = this.#settled(entry);
@@ -149,16 +149,16 @@ class MemoryProfileLoader implements ProfileLoader {
   }
 
   /** What is known of a profile without loading it. */
-  #settled({ id, loading, why, failedAtMs }: Entry): Fault | null | "unknown" {
-    const { shelf, runtime, limits } = this.#parts;
-    if (shelf.has(id)) return null;
+  #settled({ id, loading, why, failedAtMs }: LoadedProfile): Fault | null | "unknown" {
+    const { served, runtime, limits } = this.#parts;
+    if (served.has(id)) return null;
     return loading === null && why !== null && runtime.now() - failedAtMs < limits.failedMs
       ? why
       : "unknown";
   }
 
   /** The entry of a profile, as the one used last. */
-  #used(ref: ProfileRef): Entry | undefined {
+  #used(ref: ProfileRef): LoadedProfile | undefined {
     const id = idOf(ref);
     const entry = this.#entries.get(id);
     if (entry === undefined) return undefined;
@@ -169,7 +169,7 @@ class MemoryProfileLoader implements ProfileLoader {
   }
 
   /** Takes a place; null = there is none. */
-  #begin(ref: ProfileRef): Entry | null {
+  #begin(ref: ProfileRef): LoadedProfile | null {
     const { runtime, limits } = this.#parts;
     const nowMs = runtime.now();
     const [oldest] = this.#entries.values();
@@ -177,7 +177,7 @@ class MemoryProfileLoader implements ProfileLoader {
       if (nowMs - oldest.usedAtMs < SWEEP_MS || oldest.loading !== null) return null;
       this.#forget(oldest);
     }
-    const entry: Entry = {
+    const entry: LoadedProfile = {
       id: idOf(ref),
       ref,
       usedAtMs: nowMs,
@@ -190,12 +190,12 @@ class MemoryProfileLoader implements ProfileLoader {
     return entry;
   }
 
-  #load(entry: Entry): Promise<void> {
+  #load(entry: LoadedProfile): Promise<void> {
     entry.loading ??= this.#loadUntilFresh(entry);
     return entry.loading;
   }
 
-  async #loadUntilFresh(entry: Entry): Promise<void> {
+  async #loadUntilFresh(entry: LoadedProfile): Promise<void> {
     do {
       entry.stale = false;
       entry.why = await this.#loadOnce(entry).catch((error: unknown) => {
@@ -211,8 +211,8 @@ class MemoryProfileLoader implements ProfileLoader {
    * Reads a profile and hands it over. What cannot be read is not served any more; a store that
    * fails changes nothing.
    */
-  async #loadOnce({ id, ref }: Entry): Promise<Fault | null> {
-    const { shelf } = this.#parts;
+  async #loadOnce({ id, ref }: LoadedProfile): Promise<Fault | null> {
+    const { served } = this.#parts;
     const record = await profileBySlug(this.#parts, ref);
     if (this.#entries.get(id) === undefined) return NOT_PREPARED;
     const profile =
@@ -220,21 +220,21 @@ class MemoryProfileLoader implements ProfileLoader {
         ? null
         : readDocument(this.#parts, ref, servedPart(record.document, this.#parts.chains));
     if (profile === null || "kind" in profile) {
-      shelf.remove(id);
+      served.remove(id);
       if (record === null) this.#entries.delete(id);
       return record === null ? NOT_PREPARED : UNREADABLE;
     }
-    shelf.put(profile);
+    served.put(profile);
     return null;
   }
 
-  #forget({ id }: Entry): void {
+  #forget({ id }: LoadedProfile): void {
     this.#entries.delete(id);
-    this.#parts.shelf.remove(id);
+    this.#parts.served.remove(id);
   }
 
   #sweep(): void {
-    const { runtime, limits, shelf } = this.#parts;
+    const { runtime, limits, served } = this.#parts;
     const idle: string[] = [];
     for (const entry of [...this.#entries.values()]) {
       if (entry.loading !== null) continue;
@@ -244,11 +244,11 @@ class MemoryProfileLoader implements ProfileLoader {
       }
       // What serves is older than what is written down: the store failed when it should have been
       // read.
-      else if (entry.why !== null && shelf.has(entry.id)) void this.#load(entry);
+      else if (entry.why !== null && served.has(entry.id)) void this.#load(entry);
     }
     this.#cancelSweep = runtime.after(SWEEP_MS, () => this.#sweep());
     // All at once: each change of the profiles being served is felt everywhere.
-    if (idle.length > 0) shelf.remove(...idle);
+    if (idle.length > 0) served.remove(...idle);
   }
 }
 
@@ -256,7 +256,7 @@ function idOf({ accountId, slug }: ProfileRef): string {
   return profileId({ owner: accountId, slug });
 }
 
-const CROWDED = fault("not_prepared", "too many Custom profiles are in use", {
+const TOO_MANY_PROFILES = fault("not_prepared", "too many Custom profiles are in use", {
   retryAfterMs: SWEEP_MS,
 });
 const NOT_PREPARED = fault("not_prepared", "the profile is being loaded");

@@ -53,7 +53,7 @@ export async function backfillTo(backfill: Backfill, head: Head): Promise<Backfi
   const { track, reach } = backfill;
   const path: Head[] = [head];
   for (let oldest = head; ; ) {
-    switch (place(track.view, oldest, reach)) {
+    switch (place(track.recent, oldest, reach)) {
       case "known":
         return { kind: "path", path: path.slice(1) };
       case "next":

@@ -93,7 +93,7 @@ export class ChainContinuity implements Continuity {
   }
 
   get height(): number | null {
-    return this.#state === null ? null : (tipOf(this.#state.view)?.number ?? null);
+    return this.#state === null ? null : (tipOf(this.#state.recent)?.number ?? null);
   }
 
   async attach(source: Source, round: number): Promise<SourceFailure | null> {
@@ -163,12 +163,12 @@ export class ChainContinuity implements Continuity {
     this.#waitingBytes = 0;
     this.#overrun = false;
     if (this.#state === null) return;
-    const { book, view } = this.#state;
+    const { delivered, recent } = this.#state;
     this.#state.held = [];
     for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#incomplete, hash);
-    if (book !== null)
-      for (const { hash } of view.blocks)
-        if (lacks(book, hash)) noteAbandoned(this.#incomplete, hash);
+    if (delivered !== null)
+      for (const { hash } of recent.blocks)
+        if (lacks(delivered, hash)) noteAbandoned(this.#incomplete, hash);
   }
 
   hear(raw: Buffer, head: boolean): void {
@@ -198,7 +198,7 @@ export class ChainContinuity implements Continuity {
   #takeHead(source: Source, state: DeliveryState, { raw, atMs }: WaitingEvent): void {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
-    const placement = place(state.view, head, this.#reach());
+    const placement = place(state.recent, head, this.#reach());
     if (placement === "known" && this.#incomplete.unsure.has(head.hash))
       this.#pushedAgain(source, state, head);
     if (placement === "known" || placement === "old") return;
@@ -220,7 +220,7 @@ export class ChainContinuity implements Continuity {
     const log = readLog(event.raw);
     if (log === null) return void this.strays++;
     const owed =
-      this.#isOwed() && holds(state.view, log.blockNumber, log.blockHash)
+      this.#isOwed() && holds(state.recent, log.blockNumber, log.blockHash)
         ? this.#unsureBelow(state, log.blockNumber)
         : [];
     if (owed.length > 0) {
@@ -228,8 +228,8 @@ export class ChainContinuity implements Continuity {
       this.#waitingBytes += event.raw.length;
       return this.#pause(() => this.#link(source, state, { path: [], asked: owed, pushed: null }));
     }
-    const { book } = state;
-    if (book !== null && !log.removed && wasTakenBack(book, log))
+    const { delivered } = state;
+    if (delivered !== null && !log.removed && wasTakenBack(delivered, log))
       return this.#lookUp(source, state, log);
     if (this.#deliver(state, log)) return;
     if (state.held.length > MAX_HELD_LOGS) return this.#eventSink.failed("backlog");
@@ -271,7 +271,7 @@ export class ChainContinuity implements Continuity {
     // What is told may show that the source left logs out, so that it is gone in the middle of
     // this.
     for (const block of asked)
-      if (this.#source === source && holds(state.view, block.number, block.hash))
+      if (this.#source === source && holds(state.recent, block.number, block.hash))
         this.#given(source, block, logs.get(block.hash) ?? []);
     for (const head of path) {
       if (this.#source !== source) return null;
@@ -292,7 +292,7 @@ export class ChainContinuity implements Continuity {
   /** Emits a log, or keeps it until it may be emitted. False = its block is not known yet. */
   #deliver(state: DeliveryState, log: Log): boolean {
     if (log.removed && this.#pending?.takeBack(log) === true) return true;
-    if (!log.removed && holds(state.view, log.blockNumber, log.blockHash)) {
+    if (!log.removed && holds(state.recent, log.blockNumber, log.blockHash)) {
       if (this.#pending?.take(log) === true) return true;
       if (comesLate(state, log)) this.#pending?.gather();
       this.#insert([log]);
@@ -313,7 +313,7 @@ export class ChainContinuity implements Continuity {
    * late otherwise.
    */
   #lookUp(source: Source, state: DeliveryState, { blockNumber, blockHash }: Log): void {
-    const block = state.view.blocks.find((known) => known.hash === blockHash);
+    const block = state.recent.blocks.find((known) => known.hash === blockHash);
     if (block === undefined || this.#lookedUp.has(blockHash)) return;
     this.#lookedUp.add(blockHash);
     this.#pause(async () => {
@@ -329,12 +329,12 @@ export class ChainContinuity implements Continuity {
    */
   #isDoubtful(
     { pushesLogs }: Source,
-    { book }: DeliveryState,
+    { delivered }: DeliveryState,
     { hash }: Head,
     heardAtMs: number,
   ): boolean {
     return (
-      book !== null &&
+      delivered !== null &&
       (!pushesLogs ||
         this.#incomplete.suspects.has(hash) ||
         this.#isOwed() ||
@@ -346,8 +346,8 @@ export class ChainContinuity implements Continuity {
     return isOwed(this.#incomplete, this.#attachedAtMs);
   }
 
-  #unsureBelow({ view }: DeliveryState, number: number): readonly Block[] {
-    return unsureBelow(this.#incomplete, view.blocks, number);
+  #unsureBelow({ recent }: DeliveryState, number: number): readonly Block[] {
+    return unsureBelow(this.#incomplete, recent.blocks, number);
   }
 
   /** A block that an earlier source has told of, whose logs this one has yet to push. */
@@ -362,12 +362,12 @@ export class ChainContinuity implements Continuity {
   }
 
   /** A block whose logs have yet to come. */
-  #pushed({ hash }: Head, { book, view }: DeliveryState): void {
-    if (book !== null)
+  #pushed({ hash }: Head, { delivered, recent }: DeliveryState): void {
+    if (delivered !== null)
       notePushed(this.#incomplete, hash, {
         nowMs: this.#parts.runtime.now(),
         attachedAtMs: this.#attachedAtMs,
-        window: view.window,
+        window: recent.window,
       });
   }
 
@@ -424,16 +424,16 @@ export class ChainContinuity implements Continuity {
     { pushed, logs }: { readonly pushed: boolean; readonly logs: readonly Log[] | null },
   ): void {
     const leaves =
-      state.book === null || (this.height ?? 0) < head.number
+      state.delivered === null || (this.height ?? 0) < head.number
         ? []
-        : state.view.blocks.filter((block) => block.number >= head.number);
+        : state.recent.blocks.filter((block) => block.number >= head.number);
     for (const { hash } of leaves) {
       suspect(this.#incomplete, hash);
       this.#pending?.drop(hash);
     }
     this.#lookedUp.clear();
     const early =
-      state.book === null ? [] : state.held.filter((log) => log.blockHash === head.hash);
+      state.delivered === null ? [] : state.held.filter((log) => log.blockHash === head.hash);
     if (early.length > 0) dropHeld(state, head.hash);
     this.#emit(takeHead(state, head, pushed));
     if (this.#pending === null || this.#source !== source) return;

@@ -127,7 +127,7 @@ function bind(
   const strategy = request.header("x-svc-strategy");
   const input = {
     url,
-    home: keyContext === null ? null : keyContext.home,
+    home: keyContext === null ? null : keyContext.defaultProfile,
     within: null,
     provider,
     strategy,
@@ -135,7 +135,7 @@ function bind(
   const { old } = request.credential;
   const address = resolver.resolve(
     old === null ? input : { ...input, old },
-    keyContext?.payer ?? null,
+    keyContext?.account ?? null,
   );
   return address.kind === "fault"
     ? address

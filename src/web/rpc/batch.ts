@@ -105,7 +105,7 @@ function refusalWhileWaiting(
   const fullForMs =
     admission === null || keyContext === null
       ? null
-      : admission.batches.fullForMs(keyContext.payer);
+      : admission.batches.fullForMs(keyContext.account);
   if (fullForMs === null) return null;
   const nextAction = "wait for the answer to an earlier batch, then send this one again";
   const retryAfterMs = Math.max(1, Math.ceil(fullForMs));

@@ -43,7 +43,7 @@ export function addBilling(
   const { keyContext, service } = last.grant;
   headers.push("x-svc-access", service.access);
   if (service.fallback !== null) headers.push("x-svc-fallback", service.fallback);
-  if (keyContext.payer.kind === "anonymous")
+  if (keyContext.account.kind === "anonymous")
     headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
   const balanceN = admission.balanceN(last.grant);
   if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));

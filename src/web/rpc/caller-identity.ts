@@ -19,7 +19,7 @@ export class RequestCaller implements CallerIdentity {
   }
 
   get key(): string {
-    if (this.#keyContext !== null) return `account ${this.#keyContext.payer.id}`;
+    if (this.#keyContext !== null) return `account ${this.#keyContext.account.id}`;
     const forwardedFor = this.#request.header("x-forwarded-for") ?? "";
     const address = addressBehind(this.#request.address, forwardedFor, this.#proxies);
     return `address ${networkOf(address)}`;

@@ -110,7 +110,10 @@ export function addLegacyBilling(
     "grant" in last
       ? [last.grant.keyContext, last.grant.service.bucket]
       : [last.keyContext, last.limit?.bucket ?? null];
-  if (grant !== null && isLow(admission.balanceN(grant), grant.keyContext.payer.paid?.fundedN ?? 0))
+  if (
+    grant !== null &&
+    isLow(admission.balanceN(grant), grant.keyContext.account.paid?.fundedN ?? 0)
+  )
     headers.push("x-svc-balance-warning", "low");
   if (bucket === null) return;
   const { burst, remaining, resetS } = admission.quota(keyContext, bucket);

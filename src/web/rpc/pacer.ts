@@ -60,7 +60,7 @@ export function createPacer(
     wait(token, itemsLeft, resume) {
       const leftMs = deadlineMs - runtime.now();
       if (leftMs <= 0) return false;
-      leave ??= admission.batches.enter(keyContext.payer, batch);
+      leave ??= admission.batches.enter(keyContext.account, batch);
       if (leave === null) return false;
       tokenMs = token.tokenMs;
       left = itemsLeft;

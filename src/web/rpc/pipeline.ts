@@ -303,7 +303,7 @@ function servedAt(
     (service.access === "custom") === (address.profile.owner !== null);
   const served = isThere
     ? address
-    : resolver.resolve({ ...address.input, within: service.profile }, keyContext.payer);
+    : resolver.resolve({ ...address.input, within: service.profile }, keyContext.account);
   return served.kind === "fault" || served.strategy === strategy ? served : { ...served, strategy };
 }
 

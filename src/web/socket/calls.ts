@@ -158,7 +158,7 @@ export class SocketCalls {
     this.#revision = resolver.revision;
     this.#address = resolver.resolve(
       this.#authenticated.address.input,
-      this.#authenticated.keyContext?.payer ?? null,
+      this.#authenticated.keyContext?.account ?? null,
     );
     if (this.#address.kind === "fault") this.#prepare(this.#address);
     return this.#address;

@@ -13,7 +13,7 @@ test(
   () => {
     assert.deepEqual(
       serviceTiersOf("premium").map((it) => [
-        it.means,
+        it.funding,
         it.access,
         it.fallback,
         it.profile,
@@ -32,7 +32,7 @@ test(
 test("who asks for public uses what is free first, and is not told of a fallback", () => {
   assert.deepEqual(
     serviceTiersOf("public").map((it) => [
-      it.means,
+      it.funding,
       it.access,
       it.fallback,
       it.profile,
@@ -53,7 +53,7 @@ test(
   () => {
     assert.deepEqual(
       customServiceTiers("mine").map((it) => [
-        it.means,
+        it.funding,
         it.access,
         it.fallback,
         it.profile,
@@ -63,7 +63,7 @@ test(
       [["custom", "custom", null, "mine", "mine", "custom"]],
     );
     assert.deepEqual(
-      lapsedServiceTiers().map((it) => [it.means, it.access, it.fallback, it.profile]),
+      lapsedServiceTiers().map((it) => [it.funding, it.access, it.fallback, it.profile]),
       [
         ["balance", "premium", "profile", "premium"],
         ["payment", "public", "payment", "public"],

@@ -36,7 +36,7 @@ const logOf = (
 /** What the book says it holds, counted anew. */
 function bytesIn(book: DeliveredLogs): number {
   let bytes = 0;
-  for (const page of book.pages.values()) {
+  for (const page of book.blocks.values()) {
     const own = [...page.logs.values()].reduce((sum, raw) => sum + (raw?.length ?? 0), 0);
     assert.equal(page.bytes, own);
     bytes += own;
@@ -97,7 +97,7 @@ test("beyond its blocks the oldest are forgotten", () => {
   const book = createDeliveredLogs();
   for (let number = 1; number <= 5; number++) note(book, logOf(number, 0));
   trim(book, { blocks: 2, bytes: 1_000_000 });
-  assert.deepEqual([...book.pages.keys()], ["h4", "h5"]);
+  assert.deepEqual([...book.blocks.keys()], ["h4", "h5"]);
   assert.equal(book.bytes, bytesIn(book));
 });
 

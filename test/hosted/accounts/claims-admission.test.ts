@@ -57,13 +57,13 @@ eachStore(({ engine, open }) => {
         await holderOf(keyCache, key.secret),
         await holderOf(keyCache, person.secret),
       ];
-      const before = caller.payer;
+      const before = caller.account;
       before.fullAtMs = new Map([
         ["managed", 5],
         ["public", 5],
       ]);
       await keyCache.keyChanged(key.id);
-      assert.equal(caller.payer, before, "a key that was only read again keeps its buckets");
+      assert.equal(caller.account, before, "a key that was only read again keeps its buckets");
       const wallet = credit.wallet(key.accountId);
       credit.hold(wallet, 5_000);
       await new Promise<void>((resolve) => void credit.refilled(wallet, resolve));
@@ -82,7 +82,7 @@ eachStore(({ engine, open }) => {
         expiresAtMs: null,
       } as const;
       const closed: string[] = [];
-      keyCache.seat(caller, {
+      keyCache.addSocket(caller, {
         profile: "premium",
         custom: false,
         close: (reason) => closed.push(reason),
@@ -94,8 +94,8 @@ eachStore(({ engine, open }) => {
       );
       assert.ok(typeof done === "object");
       await Promise.all(told);
-      assert.equal(caller.payer, owner.payer, "one payer, and so one set of buckets");
-      assert.equal(caller.payer.kind, "account");
+      assert.equal(caller.account, owner.account, "one payer, and so one set of buckets");
+      assert.equal(caller.account.kind, "account");
       assert.equal(await holderOf(keyCache, key.secret), caller);
       assert.deepEqual(closed, [], "its sockets go on");
       credit.settle(wallet, {
@@ -135,7 +135,7 @@ eachStore(({ engine, open }) => {
         [["key_revoked"], 1],
         "the account ends it like any key of its own",
       );
-      assert.equal((await holderOf(keyCache, person.secret)).payer, owner.payer);
+      assert.equal((await holderOf(keyCache, person.secret)).account, owner.account);
       await credit.close();
       assert.deepEqual(await audit(store), []);
     },
@@ -146,7 +146,7 @@ function holderOf(keyCache: KeyCache, secret: string): Promise<KeyContext> {
   const digest = digestOf(secret);
   return new Promise((resolve, reject) => {
     const take = (found: ReturnType<KeyCache["identify"]>): void =>
-      found?.kind === "holder" ? resolve(found) : reject(new Error("nobody"));
+      found?.kind === "key" ? resolve(found) : reject(new Error("nobody"));
     const known = keyCache.identify(secret, digest);
     if (known === null) keyCache.find(digest, "192.0.2.1", take);
     else take(known);

@@ -65,7 +65,7 @@ interface Fixture {
 function createFixture(
   availableN: number,
   about: Partial<KeyContext> = {},
-  payer: Partial<KeyContext["payer"]> = {},
+  payer: Partial<KeyContext["account"]> = {},
 ): Fixture {
   const runtime = simulatedWorld(1);
   const purse: Purse = {
@@ -121,10 +121,10 @@ function createFixture(
   };
   const closed: SocketEnd[] = [];
   const keyContext: KeyContext = {
-    kind: "holder",
+    kind: "key",
     keyId: "key_1",
-    payer: { id: "acc_1", kind: "account", paid: null, own: null, fullAtMs: null, ...payer },
-    home: "premium",
+    account: { id: "acc_1", kind: "account", paid: null, own: null, fullAtMs: null, ...payer },
+    defaultProfile: "premium",
     bounds: UNBOUND,
     openSockets: new Set([
       { profile: "premium", custom: false, close: (reason: SocketEnd) => void closed.push(reason) },
@@ -136,8 +136,8 @@ function createFixture(
     find: () => () => {},
     keyChanged: async () => {},
     accountChanged: async () => {},
-    eachSeated: (run) => run(keyContext),
-    seat: () => () => {},
+    eachWithSockets: (run) => run(keyContext),
+    addSocket: () => () => {},
     size: 1,
   };
   const profiles = { prepare: () => () => {}, touch: () => {} };
@@ -223,7 +223,7 @@ test(
     purse.freeUsedCu = 100;
     purse.exhaustedAtMs = runtime.wallMs();
     runtime.jump(30 * DAY_MS - 1);
-    assert.equal(granted(ask()).service.means, "payment");
+    assert.equal(granted(ask()).service.funding, "payment");
     runtime.jump(1);
     assert.equal(refused(ask()), "balance_exhausted");
     // What was taken for the moment before the store had answered gives way to it.
@@ -324,7 +324,7 @@ test(
     assert.equal(refused(rotated.ask()), "key_revoked");
     const scoped = createFixture(1e9, {
       bounds: { ...UNBOUND, allowed: ["public"] },
-      home: "public",
+      defaultProfile: "public",
     });
     assert.equal(refused(scoped.ask()), "forbidden");
     assert.equal(granted(scoped.ask({ profile: "public" })).service.access, "public");
@@ -452,7 +452,7 @@ test(
     "own size and name",
   () => {
     const { admission, runtime, purse, keyContext, ask } = createFixture(0);
-    keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
+    keyContext.account.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
     const grant = granted(ask({ profile: "nodes" }));
     assert.deepEqual(
       [grant.service.access, grant.service.fallback, grant.service.profile, grant.strategy],
@@ -475,7 +475,7 @@ test(
     "nothing to pay for that, refused",
   () => {
     const { runtime, purse, keyContext, ask } = createFixture(1_000_000);
-    keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + 1_000);
+    keyContext.account.own = ownUntil(runtime, runtime.wallMs() + 1_000);
     const gone = granted(ask({ profile: "gone" }));
     assert.deepEqual(
       [gone.service.access, gone.service.fallback, gone.service.profile, gone.heldN],
@@ -497,7 +497,7 @@ test(
     "nothing else",
   () => {
     const { runtime, keyContext, ask } = createFixture(1_000_000);
-    keyContext.payer.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
+    keyContext.account.own = ownUntil(runtime, runtime.wallMs() + DAY_MS);
     keyContext.bounds = { ...UNBOUND, allowed: ["premium"] };
     assert.equal(refused(ask({ profile: "nodes" })), "forbidden");
     keyContext.bounds = { ...UNBOUND, allowed: ["nodes"] };
@@ -512,7 +512,7 @@ test(
   () => {
     const { runtime, keyContext, closed } = createFixture(0, {}, { kind: "anonymous" });
     const own = ownUntil(runtime, runtime.wallMs() + 5_000);
-    keyContext.payer.own = own;
+    keyContext.account.own = own;
     const close = (reason: SocketEnd): void => void closed.push(reason);
     keyContext.openSockets = new Set([{ profile: "nodes", custom: true, close }]);
     runtime.advance(4_900);
@@ -520,7 +520,7 @@ test(
     runtime.advance(1_200);
     assert.deepEqual([...new Set(closed)], ["custom_access_expired"]);
     const paid = createFixture(1_000_000);
-    paid.keyContext.payer.own = ownUntil(paid.runtime, 0);
+    paid.keyContext.account.own = ownUntil(paid.runtime, 0);
     paid.keyContext.openSockets = new Set([
       { profile: "nodes", custom: false, close: (reason) => void paid.closed.push(reason) },
     ]);

@@ -400,7 +400,10 @@ async function post(store: Store, { random, isOver, onRound }: Posting): Promise
     await store.transaction((tx) => postAll(tx, money));
     const ask = { accountId, shortN: 100, needN: 100, wantN: 0, hereN: 0, grantedN: 0 };
     await store.transaction((tx) =>
-      lease(tx, epoch, { asks: [ask], terms: { minSliceN: 100, smallestN: 1, atMs: 1, month: 1 } }),
+      lease(tx, epoch, {
+        requests: [ask],
+        terms: { minSliceN: 100, smallestN: 1, atMs: 1, month: 1 },
+      }),
     );
     const usage = [
       {

@@ -76,7 +76,7 @@ async function createFixture(
 }
 
 function held(it: Found): KeyContext {
-  assert.ok(it.kind === "holder", it.kind === "fault" ? it.code : "");
+  assert.ok(it.kind === "key", it.kind === "fault" ? it.code : "");
   return it;
 }
 
@@ -87,7 +87,10 @@ eachStore(({ engine, open }) => {
     assert.equal(identify(secret), "look up");
     const [first, second] = await Promise.all([find(secret), find(secret)]);
     assert.equal(first, second);
-    assert.deepEqual([identify(secret), held(first).home, keyCache.size], [id, "premium", 1]);
+    assert.deepEqual(
+      [identify(secret), held(first).defaultProfile, keyCache.size],
+      [id, "premium", 1],
+    );
   });
 
   test(`keys of one account share who pays, and so its buckets; those of others do not (${engine})`, async (t) => {
@@ -105,8 +108,8 @@ eachStore(({ engine, open }) => {
       held(await find(two.secret)),
       held(await find(stranger.secret)),
     ];
-    assert.equal(a.payer, b.payer);
-    assert.notEqual(a.payer, c.payer);
+    assert.equal(a.account, b.account);
+    assert.notEqual(a.account, c.account);
   });
 
   test(`a change is seen in what is kept, at once, and ends the sockets it has to (${engine})`, async (t) => {
@@ -114,7 +117,7 @@ eachStore(({ engine, open }) => {
     const { secret, id, accountId } = await key();
     const keyContext = held(await find(secret));
     const closed: string[] = [];
-    keyCache.seat(keyContext, {
+    keyCache.addSocket(keyContext, {
       profile: "premium",
       custom: false,
       close: (reason) => void closed.push(reason),
@@ -170,7 +173,7 @@ eachStore(({ engine, open }) => {
 
   test(`no more are kept than may be, the oldest go, and one that went is found again (${engine})`, async (t) => {
     const { store, runtime, find, identify, keyCache } = await createFixture(t, open, {
-      maxHolders: 5,
+      maxKeys: 5,
       maxUnknown: 5,
     });
     const secrets: string[] = [];

@@ -254,7 +254,7 @@ eachStore(({ engine, open }) => {
     async (t) => {
       const store = await open(t);
       const accountId = await account(store);
-      const { runtime, shelf, preparation, ready } = serving(store, { maxLoaded: 2 });
+      const { runtime, served, loader, ready } = serving(store, { maxLoaded: 2 });
       await saveProfile(partsOf(store), changeOf(accountId), documentWith("a"));
       assert.deepEqual(
         await Promise.all([
@@ -264,13 +264,13 @@ eachStore(({ engine, open }) => {
         ]),
         [null, null, null],
       );
-      assert.equal(shelf.puts, 1);
+      assert.equal(served.puts, 1);
       await saveProfile(partsOf(store), changeOf(accountId), documentWith("b"));
       await Promise.all([
-        preparation.changed({ accountId, slug: "nodes" }),
-        preparation.changed({ accountId, slug: "nodes" }),
+        loader.changed({ accountId, slug: "nodes" }),
+        loader.changed({ accountId, slug: "nodes" }),
       ]);
-      assert.match(shelf.urlOf(`${accountId}/nodes`), /\/b$/);
+      assert.match(served.urlOf(`${accountId}/nodes`), /\/b$/);
       assert.equal((await ready(accountId, "never"))?.code, "not_prepared");
       await saveProfile(partsOf(store), changeOf(accountId, "second"), documentWith("a"));
       assert.equal(await ready(accountId, "second"), null);
@@ -282,15 +282,15 @@ eachStore(({ engine, open }) => {
         "both places are taken by profiles in use",
       );
       runtime.advance(60_000);
-      preparation.touch({ accountId, slug: "second" });
+      loader.touch({ accountId, slug: "second" });
       assert.equal(await ready(other, "nodes"), null, "the longest unused one makes room");
-      assert.ok(!shelf.has(`${accountId}/nodes`) && shelf.has(`${accountId}/second`));
+      assert.ok(!served.has(`${accountId}/nodes`) && served.has(`${accountId}/second`));
       await deleteProfile(partsOf(store), changeOf(accountId, "second"));
-      await preparation.changed({ accountId, slug: "second" });
-      assert.ok(!shelf.has(`${accountId}/second`));
+      await loader.changed({ accountId, slug: "second" });
+      assert.ok(!served.has(`${accountId}/second`));
       runtime.advance(PROFILE_LOADER_LIMITS.idleMs + 60_000);
-      assert.deepEqual([shelf.has(`${other}/nodes`), preparation.size], [false, 0]);
-      preparation.close();
+      assert.deepEqual([served.has(`${other}/nodes`), loader.size], [false, 0]);
+      loader.close();
     },
   );
 
@@ -301,14 +301,14 @@ eachStore(({ engine, open }) => {
       const store = await open(t);
       const accountId = await account(store);
       await saveProfile(partsOf(store), changeOf(accountId), documentWith("a"));
-      const { runtime, shelf, preparation, ready } = serving(store, {}, NEW);
+      const { runtime, served, loader, ready } = serving(store, {}, NEW);
       assert.equal((await ready(accountId, "nodes"))?.code, "profile_config_unavailable");
       assert.equal((await ready(accountId, "nodes"))?.code, "profile_config_unavailable");
       await saveProfile(partsOf(store, NEW), changeOf(accountId), documentWith("b"));
       runtime.advance(PROFILE_LOADER_LIMITS.failedMs);
       assert.equal(await ready(accountId, "nodes"), null);
-      assert.match(shelf.urlOf(`${accountId}/nodes`), /\/b$/);
-      preparation.close();
+      assert.match(served.urlOf(`${accountId}/nodes`), /\/b$/);
+      loader.close();
       const hanging = serving({
         ...store,
         db: parseDb(new Proxy(store.db, { get: () => () => new Proxy({}, { get: hang }) })),
@@ -316,10 +316,10 @@ eachStore(({ engine, open }) => {
       const waiting = hanging.ready(accountId, "nodes");
       hanging.runtime.advance(PROFILE_LOADER_LIMITS.waitMs);
       assert.equal((await waiting)?.code, "not_prepared");
-      hanging.preparation.close();
+      hanging.loader.close();
       const failing = serving(failingStore(() => new Error("the disk is gone")));
       assert.equal((await failing.ready(accountId, "nodes"))?.code, "not_prepared");
-      failing.preparation.close();
+      failing.loader.close();
     },
   );
 
@@ -338,21 +338,21 @@ eachStore(({ engine, open }) => {
           return fails ? broken.db : store.db;
         },
       };
-      const { runtime, shelf, preparation, ready } = serving(flaky);
+      const { runtime, served, loader, ready } = serving(flaky);
       assert.equal(await ready(accountId, "nodes"), null);
       await saveProfile(partsOf(store), changeOf(accountId), documentWith("b"));
       fails = true;
-      await preparation.changed({ accountId, slug: "nodes" });
+      await loader.changed({ accountId, slug: "nodes" });
       assert.equal(await ready(accountId, "nodes"), null);
-      assert.match(shelf.urlOf(`${accountId}/nodes`), /\/a$/);
+      assert.match(served.urlOf(`${accountId}/nodes`), /\/a$/);
       fails = false;
       const renewed = new Promise<void>((resolve) => {
-        shelf.onPut = resolve;
+        served.onPut = resolve;
       });
       runtime.advance(30_000);
       await renewed;
-      assert.match(shelf.urlOf(`${accountId}/nodes`), /\/b$/);
-      preparation.close();
+      assert.match(served.urlOf(`${accountId}/nodes`), /\/b$/);
+      loader.close();
     },
   );
 });
@@ -371,16 +371,16 @@ function parseDb(it: object): Store["db"] {
 function serving(store: Store, limits: Partial<ProfileLoaderLimits> = {}, secret = OLD) {
   const runtime = simulatedWorld(1);
   const profiles = new Map<string, string>();
-  const shelf = {
+  const served = {
     puts: 0,
     onPut: (): void => {},
     put(profile: Exclude<ReturnType<typeof readDocument>, { readonly kind: unknown }>) {
-      shelf.puts++;
+      served.puts++;
       profiles.set(
         `${profile.owner}/${profile.slug}`,
         profile.chains.get("ethereum")?.providers[0]?.url ?? "",
       );
-      shelf.onPut();
+      served.onPut();
     },
     remove: (...ids: readonly string[]) => {
       for (const id of ids) profiles.delete(id);
@@ -394,14 +394,14 @@ function serving(store: Store, limits: Partial<ProfileLoaderLimits> = {}, secret
     sealer: createSealer(secret, null),
     chains: CHAINS,
     rules: PUBLIC_ONLY,
-    shelf,
+    served,
     onError: () => {},
   };
-  const preparation = createProfileLoader({
+  const loader = createProfileLoader({
     ...parts,
     limits: { ...PROFILE_LOADER_LIMITS, ...limits },
   });
   const ready = (accountId: string, slug: string) =>
-    new Promise<Fault | null>((resolve) => void preparation.prepare({ accountId, slug }, resolve));
-  return { runtime, shelf, preparation, ready };
+    new Promise<Fault | null>((resolve) => void loader.prepare({ accountId, slug }, resolve));
+  return { runtime, served, loader, ready };
 }

@@ -47,10 +47,10 @@ function createFixture(refusal: Fault | null = null) {
     createObserver(pino({ level: "silent" }), runtime),
   );
   const keyContext: KeyContext = {
-    kind: "holder",
+    kind: "key",
     keyId: "key_1",
-    payer: { id: "acc_1", kind: "account", paid: null, own: OWN, fullAtMs: null },
-    home: "premium",
+    account: { id: "acc_1", kind: "account", paid: null, own: OWN, fullAtMs: null },
+    defaultProfile: "premium",
     bounds: UNBOUND,
     openSockets: null,
   };
@@ -162,7 +162,7 @@ test(
     directory.put(profile("mine", "acc_1"));
     ask(`/rpc/profile/mine/${CHAIN}`);
     assert.deepEqual(shown(told.at(-1)), ["mine", "acc_1"]);
-    keyContext.payer = { ...keyContext.payer, id: "acc_3", own: null };
+    keyContext.account = { ...keyContext.account, id: "acc_3", own: null };
     ask(`/rpc/profile/mine/${CHAIN}`);
     assert.equal(shown(told.at(-1)), "404 unknown_profile");
   },

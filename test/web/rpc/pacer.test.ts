@@ -92,7 +92,7 @@ function createFixture(size: RateLimitSize) {
   const admission = parseGate({
     batches,
     admit(keyContext: KeyContext) {
-      const why = takeToken(keyContext.payer, service.bucket, { size, nowMs: runtime.now() });
+      const why = takeToken(keyContext.account, service.bucket, { size, nowMs: runtime.now() });
       return why === null
         ? { kind: "grant", keyContext, service, strategy: "load-balanced", cu: 1, ...ends }
         : { kind: "refusal", fault: why, keyContext, limit };
@@ -110,10 +110,10 @@ function createFixture(size: RateLimitSize) {
     deadlineMs: () => 1_000,
   };
   const holderOf = (id: string): KeyContext => ({
-    kind: "holder",
+    kind: "key",
     keyId: id,
-    payer: { id, kind: "account", paid: null, own: null, fullAtMs: null },
-    home: "team",
+    account: { id, kind: "account", paid: null, own: null, fullAtMs: null },
+    defaultProfile: "team",
     bounds: UNBOUND,
     openSockets: null,
   });

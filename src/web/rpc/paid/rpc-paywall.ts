@@ -197,8 +197,8 @@ function idOf(body: Buffer): string {
 
 const NO_KEY = fault("unauthorized", "a call without a key cannot be paid for here");
 
-function paidKeyOf({ payer, keyId }: KeyContext): PaidKey {
-  return { accountId: payer.id, keyId };
+function paidKeyOf({ account, keyId }: KeyContext): PaidKey {
+  return { accountId: account.id, keyId };
 }
 
 const SIGN =
