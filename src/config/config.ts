@@ -211,19 +211,9 @@ function unplaced(file: string, prefix: string, { path, message }: TableFault): 
 }
 
 function configOf(file: ConfigFile, env: Environment, flag: Flags, production: boolean): Config {
-  const { server, cluster, limits, deadlines } = file;
   const chains = Object.entries(file.chains).map(([chainName, chain]) => chainOf(chainName, chain));
   return {
-    server: {
-      host: flag.host ?? env.HOST ?? server.host,
-      port: flag.port ?? env.PORT ?? server.port,
-      publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
-      trustedProxies: server.trusted_proxies,
-      compression: server.compression,
-      fastPath: server.fast_path,
-      operatorToken: server.operator_token ?? file.hosted.operator_token ?? null,
-      metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
-    },
+    server: serverOf(file, env, flag),
     upstream: file.upstream,
     dataDir: file.data_dir,
     storageUrl: env.DATABASE_URL ?? file.storage.url,
@@ -234,44 +224,65 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     profiles: Object.entries(file.profiles).map(([slug, profile]) =>
       profileOf(slug, profile, chains),
     ),
-    limits: {
-      maxBodyBytes: limits.max_body_bytes,
-      maxBatchItems: limits.max_batch_items,
-      batchConcurrency: limits.batch_concurrency,
-      maxInFlightBytes: limits.max_in_flight_bytes,
-      maxCallerBytes: limits.max_caller_bytes,
-      maxAnswerBytes: limits.max_answer_bytes,
-      maxConnections: limits.max_connections,
-      headersTimeoutMs: limits.headers_timeout_ms,
-      requestTimeoutMs: limits.request_timeout_ms,
-      keepAliveTimeoutMs: limits.keep_alive_timeout_ms,
-      drainTimeoutMs: limits.drain_timeout_ms,
-      maxSocketRequests: limits.max_socket_requests,
-      maxSocketBytes: limits.max_socket_bytes,
-      maxSocketSubscriptions: limits.max_socket_subscriptions,
-      maxLogFilters: limits.max_log_filters,
-      maxKeylessLogFilters: limits.max_keyless_log_filters,
-      maxFilters: limits.max_filters,
-      maxCallerFilters: limits.max_caller_filters,
-      maxFilterBytes: limits.max_filter_bytes,
-      maxSocketQueueBytes: limits.max_socket_queue_bytes,
-      socketPingMs: limits.socket_ping_ms,
-      maxAttempts: limits.max_attempts,
-      firstAttemptShare: limits.first_attempt_share,
-    },
-    deadlines: {
-      cheap: deadlines.cheap_ms,
-      standard: deadlines.standard_ms,
-      default: deadlines.default_ms,
-      traceTx: deadlines.trace_tx_ms,
-      traceBlock: deadlines.trace_block_ms,
-    },
+    limits: limitsOf(file),
+    deadlines: deadlinesOf(file),
     methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
-    nodeId: cluster.node_id,
+    nodeId: file.cluster.node_id,
     hosted: hostedOf(file.hosted),
     secret: env.SVC_SECRET ?? null,
     previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
+  };
+}
+
+function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags): Config["server"] {
+  return {
+    host: flag.host ?? env.HOST ?? server.host,
+    port: flag.port ?? env.PORT ?? server.port,
+    publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
+    trustedProxies: server.trusted_proxies,
+    compression: server.compression,
+    fastPath: server.fast_path,
+    operatorToken: server.operator_token ?? hosted.operator_token ?? null,
+    metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
+  };
+}
+
+function limitsOf({ limits }: ConfigFile): Limits {
+  return {
+    maxBodyBytes: limits.max_body_bytes,
+    maxBatchItems: limits.max_batch_items,
+    batchConcurrency: limits.batch_concurrency,
+    maxInFlightBytes: limits.max_in_flight_bytes,
+    maxCallerBytes: limits.max_caller_bytes,
+    maxAnswerBytes: limits.max_answer_bytes,
+    maxConnections: limits.max_connections,
+    headersTimeoutMs: limits.headers_timeout_ms,
+    requestTimeoutMs: limits.request_timeout_ms,
+    keepAliveTimeoutMs: limits.keep_alive_timeout_ms,
+    drainTimeoutMs: limits.drain_timeout_ms,
+    maxSocketRequests: limits.max_socket_requests,
+    maxSocketBytes: limits.max_socket_bytes,
+    maxSocketSubscriptions: limits.max_socket_subscriptions,
+    maxLogFilters: limits.max_log_filters,
+    maxKeylessLogFilters: limits.max_keyless_log_filters,
+    maxFilters: limits.max_filters,
+    maxCallerFilters: limits.max_caller_filters,
+    maxFilterBytes: limits.max_filter_bytes,
+    maxSocketQueueBytes: limits.max_socket_queue_bytes,
+    socketPingMs: limits.socket_ping_ms,
+    maxAttempts: limits.max_attempts,
+    firstAttemptShare: limits.first_attempt_share,
+  };
+}
+
+function deadlinesOf({ deadlines }: ConfigFile): Deadlines {
+  return {
+    cheap: deadlines.cheap_ms,
+    standard: deadlines.standard_ms,
+    default: deadlines.default_ms,
+    traceTx: deadlines.trace_tx_ms,
+    traceBlock: deadlines.trace_block_ms,
   };
 }
 

@@ -5,11 +5,11 @@ import { type Kysely, sql } from "kysely";
 /** Purchases, what was sent for them, and the wallets that send. */
 export async function createPurchases(db: Kysely<unknown>): Promise<void> {
   await createPurchase(db);
+  await indexPurchases(db);
   await createSubmissions(db);
 }
 
 async function createPurchase(db: Kysely<unknown>): Promise<void> {
-  const isOpen = sql<boolean>`ended_at is null`;
   await db.schema
     .createTable("purchase")
     .addColumn("id", "text", (column) => column.primaryKey())
@@ -51,6 +51,10 @@ async function createPurchase(db: Kysely<unknown>): Promise<void> {
     .addCheckConstraint("purchase_failed", sql`(reason is not null) = (state = 'failed')`)
     .addCheckConstraint("purchase_fulfilled", sql`fulfilment is null or state = 'settled'`)
     .execute();
+}
+
+async function indexPurchases(db: Kysely<unknown>): Promise<void> {
+  const isOpen = sql<boolean>`ended_at is null`;
   await db.schema
     .createIndex("purchase_due")
     .on("purchase")

@@ -52,13 +52,9 @@ export type AnswerEnvelope =
  * `"error": null` beside a result counts as absent.
  */
 export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
+  const usual = readUsualResult(bytes, wireId);
+  if (usual !== null) return usual;
   const end = bytes.length;
-  const usual = usualResultStart(bytes, wireId);
-  if (usual !== -1) {
-    const stop = skipValue(bytes, usual, end, MAX_ANSWER_DEPTH);
-    if (stop !== -1 && bytes[stop] === CLOSE_OBJECT && skipSpace(bytes, stop + 1, end) === end)
-      return { kind: "result", start: usual, end: stop, idAt: USUAL_START.length };
-  }
   const start = skipSpace(bytes, 0, end);
   if (bytes[start] !== OPEN_OBJECT) return bad("the body is not a JSON object");
   let version = false;
@@ -108,6 +104,18 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   if (errorStart !== -1) return bad("the answer has both a result and an error");
   if (!version) return bad("the answer is not JSON-RPC 2.0");
   return owner === "ours" ? { kind: "result", start: resultStart, end: resultEnd, idAt } : FOREIGN;
+}
+
+/** The result of an answer whose members stand in the usual order; null = read it member by member. */
+function readUsualResult(bytes: Buffer, wireId: string): ResultAnswer | null {
+  const start = usualResultStart(bytes, wireId);
+  if (start === -1) return null;
+  const end = skipValue(bytes, start, bytes.length, MAX_ANSWER_DEPTH);
+  return end !== -1 &&
+    bytes[end] === CLOSE_OBJECT &&
+    skipSpace(bytes, end + 1, bytes.length) === bytes.length
+    ? { kind: "result", start, end, idAt: USUAL_START.length }
+    : null;
 }
 
 const USUAL_START = '{"jsonrpc":"2.0","id":';
