@@ -35,12 +35,16 @@ import { createTimerWheel } from "../upstream/timer-wheel.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import { createDocuments } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
-import { requestBaseUrl, trustedProxiesOf } from "../web/http/client-address.ts";
+import {
+  requestBaseUrl,
+  type TrustedProxies,
+  trustedProxiesOf,
+} from "../web/http/client-address.ts";
 import { createPages, type Pages } from "../web/pages/routes.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
-import { createCompression } from "../web/rpc/compression.ts";
+import { type Compression, createCompression } from "../web/rpc/compression.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
-import { createLegacyForms } from "../web/rpc/legacy-forms.ts";
+import { createLegacyForms, type LegacyForms } from "../web/rpc/legacy-forms.ts";
 import { createRpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
 import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
@@ -74,120 +78,163 @@ export interface Outside {
 /** Sections of the configuration that a reload leaves alone. */
 const FIXED_SECTIONS = ["server", "upstream", "hosted"] as const;
 
+/** What is served now: a reload replaces the configuration and its method table. */
+interface LiveState {
+  config: Config;
+  methods: MethodTable;
+  isDraining: boolean;
+}
+
+/** Everything that is built before the service listens. */
+interface Foundation {
+  /** The configuration of the start; `live.config` after a reload. */
+  readonly config: Config;
+  readonly live: LiveState;
+  readonly outside: Outside;
+  readonly providers: ReturnType<typeof upstreamSide>;
+  readonly hosting: Hosting | null;
+  readonly legacyForms: LegacyForms;
+  readonly proxies: TrustedProxies;
+  readonly compression: Compression | null;
+}
+
 /** Starts the service. */
-export async function build(config: Config, { runtime, log, version }: Outside): Promise<App> {
-  let live = config;
-  let table = methodTable(config.methods);
-  const methods = (): MethodTable => table;
-  const providers = upstreamSide(config, { runtime, log }, () => live);
-  const {
-    timerWheel,
-    observer,
-    directory,
-    router,
-    profileUpdater,
-    subscriptions,
-    filters,
-    sockets,
-    budget,
-    check,
-  } = providers;
+export async function build(config: Config, outside: Outside): Promise<App> {
+  const { runtime, log } = outside;
+  const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
+  const providers = upstreamSide(config, outside, () => live.config);
+  const { profileUpdater, directory, check } = providers;
   const serving = servingOf({ profileUpdater, directory, rules: addressRulesOf(config), check });
   warnOfKeyless(config, log);
   const hosting =
     config.hosted === null
       ? null
-      : await openHosting({ config, settings: config.hosted, runtime, log, serving, methods });
-  const legacyForms = createLegacyForms(runtime, hosting?.legacyForms ?? null);
+      : await openHosting({
+          config,
+          settings: config.hosted,
+          runtime,
+          log,
+          serving,
+          methods: () => live.methods,
+        });
   const proxies = trustedProxiesOf(config.server.trustedProxies);
-  const compression = config.server.compression === "off" ? null : createCompression(proxies);
-  const authentication = {
-    resolver: createTargetResolver(directory, observer),
-    admission: hosting?.admission ?? null,
+  const foundation: Foundation = {
+    config,
+    live,
+    outside,
+    providers,
+    hosting,
+    legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
+    compression: config.server.compression === "off" ? null : createCompression(proxies),
   };
-  const deadlineMs: RpcParts["deadlineMs"] = (method) => live.deadlines[method.deadline];
-  const rpc: RpcParts = {
-    ...authentication,
-    filters: createFilterMethods({
-      ...authentication,
-      filters,
-      directory,
-      deadlineMs,
-      limits: () => live.limits,
-    }),
-    runtime,
-    timerWheel,
-    router,
-    observer,
-    budget,
-    legacyForms,
-    compression,
-    ...payingOf(hosting, config, authentication),
-    methods,
-    deadlineMs,
-    get limits() {
-      return live.limits;
-    },
-  };
-  const state = { draining: false };
-  const facts = { subscriptions, filters, socketOf: sockets.report, ...gaugesOf(hosting) };
-  const documents = createDocuments(factsIn(() => live, config.hosted, version));
-  const metricsApart = config.server.metricsListen !== null;
-  const about = { metricsApart, documents, isDraining: () => state.draining };
-  const pages = createPages({
-    runtime,
-    directory,
-    observer,
-    budget,
-    version,
-    compression,
-    legacyForms,
-    methods,
-    ...about,
-    ...facts,
-  });
-  const listening = await listenTo(config, pages, {
+  const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
     api: hosting?.api ?? null,
     baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
     requestId: requestIds(runtime),
-    rpc,
-    subscriptions,
+    rpc: rpcPartsOf(foundation),
+    subscriptions: providers.subscriptions,
   }).catch(async (error: unknown) => {
     await hosting?.close();
     throw error;
   });
   profileUpdater.begin();
+  return appOf(foundation, listening);
+}
 
+function appOf(
+  { config, live, outside, providers, hosting }: Foundation,
+  { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
+): App {
   return {
-    port: listening.server.port,
-    metricsPort: listening.metrics?.port ?? null,
+    port: server.port,
+    metricsPort: metrics?.port ?? null,
     reload(next) {
       if (chainsOf(next.chains) !== chainsOf(config.chains))
         return "the chains differ, and chains are fixed until restart";
       for (const section of FIXED_SECTIONS)
         if (!isDeepStrictEqual(next[section], config[section]))
-          log.warn(`\`${section}\` differs, and takes effect at restart; the rest is reloaded`);
-      live = next;
-      table = methodTable(next.methods, table);
-      profileUpdater.replace(next.profiles);
+          outside.log.warn(
+            `\`${section}\` differs, and takes effect at restart; the rest is reloaded`,
+          );
+      live.config = next;
+      live.methods = methodTable(next.methods, live.methods);
+      providers.profileUpdater.replace(next.profiles);
       return null;
     },
     async close() {
-      state.draining = true;
-      await listening.server.drain();
-      listening.metrics?.close();
+      live.isDraining = true;
+      await server.drain();
+      metrics?.close();
       await hosting?.close();
       await providers.close();
     },
   };
 }
 
+/** What calls are served with, over HTTP and over sockets. */
+function rpcPartsOf(foundation: Foundation): RpcParts {
+  const { config, live, outside, providers, hosting } = foundation;
+  const { directory, observer, timerWheel, router, budget, filters } = providers;
+  const authentication = {
+    resolver: createTargetResolver(directory, observer),
+    admission: hosting?.admission ?? null,
+    proxies: foundation.proxies,
+  };
+  const deadlineMs: RpcParts["deadlineMs"] = (method) => live.config.deadlines[method.deadline];
+  return {
+    ...authentication,
+    filters: createFilterMethods({
+      ...authentication,
+      filters,
+      directory,
+      deadlineMs,
+      limits: () => live.config.limits,
+    }),
+    runtime: outside.runtime,
+    timerWheel,
+    router,
+    observer,
+    budget,
+    legacyForms: foundation.legacyForms,
+    compression: foundation.compression,
+    ...payingOf(hosting, config, authentication),
+    methods: () => live.methods,
+    deadlineMs,
+    get limits() {
+      return live.config.limits;
+    },
+  };
+}
+
+/** The pages and documents that answer GET. */
+function pagesOf(foundation: Foundation): Pages {
+  const { config, live, outside, providers, hosting } = foundation;
+  const { directory, observer, budget, subscriptions, filters, sockets } = providers;
+  return createPages({
+    runtime: outside.runtime,
+    directory,
+    observer,
+    budget,
+    version: outside.version,
+    compression: foundation.compression,
+    legacyForms: foundation.legacyForms,
+    methods: () => live.methods,
+    metricsApart: config.server.metricsListen !== null,
+    documents: createDocuments(factsIn(() => live.config, config.hosted, outside.version)),
+    isDraining: () => live.isDraining,
+    subscriptions,
+    filters,
+    socketOf: sockets.report,
+    ...gaugesOf(hosting),
+  });
+}
+
 function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
   if (production && hosted?.keyless === true)
     log.warn(
-      "hosted.keyless is true: whoever can reach this port is served without a key and unmetered",
+      "hosted.keyless is true: callers without a key are served unmetered; keep this port private",
     );
 }
 
@@ -216,7 +263,7 @@ function upstreamSide(
   });
   const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
   const prober = createProber({ runtime, timerWheel, upstreams });
-  const subscriptions = createSubscriptions({
+  const { subscriptions, headWatch, filters } = streamSide({
     runtime,
     timerWheel,
     sockets,
@@ -224,19 +271,6 @@ function upstreamSide(
     http: upstreams.http,
     limits: () => live().limits,
     log,
-  });
-  const headWatch = createHeadWatch({
-    runtime,
-    timerWheel,
-    sockets,
-    headSeen: subscriptions.headSeen,
-  });
-  const filters = createFilters({
-    runtime,
-    timerWheel,
-    subscriptions,
-    limits: () => live().limits,
-    secret: randomBytes,
   });
   const profileUpdater = createProfileUpdater({
     directory,
@@ -263,6 +297,28 @@ function upstreamSide(
       await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
     },
   };
+}
+
+/** Subscriptions, the watch over heads, and filters. */
+function streamSide(
+  parts: Parameters<typeof createSubscriptions>[0] & { readonly limits: () => Config["limits"] },
+) {
+  const { runtime, timerWheel, sockets, limits } = parts;
+  const subscriptions = createSubscriptions(parts);
+  const headWatch = createHeadWatch({
+    runtime,
+    timerWheel,
+    sockets,
+    headSeen: subscriptions.headSeen,
+  });
+  const filters = createFilters({
+    runtime,
+    timerWheel,
+    subscriptions,
+    limits,
+    secret: randomBytes,
+  });
+  return { subscriptions, headWatch, filters };
 }
 
 /** Bounds of answers over HTTP, with the longest of the configuration that is live. */

@@ -22,6 +22,7 @@ import type { Runtime } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type Api, createApi } from "../web/api/api.ts";
+import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
 import { createPaywall, type Paywall } from "../web/payment/paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
@@ -73,51 +74,31 @@ const MIN_SLICE_CU = 100;
  * Opens the store and starts what works on it. Throws with a text for the operator where it cannot
  * be opened.
  */
-export async function openHosting({
-  config,
-  settings,
-  runtime,
-  log,
-  serving,
-  methods,
-}: HostingParts): Promise<Hosting> {
+export async function openHosting(parts: HostingParts): Promise<Hosting> {
+  const { config, log } = parts;
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
   const onError = (error: unknown): void =>
     log.warn({ problem: textOf(error) }, "the store does not answer as it should");
-  const closing = async (error: unknown): Promise<never> => {
+  try {
+    return await hostingOver({ ...parts, store, onError });
+  } catch (error) {
     await store.close();
     throw error;
-  };
-  const legacyForms = await openLegacyFormUsage({
-    store,
-    runtime,
-    policy: settings.legacyForms,
-    onError,
-  }).catch(closing);
-  if (legacyForms.off.size > 0)
-    log.info({ forms: [...legacyForms.off] }, "older forms of requests that are not served");
-  const custom = await openCustomProfiles({
-    config,
-    settings,
-    runtime,
-    log,
-    store,
-    serving,
-    onError,
-  }).catch(closing);
+  }
+}
+
+/** The same with an open store, and what hears of failures in the background. */
+interface StoreParts extends HostingParts {
+  readonly store: Store;
+  readonly onError: (error: unknown) => void;
+}
+
+async function hostingOver(parts: StoreParts): Promise<Hosting> {
+  const { config, settings, runtime, log, store, onError } = parts;
+  const legacyForms = await legacyFormsOf(parts);
+  const custom = await openCustomProfiles(parts);
   const node = nodeIdOf(config, runtime);
-  const credit = await openCredit({
-    store,
-    runtime,
-    onError,
-    node: { id: node, region: "" },
-    settings: {
-      flushIntervalMs: settings.flushIntervalMs,
-      nodeTimeoutMs: settings.nodeTimeoutMs,
-      minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
-      smallestN: smallestPriceN(settings.tariff),
-    },
-  }).catch(closing);
+  const credit = await creditOf(parts, node);
   const keyCache = createKeyCache({
     store,
     runtime,
@@ -137,44 +118,15 @@ export async function openHosting({
     key: (id) => keyCache.keyChanged(id),
     account: (id) => keyCache.accountChanged(id),
   };
-  const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node }).catch(
-    closing,
-  );
+  const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node });
   const paywall = payments === null ? null : createPaywall({ payments, runtime });
-  const sessions = await sessionsOf({ config, settings, runtime, log, store }).catch(closing);
-  const { publicUrl, trustedProxies } = config.server;
-  const accountPages = createAccountPages({
-    runtime,
-    store,
-    log,
-    settings,
-    changes,
-    publicUrl,
-    trustedProxies,
-    keysPerHour: settings.keysPerHour,
-  });
-  const api = createApi({
-    runtime,
-    store,
-    log,
-    settings,
-    ...instanceParts(config, serving),
-    methods,
-    custom: custom.partsWith(keyCache),
-    changes,
-    paywall,
-    audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
-    settle: settling(credit, runtime),
-    publicUrl,
-    trustedProxies,
-    operatorToken: config.server.operatorToken,
-    keysPerHour: settings.keysPerHour,
-  });
+  const sessions = await sessionsOf({ config, settings, runtime, log, store });
+  const api = apiOf(parts, { changes, paywall, credit, custom: custom.partsWith(keyCache) });
   const cancelAudit = auditAgain({ store, runtime, log, onError });
 
   return {
     admission,
-    api: firstServing([accountPages, api]),
+    api,
     legacyForms,
     paywall,
     sessions,
@@ -189,6 +141,74 @@ export async function openHosting({
       );
     },
   };
+}
+
+async function legacyFormsOf({
+  store,
+  runtime,
+  settings,
+  log,
+  onError,
+}: StoreParts): Promise<LegacyFormUsage> {
+  const policy = settings.legacyForms;
+  const legacyForms = await openLegacyFormUsage({ store, runtime, policy, onError });
+  if (legacyForms.off.size > 0)
+    log.info({ forms: [...legacyForms.off] }, "legacy forms of requests that are not served");
+  return legacyForms;
+}
+
+function creditOf(
+  { store, runtime, settings, onError }: StoreParts,
+  node: string,
+): Promise<Credit> {
+  return openCredit({
+    store,
+    runtime,
+    onError,
+    node: { id: node, region: "" },
+    settings: {
+      flushIntervalMs: settings.flushIntervalMs,
+      nodeTimeoutMs: settings.nodeTimeoutMs,
+      minSliceN: MIN_SLICE_CU * settings.tariff.nanoPerCu,
+      smallestN: smallestPriceN(settings.tariff),
+    },
+  });
+}
+
+interface ApiCollaborators {
+  readonly changes: Invalidations;
+  readonly paywall: Paywall | null;
+  readonly credit: Credit;
+  readonly custom: CustomParts;
+}
+
+/** The account pages and the management API. */
+function apiOf(
+  { config, settings, runtime, log, store, serving, methods }: StoreParts,
+  { changes, paywall, credit, custom }: ApiCollaborators,
+): Api {
+  const { publicUrl, trustedProxies, operatorToken } = config.server;
+  const common = {
+    runtime,
+    store,
+    log,
+    settings,
+    changes,
+    publicUrl,
+    trustedProxies,
+    keysPerHour: settings.keysPerHour,
+  };
+  const api = createApi({
+    ...common,
+    ...instanceParts(config, serving),
+    methods,
+    custom,
+    paywall,
+    audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
+    settle: settling(credit, runtime),
+    operatorToken,
+  });
+  return firstServing([createAccountPages(common), api]);
 }
 
 /** What writes to the store, in the order in which it ends. */

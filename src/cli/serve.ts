@@ -1,16 +1,18 @@
 // `svc serve`: starts the service, reloads its configuration on SIGHUP, and drains it on SIGTERM
 // and SIGINT.
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { type App, build } from "../app/app.ts";
 import type { Config, ConfigResult } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { greet } from "./greeting.ts";
-import { startLocal } from "./local-chain.ts";
+import { type LocalChain, startLocal } from "./local-chain.ts";
 import { readConfig, readFlags } from "./read-config.ts";
 
+/** A second signal within this time is taken for the same one. */
 const REPEATED_MS = 1_000;
+const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /** Serves until a signal ends it. */
 export async function serve({ args, env, version }: CommandInput): Promise<void> {
@@ -44,42 +46,59 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     "svc is serving",
   );
   if (!config.production) greet(config, app.port, local);
-  process.on("SIGHUP", () => {
-    const next = read();
-    if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
-    const problem = next.ok ? app.reload(complete(next.config)) : formatFaults(next.faults);
-    if (problem === null) log.info("configuration reloaded");
-    else log.error({ problem }, "configuration not reloaded: the running one stays");
-  });
-  let ending = false;
-  process.on("uncaughtException", (error) => {
-    log.fatal({ err: error }, "bug: finishing what was accepted, then ending with exit code 1");
-    process.exitCode = 1;
-    if (!ending) void end("uncaughtException", app);
-    ending = true;
-  });
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.once(signal, () => {
-      if (!ending) void end(signal, app);
-      ending = true;
-    });
-  }
+  process.on("SIGHUP", () => reload(read(), complete, { app, log }));
+  endOnSignals({ app, log, local });
+}
 
-  async function end(signal: string, app: App): Promise<void> {
-    log.info({ signal }, "draining: finishing what was accepted");
-    const startedAtMs = realRuntime.now();
-    for (const again of ["SIGTERM", "SIGINT"] as const) {
-      // One Ctrl-C may arrive twice: once from the terminal and once from whoever started this
-      // process.
-      process.on(again, () => realRuntime.now() - startedAtMs > REPEATED_MS && process.exit(1));
-    }
-    await app
-      .close()
-      .catch((error: unknown) => log.error({ err: error }, "bug: not everything could be ended"));
-    await local?.close();
-    log.info("ended");
-    process.exit();
+/** A service that runs, and what it runs with on this machine. */
+interface Running {
+  readonly app: App;
+  readonly log: Logger;
+  readonly local: LocalChain | null;
+}
+
+function reload(
+  next: ConfigResult,
+  complete: (config: Config) => Config,
+  { app, log }: Pick<Running, "app" | "log">,
+): void {
+  if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
+  const problem = next.ok ? app.reload(complete(next.config)) : formatFaults(next.faults);
+  if (problem === null) log.info("configuration reloaded");
+  else log.error({ problem }, "configuration not reloaded: the running one stays");
+}
+
+/** Ends the process once, at the first signal or bug. */
+function endOnSignals(running: Running): void {
+  let isEnding = false;
+  const endOnce = (reason: string): void => {
+    if (!isEnding) void end(reason, running);
+    isEnding = true;
+  };
+  process.on("uncaughtException", (error) => {
+    running.log.fatal(
+      { err: error },
+      "bug: finishing what was accepted, then ending with exit code 1",
+    );
+    process.exitCode = 1;
+    endOnce("uncaughtException");
+  });
+  for (const signal of SIGNALS) process.once(signal, () => endOnce(signal));
+}
+
+async function end(signal: string, { app, log, local }: Running): Promise<void> {
+  log.info({ signal }, "draining: finishing what was accepted");
+  const startedAtMs = realRuntime.now();
+  for (const again of SIGNALS) {
+    // One Ctrl-C may arrive twice: from the terminal, and from the process that started this one.
+    process.on(again, () => realRuntime.now() - startedAtMs > REPEATED_MS && process.exit(1));
   }
+  await app
+    .close()
+    .catch((error: unknown) => log.error({ err: error }, "bug: not everything could be ended"));
+  await local?.close();
+  log.info("ended");
+  process.exit();
 }
 
 function whyNotStarted(error: unknown, { server }: Config): string {
