@@ -1,7 +1,7 @@
-// The outside as one record: time, chance and numbers for the wire. Tests pass a simulated one;
-// nothing below `main.ts` reads a clock of its own.
+// The runtime as one record: clocks, timers, randomness and wire ids. Tests pass a simulated one;
+// no other file of the service reads a clock.
 
-/** Time and chance as the service sees them. */
+/** Clocks, timers and randomness. */
 export interface Runtime {
   /** Monotonic milliseconds, for measuring and deadlines. Never jumps. */
   readonly now: () => number;
@@ -22,7 +22,7 @@ const LEAST_HALF = 10_000_000;
 const HIGHS = 80_071_992;
 const LOWS = 90_000_000;
 
-/** The real outside. */
+/** The runtime of the real process. */
 export const realRuntime: Runtime = {
   now: () => performance.now(),
   wallMs: () => Date.now(),
@@ -41,7 +41,7 @@ export const realRuntime: Runtime = {
  * the process that reads it, and a process that was woken by the one before is still awake.
  */
 export function createTurnEnd(
-  later: (run: () => void) => void = setImmediate,
+  schedule: (run: () => void) => void = setImmediate,
 ): (run: () => void) => void {
   let due: (() => void)[] = [];
   function runAll(): void {
@@ -54,12 +54,12 @@ export function createTurnEnd(
         run();
       }
     } finally {
-      // A throw costs nobody else.
+      // A throw does not stop the others.
       for (const run of runs.slice(done)) add(run);
     }
   }
   function add(run: () => void): void {
-    if (due.push(run) === 1) later(runAll);
+    if (due.push(run) === 1) schedule(runAll);
   }
   return add;
 }

@@ -1,5 +1,5 @@
-// The composition root: builds the service from a configuration and the outside, and owns its
-// beginning, its reload and its end.
+// The composition root: builds the service from a configuration and a runtime, and starts, reloads
+// and closes it.
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
@@ -238,7 +238,7 @@ function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
     );
 }
 
-/** Everything that talks to providers, and hears of what it does. */
+/** Everything that talks to providers, and the observer of it. */
 function upstreamSide(
   config: Config,
   { runtime, log }: Pick<Outside, "runtime" | "log">,
@@ -367,7 +367,7 @@ async function listenTo(
   }
 }
 
-/** How payments stand. */
+/** Gauges of payments and sessions. */
 function gaugesOf(hosting: Hosting | null) {
   return {
     payments: () => hosting?.paywall?.payments.gauges() ?? null,

@@ -15,7 +15,7 @@ type AuditedRail = Pick<
   "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local"
 >;
 
-/** What is audited, and whom it tells. */
+/** What is audited, and where progress is reported. */
 export interface Auditing extends Pick<MoneyAudit, "runtime" | "sinceMs" | "onProgress"> {
   readonly config: Config;
   /** Rails to look at beside those of the configuration: the local ones of a running service. */
@@ -61,7 +61,7 @@ interface ChainReports {
 }
 
 const HOUR_MS = 3_600_000;
-/** Differences between books that are told one by one. */
+/** Differences between books that are listed one by one. */
 const MAX_LINES = 100;
 
 /**
@@ -130,7 +130,7 @@ export async function auditLive({
   return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
 }
 
-/** What is recorded as having arrived, on whichever chain. */
+/** Recorded incoming money on all chains, base units. */
 async function recordedUnits({ db }: Store): Promise<bigint> {
   const purchases = await db
     .selectFrom("purchase")
@@ -157,8 +157,8 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
       const report = await receiverReport(parts, first, same);
       if (report !== null) reports.push(report);
     } catch (error) {
-      // Its class is loaded with the chains, so it is told by its name; anything else is no matter
-      // of a chain.
+      // The class is loaded with the chains, so it is recognised by its name; any other error is a
+      // bug.
       if (!(error instanceof Error) || error.name !== "ChainFailure") throw error;
       unread.push({ chainId: first.chainId, reason: error.message, error });
     }
@@ -202,7 +202,7 @@ async function receiverReport(
   return { name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) };
 }
 
-/** When the store's first account was made; nobody can have paid before. */
+/** When the store's first account was created; no payment can be older. */
 async function firstDayMs(store: Store): Promise<number> {
   const row = await store.db
     .selectFrom("account")

@@ -1,4 +1,4 @@
-// What payments buy, given by the hosted half: the port of payments to keys and access.
+// Implements the port of payments to keys and access: what a payment buys is created by `hosted`.
 
 import { insertAnonymousKey } from "../hosted/keys/create.ts";
 import { grantCustomAccessIn } from "../hosted/profiles/custom-access.ts";

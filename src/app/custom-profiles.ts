@@ -1,5 +1,5 @@
-// Custom profiles in the composition root: their sealing, their way into memory, and what the API
-// writes them with.
+// Custom profiles in the composition root: the sealer, the loader, and what the API writes them
+// with.
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
@@ -76,7 +76,7 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
       maxProfiles: settings.maxProfiles,
       requestsPerSecond: settings.buckets.custom.perSecond,
       async changed(ref) {
-        // First who is sent where, so that nobody is sent to a profile that is gone.
+        // Key contexts first, so that no call is routed to a profile that is gone.
         await keyCache.accountChanged(ref.accountId);
         await loader.changed(ref);
       },

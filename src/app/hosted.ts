@@ -1,5 +1,5 @@
-// The hosted half of the composition root: store, credit, gate and API, built from a configuration;
-// their beginning and their end.
+// The hosted half of the composition root: store, credit, admission and API, built from a
+// configuration; their beginning and their end.
 
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
@@ -37,15 +37,15 @@ export interface Hosting {
   readonly legacyForms: LegacyFormUsage;
   /** The one paywall, before operations and calls alike; null = nothing can be bought. */
   readonly paywall: Paywall | null;
-  /** Whose a secret is or was, by its digest. */
+  /** The key of a secret, also of one that has ended, by its digest. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
   /** Null = no call is paid for by itself. */
   readonly sessions: Sessions | null;
-  /** Writes what was used, gives unspent credit back, and closes the store. */
+  /** Writes what was used, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
 
-/** What it is built with. */
+/** What the hosted service is built with. */
 export interface HostingParts {
   readonly config: Config;
   readonly settings: HostedConfig;
@@ -249,7 +249,7 @@ interface AuditParts extends Pick<HostingParts, "runtime" | "log"> {
   readonly onError: (error: unknown) => void;
 }
 
-/** Checks the books from time to time; the returned function ends that. */
+/** Audits the books every hour; the returned function ends that. */
 function auditAgain(parts: AuditParts): () => void {
   const { store, runtime, log, onError } = parts;
   let cancel = runtime.after(AUDIT_MS, () => {
@@ -316,7 +316,7 @@ async function sessionsOf({
   });
 }
 
-/** Who asks for payment, and what the offers are signed with. */
+/** The realm of payment challenges, and the secrets that sign offers. */
 function challengeSettings({ server, secret, previousSecret, dataDir }: Config) {
   return {
     realm: server.publicUrl === null ? REALM : new URL(server.publicUrl).host,
@@ -325,7 +325,7 @@ function challengeSettings({ server, secret, previousSecret, dataDir }: Config) 
   };
 }
 
-/** Who asks for payment, where the service does not know its own name. */
+/** The realm of payment challenges without a `public_url`. */
 const REALM = "svc";
 
 async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
@@ -358,7 +358,7 @@ function settling(
       runtime.after(SETTLE_MS, () => {
         next = null;
         const cancel = runtime.after(SETTLE_WAIT_MS, resolve);
-        // A failure is told by the credit's own next flush.
+        // The next periodic flush reports a failure.
         credit
           .flush()
           .then(resolve, () => resolve())
@@ -406,7 +406,7 @@ export async function exportEmbedded(
 }
 
 /**
- * Who this process is among those that share the store. An embedded store has one process at a
+ * The id of this process among those that share the store. An embedded store has one process at a
  * time, so it goes on as the same one.
  */
 function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime): string {

@@ -1,4 +1,4 @@
-// What every command is given, and how a command refuses. Knows no command.
+// The input of every command, and how a command refuses. Knows no command.
 
 /** The arguments and surroundings of one command. */
 export interface CommandInput {

@@ -8,9 +8,9 @@ import { withDevnet } from "../devnet/profile.ts";
 import { realRuntime } from "../runtime.ts";
 import { refuse } from "./command.ts";
 
-/** What runs on this machine to try the service with. */
+/** The local chain of a development instance. */
 export interface LocalChain {
-  /** A configuration with it. */
+  /** Adds the local chain to a configuration. */
   readonly complete: (config: Config) => Config;
   /** Lines that tell how to pay; empty where nothing can be paid. */
   readonly payingLines: (base: string) => string;

@@ -1,5 +1,5 @@
-// What a setting may be, in words and as JSON Schema. Rendered from the configuration table, for
-// messages and for the reference. Knows no values.
+// The allowed values of a setting, in words and as JSON Schema. Rendered from the configuration
+// table, for messages and for the reference. Knows no values.
 import { z } from "zod";
 import { configFile } from "./schema.ts";
 

@@ -127,11 +127,10 @@ export const hosted = z
   .prefault({})
   .describe("Keys, credit and payment.");
 
-/** What the hosted service is told before it starts. Holds a secret: never log it. */
+/** The settings of the hosted service. Holds a secret: never log it. */
 export interface HostedConfig {
   /** Whether callers without a key are served, unmetered. */
   readonly keyless: boolean;
-  /** Null = the operator's endpoints are closed. */
   readonly startingGrantCu: number;
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
@@ -143,7 +142,7 @@ export interface HostedConfig {
   readonly maxKeys: number;
   /** Custom profiles of one account. */
   readonly maxProfiles: number;
-  /** Whether older forms of requests are served: all, those that are still used, none. */
+  /** Which legacy forms of requests are served: all, those that are still used, none. */
   readonly legacyForms: "on" | "auto" | "off";
   readonly keysPerHour: number;
   readonly flushIntervalMs: number;

@@ -43,7 +43,7 @@ function serviceRules(
     breaches.push(
       breach(
         ["hosted", "enabled"],
-        "must be false without profile `public`: it serves whoever has nothing left to pay with",
+        "must be false without profile `public`: it serves accounts that have nothing left to pay with",
       ),
     );
   if (member(member(data, "hosted"), "allow_private_providers") === true && production)
@@ -203,7 +203,7 @@ function isDevnetName(name: string): boolean {
   );
 }
 
-/** Methods that are told of: a write never becomes a read, and what is answered here stays so. */
+/** Configured methods: a write never becomes a read, and a method answered here stays local. */
 function methodRules(methods: readonly Entry[]): readonly Breach[] {
   const breaches: Breach[] = [];
   let added = 0;

@@ -1,5 +1,5 @@
-// What is allowed in a configuration and hardly meant. Names settings and never shows a value:
-// values may be secrets.
+// Warnings about settings that are valid and probably a mistake. Names settings and never shows a
+// value: values may be secrets.
 import type { TableFault } from "./config-fault.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
@@ -8,7 +8,7 @@ const PLACEHOLDER =
 const MAX_WARNINGS = 100;
 const MAX_DEPTH = 32;
 
-/** What the operator should look at. */
+/** Settings that the operator should check. */
 export function warningsOf(data: unknown): readonly TableFault[] {
   const found: TableFault[] = [];
   collectWarnings(data, [], found);

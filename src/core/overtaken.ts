@@ -1,5 +1,5 @@
-// Whether a source of heads has fallen behind what is known elsewhere: one that says nothing, or
-// one that goes on telling of blocks that others had long before. Knows no clock and no provider.
+// Whether a source of heads has fallen behind what is known elsewhere: a silent one, or
+// one that still reports blocks that others had long before. Knows no clock and no provider.
 import type { Chain } from "./provider/chain.ts";
 import { quietMs } from "./provider/head.ts";
 

@@ -1,11 +1,11 @@
-// What people and agents tell the operator: kept without what looks like a secret, and not for
-// ever. Knows no credential and no limit.
+// Feedback reports to the operator: redacted, and deleted when there are too many. Knows no
+// credential and no rate limit.
 import { redact } from "../core/redact/redact.ts";
 import { newId } from "../secrets/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { FeedbackTable } from "../store/tables.ts";
 
-/** What somebody tells. */
+/** A report. */
 export interface Feedback {
   /** May hold secrets until it is added. */
   readonly message: string;

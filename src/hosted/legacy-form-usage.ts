@@ -1,10 +1,10 @@
-// The store's record of how much each old form is used, and what follows from it at the next start.
-// One process a database keeps it.
+// The store's record of how often each legacy form is used, and which are switched off at the next
+// start. One process a database keeps it.
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 
-/** Whether old forms are served: all, all that somebody still uses, none. */
+/** Which legacy forms are served: all, those still in use, none. */
 export type LegacyFormPolicy = "on" | "auto" | "off";
 
 /** The record while the service runs. */

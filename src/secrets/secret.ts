@@ -1,5 +1,5 @@
-// Secrets and ids: how keys and tokens are made, what tells a mistyped one from a real one, and
-// what is kept of them. Knows no table.
+// Secrets and ids: how keys and tokens are made, how a mistyped one is recognised, and what is
+// stored of them. Knows no table.
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
@@ -18,7 +18,7 @@ const MARKS: Readonly<Record<SecretKind, string>> = {
 };
 const KINDS: readonly SecretKind[] = ["key", "token", "claim", "connection", "approval"];
 const MARK_CHARS = 7;
-/** 226 bits; at least 192 stay unknown to whoever knows how it begins. */
+/** 226 bits; at least 192 stay unknown when the shown prefix is known. */
 const RANDOM_CHARS = 38;
 const CHECK_CHARS = 6;
 const SECRET_CHARS = MARK_CHARS + RANDOM_CHARS + CHECK_CHARS;

@@ -1,5 +1,5 @@
-// The embedded engine: node's own SQLite under Kysely's dialect for it. One connection, and Kysely
-// lets nobody into a transaction of someone else.
+// The embedded engine: node's own SQLite under Kysely's dialect for it. One connection; Kysely runs
+// one transaction at a time.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
@@ -13,7 +13,7 @@ import {
 import { createPrivate, lockDirectory } from "./directory-lock.ts";
 import type { Tables } from "./tables.ts";
 
-/** An engine that runs. */
+/** An open engine. */
 export interface OpenEngine {
   readonly db: Kysely<Tables>;
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export function openSqlite(directory: string): OpenEngine {
 }
 
 /**
- * Opens `svc.db` in a directory for reading only, whoever else has it open. Throws where there is
+ * Opens `svc.db` in a directory for reading only; a service may have it open. Throws where there is
  * none.
  */
 export function readSqlite(directory: string): OpenEngine {

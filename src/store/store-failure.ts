@@ -1,5 +1,5 @@
 // Tells a store that cannot work now (unreachable, overloaded, full) from a wrong statement of this
-// program. Knows the marks of both engines.
+// program. Knows the error codes of both engines.
 
 /** Whether a failure of the store may be gone when it is asked again; false = a bug. */
 export function isStoreFailure(error: unknown): boolean {
@@ -9,7 +9,7 @@ export function isStoreFailure(error: unknown): boolean {
     return (
       "errcode" in error &&
       typeof error.errcode === "number" &&
-      SQLITE_TROUBLE.includes(error.errcode & PRIMARY_CODE)
+      SQLITE_FAILURES.includes(error.errcode & PRIMARY_CODE)
     );
   if (code === "ERR_INVALID_STATE") return true;
   if (/^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code))
@@ -24,7 +24,7 @@ export function isStoreFailure(error: unknown): boolean {
  * Busy, locked, out of memory, read-only, I/O error, corrupt, full, cannot open, lock protocol, not
  * a database.
  */
-const SQLITE_TROUBLE: readonly number[] = [5, 6, 7, 8, 10, 11, 13, 14, 15, 26];
+const SQLITE_FAILURES: readonly number[] = [5, 6, 7, 8, 10, 11, 13, 14, 15, 26];
 const PRIMARY_CODE = 0xff;
 /** Classes of SQLSTATE: wrong data, broken constraint, wrong statement. */
 const WRONG_STATEMENT: readonly string[] = ["22", "23", "42"];

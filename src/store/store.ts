@@ -1,6 +1,6 @@
 // The store: one way in to both engines, the embedded SQLite file and a PostgreSQL server. It knows
-// the tables' engine, never what a row means. A failing database throws; whoever calls catches at
-// one place.
+// the tables' engine, never what a row means. A failing database throws; callers catch at one
+// place.
 import type { Kysely, Transaction } from "kysely";
 import { isMigrated, migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres.ts";
@@ -70,7 +70,7 @@ const ADVICE: Readonly<Record<Engine, string>> = {
   sqlite: "Check data_dir: its disk, and that svc.db in it is this service's file.",
   postgres:
     "Check that the server runs and that storage.url or DATABASE_URL names it, a database on " +
-    "it, and someone who may create tables there.",
+    "it, and a user that may create tables there.",
 };
 
 /**

@@ -8,8 +8,8 @@ export interface PurchaseTable {
   /** The same for the same payment; unique. */
   readonly payment_key: string;
   /**
-   * The offer that the payment answers. Whoever shows the payment again shows this too, and no
-   * chain tells it.
+   * The offer that the payment answers. A repeated payment carries it again, and no chain shows
+   * it.
    */
   readonly offer_id: string;
   /**

@@ -54,7 +54,7 @@ export interface SessionTransactionTable {
   readonly ended_at: bigint | null;
 }
 
-/** A call that was charged: kept for some time, so that whoever lost the answer gets it again. */
+/** A charged call: kept for some time, so that a caller who lost the answer gets it again. */
 export interface SessionCallTable {
   readonly channel_id: string;
   /** Counts the calls of its channel. */

@@ -12,7 +12,7 @@ import type {
   SessionTransactionTable,
 } from "./tables-sessions.ts";
 
-/** Whether an account is only as old as its anonymous key, or has an owner. */
+/** An account made with an anonymous key, or one that has an owner. */
 export type AccountKind = "anonymous" | "account";
 
 /** Every table. */
@@ -41,7 +41,7 @@ export interface Tables {
   readonly session_call: SessionCallTable;
 }
 
-/** Who pays. */
+/** An account: the balance that calls are charged to. */
 export interface AccountTable {
   /** `acc_…` */
   readonly id: string;
@@ -58,7 +58,7 @@ export interface AccountTable {
   readonly created_at: bigint;
 }
 
-/** Who manages an account: the holder of a management token. */
+/** A management token of an account. */
 export interface ManagementTokenTable {
   /** `agt_…` */
   readonly id: string;
@@ -175,7 +175,7 @@ export interface NodeTable {
   readonly heartbeat_at: bigint;
 }
 
-/** A Custom profile of an account, or what is left of one. */
+/** A Custom profile of an account; a deleted one keeps its name. */
 export interface ProfileTable {
   /** `prf_…` */
   readonly id: string;
@@ -214,7 +214,7 @@ export interface ClaimLinkTable {
   readonly ended: "used" | "cancelled" | null;
 }
 
-/** Someone who asks for a management token, and what the owner of an account says to it. */
+/** A request for a management token, and the decision of an account's owner. */
 export interface ConnectionTable {
   /** `con_…` */
   readonly id: string;
@@ -238,7 +238,7 @@ export interface ConnectionTable {
   readonly polled_at: bigint | null;
 }
 
-/** What somebody told the operator, without what looked like a secret. */
+/** A feedback report to the operator, redacted. */
 export interface FeedbackTable {
   /** `fbk_…`: later ones come later in order. */
   readonly id: string;
@@ -251,9 +251,9 @@ export interface FeedbackTable {
   readonly created_at: bigint;
 }
 
-/** How much an old form is used. */
+/** The use of a legacy form of request. */
 export interface LegacyFormTable {
-  /** Name of a row of the forms. */
+  /** Name of a legacy form. */
   readonly name: string;
   readonly requests: bigint;
   /** Null = not since this is recorded. */

@@ -678,7 +678,7 @@ describe("configuration: what is refused", () => {
       formatFaults(faults.slice(1, 3).concat(faults.slice(6, 7))),
       [
         "svc.yml:2:20  hosted.enabled  must be false without profile `public`: it serves " +
-          "whoever has nothing left to pay with",
+          "accounts that have nothing left to pay with",
         "svc.yml:4:18  chains.a.chain_id  must be a whole number, at least 1",
         "environment  PORT  is text: must be a whole number from 0 to 65535",
       ].join("\n"),

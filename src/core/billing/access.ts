@@ -1,5 +1,5 @@
-// How a caller with a key is served: what may pay for a call, in which order, and what follows from
-// it. Knows no balance and no clock.
+// How a caller with a key is served: which funding sources may pay for a call, in which order, and
+// what follows from each. Knows no balance and no clock.
 
 /** Where a call is served: the managed pools or a Custom profile. */
 export type Access = "premium" | "public" | "custom";
@@ -30,20 +30,20 @@ export interface ServiceTier {
   readonly funding: FundingSource;
 }
 
-/** The managed profiles: everyone's, and so reserved. */
+/** The managed profiles: available to everyone, so their names are reserved. */
 export type ManagedSlug = "premium" | "public";
 
 /**
- * How a call to a managed profile may be served, the best first. Who asks for `public` uses what is
- * free before credit.
+ * How a call to a managed profile may be served, the best first. Calls to `public` use the free
+ * allowance before credit.
  */
 export function serviceTiersOf(named: ManagedSlug): readonly ServiceTier[] {
   return named === "premium" ? PREMIUM : PUBLIC;
 }
 
 /**
- * How a call to a Custom profile is served while its account has Custom access: by nothing else,
- * and uncharged.
+ * How a call to a Custom profile is served while its account has Custom access: by that profile
+ * only, and uncharged.
  */
 export function customServiceTiers(slug: string): readonly ServiceTier[] {
   return [
@@ -58,8 +58,8 @@ export function customServiceTiers(slug: string): readonly ServiceTier[] {
 }
 
 /**
- * How a call to a Custom profile is served that was deleted, or whose account has no Custom access
- * any more: as `premium`, which the caller is told.
+ * How a call to a Custom profile is served after the profile was deleted or the Custom access of
+ * its account ended: as `premium`, reported to the caller as a fallback.
  */
 export function lapsedServiceTiers(): readonly ServiceTier[] {
   return LAPSED;

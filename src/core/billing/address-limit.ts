@@ -4,20 +4,20 @@
 import { isAddress } from "../public-address.ts";
 import { type RateLimitSize, take, waitMs } from "./gcra.ts";
 
-/** A limit that each address has for itself. */
+/** A rate limit for each address. */
 export interface AddressLimit {
   /** Takes one; returns 0, or after how many milliseconds one may be taken. */
   take(address: string, nowMs: number): number;
   /** After how many milliseconds one may be taken; 0 = now. Takes nothing. */
   waitMs(address: string, nowMs: number): number;
-  /** Returns one that was taken. */
+  /** Gives one back that was taken. */
   giveBack(address: string): void;
   readonly size: number;
 }
 
 const MAX_ADDRESSES = 100_000;
 
-/** A limit that nobody has used. `now` is the monotonic clock. */
+/** An unused limit. `nowMs` is the monotonic clock. */
 export function createAddressLimit(
   size: RateLimitSize,
   maxAddresses: number = MAX_ADDRESSES,
@@ -54,7 +54,7 @@ export function createAddressLimit(
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
-/** Who an address is counted as: itself, or for IPv6 its /64. */
+/** The network that an address is counted under: itself, or for IPv6 its /64. */
 export function networkOf(address: string): string {
   const [bare = ""] = address.split("%");
   if (!bare.includes(":") || !isAddress(bare)) return address;

@@ -1,11 +1,11 @@
-// Which calls are charged: the one table, for callers with a key and for calls that are paid for
-// one by one alike. Knows no price and no account.
+// Which calls are charged: one table for callers with a key and for pay-per-call. Knows no price
+// and no account.
 
 import type { SourceKind } from "../routing/answer-source.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
 
-/** Whether a call is charged that was answered to its end. */
+/** Whether a completely answered call is charged. */
 export function isCharged(source: SourceKind): boolean {
   switch (source.kind) {
     case "provider":
@@ -19,7 +19,7 @@ export function isCharged(source: SourceKind): boolean {
   }
 }
 
-/** What a call left behind when it was ended before its answer. */
+/** The state of a call that ended before its answer. */
 export interface Abandoned {
   /** False = certainly nothing of it has left this machine. */
   readonly sent: boolean;
@@ -39,8 +39,8 @@ export function abandonedAfter(
 export type Interruption = "left" | "cut";
 
 /**
- * Whether a call is charged that was ended before its answer: never by ourselves, and where the
- * caller left whatever may have been carried out.
+ * Whether a call that ended before its answer is charged: never when the service cut it off; when
+ * the caller left, everything that a provider may have executed.
  */
 export function isAbandonedCharged(
   { replaySafe }: Method,

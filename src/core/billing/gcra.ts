@@ -1,19 +1,19 @@
-// Rate limits as one number each: the time at which a bucket would be full again (GCRA). Knows no
-// clock, and not whose bucket it is.
+// Rate limits by GCRA: the state of a limit is one number, the time at which it is full again.
+// Knows no clock and no owner.
 
-/** How much a bucket lets through. */
+/** The size of a rate limit. */
 export interface RateLimitSize {
   readonly perSecond: number;
-  /** Requests at once when it is full. */
+  /** Requests at once after a pause. */
   readonly burst: number;
 }
 
-/** A bucket nothing was taken from. */
+/** The state of an unused limit. */
 export const FULL_MS = 0;
 
 /**
- * Takes one request from a bucket that is full again at `fullAtMs`. Returns when it is full after
- * that, or null when it is empty.
+ * Takes one request from a limit that is full again at `fullAtMs`. Returns when it is full after
+ * that; null = the limit is used up.
  */
 export function take(
   fullAtMs: number,
@@ -27,7 +27,7 @@ export function take(
   return next - nowMs > burst * stepMs + TOLERANCE_MS ? null : next;
 }
 
-/** Requests that it would let through now. */
+/** Requests that the limit would let through now. */
 export function remaining(
   fullAtMs: number,
   { perSecond, burst }: RateLimitSize,
@@ -38,7 +38,7 @@ export function remaining(
   return Math.max(0, Math.floor(burst - (usedMs * perSecond) / 1_000 + TOLERANCE_MS));
 }
 
-/** Milliseconds until it lets one through. */
+/** Milliseconds until the limit lets a request through. */
 export function waitMs(
   fullAtMs: number,
   { perSecond, burst }: RateLimitSize,

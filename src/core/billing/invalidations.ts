@@ -1,6 +1,6 @@
-// The port to those who keep keys and accounts in memory: told of changes once they are written.
+// The port to caches of keys and accounts: invalidated after a change was written.
 
-/** Who hears of changes that callers must feel at once. Called after they are written down. */
+/** Invalidates cached keys and accounts after a change was written. */
 export interface Invalidations {
   /** A key was deleted, rotated, or given other profiles. */
   key(keyId: string): Promise<void> | void;

@@ -15,7 +15,7 @@ export interface RateLimitStatus {
   readonly resetS: number;
 }
 
-/** Whoever has buckets: an account, or a channel of pay-per-call. */
+/** The owner of rate limits: an account, or a channel of pay-per-call. */
 export interface RateLimitOwner {
   /** When each bucket would be full again, by its name; null = none was used yet. */
   fullAtMs: Map<string, number> | null;

@@ -7,7 +7,7 @@ export interface ApiFaultRow {
   readonly retryable: boolean;
   /** When it arises. */
   readonly meaning: string;
-  /** What the reader does next, unless the occasion knows better. */
+  /** What the reader does next, unless the refusal itself says more. */
   readonly nextAction: string;
 }
 
@@ -227,7 +227,7 @@ export interface ApiFaultDetails {
   readonly details?: readonly string[];
 }
 
-/** A refusal of the table, with the words and numbers of this occasion. */
+/** Builds a refusal from its row, with a message and details of its own. */
 export function apiFault<Code extends ApiFaultCode>(
   code: Code,
   message: string,

@@ -1,10 +1,10 @@
-// The forms of requests from before this version that are still served, as rows of one table. Knows
-// no URL syntax and no header: `web` does.
+// Legacy forms of requests that are still served, as rows of one table. Knows no URL syntax and no
+// header: `web` does.
 import { type Fault, fault } from "./rpc-fault.ts";
 
-/** One old form. */
+/** A legacy form of request. */
 export interface LegacyFormRow {
-  /** What of a request is old. */
+  /** The legacy part of a request. */
   readonly was: string;
   /** What to send in its place. */
   readonly instead: string;
@@ -31,16 +31,16 @@ const ROWS = {
   },
 } as const satisfies Record<string, LegacyFormRow>;
 
-/** Name of an old form. */
+/** Name of a legacy form. */
 export type LegacyFormName = keyof typeof ROWS;
 
 /** The table. */
 export const LEGACY_FORMS: Readonly<Record<LegacyFormName, LegacyFormRow>> = ROWS;
 
-/** The names of all of them. */
+/** The names of all legacy forms. */
 export const LEGACY_FORM_NAMES: readonly LegacyFormName[] = Object.keys(ROWS).map(parseName);
 
-/** The refusal of a form that is switched off. */
+/** The refusal of a legacy form that is switched off. */
 export function legacyFormGone(name: LegacyFormName): Fault {
   return fault("gone", `this form of request is not served any more: ${name}`, {
     nextAction: `use ${ROWS[name].instead}`,

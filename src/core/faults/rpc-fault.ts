@@ -159,7 +159,7 @@ export interface Fault {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** A fault of the catalog, with the words and numbers of this occasion. */
+/** Builds a fault from its row, with a message and details of its own. */
 export function fault(
   code: FaultCode,
   message: string,

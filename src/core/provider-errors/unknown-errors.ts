@@ -20,7 +20,7 @@ export interface UnknownError {
 /** One error that no rule knows. */
 export interface UnknownOccurrence extends Omit<UnknownError, "sample" | "count" | "lastMs"> {
   readonly message: string;
-  /** Takes out what may open something. */
+  /** Removes secrets. */
   readonly redact: (text: string) => string;
 }
 
@@ -75,7 +75,7 @@ export function unknownShapes({ shapes }: UnknownErrors): readonly UnknownError[
   return [...shapes.values()].sort((a, b) => b.count - a.count || b.lastMs - a.lastMs);
 }
 
-/** What makes two messages the same shape: their words, whatever their numbers. */
+/** The shape of a message: its words without its numbers. */
 function wordsOf(message: string): string {
   return withoutHex(message.slice(0, SAMPLE_CHARS)).toLowerCase().replace(/\d+/g, "#");
 }

@@ -51,7 +51,7 @@ export interface Moment {
 /** A circuit without a failure. */
 export const CLOSED: Breaker = { kind: "closed", failures: 0, cause: null, causeRun: 0 };
 
-/** Consecutive counted failures, of whatever cause, that open a circuit. */
+/** Consecutive counted failures of any cause that open a circuit. */
 export const FAILURES_TO_OPEN = 5;
 /** Failures of one cause in a row that open a circuit. */
 export const RUN_TO_OPEN: Readonly<Record<Cause, number>> = {

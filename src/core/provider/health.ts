@@ -1,6 +1,6 @@
 // The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed.
-// The one place where an attempt changes it. Knows no clock, no other provider and no error: it
-// hears verdicts.
+// The one place where an attempt changes it. Knows no clock, no other provider and no error, only
+// verdicts.
 
 import type { BlockRef } from "../rpc/call.ts";
 import { METHODS, type Method } from "../rpc/method.ts";
@@ -36,7 +36,7 @@ export interface Outcomes {
   cancelled: number;
 }
 
-/** By what a circuit was opened: failures of a kind, or by being silent. */
+/** What opened a circuit: failures with a cause, or silence. */
 export type OpenedBy = Cause | "silence";
 
 /**
@@ -60,7 +60,7 @@ export interface Health {
   probeMs: number | null;
   /** When it was last probed, successfully or not. */
   probedAtMs: number;
-  /** When it last answered anything at all. */
+  /** When it last sent any answer. */
   heardAtMs: number;
   /** When a silent attempt of a caller last counted, by caller. */
   readonly silences: Map<string, number>;
@@ -81,10 +81,10 @@ export interface AttemptEnding {
   readonly random: () => number;
 }
 
-/** The time of something that never happened. */
+/** The time of an event that never happened. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
-/** A provider that nothing is known of. */
+/** The health of a provider that has not been used. */
 export function createHealth(): Health {
   return {
     breaker: CLOSED,

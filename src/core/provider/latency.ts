@@ -163,8 +163,8 @@ export function observeAtLeast(
 }
 
 /**
- * The finest fresh reading with at least `minCalls`: of the method, else of its category, else
- * whatever the provider has; null = nothing fresh.
+ * The finest fresh reading with at least `minCalls`: of the method, else of its category, else of
+ * the provider; null = nothing fresh.
  */
 export function reading(
   record: LatencyRecord,

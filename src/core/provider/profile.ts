@@ -27,7 +27,7 @@ export interface Provider {
   /** Unique per chain and profile. */
   readonly id: string;
   readonly name: string;
-  /** What callers of managed pools see instead of the id. */
+  /** Shown to callers of managed pools instead of the id. */
   readonly alias: string;
   /** Secret: may carry a key. Never logged or shown. */
   readonly url: string | null;
@@ -81,13 +81,13 @@ export interface Profile {
 }
 
 /**
- * What a profile is found by inside the service, unique among all owners; never shown to callers.
+ * The internal id of a profile, unique among all owners; never shown to callers.
  */
 export function profileId({ owner, slug }: Pick<Profile, "owner" | "slug">): string {
   return owner === null ? slug : `${owner}/${slug}`;
 }
 
-/** What a profile is called where all can see it: those of accounts together are `custom`. */
+/** The public label of a profile: `custom` for every profile of an account. */
 export function publicLabel(id: string): string {
   return id.includes("/") ? "custom" : id;
 }

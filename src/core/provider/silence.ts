@@ -17,8 +17,8 @@ export interface Unanswered {
 
 /**
  * `heard`: the provider has answered something since, so it is there. `early`: nothing can be said
- * yet. `quiet`: long enough to ask whether it is there. `silent`: longer than usual, and not a word
- * about anything.
+ * yet. `quiet`: long enough to check whether it is reachable. `silent`: longer than usual, and no
+ * answer to any request.
  */
 export type Silence = "heard" | "early" | "quiet" | "silent";
 

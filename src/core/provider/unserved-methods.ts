@@ -10,7 +10,7 @@ import { FACT_MS } from "./capability.ts";
 export interface UnservedMethods {
   /** Names that another provider serves: worth remembering. */
   readonly real: Map<string, number>;
-  /** Names that nobody is known to serve. */
+  /** Names that no provider is known to serve. */
   readonly doubtful: Map<string, number>;
 }
 
@@ -20,7 +20,7 @@ export type ServedNames = Map<string, number>;
 const MAX_REAL = 128;
 const MAX_DOUBTFUL = 32;
 const MAX_SERVED = 256;
-/** Longer names are nobody's. */
+/** Longer names are not remembered. */
 const MAX_NAME_CHARS = 96;
 
 /** Nothing learned. */
@@ -40,7 +40,7 @@ export function learnUnserved(
   else put(unserved.doubtful, name, nowMs, MAX_DOUBTFUL);
 }
 
-/** Notes that a provider served a method; true = nobody of the set was known to. */
+/** Notes that a provider served a method; true = the first of its set. */
 export function noteServed(served: ServedNames, name: string, nowMs: number): boolean {
   if (name.length > MAX_NAME_CHARS) return false;
   const isNew = !served.has(name);
@@ -81,7 +81,7 @@ function isFresh(atMs: number | undefined, nowMs: number): boolean {
   return atMs !== undefined && nowMs >= atMs && nowMs - atMs < FACT_MS;
 }
 
-/** The one that was not heard of for longest goes first. */
+/** Adds a name; the least recently noted one makes room. */
 function put(names: Map<string, number>, name: string, nowMs: number, most: number): void {
   names.delete(name);
   const oldest = names.size < most ? undefined : names.keys().next().value;

@@ -1,22 +1,22 @@
-// Takes out of a text what may open something: keys, tokens, credentials in URLs, private keys,
-// seed phrases. Knows shapes only and asks nobody; where a secret and a harmless text look alike it
-// takes out both, but for the cases that its rows name.
+// Redacts a text: keys, tokens, credentials in URLs, private keys, seed phrases. Knows shapes only.
+// Where a secret and a harmless text look alike, both are redacted, except for the cases that the
+// rows name.
 import { isSecretHex } from "./hex.ts";
 import { withoutPhrases } from "./phrase.ts";
 import { withoutUrlSecrets } from "./url.ts";
 import { isSecretWord } from "./word.ts";
 
-/** What stands where something was taken out. */
+/** Replaces a redacted piece of text. */
 export const REDACTED = "[redacted]";
 
-/** A text without what looks like a secret. Doing it again changes nothing more. */
+/** Replaces everything that looks like a secret. Idempotent. */
 export function redact(text: string): string {
   return PASSES.reduce((rest, pass) => pass(rest), text.replace(UNSEEN, ""));
 }
 
 type Pass = (text: string) => string;
 
-/** Characters that nobody sees, which would part a secret so that it is not known as one. */
+/** Invisible characters: inside a secret they would keep it from being recognised. */
 const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?<=[!-~])\p{Cf}+(?=[!-~])|(?![\t\n\r])\p{Cc}/gu;
 
 /** Replaces what a pattern finds; with groups only the last one, which ends the match. */
@@ -34,7 +34,7 @@ function before(found: readonly unknown[]): string {
     : "";
 }
 
-/** Words that stand for a value, and values that were taken out already. */
+/** No placeholder such as `<key>`, and no value that was redacted already. */
 const NO_PLACEHOLDER = "(?=[^\\s\"'\\\\])(?!(?:(?:bearer|basic|payment)\\s+)?[<[{$])";
 const SECRET_NAME =
   "api[_ -]?key|access[_ " +
@@ -43,7 +43,7 @@ const SECRET_NAME =
   "passw(?:or)?d|passphrase|pwd|mnemonic|seed(?:[_ -]?phrase)?|dkey|credentials?|jwt";
 const QUOTED_SIGN = "\\\\?[\"']?\\s*[:=]\\s*\\\\?[\"']?";
 const VALUE = "[^\\s\"',;}\\\\]";
-/** Ids and addresses are no secrets, whatever they are called. */
+/** Ids and addresses are no secrets, under any name. */
 const NO_ID = "(?!0x[0-9a-f]{1,40}\\b|[a-z]{3}_[0-9a-z]{20}\\b|req-|https?:)";
 
 const PASSES: readonly Pass[] = [

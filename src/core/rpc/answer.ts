@@ -1,6 +1,6 @@
-// JSON-RPC 2.0 answers as bytes: is it one, is it the one to our request, does it hold a result or
-// an error. The result itself is never looked into: a long one is judged by its head and its tail,
-// so that it can be passed on while it arrives. An answer under another id is nobody's.
+// JSON-RPC 2.0 answers as bytes: whether they are valid, belong to our request, and hold a result
+// or an error. Never parses the result: a long answer is judged by its head and its tail, so that
+// it can be passed on while it arrives. An answer under another id belongs to no request.
 
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";
@@ -106,7 +106,9 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   return owner === "ours" ? { kind: "result", start: resultStart, end: resultEnd, idAt } : FOREIGN;
 }
 
-/** The result of an answer whose members stand in the usual order; null = read it member by member. */
+/**
+ * The result of an answer whose members stand in the usual order; null = read it member by member.
+ */
 function readUsualResult(bytes: Buffer, wireId: string): ResultAnswer | null {
   const start = usualResultStart(bytes, wireId);
   if (start === -1) return null;
@@ -138,8 +140,8 @@ function usualResultStart(bytes: Buffer, wireId: string): number {
 }
 
 /**
- * Whose the id between `start` and `end` is. Only the very bytes that were sent are ours: no other
- * way of writing the number.
+ * The owner of the id between `start` and `end`. Only the exact bytes that were sent are ours, not
+ * another spelling of the number.
  */
 function ownerOf(
   bytes: Buffer,

@@ -1,6 +1,6 @@
-// Block heights as numbers: which ones can be one.
+// Which numbers can be block heights.
 
-/** A height that can be one: a safe, non-negative integer. */
+/** Whether a number can be a block height: a safe, non-negative integer. */
 export function isHeight(height: number): boolean {
   return Number.isSafeInteger(height) && height >= 0;
 }

@@ -1,6 +1,6 @@
-// JSON-RPC 2.0 requests as bytes: finds the members without building a value, so that whatever a
-// caller wrote (big integers, key order, escapes) stays as written. Knows nothing of methods,
-// transports or who is asking.
+// JSON-RPC 2.0 requests as bytes: finds the members without building a value, so that big integers,
+// key order and escapes stay as the caller wrote them. Knows nothing of methods, transports or
+// callers.
 import {
   BACKSLASH,
   COMMA,

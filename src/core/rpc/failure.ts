@@ -1,7 +1,7 @@
-// What came back from a provider when it was not a clean result. Knows no provider and judges
+// A provider's failure to answer with a result, as it was observed. Knows no provider and judges
 // nothing.
 
-/** What came back when it was not a clean result. */
+/** A provider's failure to answer a request with a result. */
 export interface Failure {
   /**
    * `error`: a JSON-RPC error object. `body`: an HTTP answer whose body is not a usable JSON-RPC
@@ -35,7 +35,7 @@ export function plainFailure(kind: Failure["kind"], message: string): Failure {
   return { kind, httpStatus: 0, retryAfter: null, code: null, message, data: null };
 }
 
-/** Whether a failure is something that the provider said. */
+/** Whether a failure is an answer of the provider. */
 export function isAnswer(kind: Failure["kind"]): boolean {
   return kind === "error" || kind === "body" || kind === "no_room";
 }

@@ -1,6 +1,6 @@
-// What a provider sends over its socket, as bytes: an answer to a request, a notification of a
-// subscription, or neither. Says only whose it is: an answer is judged by `answer.ts`, and what is
-// notified is never looked into.
+// Messages of a provider's socket, as bytes: an answer to a request, a notification of a
+// subscription, or neither. Only finds the id: `answer.ts` judges answers, and the content of a
+// notification is never parsed.
 import {
   BACKSLASH,
   CLOSE_OBJECT,
@@ -15,7 +15,7 @@ import {
   startsWith,
 } from "./json.ts";
 
-/** Whose a frame is. */
+/** The kind of a message, and the id of the request or subscription it belongs to. */
 export type SocketMessage =
   /**
    * Carries an id that may be one of ours (a plain integer) and a result or an error; what stands
@@ -29,10 +29,10 @@ export type SocketMessage =
       readonly start: number;
       readonly end: number;
     }
-  /** Belongs to nothing: no JSON, no object, no id, nothing that was asked for. */
+  /** Belongs to no request and no subscription: no JSON, no object or no id. */
   | { readonly kind: "stray" };
 
-/** Reads one frame. A result or an error that stands behind the id is not looked at. */
+/** Reads one message. A result or an error after the id is not parsed. */
 export function readSocketMessage(bytes: Buffer): SocketMessage {
   const usualId = startsWith(bytes, 0, USUAL_ANSWER)
     ? readId(bytes, USUAL_ANSWER.length, bytes.length)

@@ -1,6 +1,6 @@
-// A JSON-RPC request as it goes to a provider: its bytes, and where its id stands. On the wire
-// every dispatch has an id of its own there, so that no answer can be taken for another one's.
-// Knows neither where ids come from nor how bytes travel.
+// A JSON-RPC request as sent to a provider: its bytes, and the position of its id. Every dispatch
+// gets an id of its own, so that no answer can be mistaken for another one. Knows neither where ids
+// come from nor how bytes travel.
 
 /**
  * One request. `body` is a JSON object; what stands from `idStart` to `idEnd` is replaced by an id

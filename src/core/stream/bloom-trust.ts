@@ -12,7 +12,7 @@ export type BloomTrust =
 const BLOCKS_TO_TRUST = 100;
 const OFF_MS = 86_400_000;
 
-/** Nothing is known. */
+/** The trust in blooms of a chain without any evidence. */
 export const NO_TRUST: BloomTrust = { kind: "learning", proven: 0 };
 
 /** The trust at this time: a day after a counterexample it is learnt anew. */
@@ -20,7 +20,7 @@ export function trustAt(trust: BloomTrust, nowMs: number): BloomTrust {
   return trust.kind === "off" && nowMs >= trust.untilMs ? NO_TRUST : trust;
 }
 
-/** One more block was right. */
+/** The trust after a block whose bloom was right. */
 export function proven(trust: BloomTrust): BloomTrust {
   if (trust.kind !== "learning") return trust;
   return trust.proven + 1 >= BLOCKS_TO_TRUST
@@ -28,7 +28,7 @@ export function proven(trust: BloomTrust): BloomTrust {
     : { kind: "learning", proven: trust.proven + 1 };
 }
 
-/** A bloom was wrong. */
+/** The trust after a block whose bloom was wrong. */
 export function disproved(nowMs: number): BloomTrust {
   return { kind: "off", untilMs: nowMs + OFF_MS };
 }

@@ -1,9 +1,10 @@
-// Which logs a subscriber has been told of, by block: so that none is told twice, and those of a
-// block that leaves the chain can be taken back.
+// Which logs a subscriber has received, by block: none is delivered twice, and those of a block
+// that leaves the chain can be taken back.
 import { asRemoved, type Block, type Log } from "./chain-event.ts";
 
 /**
- * The logs told, by block hash, oldest block first; changed in place by the functions of this file.
+ * The logs delivered, by block hash, oldest block first; changed in place by the functions of this
+ * file.
  */
 export interface DeliveredLogs {
   readonly blocks: Map<string, BlockLogs>;
@@ -13,18 +14,18 @@ export interface DeliveredLogs {
 
 /** The logs of one block. */
 interface BlockLogs {
-  /** Text by log index; null = told and taken back. */
+  /** Text by log index; null = delivered and taken back. */
   readonly logs: Map<number, Buffer | null>;
   /** Of the texts held. */
   bytes: number;
 }
 
-/** An empty book. */
+/** No logs. */
 export function createDeliveredLogs(): DeliveredLogs {
   return { blocks: new Map(), bytes: 0 };
 }
 
-/** Notes a log of a block in the chain. False = it has been told before. */
+/** Notes a log of a block in the chain. False = it was delivered before. */
 export function note(delivered: DeliveredLogs, log: Log): boolean {
   const kept = delivered.blocks.get(log.blockHash) ?? {
     logs: new Map<number, Buffer | null>(),
@@ -42,7 +43,7 @@ export function note(delivered: DeliveredLogs, log: Log): boolean {
 export type Position = Pick<Log, "blockNumber" | "logIndex">;
 
 /**
- * Where the newest log stands that has been told and not taken back; null = nowhere. `blocks` are
+ * The position of the newest log that was delivered and not taken back; null = none. `blocks` are
  * those of the chain, in order.
  */
 export function newestDelivered(
@@ -59,7 +60,7 @@ export function newestDelivered(
   return null;
 }
 
-/** Whether a log that was never told comes too late: one that follows it stands already. */
+/** Whether a log that was never delivered comes after one that follows it. */
 export function isLate(delivered: DeliveredLogs, log: Log, newest: Position | null): boolean {
   if (newest === null || delivered.blocks.get(log.blockHash)?.logs.get(log.logIndex)) return false;
   return (
@@ -68,12 +69,12 @@ export function isLate(delivered: DeliveredLogs, log: Log, newest: Position | nu
   );
 }
 
-/** Whether a log was told and then taken back by its provider. */
+/** Whether a log was delivered and then taken back by its provider. */
 export function wasTakenBack(delivered: DeliveredLogs, { blockHash, logIndex }: Log): boolean {
   return delivered.blocks.get(blockHash)?.logs.get(logIndex) === null;
 }
 
-/** Whether a log stands as told. */
+/** Whether a log was delivered and not taken back. */
 export function isDelivered(delivered: DeliveredLogs, { blockHash, logIndex }: Log): boolean {
   return Boolean(delivered.blocks.get(blockHash)?.logs.get(logIndex));
 }
@@ -103,8 +104,8 @@ export function deliveredBehind(
 }
 
 /**
- * Notes that the provider itself took a log back. False = it was never told, or has been taken back
- * before.
+ * Notes that the provider itself took a log back. False = it was never delivered, or has been taken
+ * back before.
  */
 export function noteRemoved(delivered: DeliveredLogs, log: Log): boolean {
   const kept = delivered.blocks.get(log.blockHash);
@@ -116,14 +117,14 @@ export function noteRemoved(delivered: DeliveredLogs, log: Log): boolean {
   return true;
 }
 
-/** Whether the provider took back a log of this block that nobody has told again. */
+/** Whether the provider took back a log of this block and did not deliver it again. */
 export function lacks(delivered: DeliveredLogs, blockHash: string): boolean {
   return [...(delivered.blocks.get(blockHash)?.logs.values() ?? [])].includes(null);
 }
 
 /**
- * The texts that take back what was told of a block that has left the chain, last log first; null =
- * they are no longer held.
+ * The removals of all delivered logs of a block that has left the chain, last log first; null =
+ * their texts are no longer held.
  */
 export function takeBack(delivered: DeliveredLogs, block: Block): readonly Buffer[] | null {
   const kept = delivered.blocks.get(block.hash);
@@ -136,8 +137,8 @@ export function takeBack(delivered: DeliveredLogs, block: Block): readonly Buffe
 }
 
 /**
- * Keeps the book within its bounds: forgets the oldest blocks, and drops the oldest texts of those
- * that stay.
+ * Keeps the record within its bounds: forgets the oldest blocks, and drops the oldest texts of
+ * those that stay.
  */
 export function trim(
   delivered: DeliveredLogs,
@@ -150,7 +151,7 @@ export function trim(
   }
 }
 
-/** A log that was told and whose text is no longer held. */
+/** A log that was delivered and whose text is no longer held. */
 const DROPPED = Buffer.alloc(0);
 
 function forget(delivered: DeliveredLogs, hash: string): void {

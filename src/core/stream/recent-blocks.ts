@@ -10,7 +10,7 @@ export interface RecentBlocks {
   readonly blocks: Block[];
   /** How many are kept. */
   readonly window: number;
-  /** The oldest block is the one it began with: whatever replaces that one needs no parent here. */
+  /** The oldest block is the one it began with: a block that replaces it needs no parent here. */
   rooted: boolean;
 }
 

@@ -60,7 +60,7 @@ export async function accountById(
   };
 }
 
-/** What decides how an account is served. */
+/** The terms that decide how an account is served. */
 export interface AccountTerms {
   /** Free compute units of each month. */
   readonly freeCuPerMonth: number;

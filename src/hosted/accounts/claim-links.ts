@@ -1,5 +1,5 @@
-// Claim links: made for an account, shown, taken once. One link of an account is open at a time.
-// Knows who may claim nothing, only that a token does.
+// Claim links: created for an account, shown, taken once. One link of an account is open at a time.
+// Knows only the token, not who claims.
 import { sql } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
@@ -99,10 +99,10 @@ function oldestKey(tx: Tx, accountId: string) {
   return keys.orderBy("id").limit(1).executeTakeFirst();
 }
 
-/** Why a link is not open: somebody used it, a later one took its place, or its time is over. */
+/** Why a link is not open: it was used, a later one replaced it, or it expired. */
 export type LinkEnd = "used" | "cancelled" | "expired";
 
-/** What a link would hand over. */
+/** A link, and the account that it hands over. */
 export interface ClaimLink {
   readonly end: LinkEnd | null;
   readonly accountId: string;
@@ -158,8 +158,7 @@ export async function claimLinkOf(
 }
 
 /**
- * Takes a link: of all who try, one gets the account; the others hear why not. The account has to
- * be locked.
+ * Takes a link, once: null = taken now, else why it is not open. The account must be locked.
  */
 export async function takeClaimLink(tx: Tx, token: string, nowMs: number): Promise<LinkEnd | null> {
   const row = await tx

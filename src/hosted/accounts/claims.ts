@@ -1,5 +1,5 @@
-// Claims: an account that only its keys know becomes part of the account of a person, by a key of
-// that account or by a claim link. Knows no URL and no page.
+// Claims: merges an anonymous account into the account of an owner, by its key or by a claim link.
+// Knows no URL and no page.
 
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { lockAccounts } from "../../ledger/ledger.ts";
@@ -49,8 +49,7 @@ export async function claimKey(
 }
 
 /**
- * Claims what a link hands over: into the account of somebody, or (null) into one that is made for
- * it.
+ * Claims the account of a link: into the account of `owner`, or (null) into a new one.
  */
 export async function claimByLink(
   parts: ClaimParts,

@@ -1,6 +1,6 @@
-// Connections: someone asks for a management token, the owner of an account decides on a page, and
-// the asker fetches the token, once. Knows no URL. The agent is made when its token is fetched: a
-// token is kept nowhere.
+// Connections: a client requests a management token, the owner of an account decides on a page, and
+// the client fetches the token once. Knows no URL. The agent is created when its token is fetched:
+// a token is stored nowhere.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { isEmbedded, lockAccount, type Tx } from "../../ledger/ledger.ts";
 import { hashOf, newId, newSecret, readSecret } from "../../secrets/secret.ts";
@@ -13,7 +13,7 @@ import type { Owner } from "./ownership.ts";
 
 /** For how long a connection may be decided, and after that the token be fetched. */
 export const CONNECTION_MS = 900_000;
-/** How often the asker may ask. */
+/** Shortest time between two polls of the client. */
 export const POLL_MS = 5_000;
 /** Connections of one account that may be approved and not revoked. */
 export const MAX_CONNECTIONS = 100;
@@ -40,16 +40,16 @@ export interface ConnectionRecord extends Restrictions {
   readonly openUntilMs: number;
 }
 
-/** A connection that was just asked for. */
+/** A connection that was just requested. */
 export interface NewConnection {
   readonly kind: "new_connection";
   readonly id: string;
-  /** What the asker polls with, and what opens the page; each shown once. */
+  /** The secret of the client's polls, and the secret of the page; each shown once. */
   readonly token: string;
   readonly approval: string;
 }
 
-/** Asks for a connection. */
+/** Requests a connection. */
 export function requestConnection(
   store: Store,
   name: string,
@@ -119,7 +119,7 @@ export async function connectionToDecide(
   return row === undefined ? null : recordOf(row, nowMs);
 }
 
-/** Whose connection a poll is about; null = nobody's. */
+/** The connection that a poll is about; null = there is none. */
 export async function connectionByToken(
   { db }: Pick<Store, "db">,
   token: string,
@@ -174,8 +174,8 @@ export interface Deciding {
 }
 
 /**
- * Restrictions that reach no further than those of whoever approves: a key cannot give what it does
- * not have, the management of its account.
+ * The restrictions of a connection, within those of its approver: a key cannot grant management of
+ * its account, which it does not have.
  */
 export function narrowed(
   { profiles, readOnly, expiresAtMs }: Restrictions,
@@ -193,7 +193,7 @@ export function narrowed(
   };
 }
 
-/** Whether the token of an agent was lent by a connection, and so is not its account's own. */
+/** Whether the token of an agent came by a connection, so that it is not the owner's own. */
 export async function cameByConnection({ db }: Store, agentId: string): Promise<boolean> {
   return (
     (await db
@@ -205,7 +205,7 @@ export async function cameByConnection({ db }: Store, agentId: string): Promise<
   );
 }
 
-/** What a poll is told. */
+/** The answer to a poll. */
 export type Polled =
   | {
       readonly kind: "polled";
@@ -215,8 +215,8 @@ export type Polled =
   | ApiFault<"not_found" | "rate_limited">;
 
 /**
- * Answers the asker. The token of an approved connection is made and given away at the first poll
- * that finds it so.
+ * Answers a poll. The token of an approved connection is created at the first poll after the
+ * approval, and shown once.
  */
 export function pollConnection(
   store: Store,
@@ -263,7 +263,7 @@ export async function listConnections(
   return (await listed(db, accountId, nowMs)).map((row) => recordOf(row, nowMs));
 }
 
-/** A connection, and whose it has to be. */
+/** A connection, and the account that it must belong to. */
 export interface ConnectionRef {
   readonly id: string;
   readonly accountId: string;
@@ -293,7 +293,7 @@ export function revokeConnection(
   });
 }
 
-/** Those that are worth something: their token works, or may still be fetched. */
+/** Approved connections whose token works or may still be fetched. */
 function listed(
   db: Store["db"],
   accountId: string,

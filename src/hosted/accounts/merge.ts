@@ -1,5 +1,5 @@
-// One account becomes part of another: its keys and its money move, once. What nodes still hold of
-// it follows when they return it. Knows accounts and keys, not who asks.
+// Merges an account into another: its keys and its money move, once. What nodes still lease of it
+// follows when they return it. Knows accounts and keys, not who requests it.
 
 import { lockAccounts, post, type Tx } from "../../ledger/ledger.ts";
 import { type KeyProfiles, parseSlugs, slugsText } from "../keys/key-profiles.ts";
@@ -150,7 +150,7 @@ async function moveCustomAccess(
     .execute();
 }
 
-/** The profiles of a key that reaches no further than whoever claims it. */
+/** The profiles of a key, within those of its new owner. */
 function restrictedTo(key: KeyProfiles, restriction: readonly string[] | null): KeyProfiles {
   if (restriction === null) return key;
   const shared = (key.allowedProfiles ?? restriction).filter((slug) => restriction.includes(slug));

@@ -4,7 +4,7 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, post } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 
-/** Money that came in for an account on another way than a payment through this service. */
+/** Money that came in for an account outside of this service. */
 export interface ReceivedCredit {
   readonly accountId: string;
   readonly idemKey: string;
@@ -12,7 +12,7 @@ export interface ReceivedCredit {
   readonly atMs: number;
 }
 
-/** Credits an account once; false = that had happened before. */
+/** Credits an account once; false = it was credited before. */
 export function creditAccountOnce(
   store: Store,
   payment: ReceivedCredit,

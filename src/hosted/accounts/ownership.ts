@@ -1,16 +1,16 @@
-// Who shows an account to be theirs by a secret that they type or send: the holder of a management
-// token, or of a key of the account. Knows what each of the two may decide, not what is decided.
+// Proves ownership of an account with a management token or an API key. Knows what each of the two
+// may decide, not what is decided.
 
 import { readSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import { keyBySecret } from "../keys/keys.ts";
 import { managementTokenBySecret, managementTokenEnd } from "../keys/management-token.ts";
 
-/** Someone who has shown an account to be theirs. */
+/** A proven owner of an account. */
 export interface Owner {
   readonly kind: "owner";
   readonly accountId: string;
-  /** Slugs that the secret reaches; null = all. */
+  /** Slugs that the secret may use; null = all. */
   readonly profiles: readonly string[] | null;
   /** Whether the secret manages the account; a key only calls. */
   readonly manages: boolean;
@@ -19,18 +19,18 @@ export interface Owner {
 }
 
 /**
- * Why a secret shows nothing: no secret of ours; nobody's; over; of an account that belongs to
- * nobody or has become part of another; one that may only read.
+ * Why a secret proves no ownership: not a secret of this service; unknown; ended; its account is
+ * anonymous or was merged; read-only.
  */
 export type NoOwner = "malformed" | "unknown" | "ended" | "no_account" | "read_only";
 
 /**
- * A key may be in more hands than its account: what it gives leave to ends soon, whatever becomes
- * of the key.
+ * A key may be in more hands than its account: what an owner grants with a key ends after a day,
+ * even if the key stays valid.
  */
 const KEY_GRANT_MS = 86_400_000;
 
-/** Whose account a management token or RPC key shows. */
+/** The owner that a management token or RPC key proves, or why it proves none. */
 export async function ownerOf(
   store: Store,
   secret: string,

@@ -1,5 +1,5 @@
-// What the tables say of the money of accounts, side by side. Adds up only, a bounded number of
-// rows in a statement; never says what is right.
+// The money of accounts as each table records it, side by side. Adds up only, a bounded number of
+// rows in a statement; never decides which side is right.
 import { type Kysely, sql } from "kysely";
 import {
   type IdColumn,
@@ -26,7 +26,7 @@ export const ACCOUNT_IDS: readonly IdColumn[] = [
   { table: "ledger_entry", column: "account_id" },
 ];
 
-/** The money of one account, as each side tells it. */
+/** The money of one account, as each side records it. */
 export interface Books {
   readonly id: string;
   /** How many accounts have the id, and how many leases and entries of the ledger name it. */

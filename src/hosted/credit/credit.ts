@@ -19,7 +19,7 @@ import {
 
 export type { Wallet } from "./wallet.ts";
 
-/** What a hold became. */
+/** The settlement of a hold. */
 export interface CreditUse extends Counted {
   /** What was held for it. */
   readonly heldN: number;
@@ -39,10 +39,10 @@ export interface Credit {
    * it.
    */
   holdFree(wallet: Wallet, cu: number): void;
-  /** Gives a hold back unspent; `freeCu` was held of the free allowance. */
+  /** Releases a hold; `freeCu` was held of the free allowance. */
   release(wallet: Wallet, amountN: number, freeCu?: number): void;
   /**
-   * Says what a hold became. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the
+   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the
    * month's free allowance, and is used now.
    */
   settle(wallet: Wallet, use: CreditUse): void;
@@ -101,11 +101,11 @@ export interface CreditParts {
   readonly node: NodeIdentity;
   readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
     Partial<CreditSettings>;
-  /** Told of what fails in the background, and of usage that is lost. */
+  /** Receives failures in the background, and usage that is lost. */
   readonly onError: (error: unknown) => void;
 }
 
-/** The bounds of whoever names none. */
+/** The bounds unless the settings name others. */
 const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"> = {
   idleMs: 60_000,
   maxWallets: 100_000,
@@ -253,7 +253,7 @@ class LeasedCredit implements Credit {
     return wallet;
   }
 
-  /** A hold that fails; says so to the next ask. */
+  /** Notes an unmet hold, so that the next refill asks for it. */
   #holdNothing(
     wallet: OpenWallet,
     { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number },

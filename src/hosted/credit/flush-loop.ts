@@ -1,6 +1,5 @@
-// What a node does with the store all the time: it writes what was spent, returns what lies idle,
-// looks whether the others live, and begins anew when it was taken for dead. Knows nothing of
-// calls.
+// The periodic work of a node on the store: writes what was spent, returns idle leases, detects
+// dead nodes, and joins again when it was taken for dead itself. Knows nothing of calls.
 
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -21,7 +20,7 @@ import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
 import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
 
-/** What the cycle works with. */
+/** What the loop works with. */
 export interface FlushLoopParts {
   readonly store: Store;
   readonly runtime: Runtime;
@@ -48,22 +47,22 @@ interface PendingBatch extends FlushBatch {
 }
 
 interface ObservedNode extends NodeHeartbeat {
-  /** How long it has not been heard of, counting only time in which the store was read. */
+  /** How long its heartbeat has not changed, counting only time in which the store was read. */
   readonly silentMs: number;
 }
 
-/** Wallets looked at in one cycle, as a part of all of them, and at least. */
+/** Wallets scanned in one turn, as a share of all, and the least number of them. */
 const SCANNED_SHARE = 1 / 20;
 const MIN_SCANNED = 200;
 /** Where so large a part of the bound is in use, wallets count as idle sooner. */
 const CROWDED = 0.8;
 const CROWDED_SPEEDUP = 10;
-/** Looks at the others so many times in the time after which they count as dead. */
+/** Checks of other nodes within the time after which they count as dead. */
 const CHECKS_PER_TIMEOUT = 10;
-/** One look in so many closes what earlier ones may have missed. */
+/** Every so many checks all ended leases are closed, in case an earlier check missed one. */
 const SWEEP_EVERY = 10;
 
-/** The cycle of one node. */
+/** The flush loop of one node. */
 export class FlushLoop {
   /** The epoch that is leased for; null = it is over, and the next one has not begun. */
   epoch: Epoch | null;
@@ -78,7 +77,7 @@ export class FlushLoop {
   #turning: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => undefined;
   #isClosed = false;
-  /** The flush after the one under way; null = nobody asked for it. */
+  /** The flush after the one under way; null = not requested. */
   #next: Promise<void> | null = null;
   #returning: readonly OpenWallet[] = [];
   #scan: Iterator<OpenWallet> | null = null;
@@ -103,19 +102,19 @@ export class FlushLoop {
     this.#spending.push(wallet);
   }
 
-  /** Something was served that can no longer be charged. */
+  /** Counts an amount that was served and can no longer be charged. */
   lose(amountN: number): void {
     this.#lostN += amountN;
   }
 
-  /** Tells of a failure, unless the node is stopping. */
+  /** Reports a failure, unless the node is stopping. */
   report(error: unknown): void {
     if (!this.#isClosed) this.#parts.onError(error);
   }
 
   /**
-   * Writes what was used since the last batch; one at a time. Whoever asks while one is under way
-   * shares the next one.
+   * Writes what was used since the last batch; one at a time. Calls during a flush share the next
+   * one.
    */
   flush(): Promise<void> {
     this.#next ??= this.#running.then(() => {
@@ -141,8 +140,7 @@ export class FlushLoop {
   }
 
   /**
-   * This epoch is over: whatever it held belongs to others, and what it spent since the last batch
-   * is lost.
+   * Ends an epoch: its leases belong to others, and what it spent since the last batch is lost.
    */
   fence(epoch: Epoch): void {
     if (this.epoch !== epoch) return;
@@ -333,8 +331,7 @@ export class FlushLoop {
   }
 
   /**
-   * Finds nodes that are silent for too long, by what was seen of them here: no clock of another
-   * machine counts.
+   * Finds nodes whose heartbeat has not changed for too long, by the clock of this machine alone.
    */
   async #checkOtherNodes(): Promise<void> {
     const { store, runtime, node, settings } = this.#parts;

@@ -22,7 +22,7 @@ export interface LeaseRequest {
   readonly accountId: string;
   /** What the calls that wait now cost together. */
   readonly shortN: number;
-  /** What the largest of them costs; 0 = nobody waits. */
+  /** What the largest of them costs; 0 = no call waits. */
   readonly needN: number;
   /** What is asked for ahead. */
   readonly wantN: number;
@@ -32,7 +32,7 @@ export interface LeaseRequest {
   readonly grantedN: number;
 }
 
-/** What an ask got. */
+/** The answer to a lease request. */
 export interface LeaseGrant {
   /** All that was granted on the lease: a grant whose answer was lost shows here. */
   readonly grantedN: number;
@@ -62,8 +62,8 @@ const SCARCE_SLICES = 4;
 type LeaseInput = { readonly requests: readonly LeaseRequest[]; readonly terms: LeaseTerms };
 
 /**
- * Leases what is asked for, as far as the balances go. The answers stand in the order of the requests;
- * null = this epoch may lease nothing any more.
+ * Leases what is asked for, as far as the balances go. The answers stand in the order of the
+ * requests; null = this epoch may lease nothing any more.
  */
 export async function lease(
   tx: Tx,

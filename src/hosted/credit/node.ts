@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
 import { closeLeases, type Epoch, noteExhausted, type RunningOut } from "./lease.ts";
 
-/** What a node tells about itself. */
+/** The name of a node and where it runs. */
 export interface NodeIdentity {
   readonly id: string;
   readonly region: string;
@@ -125,7 +125,7 @@ async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<vo
     .execute();
 }
 
-/** Says that a node is gone; its leases are closed by then, or will be by whoever sweeps. */
+/** Marks a node as left; leases that are still open are closed by the next sweep. */
 export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<void> {
   await store.db
     .updateTable("node")
@@ -135,7 +135,7 @@ export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<voi
     .execute();
 }
 
-/** What was seen of another node. */
+/** The heartbeat of another node. */
 export interface NodeHeartbeat {
   readonly epoch: bigint;
   readonly flushSeq: bigint;

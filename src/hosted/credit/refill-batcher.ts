@@ -1,9 +1,9 @@
-// Asks of many wallets gathered into few transactions: one at a time, no more than fifty a second.
-// Knows when to ask; what an answer means to a wallet it is told.
+// Gathers the refills of many wallets into few transactions: one at a time, at most fifty a second.
+// Knows when to refill; its parts know how.
 import type { Runtime } from "../../runtime.ts";
 import type { OpenWallet, Waiter } from "./wallet.ts";
 
-/** Gathers asks. */
+/** Batches refills. */
 export interface RefillBatcher {
   /** Puts a wallet into the next round; once is enough. */
   request(wallet: OpenWallet): void;
@@ -13,34 +13,34 @@ export interface RefillBatcher {
    */
   wait(wallet: OpenWallet, run: () => void): () => void;
   /**
-   * Ends: nobody is asked any more, and whoever waits is called. Resolves when a round under way is
-   * over.
+   * Starts no further round and calls back everyone who waits. Resolves when the round under way
+   * has ended.
    */
   close(): Promise<void>;
 }
 
-/** What the rounds are made of. */
+/** What a batcher works with. */
 export interface RefillBatcherParts {
   readonly runtime: Runtime;
   /**
-   * Asks the store for these wallets and changes them by its answer; throws when there was none.
+   * Refills these wallets from the store; throws when the store does not answer.
    */
   readonly run: (wallets: readonly OpenWallet[]) => Promise<void>;
-  /** There was no answer. */
+  /** The store did not answer. */
   readonly failed: (wallets: readonly OpenWallet[], error: unknown) => void;
-  /** A bug in someone who waited. */
+  /** A callback threw: a bug. */
   readonly onError: (error: unknown) => void;
 }
 
 /** Time between the starts of two rounds. */
 export const ROUND_MS = 20;
-/** The longest that somebody waits. */
+/** The longest wait for a refill. */
 export const WAIT_MS = 2_000;
 /** Time to the next round after one that failed. */
 const FAILED_MS = 250;
 const MAX_PER_ROUND = 500;
 
-/** Rounds over a store. */
+/** A batcher without a request. */
 export function createRefillBatcher(parts: RefillBatcherParts): RefillBatcher {
   return new RoundRefillBatcher(parts);
 }
@@ -122,7 +122,7 @@ class RoundRefillBatcher implements RefillBatcher {
   async #round(): Promise<void> {
     const { runtime } = this.#parts;
     this.#nextAtMs = runtime.now() + ROUND_MS;
-    // Whoever asks until this turn of the event loop is over comes along.
+    // Requests until the end of this turn of the event loop join the round.
     await Promise.resolve();
     const taken = this.#queue.splice(0, MAX_PER_ROUND);
     const closing = taken.filter((wallet) => wallet.isClosing);

@@ -76,7 +76,7 @@ export class UsageBuffer {
     }
   }
 
-  /** Gives away everything counted, as sorted rows, and starts at zero. */
+  /** Returns everything counted as sorted rows, and starts at zero. */
   drain(): UsageRows {
     this.#roll();
     const usage = merged(this.#pastUsage.sort(usageOrder), usageOrder, addUsage);

@@ -25,13 +25,13 @@ export interface UsageCounter {
   chargeN: number;
 }
 
-/** Someone who waits for the next answer of the store. */
+/** A callback for the next answer of the store. */
 export interface Waiter {
   readonly run: () => void;
 }
 
 /**
- * A wallet with its insides. A class because it has an identity, and because there may be very
+ * The full record of a wallet. A class because it has an identity, and because there may be very
  * many.
  */
 export class OpenWallet implements Wallet {
@@ -97,7 +97,7 @@ export class OpenWallet implements Wallet {
   }
 }
 
-/** The insides of a wallet that this room gave away. */
+/** The full record of a wallet that this folder handed out. */
 export function parseWallet(wallet: Wallet): OpenWallet {
   if (wallet instanceof OpenWallet) return wallet;
   throw new TypeError("a wallet from elsewhere");

@@ -1,5 +1,5 @@
 // Changes of keys that exist: other profiles or another name, another secret, the end. Each is one
-// transaction and is told after it. Changes of one key wait for each other.
+// transaction, then invalidates caches. Changes of one key wait for each other.
 import type { Transaction } from "kysely";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";

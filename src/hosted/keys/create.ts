@@ -100,7 +100,7 @@ export function addKey(
   });
 }
 
-/** What a key is made of. */
+/** A key to be created. */
 export interface NewKeyRow {
   readonly accountId: string;
   /** Null for anonymous keys. */

@@ -1,5 +1,5 @@
-// Who the secrets belong to, in memory: looked up once, forgotten when they change. Knows keys and
-// accounts, and nothing of what they ask for.
+// The key and account of each secret, in memory: looked up once, read again when they change. Knows
+// nothing of calls.
 
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
@@ -22,9 +22,9 @@ import {
   update,
 } from "./key-context.ts";
 
-/** Finds callers. */
+/** Finds the key context of a secret. */
 export interface KeyCache {
-  /** Whose secret it is; null = that has to be looked up. `digest` is the secret's. */
+  /** The key context of a secret; null = call `find`. `digest` is the secret's. */
   identify(secret: string, digest: string): KeyContext | Fault | null;
   /**
    * Looks a secret up, by its digest, for a caller at an IP address. Calls back once, unless the
@@ -35,7 +35,7 @@ export interface KeyCache {
   keyChanged(keyId: string): Promise<void>;
   /** An account has changed. */
   accountChanged(accountId: string): Promise<void>;
-  /** Calls `run` for everyone who has open sockets. */
+  /** Calls `run` for each key context with open sockets. */
   eachWithSockets(run: (keyContext: KeyContext) => void): void;
   /** Keeps an open socket; the returned function forgets it. */
   addSocket(keyContext: KeyContext, seat: OpenSocket): () => void;
@@ -59,29 +59,29 @@ export const KEY_CACHE_LIMITS: KeyCacheLimits = {
   maxLookups: 256,
 };
 
-/** What holders are kept with. */
+/** What a key cache works with. */
 export interface KeyCacheParts {
   readonly store: Pick<Store, "db">;
   readonly runtime: Runtime;
   readonly credit: Pick<Credit, "refresh" | "evict">;
-  /** Look-ups that found nobody: who has had too many may not look up another. */
+  /** Look-ups of unknown keys: an address with too many may not look up another. */
   readonly misses: AddressLimit;
   readonly limits: KeyCacheLimits;
   readonly onError: (error: unknown) => void;
 }
 
-/** Nobody is known yet. */
+/** An empty cache. */
 export function createKeyCache(parts: KeyCacheParts): KeyCache {
   return new MemoryKeyCache(parts);
 }
 
-/** The longest that somebody waits for a look-up. */
+/** The longest wait for a look-up. */
 const LONGEST_WAIT_MS = 2_000;
 /** Reads of one secret whose key goes on changing. */
 const MAX_READS = 5;
 /** Time to the next try to read what has changed. */
 const DOUBT_MS = 1_000;
-/** Holders looked at to make room for one. */
+/** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
 
 type Found = (found: KeyContext | Fault) => void;
@@ -94,7 +94,7 @@ class MemoryKeyCache implements KeyCache {
    * single key.
    */
   readonly #accounts = new Map<string, { readonly account: AccountState; keys: number }>();
-  /** When a secret was found to be nobody's. */
+  /** When a secret was found to be unknown. */
   readonly #unknown = new Map<string, number>();
   readonly #waiters = new Map<string, Set<Found>>();
   readonly #withSockets = new Set<KeyContext>();
@@ -195,7 +195,7 @@ class MemoryKeyCache implements KeyCache {
     this.#waiters.delete(digest);
   }
 
-  /** Tells everyone who waits for a secret; a throw of one is not the others' business. */
+  /** Calls back everyone who waits for a secret; a throw of one does not affect the others. */
   #answer(digest: string, found: KeyContext | Fault): void {
     const waiting = this.#waiters.get(digest);
     const told = [...(waiting ?? [])];
@@ -256,8 +256,8 @@ class MemoryKeyCache implements KeyCache {
   }
 
   /**
-   * The key of a caller has come to another account: who paid until now gives back what is leased.
-   * The caller is kept anew after this.
+   * Moves a key to another account after a claim; the lease of the account before is returned. The
+   * caller keeps the context anew after this.
    */
   #moveToAccount(digest: string, keyContext: KeyContext, account: AccountState): void {
     this.#parts.credit.evict(keyContext.account.id);
@@ -269,7 +269,7 @@ class MemoryKeyCache implements KeyCache {
     let looked = 0;
     for (const [oldest, context] of this.#contexts) {
       if (this.#contexts.size < this.#parts.limits.maxKeys || looked++ > MAX_LOOKED_AT) break;
-      // Whoever has open sockets has to hear of changes.
+      // Sockets that are open must be closed when their key changes: their contexts stay.
       if (context.openSockets === null || context.openSockets.size === 0)
         this.#forget(oldest, context);
     }
@@ -288,8 +288,8 @@ class MemoryKeyCache implements KeyCache {
   }
 
   /**
-   * Reads those in memory again that a change is about. Whatever cannot be read opens nothing until
-   * it can.
+   * Reads the contexts again that a change is about. One that cannot be read opens nothing until it
+   * can.
    */
   async #readAgain(id: string, concerns: (keyContext: KeyContext) => boolean): Promise<void> {
     this.#changes++;

@@ -1,5 +1,5 @@
-// A caller with a key and the account that pays: what is kept of them in memory, how they are read
-// from the store, and why a secret opens nothing.
+// The key and account behind a secret, as they are kept in memory, and why a secret is refused.
+// Knows no call and no balance.
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
@@ -31,7 +31,7 @@ export interface AccountFunding {
 export interface KeyContext {
   readonly kind: "key";
   readonly keyId: string;
-  /** Another one once its key was claimed. */
+  /** Replaced when the key is claimed. */
   account: AccountState;
   /** The profile of URLs that name none. */
   defaultProfile: string;
@@ -49,14 +49,14 @@ export interface OpenSocket {
   readonly close: (reason: SocketEnd) => void;
 }
 
-/** What a secret may not do. */
+/** The restrictions of a secret. */
 export interface KeyBounds {
   /** Null = every profile of its account. */
   readonly allowed: readonly string[] | null;
   /** When it ends, on the wall clock; null = it does not. */
   readonly validUntilMs: number | null;
   readonly revoked: boolean;
-  /** It has changed, and how could not be read yet: until then it opens nothing. */
+  /** It has changed and could not be read yet: refused until it was. */
   readonly doubtful: boolean;
 }
 
@@ -76,7 +76,7 @@ export type SocketEnd =
   | "custom_access_expired"
   | "forbidden";
 
-/** Why a secret does not open anything any more; null = it does. */
+/** Why a known secret is refused now; null = it is valid. */
 export function endOf({ bounds }: KeyContext, wallMs: number): Fault | null {
   const { revoked, validUntilMs, doubtful } = bounds;
   if (doubtful) return KEY_REFUSALS.unreachable;
@@ -88,7 +88,7 @@ const SEND_A_KEY =
   "create a key with POST /api/v1/agent/keys and send it in the path (/rpc/k/{key}/…), as " +
   "Authorization: Bearer or as X-Svc-Api-Key";
 
-/** Why a secret opens nothing. */
+/** Why a secret is refused. */
 export const KEY_REFUSALS = {
   malformed: fault("unauthorized", "this is not an RPC key: it is cut off or mistyped", {
     nextAction: SEND_A_KEY,
@@ -103,10 +103,10 @@ export const KEY_REFUSALS = {
   unreachable: fault("unavailable", "keys cannot be looked up right now"),
 } as const;
 
-/** What the store says of a secret. */
+/** The row of a secret in the store. */
 export type KeyContextRow = NonNullable<Awaited<ReturnType<typeof keyRow>>>;
 
-/** Reads what the store says of a secret, by its digest. */
+/** Reads the row of a secret, by its digest. */
 export function keyRow({ db }: Pick<Store, "db">, digest: string) {
   return db
     .selectFrom("key_secret")
@@ -130,7 +130,7 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
     .executeTakeFirst();
 }
 
-/** An account nothing is known of yet. */
+/** The state of an account before its row is applied. */
 export function accountStateOf(row: KeyContextRow): AccountState {
   return row.kind === "account"
     ? new OwnedAccount(row.account_id)
@@ -159,7 +159,7 @@ class OwnedAccount extends AnonymousAccount {
   }
 }
 
-/** A caller nothing is known of yet but its key. */
+/** The context of a key before its row is applied. */
 export function keyContextOf(keyId: string, account: AccountState): KeyContext {
   return new KnownKeyContext(keyId, account);
 }
@@ -181,7 +181,7 @@ class KnownKeyContext implements KeyContext {
   }
 }
 
-/** Takes over what the store says. */
+/** Applies the row of the store. */
 export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfiles | null): void {
   const { account } = keyContext;
   keyContext.defaultProfile = row.default_profile ?? ("premium" satisfies ManagedSlug);

@@ -1,5 +1,5 @@
-// Which profiles a key is given: what was asked for, within what its account and the token that
-// asks can reach. Pure; knows no table.
+// The profiles of a key: what was requested, within the profiles of its account and of the token
+// that requests it. Pure; knows no table.
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
@@ -14,10 +14,10 @@ export interface KeyProfiles {
   readonly allowedProfiles: readonly string[] | null;
 }
 
-/** What is asked for; undefined = stays as it is. */
+/** The requested profiles; undefined = unchanged. */
 export type ProfileChoice = { readonly [K in keyof KeyProfiles]?: KeyProfiles[K] | undefined };
 
-/** What may be asked for. */
+/** The profiles that may be requested. */
 export interface ProfileScope {
   /** Slugs that exist for the account. */
   readonly known: readonly string[];

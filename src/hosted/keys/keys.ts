@@ -1,5 +1,5 @@
-// Keys as they are read: by id, by secret, by account. Knows what a key is and who pays, not who
-// may ask; changes stand in `change.ts`.
+// Keys as they are read: by id, by secret, by account. Knows keys and their accounts, not who may
+// read them; `change.ts` changes them.
 import { type Kysely, sql } from "kysely";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { hashOf } from "../../secrets/secret.ts";

@@ -1,4 +1,4 @@
-// Agents: who manages an account, by management token. Knows their restrictions, not what they
+// Management tokens of accounts; each belongs to an agent. Knows their restrictions, not what they
 // manage.
 import type { Selectable, Transaction } from "kysely";
 import { hashOf, newId, newSecret } from "../../secrets/secret.ts";
@@ -52,7 +52,7 @@ export async function insertManagementToken(
   return { agent: { ...agent, id, revokedAtMs: null }, token };
 }
 
-/** The agent of a token, also one that has ended; null = nobody's. */
+/** The agent of a token, also one that has ended; null = unknown. */
 export async function managementTokenBySecret(
   store: Store,
   token: string,

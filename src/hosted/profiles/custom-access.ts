@@ -1,4 +1,4 @@
-// What an account has of its own: Custom profiles by name, and until when it may use them. Read
+// Custom access: the names of an account's Custom profiles, and until when it may use them. Read
 // from the store for the hot path; days are added here. Knows no document of a profile.
 
 import {
@@ -110,7 +110,7 @@ export function grantCustomAccess(
   return store.transaction((tx) => grantCustomAccessIn(tx, days, nowMs));
 }
 
-/** Gives days within a transaction that does more. */
+/** Gives days within a transaction of the caller. */
 export async function grantCustomAccessIn(
   tx: Tx,
   { accountId, days, source }: CustomDays,

@@ -1,5 +1,5 @@
-// What the owner of a Custom profile writes down, and the provider sets that follow from it. Pure;
-// knows no table, and shows no address.
+// The document of a Custom profile, and the provider sets that follow from it. Pure; knows no
+// table, and shows no address.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
@@ -13,15 +13,15 @@ export interface ProfileDocument {
   readonly chains: Readonly<Record<string, ChainDocument>>;
 }
 
-/** Its providers on one chain. */
+/** The providers of a profile on one chain. */
 export interface ChainDocument {
   readonly providers: readonly ProviderDocument[];
   readonly max_lag_blocks: number;
-  /** True = whoever has not reached the newest block known is left out. */
+  /** True = providers behind the newest known block are left out. */
   readonly block_protection?: boolean | undefined;
 }
 
-/** One of them. At least one of `url` and `ws_url` is there. */
+/** A provider. At least one of `url` and `ws_url` is set. */
 export interface ProviderDocument {
   readonly name: string;
   readonly url?: string | undefined;

@@ -1,6 +1,6 @@
 // Custom profiles on their way into memory and out of it: loaded when first asked for, renewed when
-// they change, gone after idle minutes. Bounded in number; knows no provider: whoever serves them
-// stands behind a port.
+// they change, evicted when idle. Bounded in number; knows no provider: serving is behind a
+// port.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
@@ -12,7 +12,7 @@ import type { Store } from "../../store/store.ts";
 import { readDocument, servedPart } from "./document.ts";
 import { type ProfileRef, profileBySlug } from "./profiles.ts";
 
-/** Whoever serves profiles. */
+/** The port to what serves profiles. */
 export interface ServedProfiles {
   /** Serves a profile from now on, new or in place of the one with its id. */
   put(profile: Profile): void;
@@ -20,16 +20,16 @@ export interface ServedProfiles {
   has(id: string): boolean;
 }
 
-/** Gets Custom profiles ready and keeps them so. */
+/** Loads Custom profiles and keeps them current. */
 export interface ProfileLoader {
   /**
-   * Gets a profile ready to serve. Calls back once with why not, or null; the returned function
+   * Loads a profile. Calls back once: null = it is served now, else why not. The returned function
    * cancels.
    */
   prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void;
-  /** It is being used. */
+  /** Notes that a profile is used. */
   touch(ref: ProfileRef): void;
-  /** It was written or deleted: what serves is renewed, if it is in memory. */
+  /** Reloads a profile that was written or deleted, if it is in memory. */
   changed(ref: ProfileRef): Promise<void>;
   /** Profiles in memory. */
   readonly size: number;
@@ -67,7 +67,7 @@ export interface ProfileLoaderParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Nothing is loaded yet. */
+/** A loader with nothing in memory. */
 export function createProfileLoader(parts: ProfileLoaderParts): ProfileLoader {
   return new MemoryProfileLoader(parts);
 }

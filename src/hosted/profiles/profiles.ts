@@ -1,6 +1,6 @@
-// The Custom profiles of accounts in the store: read, written, deleted; each change one
-// transaction, told after it. What stands in them is sealed. Asks no provider: whoever writes has
-// checked them.
+// The Custom profiles of accounts in the store: read, written, deleted; each change is
+// one transaction. Documents are sealed. Contacts no provider: callers check documents before they
+// save them.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -10,7 +10,7 @@ import type { ProfileTable } from "../../store/tables.ts";
 import { customUntilMs, MAX_DELETED } from "./custom-access.ts";
 import type { ProfileDocument } from "./document.ts";
 
-/** What profiles are kept with. */
+/** What profiles are stored with. */
 export interface ProfileParts {
   readonly store: Store;
   readonly sealer: Sealer;
