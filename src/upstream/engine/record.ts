@@ -36,13 +36,6 @@ export class CallRecord {
     this.traces.push({ attempt: failed.attempt, failure: failed.failure });
     this.failed.push(failed);
   }
-
-  /** Takes over what was recorded of a call that was made for this one and others together. */
-  absorb({ plan, traces, failed }: CallRecord): void {
-    this.plan = plan;
-    this.traces.push(...traces);
-    this.failed.push(...failed);
-  }
 }
 
 const EMPTY_PLAN: Plan = { candidates: [], excluded: [] };

@@ -5,6 +5,7 @@ import { policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
+import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
 import { CallRecord, type Trace } from "./record.ts";
 import type { RouteRequest } from "./route-request.ts";
@@ -32,6 +33,8 @@ export interface RouterParts {
   readonly timerWheel: TimerWheel;
   readonly upstreams: Upstreams;
   readonly limits: () => RouterLimits;
+  /** Equal reads share one answer; left out = each is asked by itself. */
+  readonly coalesce?: boolean;
 }
 
 /** Bounds of one routed call. */
@@ -45,12 +48,17 @@ export interface RouterLimits {
 export function createRouter(parts: RouterParts): Router {
   const { runtime, limits } = parts;
   const firstAttemptShare = (): number => limits().firstAttemptShare;
-  const engine = stack(failover({ ...parts, firstAttemptShare }), transactions(runtime));
+  const engine = stack(
+    failover({ ...parts, firstAttemptShare }),
+    transactions(runtime),
+    coalesce(parts),
+  );
   return {
     route(request, done) {
       const { method, block } = request.call;
       const { maxAttempts } = limits();
-      const policy = policyOf(method, block, { maxAttempts, coalesce: false });
+      const coalesce = parts.coalesce === true && request.pin === null && request.avoid === null;
+      const policy = policyOf(method, block, { maxAttempts, coalesce });
       const record = new RoutedRecord(request, runtime.now());
       const endsAtMs = record.startedAtMs + request.deadlineMs;
       record.stop = engine({ request, policy, record, endsAtMs }, (answer) => {

@@ -1,0 +1,193 @@
+// What every stage of the engine keeps to, run against each layer and the whole stack: done once, or
+// never after its cancel; a cancel stops everything below; the end comes by the deadline; the
+// evidence is complete; no borrowed buffer is kept, and each goes back once.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { plainFailure } from "../../src/core/rpc/failure.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import { writeRequest } from "../../src/core/rpc/wire-request.ts";
+import type { Answer } from "../../src/upstream/engine/answer.ts";
+import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
+import { createTracker } from "../../src/upstream/health/tracker.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import type { AnswerListener } from "../../src/upstream/transport.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
+
+interface Sent {
+  readonly listener: AnswerListener;
+  cancelled: boolean;
+  over: boolean;
+}
+
+interface Asked {
+  readonly route: RoutedCall;
+  readonly answers: Answer[];
+}
+
+const DEADLINE_MS = 1_000;
+const RAW =
+  "0x02f86a01808085028fa6ae0082520894000000000000000000000000000000000000000080c080a0aa01a0bb";
+
+/** A stack under test: which calls pass which layers. */
+const STACKS = [
+  { name: "failover", method: "eth_gasPrice", coalesce: false, params: "[]" },
+  { name: "transactions", method: "eth_sendRawTransaction", coalesce: false, params: `["${RAW}"]` },
+  { name: "coalesce", method: "eth_gasPrice", coalesce: true, params: "[]" },
+] as const;
+
+function bench({ method, coalesce, params }: (typeof STACKS)[number]) {
+  const runtime = simulatedWorld(5);
+  const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
+  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const sent: Sent[] = [];
+  const router = createRouter({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    coalesce,
+    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    upstreams: {
+      http: {
+        send(_, listener) {
+          const one: Sent = { listener, cancelled: false, over: false };
+          sent.push(one);
+          return {
+            sent: true,
+            cancel() {
+              one.cancelled = true;
+            },
+          };
+        },
+      },
+    },
+  });
+  const ask = (): Asked => {
+    const call = { methodName: method, method: methodOf(method), block: { kind: "none" } as const };
+    const answers: Answer[] = [];
+    const route = router.route(
+      {
+        call: { ...call, ...writeRequest(method, Buffer.from(params)) },
+        tracker,
+        strategy: "priority",
+        pin: null,
+        transport: "http",
+        avoid: null,
+        caller: { key: "test" },
+        deadlineMs: DEADLINE_MS,
+        mayStream: true,
+      },
+      (answer) => void answers.push(answer),
+    );
+    return { route, answers };
+  };
+  const open = (): readonly Sent[] => sent.filter((one) => !one.cancelled && !one.over);
+  /** Answers from borrowed memory. Returns how often that went back. */
+  const answer = (one: Sent, json: string): { recycled: number; readonly body: Buffer } => {
+    one.over = true;
+    const lent = { recycled: 0, body: Buffer.from(json) };
+    const lender = { headroomBytes: 0, recycle: () => void lent.recycled++ };
+    one.listener.result(lent.body, { start: 0, end: lent.body.length, idAt: null }, lender);
+    return lent;
+  };
+  return { runtime, sent, ask, open, answer };
+}
+
+for (const stack of STACKS) {
+  test(`${stack.name}: an answer is told once, with its source and all attempts`, () => {
+    const it = bench(stack);
+    const { route, answers } = it.ask();
+    const [first] = it.open();
+    assert.ok(first !== undefined);
+    const lent = it.answer(first, '"0x1"');
+    it.answer(first, '"0x2"');
+    first.listener.failed(plainFailure("network", "late"), null);
+    it.runtime.advance(2 * DEADLINE_MS);
+    assert.deepEqual(
+      answers.map(({ outcome, source }) => [outcome.kind, source.kind]),
+      [["result", "provider"]],
+    );
+    assert.equal(route.traces.length, 1);
+    assert.equal(lent.recycled, 0, "the one who was told gives it back");
+    assert.deepEqual(route.cancel(), { sent: false, countedAsTimeout: false });
+  });
+
+  test(`${stack.name}: a cancel stops everything below and nothing is told after it`, () => {
+    const it = bench(stack);
+    const { route, answers } = it.ask();
+    assert.equal(route.cancel().sent, true);
+    assert.deepEqual(it.open(), []);
+    const [first] = it.sent;
+    assert.ok(first !== undefined);
+    assert.equal(it.answer(first, '"0x1"').recycled, 1, "nobody reads it: it goes back");
+    it.runtime.advance(2 * DEADLINE_MS);
+    assert.deepEqual(answers, []);
+    assert.deepEqual(route.cancel(), { sent: false, countedAsTimeout: false });
+    assert.equal(route.traces.length, it.sent.length);
+  });
+
+  test(`${stack.name}: silence ends by the deadline, and every attempt is evidence`, () => {
+    const it = bench(stack);
+    const { route, answers } = it.ask();
+    it.runtime.advance(DEADLINE_MS + 50);
+    assert.deepEqual(
+      answers.map(({ outcome, source }) => [outcome.kind, source.kind]),
+      [["fault", "none"]],
+    );
+    assert.deepEqual(it.open(), []);
+    assert.equal(route.traces.length, it.sent.length);
+  });
+}
+
+const SHARING = STACKS[2];
+
+test("coalesce: equal reads make one call, and those who joined have memory of their own", () => {
+  const it = bench(SHARING);
+  const asked = [it.ask(), it.ask(), it.ask()];
+  assert.equal(it.sent.length, 1);
+  const [first] = it.sent;
+  assert.ok(first !== undefined);
+  const lent = it.answer(first, '"0x1"');
+  lent.body.fill(0);
+  assert.deepEqual(
+    asked.map(({ answers }) => answers.map(({ source }) => source.kind)),
+    [["provider"], ["shared"], ["shared"]],
+  );
+  for (const { answers } of asked.slice(1)) {
+    const outcome = answers[0]?.outcome;
+    assert.ok(outcome?.kind === "result" && outcome.lender === undefined);
+    assert.equal(outcome.body.toString("latin1", outcome.start, outcome.end), '"0x1"');
+  }
+});
+
+test("coalesce: one who joined goes on alone when the first one leaves, fails or takes long", () => {
+  const left = bench(SHARING);
+  const leaver = left.ask();
+  const stayer = left.ask();
+  leaver.route.cancel();
+  const [after] = left.open();
+  assert.ok(after !== undefined);
+  left.answer(after, '"0x1"');
+  assert.equal(stayer.answers.length, 1);
+  assert.equal(stayer.answers[0]?.source.kind, "provider");
+
+  const slow = bench(SHARING);
+  slow.ask();
+  const waiter = slow.ask();
+  slow.runtime.advance(DEADLINE_MS + 50);
+  assert.equal(waiter.answers.length, 1, "it ends by its own deadline");
+  assert.ok(waiter.route.traces.length > 0, "and has asked by itself");
+});
+
+test("coalesce: one who joined and left is told nothing, and a call that is too old is not joined", () => {
+  const it = bench(SHARING);
+  const leader = it.ask();
+  const joined = it.ask();
+  assert.deepEqual(joined.route.cancel(), { sent: false, countedAsTimeout: false });
+  it.runtime.advance(150);
+  it.ask();
+  assert.equal(it.sent.length, 2);
+  const [first] = it.sent;
+  assert.ok(first !== undefined);
+  it.answer(first, '"0x1"');
+  assert.deepEqual([leader.answers.length, joined.answers.length], [1, 0]);
+});
