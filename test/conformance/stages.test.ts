@@ -1,5 +1,5 @@
-// What every stage of the engine keeps to, run against each layer and the whole stack: done once, or
-// never after its cancel; a cancel stops everything below; the end comes by the deadline; the
+// What every stage of the engine keeps to, run against each layer and the whole stack: done once,
+// or never after its cancel; a cancel stops everything below; the end comes by the deadline; the
 // evidence is complete; no borrowed buffer is kept, and each goes back once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
