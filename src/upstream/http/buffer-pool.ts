@@ -1,7 +1,7 @@
 // Memory for answers. Long ones lie in large buffers that are reused after their last reader. Each
 // is returned exactly once: a reference kept beyond that is empty, since its memory is transferred.
 // All connections read into one scratch buffer, from which short answers are copied to slabs that
-// are never reused. Knows nothing of what the bytes say.
+// are used again once all of their answers are written. Knows nothing of what the bytes say.
 import type { BorrowedBuffer } from "../transport.ts";
 
 /**
@@ -13,7 +13,7 @@ export const BUFFER_BYTES = 135_168;
  * What lies in the scratch buffer is read, or copied, before the next read. An answer of 64 KiB
  * fits, with its head; a read of it beside so much fits a buffer.
  */
-const SCRATCH_BYTES = 66_560;
+export const SCRATCH_BYTES = 66_560;
 /** Free bytes before an answer in its memory: what sends it on writes its own head there. */
 export const HEADROOM_BYTES = 1_024;
 /**
@@ -21,6 +21,7 @@ export const HEADROOM_BYTES = 1_024;
  */
 export const SLAB_ANSWER_BYTES = 4_096;
 const SLAB_BYTES = 65_536;
+const MAX_SPARE_SLABS = 16;
 const MAX_SPARE = 64;
 /**
  * Buffers that may be out before whole answers are copied rather than left in one: a slow caller
@@ -32,8 +33,9 @@ const MAX_LENT = 64;
 export class BufferPool implements BorrowedBuffer {
   readonly headroomBytes = HEADROOM_BYTES;
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
-  #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
-  #slabUsed = 0;
+  #slab = createSlab();
+  readonly #slabs = new WeakMap<ArrayBufferLike, Slab>([[this.#slab.bytes.buffer, this.#slab]]);
+  readonly #spareSlabs: Slab[] = [];
   readonly #spare: Buffer[] = [];
   /** Memory of this pool that is out. */
   readonly #out = new WeakSet<ArrayBufferLike>();
@@ -57,13 +59,12 @@ export class BufferPool implements BorrowedBuffer {
 
   /** A copy of a short answer, with free bytes before it. */
   copyOf(answer: Buffer): Buffer {
-    if (this.#slabUsed + HEADROOM_BYTES + answer.length > SLAB_BYTES) {
-      this.#slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
-      this.#slabUsed = 0;
-    }
-    const start = this.#slabUsed + HEADROOM_BYTES;
-    this.#slabUsed = start + answer.length;
-    const copy = this.#slab.subarray(start, this.#slabUsed);
+    if (this.#slab.used + HEADROOM_BYTES + answer.length > SLAB_BYTES) this.#nextSlab();
+    const slab = this.#slab;
+    const start = slab.used + HEADROOM_BYTES;
+    slab.used = start + answer.length;
+    slab.out++;
+    const copy = slab.bytes.subarray(start, slab.used);
     copy.set(answer);
     return copy;
   }
@@ -81,13 +82,24 @@ export class BufferPool implements BorrowedBuffer {
     return Buffer.allocUnsafeSlow(BUFFER_BYTES);
   }
 
+  #nextSlab(): void {
+    this.#slab = this.#spareSlabs.pop() ?? createSlab();
+    this.#slabs.set(this.#slab.bytes.buffer, this.#slab);
+  }
+
   /**
-   * Takes back the buffer that `part` lies in. Memory that is not of this pool, or is back already,
-   * is left alone. What was given back is empty from here on, so that no mistake shows one answer's
-   * bytes to the reader of another.
+   * Takes back what `part` lies in. Memory that is not of this pool, or is back already, is left
+   * alone. A buffer that was given back is empty from here on, and a slab is not used again: no
+   * mistake shows one answer's bytes to the reader of another.
    */
   recycle(part: Buffer): void {
     const memory = part.buffer;
+    const slab = this.#slabs.get(memory);
+    if (slab !== undefined) {
+      this.#slabs.delete(memory);
+      if (slab === this.#slab) this.#nextSlab();
+      return;
+    }
     if (!this.#out.delete(memory) || !(memory instanceof ArrayBuffer)) return;
     this.#outCount--;
     const moved = memory.transfer();
@@ -96,12 +108,34 @@ export class BufferPool implements BorrowedBuffer {
 
   /**
    * The same for what nobody but the caller has ever kept past its call: its memory stays where it
-   * is. Memory that moves counts as new, and the garbage collector ran several times a second.
+   * is, and costs the garbage collector nothing.
    */
   reuse(part: Buffer): void {
     const memory = part.buffer;
+    const slab = this.#slabs.get(memory);
+    if (slab !== undefined) return this.#reuseSlab(slab);
     if (!this.#out.delete(memory)) return;
     this.#outCount--;
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(memory));
   }
+
+  /** An answer of this slab is written: with the last one all of the slab is free again. */
+  #reuseSlab(slab: Slab): void {
+    if (slab.out === 0 || --slab.out > 0) return;
+    slab.used = 0;
+    if (slab !== this.#slab && this.#spareSlabs.length < MAX_SPARE_SLABS)
+      this.#spareSlabs.push(slab);
+  }
+}
+
+/** Memory for many short answers, one behind the other. */
+interface Slab {
+  readonly bytes: Buffer;
+  used: number;
+  /** Answers that have not come back. */
+  out: number;
+}
+
+function createSlab(): Slab {
+  return { bytes: Buffer.allocUnsafeSlow(SLAB_BYTES), used: 0, out: 0 };
 }

@@ -13,16 +13,15 @@ import {
   TAIL_BYTES,
 } from "../../core/rpc/answer.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
-import type {
-  AnswerListener,
-  AnswerStream,
-  BorrowedBuffer,
-  Dispatch,
-  Room,
-  StreamSink,
-} from "../transport.ts";
+import type { AnswerListener, AnswerStream, Dispatch, Room, StreamSink } from "../transport.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
-import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
+import {
+  BUFFER_BYTES,
+  type BufferPool,
+  HEADROOM_BYTES,
+  SCRATCH_BYTES,
+  SLAB_ANSWER_BYTES,
+} from "./buffer-pool.ts";
 import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, DispatchControl } from "./http1-connection.ts";
 
@@ -54,8 +53,10 @@ export interface AnswerParts extends Clock {
   readonly buffers: BufferPool;
 }
 
-/** Bytes after which an answer is passed on while it arrives. */
+/** An answer that is known to be longer than a buffer is passed on while it arrives. */
 const STREAM_FROM_BYTES = BUFFER_BYTES - HEADROOM_BYTES;
+/** Of one whose length nobody knows, so much is gathered first: one more read still fits. */
+const GATHERED_BYTES = STREAM_FROM_BYTES - SCRATCH_BYTES;
 /** Bytes that show how an answer begins, when it is known to be long. */
 const LONG_HEAD_BYTES = 1_024;
 const EXCERPT_CHARS = 512;
@@ -82,7 +83,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** Longer than this is refused while it is held. */
   #mostBytes: number;
   #decided = false;
-  #decideAtBytes = STREAM_FROM_BYTES;
+  #decideAtBytes = GATHERED_BYTES;
   #stopped = false;
   /** A whole short answer. */
   #short: Buffer | null = null;
@@ -153,8 +154,9 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
     if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes)
       return this.#fail("body", "the answer is too long");
-    if (this.bodyBytes !== null && this.bodyBytes > STREAM_FROM_BYTES)
-      this.#decideAtBytes = LONG_HEAD_BYTES;
+    if (this.bodyBytes !== null)
+      this.#decideAtBytes =
+        this.bodyBytes > STREAM_FROM_BYTES ? LONG_HEAD_BYTES : Number.POSITIVE_INFINITY;
   }
 
   onResponseData(_controller: DispatchControl, chunk: Buffer, last = false): boolean {
@@ -302,8 +304,9 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   /**
-   * Passes on what cannot belong to the tail; the last piece is held back until the answer has
-   * ended, or goes on where the answer is known not to end with it. True = done with the chunk.
+   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has
+   * ended: as a copy, or where they lie when the answer is known to end with them. True = done with
+   * the chunk.
    */
   #pass(chunk: Buffer, last: boolean): boolean {
     if (this.#size > this.#limits.maxAnswerBytes) {
@@ -440,7 +443,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#gathered = null;
     const { mayStream } = this.#expected;
     if (gathered === null)
-      return this.#listener.result(body, answer, mayStream ? NO_LENDER : undefined);
+      return this.#listener.result(body, answer, mayStream ? this.#buffers : undefined);
     gathered.vacate();
     if (mayStream && this.#buffers.mayLend)
       return this.#listener.result(body, answer, this.#buffers);
@@ -486,8 +489,6 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 }
 
-/** For memory that is not returned. */
-const NO_LENDER: BorrowedBuffer = { headroomBytes: HEADROOM_BYTES, recycle() {}, reuse() {} };
 const EMPTY = Buffer.alloc(0);
 const NOTHING = (): void => {};
 const CANCELLED = new Error("cancelled");
