@@ -88,9 +88,9 @@ export class BufferPool implements BorrowedBuffer {
   }
 
   /**
-   * Takes back what `part` lies in. Memory that is not of this pool, or is back already, is left
-   * alone. A buffer that was given back is empty from here on, and a slab is not used again: no
-   * mistake shows one answer's bytes to the reader of another.
+   * Takes back what `part` lies in, once. Memory that is not of this pool, and a buffer that is
+   * back already, are left alone. A buffer that was given back is empty from here on, and a slab is
+   * not used again: no mistake shows one answer's bytes to the reader of another.
    */
   recycle(part: Buffer): void {
     const memory = part.buffer;
@@ -119,7 +119,10 @@ export class BufferPool implements BorrowedBuffer {
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(memory));
   }
 
-  /** An answer of this slab is written: with the last one all of the slab is free again. */
+  /**
+   * An answer of this slab is written: with the last one all of the slab is free again. Answers are
+   * only counted, so one that came back twice would free another's memory.
+   */
   #reuseSlab(slab: Slab): void {
     if (slab.out === 0 || --slab.out > 0) return;
     slab.used = 0;
