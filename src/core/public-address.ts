@@ -52,7 +52,8 @@ export function readUserUrl(
   if (parsed.href.length > MAX_URL_CHARS)
     return refused(`must not be longer than ${MAX_URL_CHARS} characters when escaped`);
   const secure = parsed.protocol === "https:" || parsed.protocol === "wss:";
-  const port = parsed.port === "" ? (secure ? 443 : 80) : Number(parsed.port);
+  const defaultPort = secure ? 443 : 80;
+  const port = parsed.port === "" ? defaultPort : Number(parsed.port);
   if (port < LOWEST_FREE_PORT && !STANDARD_PORTS.includes(port))
     return refused("must use port 80, 443 or one above 1023");
   const host = bareHost(parsed.hostname);

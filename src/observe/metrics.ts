@@ -148,8 +148,10 @@ export const METRICS: readonly Metric[] = [
     help: "Blocks that nobody pushed and that were asked for, so that there is no gap.",
     collect: ({ subscriptions, reports }) =>
       subscriptions.counts().map(({ profile, chain, filledBlocks }) => {
-        const live = reports.filter((it) => it.profile === profile && it.chain === chain);
-        return [[profile, chain], live.reduce((sum, it) => sum + it.filledBlocks, filledBlocks)];
+        const live = reports
+          .filter((report) => report.profile === profile && report.chain === chain)
+          .reduce((sum, report) => sum + report.filledBlocks, 0);
+        return [[profile, chain], filledBlocks + live];
       }),
   },
   {

@@ -1,6 +1,6 @@
 // What the metrics are read from: the facts of the instance and, read once for each scrape, the
 // health of every provider on every transport. Provider ids are shown as the reader may see them.
-import type { Provider, Transport } from "../core/provider/profile.ts";
+import { type Provider, transportsOf } from "../core/provider/profile.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import type { SessionGauges } from "../payments/session/sessions.ts";
@@ -53,8 +53,6 @@ export interface Readings extends MetricFacts {
   readonly reports: readonly SubscriptionReport[];
 }
 
-const TRANSPORTS: readonly Transport[] = ["http", "ws"];
-
 /** Reads what several metrics share. */
 export function takeReadings(facts: MetricFacts): Readings {
   return { ...facts, providers: providersOf(facts), reports: facts.subscriptions.reports() };
@@ -64,18 +62,16 @@ function providersOf({ directory, socketOf, realIds }: MetricFacts): readonly Pr
   return directory.profiles.flatMap(({ profile, trackers }) =>
     [...trackers.values()].flatMap((tracker) =>
       tracker.set.providers.flatMap((provider) =>
-        TRANSPORTS.filter((it) => (it === "http" ? provider.url : provider.wsUrl) !== null).map(
-          (transport) => ({
-            labels: [
-              profile.slug,
-              tracker.set.chain.chainName,
-              profile.managed && !realIds ? provider.alias : provider.id,
-              transport,
-            ],
-            health: tracker.health(provider, transport),
-            socket: transport === "ws" ? socketOf(provider) : null,
-          }),
-        ),
+        transportsOf(provider).map((transport) => ({
+          labels: [
+            profile.slug,
+            tracker.set.chain.chainName,
+            profile.managed && !realIds ? provider.alias : provider.id,
+            transport,
+          ],
+          health: tracker.health(provider, transport),
+          socket: transport === "ws" ? socketOf(provider) : null,
+        })),
       ),
     ),
   );

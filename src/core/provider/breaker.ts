@@ -134,11 +134,8 @@ export function probed(
 export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   switch (breaker.kind) {
     case "closed":
-      return signal === "ignored"
-        ? breaker
-        : signal === "success"
-          ? CLOSED
-          : afterClosedFailure(breaker, signal, at);
+      if (signal === "ignored") return breaker;
+      return signal === "success" ? CLOSED : afterClosedFailure(breaker, signal, at);
     case "open":
       if (signal !== "success" || at.startedAtMs <= breaker.sinceMs) return breaker;
       return halfOpened(breaker, {

@@ -1,6 +1,7 @@
 // Whether a provider can serve a call at all, by what is declared, learned and known of the chain.
 // Knows neither strategies nor circuits.
 
+import { OPTIONAL_TAGS, type OptionalTag } from "../rpc/block-tag.ts";
 import type { BlockRef, Call } from "../rpc/call.ts";
 import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { ExclusionReason } from "./exclusion.ts";
@@ -54,7 +55,6 @@ export const FACT_MS = 600_000;
 /** How long a learned block range holds. */
 export const RANGE_FACT_MS = 3_600_000;
 
-const TAGS = ["pending", "safe", "finalized"] as const;
 /**
  * A refusal of fewer blocks than this, without a number, speaks of the amount of logs and not of
  * blocks.
@@ -114,7 +114,7 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
 export function createLearnedFacts(): LearnedFacts {
   return {
     methodAtMs: new Float64Array(METHODS.length).fill(NEVER),
-    tagAtMs: new Float64Array(METHODS.length * TAGS.length).fill(NEVER),
+    tagAtMs: new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER),
     maxBlockRange: 0,
     rangeAtMs: NEVER,
     prunedAtMs: NEVER,
@@ -279,8 +279,8 @@ function blockAge(block: BlockRef, head: number | null): number | null {
   }
 }
 
-function tagCell(method: Method, tag: (typeof TAGS)[number]): number {
-  return method.index * TAGS.length + TAGS.indexOf(tag);
+function tagCell(method: Method, tag: OptionalTag): number {
+  return method.index * OPTIONAL_TAGS.length + OPTIONAL_TAGS.indexOf(tag);
 }
 
 /** A fact from the future (the clock jumped back) no longer holds. */

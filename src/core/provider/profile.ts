@@ -67,6 +67,14 @@ export interface ProviderSet {
   readonly providers: readonly Provider[];
 }
 
+/** The transports of a provider for which it has an address. */
+export function transportsOf({ url, wsUrl }: Provider): readonly Transport[] {
+  const transports: Transport[] = [];
+  if (url !== null) transports.push("http");
+  if (wsUrl !== null) transports.push("ws");
+  return transports;
+}
+
 /** A named provider set with its own health, addressed by slug. */
 export interface Profile {
   readonly slug: string;

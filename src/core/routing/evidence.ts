@@ -1,5 +1,5 @@
-// Evidence: what a caller may know of how a request was routed (`svc_meta`). Managed pools show
-// aliases and no exclusions; nobody sees addresses.
+// Evidence: how a request was routed, as callers see it (`svc_meta`). Managed pools show aliases
+// instead of provider ids and no exclusions; addresses of providers are never shown.
 import type { Attempt } from "../provider/attempt.ts";
 import type { Chain } from "../provider/chain.ts";
 import type { Profile, Provider, Transport } from "../provider/profile.ts";
@@ -10,7 +10,7 @@ import type { Strategy } from "./strategy.ts";
 /** Version of the `svc_meta` shape. */
 const EVIDENCE_VERSION = "1.0";
 
-/** What is known of a routed request. */
+/** The routed request that evidence is about. */
 export interface EvidenceInput {
   readonly requestId: string;
   readonly strategy: Strategy;
@@ -38,13 +38,13 @@ export interface Evidence {
   readonly svc_overhead_ms: number;
   readonly end_to_end_latency_ms: number;
   readonly retries: number;
-  /** Every circuit of the provider set was open, and the least bad were asked. */
+  /** Every circuit of the provider set was open, and the call was tried all the same. */
   readonly panic?: true;
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
   readonly attempts: readonly EvidenceAttempt[];
   /**
-   * Only where the answer is not that of one provider to this very call: it came from a filter, or
-   * from a subscription that was there already (`shared`).
+   * Only where the answer is not one provider's answer to this very call. `shared`: it came from a
+   * filter, or from a subscription that was already running.
    */
   readonly source?: "shared" | "cache" | "merged";
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
@@ -66,7 +66,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
   const { profile, plan, attempts, source } = input;
   const selected = providerOf(source);
   const shown = (provider: Provider): string => (profile.managed ? provider.alias : provider.id);
-  const upstreamMs = attempts.reduce((sum, it) => sum + it.latencyMs, 0);
+  const upstreamMs = attempts.reduce((sum, { latencyMs }) => sum + latencyMs, 0);
   return {
     version: EVIDENCE_VERSION,
     request_id: input.requestId,
@@ -74,7 +74,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     chain_id: input.chain.chainId,
     transport: input.transport,
     profile: profile.slug,
-    candidate_providers: plan.candidates.map((it) => shown(it.provider)),
+    candidate_providers: plan.candidates.map(({ provider }) => shown(provider)),
     selected_provider: selected === null ? null : { id: shown(selected) },
     upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),
@@ -82,22 +82,27 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     retries: Math.max(0, attempts.length - 1),
     ...(plan.panic === true ? { panic: true } : {}),
     circuit_breaker_state: input.breakerState,
-    attempts: attempts.map((it) => ({
-      provider: shown(it.provider),
-      transport: it.transport,
-      outcome: it.verdict === null ? "success" : "error",
-      category: it.verdict?.category ?? null,
-      code: it.code,
-      latency_ms: round(it.latencyMs),
+    attempts: attempts.map(({ provider, transport, verdict, code, latencyMs }) => ({
+      provider: shown(provider),
+      transport,
+      outcome: verdict === null ? "success" : "error",
+      category: verdict?.category ?? null,
+      code,
+      latency_ms: round(latencyMs),
     })),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
     ...(profile.managed
       ? {}
-      : { excluded: plan.excluded.map((it) => ({ provider: it.provider.id, reason: it.reason })) }),
+      : {
+          excluded: plan.excluded.map(({ provider, reason }) => ({
+            provider: provider.id,
+            reason,
+          })),
+        }),
   };
 }
 
-/** An answer of providers, but not of one that was asked for this very call. */
+/** Whether the answer came from providers, but not from one asked for this very call. */
 function isElsewhere(
   source: AnswerSource,
 ): source is Extract<AnswerSource, { readonly kind: "shared" | "cache" | "merged" }> {

@@ -1,5 +1,5 @@
-// What to do after a failed attempt, and which error to tell when nobody could answer. Decides;
-// never waits, sends or counts.
+// Decides what follows a failed attempt, and which error the caller gets when every attempt failed.
+// Never waits, sends or counts.
 import type { Attempt, Step, Verdict } from "../provider/attempt.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
@@ -13,10 +13,10 @@ export interface FailedAttempt {
   readonly raw: Buffer | null;
 }
 
-/** Where a request stands after a failure. */
+/** The failed attempts of a request so far, and how many attempts it may make. */
 export interface FailoverState {
   readonly maxAttempts: number;
-  /** In order of dispatch; the last one is the one to decide about. */
+  /** In order of dispatch; the decision is about the last one. */
   readonly failed: readonly FailedAttempt[];
 }
 
@@ -26,9 +26,9 @@ export interface FailoverState {
  */
 export type Move = "return" | "next" | "exhausted" | "stop" | "known" | "verify";
 
-/** Decides after the last failure of `standing`. */
-export function nextMove(standing: FailoverState): Move {
-  const last = standing.failed.at(-1);
+/** Decides what follows the last failure of `state`. */
+export function nextMove(state: FailoverState): Move {
+  const last = state.failed.at(-1);
   if (last === undefined) return "exhausted";
   const step: Step = last.verdict.step;
   switch (step) {
@@ -38,63 +38,64 @@ export function nextMove(standing: FailoverState): Move {
     case "verify":
       return step;
     case "next_once":
-      return standing.failed.some((it) => it !== last && it.verdict.step === "next_once")
+      return state.failed.some((other) => other !== last && other.verdict.step === "next_once")
         ? "return"
-        : budget(standing);
+        : withinBudget(state);
     case "next":
     case "range":
-      return budget(standing);
+      return withinBudget(state);
   }
 }
 
-function budget(standing: FailoverState): Move {
-  return standing.failed.length < standing.maxAttempts ? "next" : "exhausted";
+function withinBudget({ failed, maxAttempts }: FailoverState): Move {
+  return failed.length < maxAttempts ? "next" : "exhausted";
 }
 
 /**
- * What follows from an error that does not carry the id of its request. It says how the provider
- * is; what it says of a request may be about another one, so it never is the answer: a read goes
- * on, and of a write nobody knows what became of it.
+ * The verdict on an error that does not carry the id of its request. It keeps its effect on the
+ * provider's health, but may be about another request, so it is never returned to the caller: a
+ * read goes to the next provider, and the outcome of a write is unknown.
  */
 export function unownedVerdict(verdict: Verdict, method: Method): Verdict {
   const saysNothingOfRequest = verdict.step === "next" || verdict.step === "stop";
   return saysNothingOfRequest ? verdict : { ...verdict, step: method.replaySafe ? "next" : "stop" };
 }
 
-/** What to tell when every attempt failed. */
+/** What the caller is answered when every attempt failed. */
 export type Verdicts =
-  /** Every provider found the range too large. */
+  /** Every provider refused the block range as too large. */
   | { readonly kind: "range"; readonly worst: FailedAttempt }
-  /** The most informative real error, unchanged. */
+  /** The most informative error of a provider, unchanged. */
   | { readonly kind: "error"; readonly best: FailedAttempt }
-  /** No provider sent an error that may be shown. */
+  /** No provider sent an error that may be passed on. */
   | { readonly kind: "none" };
 
-/** Chooses the most informative real provider error; never method-not-found unless all said so. */
+/** Chooses the most informative provider error; method-not-found only if all said so. */
 export function bestError(failed: readonly FailedAttempt[]): Verdicts {
-  const real = failed.filter((it) => it.raw !== null);
+  const real = failed.filter(({ raw }) => raw !== null);
   const last = real.at(-1);
-  if (last !== undefined && failed.every((it) => it.verdict.step === "range"))
+  if (last !== undefined && failed.every(({ verdict }) => verdict.step === "range"))
     return { kind: "range", worst: last };
-  const all601 = failed.every((it) => it.failure.code === METHOD_NOT_FOUND);
-  const shown = all601 ? real : real.filter((it) => it.failure.code !== METHOD_NOT_FOUND);
+  const all601 = failed.every(({ failure }) => failure.code === METHOD_NOT_FOUND);
+  const shown = all601 ? real : real.filter(({ failure }) => failure.code !== METHOD_NOT_FOUND);
   let best: FailedAttempt | undefined;
-  for (const it of shown) if (best === undefined || informative(it) > informative(best)) best = it;
+  for (const attempt of shown)
+    if (best === undefined || informationOf(attempt) > informationOf(best)) best = attempt;
   return best === undefined ? { kind: "none" } : { kind: "error", best };
 }
 
 const METHOD_NOT_FOUND = -32601;
 
 /**
- * Higher says more to the caller: what is wrong with the request, then what the node lacks, then
- * that it is busy, broken, or refuses us.
+ * How much an error tells the caller, 0 to 6: most if the request is wrong, then if the node lacks
+ * something, then if it is busy, broken, or refuses the service.
  */
-function informative(it: FailedAttempt): number {
-  const { effect, step } = it.verdict;
+function informationOf({ verdict }: FailedAttempt): number {
+  const { effect, step } = verdict;
   if (step === "range") return 6;
   switch (effect.kind) {
     case "ignored":
-      return it.verdict.category === "unknown" ? 4 : 5;
+      return verdict.category === "unknown" ? 4 : 5;
     case "learn":
     case "lag":
       return 4;

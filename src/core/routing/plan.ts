@@ -1,5 +1,6 @@
-// From what is known of each provider to a plan: who is left out and why, the strategy's order,
-// then the health tiers. Knows no clock and keeps nothing.
+// Makes a plan from the state of each provider: leaves out those that cannot serve the call, with
+// the reason, puts the rest in the order of the strategy, and then sorts them by health tier. Knows
+// no clock and keeps no state.
 import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
 import { waiverOf } from "../provider/capability.ts";
@@ -8,27 +9,27 @@ import type { Call } from "../rpc/call.ts";
 import type { Strategy } from "./strategy.ts";
 import { type Draw, type Entrant, order } from "./strategy.ts";
 
-/** A provider as a plan sees it, on the transport that would be taken. */
+/** A provider that a plan considers, on the transport that it would use. */
 export interface Considered extends Entrant, Channel {
   /** Why it cannot serve the call; null = it can. */
   readonly reason: ExclusionReason | null;
-  /** Settled for the time of the plan. */
+  /** As of the time of the plan: `settled` has been applied. */
   readonly breaker: Breaker;
   readonly limited: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
 }
 
-/** A provider on one transport, and how long it takes until it may be asked again. */
+/** A provider on one transport, and the time until it may be asked again. */
 export interface Awaited extends Pick<Considered, "reason"> {
   readonly waitMs: number;
 }
 
 /**
- * Who may be asked, in order. Tiers: closed, closed and limited, half-open, half-open and limited;
- * open ones are left out. A provider is never asked twice in a plan. A small share of replay-safe
- * calls asks a half-open provider first: without it, one whose neighbours are well would never be
- * asked again.
+ * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited,
+ * half-open, half-open and limited; open circuits are excluded. A plan names each provider once. A
+ * small share of replay-safe calls tries a half-open provider first: otherwise one whose neighbours
+ * are healthy would never be tried, and its circuit would never close.
  */
 export function planOf(
   considered: readonly Considered[],
@@ -40,18 +41,18 @@ export function planOf(
   const capable = capableOf(considered, call, excluded);
   order(capable, strategy, draw);
   const candidates: Considered[] = [];
-  for (const it of capable) {
-    const reason = circuitReason(it.breaker);
-    if (reason === null) insertByTier(candidates, it);
-    else excluded.push({ provider: it.provider, reason });
+  for (const considered of capable) {
+    const reason = circuitReason(considered.breaker);
+    if (reason === null) insertByTier(candidates, considered);
+    else excluded.push({ provider: considered.provider, reason });
   }
   if (draw.replaySafe) exploreHalfOpen(candidates, draw);
   return { candidates, excluded };
 }
 
 /**
- * Whom to ask when every circuit of the set is open: those who could serve the call, the one that
- * answered last first. Null = nobody could.
+ * The plan when every circuit of the set is open: the providers that could serve the call, the most
+ * recently heard one first. Null = no provider could.
  */
 export function panicPlanOf(considered: readonly Considered[], call: Call): Plan | null {
   const excluded: Exclusion[] = [];
@@ -64,7 +65,10 @@ export function panicPlanOf(considered: readonly Considered[], call: Call): Plan
   return { candidates, excluded, panic: true };
 }
 
-/** How long until one of those who could serve a call may be asked; null = waiting cannot help. */
+/**
+ * Milliseconds until some provider that can serve the call may be asked; null = waiting does not
+ * help.
+ */
 export function waitOf(channels: readonly Awaited[], call: Call): number | null {
   for (const waiver of [null, "limit", "lag"] as const) {
     const able = channels.filter(({ reason }) =>
@@ -72,7 +76,7 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
         ? waiver === null
         : waiver !== null && waiverOf(reason, call.block) === waiver,
     );
-    if (able.length > 0) return Math.min(...able.map((it) => it.waitMs));
+    if (able.length > 0) return Math.min(...able.map((channel) => channel.waitMs));
   }
   return null;
 }
@@ -89,14 +93,14 @@ export function tierOf(breaker: Breaker, limited: boolean): number {
   }
 }
 
-/** The better of two ways of reaching one provider; the first where they are alike. */
+/** The better of the two transports of one provider; the first one if they are equal. */
 export function betterOf(first: Considered, second: Considered, call: Call): Considered {
   return rankOf(second, call) < rankOf(first, call) ? second : first;
 }
 
 /**
- * Tier of one that can serve the call; behind them those whose reason may be set aside, then the
- * rest.
+ * Lower is better: the tier of a provider that can serve the call, then providers whose reason can
+ * be waived, then the rest.
  */
 function rankOf({ reason, breaker, limited }: Considered, call: Call): number {
   if (reason === null) return tierOf(breaker, limited);
@@ -104,27 +108,27 @@ function rankOf({ reason, breaker, limited }: Considered, call: Call): number {
 }
 
 /**
- * Those without a reason against them; if that is nobody, those whose limits may be stale; if that
- * is nobody, those that lag.
+ * The providers without a reason for exclusion; if there are none, those excluded for a limit,
+ * which may be out of date; if there are none, those that lag. Adds all others to `excluded`.
  */
 function capableOf(
   considered: readonly Considered[],
   call: Call,
   excluded: Exclusion[],
 ): Considered[] {
-  let capable = considered.filter((it) => it.reason === null);
+  let capable = considered.filter(({ reason }) => reason === null);
   if (capable.length === 0)
     capable = considered.filter(
-      (it) => it.reason !== null && waiverOf(it.reason, call.block) === "limit",
+      ({ reason }) => reason !== null && waiverOf(reason, call.block) === "limit",
     );
   if (capable.length === 0)
     capable = considered.filter(
-      (it) => it.reason !== null && waiverOf(it.reason, call.block) === "lag",
+      ({ reason }) => reason !== null && waiverOf(reason, call.block) === "lag",
     );
   if (capable.length === considered.length) return capable;
-  for (const it of considered) {
-    if (it.reason !== null && !capable.includes(it))
-      excluded.push({ provider: it.provider, reason: it.reason });
+  for (const candidate of considered) {
+    const { provider, reason } = candidate;
+    if (reason !== null && !capable.includes(candidate)) excluded.push({ provider, reason });
   }
   return capable;
 }
@@ -134,34 +138,36 @@ function circuitReason(breaker: Breaker): ExclusionReason | null {
   return breaker.kind === "half_open" && breaker.trialAtMs !== null ? "trial_in_flight" : null;
 }
 
-/** Behind all of its own tier and better ones: the strategy's order stays within a tier. */
-function insertByTier(candidates: Considered[], it: Considered): void {
-  const tier = tierOf(it.breaker, it.limited);
+/** Inserts behind the last candidate of the same or a better tier: keeps the order of a tier. */
+function insertByTier(candidates: Considered[], added: Considered): void {
+  const tier = tierOf(added.breaker, added.limited);
   let at = candidates.length;
-  candidates.push(it);
+  candidates.push(added);
   for (; at > 0; at--) {
     const before = candidates[at - 1];
     if (before === undefined || tierOf(before.breaker, before.limited) <= tier) break;
     candidates[at] = before;
   }
-  candidates[at] = it;
+  candidates[at] = added;
 }
 
 function exploreHalfOpen(candidates: Considered[], { settings, random }: Draw): void {
-  const at = candidates.findIndex((it) => it.breaker.kind === "half_open" && !it.limited);
+  const at = candidates.findIndex(
+    ({ breaker, limited }) => breaker.kind === "half_open" && !limited,
+  );
   const trial = candidates[at];
   if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;
   candidates.splice(at, 1);
   candidates.unshift(trial);
 }
 
-/** Who may be asked, in order, and how. No provider occurs twice. */
+/** The channels to try, in order, and the excluded providers. No provider occurs twice. */
 export interface Plan {
   readonly candidates: readonly Channel[];
   readonly excluded: readonly Exclusion[];
   /**
-   * Every circuit of the set is open: the candidates are the least bad, and only a few calls at
-   * once may ask them.
+   * Every circuit of the set is open: the plan comes from `panicPlanOf`, and only a few calls at a
+   * time may use it.
    */
   readonly panic?: true;
 }

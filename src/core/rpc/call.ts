@@ -1,5 +1,6 @@
 // A call: one JSON-RPC request bound for one chain, as the router sees it. Knows neither HTTP nor
 // the caller's envelope beyond the bytes to forward.
+import { BLOCK_TAGS, type OptionalTag } from "./block-tag.ts";
 import { elements, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
 import type { WireRequest } from "./wire-request.ts";
@@ -10,7 +11,7 @@ import type { WireRequest } from "./wire-request.ts";
  */
 export type BlockRef =
   | { readonly kind: "none" }
-  | { readonly kind: "tag"; readonly tag: "pending" | "safe" | "finalized" }
+  | { readonly kind: "tag"; readonly tag: OptionalTag }
   | { readonly kind: "earliest" }
   | { readonly kind: "hash" }
   | { readonly kind: "number"; readonly number: number }
@@ -40,12 +41,12 @@ export function readBlockRef(bytes: Buffer, params: Span, method: Method): Block
   if (span === undefined) return NO_BLOCK;
   const c = bytes[span.start];
   if (kind === "block" && c === QUOTE)
-    return readTag(bytes.toString("latin1", span.start + 1, span.end - 1));
+    return readBlock(bytes.toString("latin1", span.start + 1, span.end - 1));
   if (c !== OPEN_OBJECT || span.end - span.start > MAX_OBJECT_BYTES) return NO_BLOCK;
   const value = parseObject(bytes, span);
   if (kind === "block") {
     if ("blockHash" in value) return { kind: "hash" };
-    return typeof value["blockNumber"] === "string" ? readTag(value["blockNumber"]) : NO_BLOCK;
+    return typeof value["blockNumber"] === "string" ? readBlock(value["blockNumber"]) : NO_BLOCK;
   }
   if ("blockHash" in value) return NO_BLOCK;
   return { kind: "range", from: readBound(value["fromBlock"]), to: readBound(value["toBlock"]) };
@@ -59,16 +60,16 @@ function parseObject(bytes: Buffer, span: Span): Record<string, unknown> {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
-function readTag(text: string): BlockRef {
-  if (HEX.test(text)) return { kind: "number", number: Number(text) };
-  if (text === "earliest") return { kind: "earliest" };
-  return text === "pending" || text === "safe" || text === "finalized"
-    ? { kind: "tag", tag: text }
-    : NO_BLOCK;
+/** A block number or tag; `none` where the text is neither. */
+function readBlock(text: string): BlockRef {
+  const tagged = BLOCK_TAGS.get(text);
+  if (tagged !== undefined) return tagged;
+  return HEX.test(text) ? { kind: "number", number: Number(text) } : NO_BLOCK;
 }
 
 /** A bound of a log filter; null = near the head, 0 = `earliest`. */
 function readBound(value: unknown): number | null {
-  if (value === "earliest") return 0;
-  return typeof value === "string" && HEX.test(value) ? Number(value) : null;
+  const block = typeof value === "string" ? readBlock(value) : NO_BLOCK;
+  if (block.kind === "earliest") return 0;
+  return block.kind === "number" ? block.number : null;
 }

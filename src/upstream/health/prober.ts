@@ -2,7 +2,7 @@
 // among callers' requests.
 
 import type { Channel } from "../../core/provider/attempt.ts";
-import type { Provider, Transport } from "../../core/provider/profile.ts";
+import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
 import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
 import { methodOf } from "../../core/rpc/method.ts";
@@ -79,8 +79,7 @@ function probeAll(parts: ProberParts, tracker: Tracker): () => void {
 }
 
 function targetsOf(provider: Provider): readonly Channel[] {
-  const http: readonly Channel[] = provider.url === null ? [] : [{ provider, transport: "http" }];
-  return provider.wsUrl === null ? http : [...http, { provider, transport: "ws" }];
+  return transportsOf(provider).map((transport) => ({ provider, transport }));
 }
 
 /**

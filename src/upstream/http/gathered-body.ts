@@ -66,14 +66,14 @@ export class GatheredBody {
   }
 
   /**
-   * Twice the memory, since a length may be announced that never comes; what was announced, once a
-   * good part of it is here.
+   * Moves to larger memory for at least `size` bytes. Doubles it, because a provider may announce a
+   * length that never comes; takes the announced length once `BELIEVED_BYTES` are here.
    */
   #grow(size: number, expectedBytes: number | null): void {
     const doubled = Math.max(size, 2 * this.#buffer.length);
     const announced = expectedBytes ?? 0;
-    const bytes =
-      announced < size ? doubled : size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
+    let bytes = doubled;
+    if (announced >= size) bytes = size < BELIEVED_BYTES ? Math.min(doubled, announced) : announced;
     const larger = Buffer.allocUnsafeSlow(HEADROOM_BYTES + Math.max(bytes, BUFFER_BYTES));
     this.bytes.copy(larger, HEADROOM_BYTES);
     this.#buffers.reuse(this.#buffer);

@@ -2,8 +2,13 @@
 // fails, and ends when none can be found in time. Which events are delivered after a move is
 // decided by the continuity.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { isLate, isSilentBehind, type Overtaken, overtakenBy } from "../../core/overtaken.ts";
 import { quietMs } from "../../core/provider/head.ts";
+import {
+  isLate,
+  isSilentBehind,
+  type Overtaken,
+  overtakenBy,
+} from "../../core/provider/overtaken.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { POLLED_KINDS } from "../../core/stream/subscription.ts";
 import type { Outcome } from "../engine/answer.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isLate, isSilentBehind, overtakenBy } from "../../src/core/overtaken.ts";
-import { quietMs } from "../../src/core/provider/head.ts";
-import { fakeSet } from "../fakes/providers.ts";
+import { quietMs } from "../../../src/core/provider/head.ts";
+import { isLate, isSilentBehind, overtakenBy } from "../../../src/core/provider/overtaken.ts";
+import { fakeSet } from "../../fakes/providers.ts";
 
 const { chain } = fakeSet([]);
 const QUIET_MS = quietMs(chain);
