@@ -248,15 +248,16 @@ function upstreamSide(
   const guard = createSsrfGuard({ rules: addressRulesOf(config) });
   const budget = new MemoryBudget(() => live().limits);
   const sockets = createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) });
+  const observer = createObserver(log, runtime);
   const upstreams = {
     http: createHttpUpstream(runtime, httpLimits(live), guard, {
       budget,
       timerWheel,
       client: config.upstream.http,
+      onReturnedTwice: observer.returnedTwice,
     }),
     ws: sockets,
   };
-  const observer = createObserver(log, runtime);
   const directory = createProfileRegistry(config.chains, config.profiles, runtime, {
     ...config.selection,
     onChange: observer.channelChanged,

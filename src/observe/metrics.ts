@@ -82,6 +82,13 @@ export const METRICS: readonly Metric[] = [
     collect: ({ observer }) => Array.from(observer.refusals(), ([code, n]) => [[code], n]),
   },
   {
+    name: "svc_buffer_double_returns_total",
+    type: "counter",
+    labels: [],
+    help: "Answers whose memory was returned twice, which was ignored: a defect of the service.",
+    collect: ({ observer }) => one(observer.returnsTwice()),
+  },
+  {
     name: "svc_old_form_requests_total",
     type: "counter",
     labels: ["form"],

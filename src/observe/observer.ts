@@ -36,6 +36,9 @@ export interface Observer {
   /** Counts a request refused before its chain was known. */
   refused(code: FaultCode): void;
   refusals(): ReadonlyMap<FaultCode, number>;
+  /** Counts and logs an answer whose memory was returned twice: a defect of ours. */
+  returnedTwice(): void;
+  returnsTwice(): number;
   /** Logs that a circuit opened or closed, or that a provider was cordoned or released. */
   channelChanged(profile: string, chain: string, change: HealthChange): void;
   /** Logs that a subscription continues at another provider. */
@@ -59,6 +62,8 @@ const CLOSE_CODES: ReadonlySet<number> = new Set([
   1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013,
 ]);
 
+const RETURNED_TWICE = "the memory of an answer was returned twice: please report this defect";
+
 /** An observer that logs to `log`. */
 export function createObserver(log: Logger, runtime: Runtime): Observer {
   const series = new Map<string, Series>();
@@ -67,6 +72,7 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
     log.warn({ cause, held }, "more like this in the last minute"),
   );
   const calls = createCallLog(log, runtime, repeats);
+  let returnsTwice = 0;
   return {
     log,
     series(profile, chain) {
@@ -95,6 +101,11 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
     },
     refusals: () => refusals,
+    returnedTwice() {
+      returnsTwice++;
+      if (repeats.mayLog("", RETURNED_TWICE)) log.error(RETURNED_TWICE);
+    },
+    returnsTwice: () => returnsTwice,
     channelChanged(profile, chain, { provider, transport, event, cause }) {
       const repeated = `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`;
       if (!repeats.mayLog(profile, repeated)) return;

@@ -21,7 +21,7 @@ export interface StreamFacts {
 /** Where all numbers come from. */
 export interface MetricFacts extends StreamFacts {
   readonly directory: Pick<ProfileRegistry, "profiles">;
-  readonly observer: Pick<Observer, "allSeries" | "refusals" | "sockets">;
+  readonly observer: Pick<Observer, "allSeries" | "refusals" | "returnsTwice" | "sockets">;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
   /** The method table as it is configured now. */
   readonly methods: () => Pick<MethodTable, "labels">;

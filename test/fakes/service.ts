@@ -1,5 +1,6 @@
 // The real service in this process, on a free port, from a configuration text: what the walks talk
 // to. Its log is kept for the test to read.
+import assert from "node:assert/strict";
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { type App, build } from "../../src/app/app.ts";
@@ -135,7 +136,10 @@ export async function startService(
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     },
-    close: () => app.close(),
+    async close() {
+      await app.close();
+      assert.doesNotMatch(lines, /returned twice/, "a buffer was returned twice");
+    },
   };
 }
 

@@ -50,6 +50,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
     observer: {
       allSeries: () => [SERIES],
       refusals: () => new Map([["unknown_chain", 2] as const]),
+      returnsTwice: () => 0,
       sockets: { open: 1, closes: new Map([["1000", 4]]) },
     },
     subscriptions: { reports: () => [], counts: () => [], checks: () => [] },

@@ -1,7 +1,8 @@
 // Memory for answers. Long ones lie in large buffers that are reused after their last reader. Each
 // is returned exactly once: a reference kept beyond that is empty, since its memory is transferred.
 // All connections read into one scratch buffer, from which short answers are copied to slabs that
-// are used again once all of their answers are written. Knows nothing of what the bytes say.
+// are used again once all of their answers are written; an answer that is returned twice is noticed.
+// Knows nothing of what the bytes say.
 import type { BorrowedBuffer } from "../transport.ts";
 
 /**
@@ -31,6 +32,8 @@ const MAX_LENT = 64;
 
 /** The buffers of one process or test. */
 export class BufferPool implements BorrowedBuffer {
+  /** Hears of an answer that was returned twice, which changes nothing else. */
+  readonly #onReturnedTwice: () => void;
   readonly headroomBytes = HEADROOM_BYTES;
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   #slab = createSlab();
@@ -41,6 +44,11 @@ export class BufferPool implements BorrowedBuffer {
   readonly #out = new WeakSet<ArrayBufferLike>();
   #outCount = 0;
   #made = 0;
+
+  /** Left out = a second return throws: it is a bug. */
+  constructor(onReturnedTwice: () => void = failReturnedTwice) {
+    this.#onReturnedTwice = onReturnedTwice;
+  }
 
   /** Buffers taken and not given back. */
   get out(): number {
@@ -57,15 +65,19 @@ export class BufferPool implements BorrowedBuffer {
     return this.#outCount <= MAX_LENT;
   }
 
-  /** A copy of a short answer, with free bytes before it. */
+  /**
+   * A copy of a short answer, with free bytes before it. The very buffer that is returned here
+   * comes back, once, by `recycle` or `reuse`.
+   */
   copyOf(answer: Buffer): Buffer {
     if (this.#slab.used + HEADROOM_BYTES + answer.length > SLAB_BYTES) this.#nextSlab();
     const slab = this.#slab;
     const start = slab.used + HEADROOM_BYTES;
     slab.used = start + answer.length;
-    slab.out++;
     const copy = slab.bytes.subarray(start, slab.used);
     copy.set(answer);
+    slab.lent[slotOf(copy)] = copy;
+    slab.out++;
     return copy;
   }
 
@@ -88,7 +100,7 @@ export class BufferPool implements BorrowedBuffer {
   }
 
   /**
-   * Takes back what `part` lies in, once. Memory that is not of this pool, and a buffer that is
+   * Takes back what `part` lies in, once. Memory that is not of this pool, and a long buffer that is
    * back already, are left alone. A buffer that was given back is empty from here on, and a slab is
    * not used again: no mistake shows one answer's bytes to the reader of another.
    */
@@ -96,7 +108,8 @@ export class BufferPool implements BorrowedBuffer {
     const memory = part.buffer;
     const slab = this.#slabs.get(memory);
     if (slab !== undefined) {
-      this.#slabs.delete(memory);
+      if (!takeBack(slab, part)) return this.#onReturnedTwice();
+      slab.retired = true;
       if (slab === this.#slab) this.#nextSlab();
       return;
     }
@@ -113,18 +126,16 @@ export class BufferPool implements BorrowedBuffer {
   reuse(part: Buffer): void {
     const memory = part.buffer;
     const slab = this.#slabs.get(memory);
-    if (slab !== undefined) return this.#reuseSlab(slab);
+    if (slab !== undefined) return this.#reuseSlab(slab, part);
     if (!this.#out.delete(memory)) return;
     this.#outCount--;
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(memory));
   }
 
-  /**
-   * An answer of this slab is written: with the last one all of the slab is free again. Answers are
-   * only counted, so one that came back twice would free another's memory.
-   */
-  #reuseSlab(slab: Slab): void {
-    if (slab.out === 0 || --slab.out > 0) return;
+  /** An answer of this slab is written: with the last one all of the slab is free again. */
+  #reuseSlab(slab: Slab, answer: Buffer): void {
+    if (!takeBack(slab, answer)) return this.#onReturnedTwice();
+    if (slab.out > 0 || slab.retired) return;
     slab.used = 0;
     if (slab !== this.#slab && this.#spareSlabs.length < MAX_SPARE_SLABS)
       this.#spareSlabs.push(slab);
@@ -135,10 +146,37 @@ export class BufferPool implements BorrowedBuffer {
 interface Slab {
   readonly bytes: Buffer;
   used: number;
-  /** Answers that have not come back. */
+  /** Answers that have not come back, each in the slot of its first byte. */
+  readonly lent: (Buffer | null)[];
+  /** How many these are. */
   out: number;
+  /** It is not used again. */
+  retired: boolean;
 }
 
 function createSlab(): Slab {
-  return { bytes: Buffer.allocUnsafeSlow(SLAB_BYTES), used: 0, out: 0 };
+  // One more: an empty answer may begin at the very end.
+  const lent = new Array<Buffer | null>(SLAB_BYTES / HEADROOM_BYTES + 1).fill(null);
+  return { bytes: Buffer.allocUnsafeSlow(SLAB_BYTES), used: 0, lent, out: 0, retired: false };
+}
+
+/** Each answer begins in a slot of its own, since the free bytes before it fill one. */
+function slotOf(answer: Buffer): number {
+  return Math.floor(answer.byteOffset / HEADROOM_BYTES);
+}
+
+/**
+ * Marks an answer as returned; false = it was returned before. Its memory may be lent anew since
+ * then, so it is known by its object.
+ */
+function takeBack(slab: Slab, answer: Buffer): boolean {
+  const slot = slotOf(answer);
+  if (slab.lent[slot] !== answer) return false;
+  slab.lent[slot] = null;
+  slab.out--;
+  return true;
+}
+
+function failReturnedTwice(): never {
+  throw new Error("an answer on a slab was returned twice");
 }

@@ -40,6 +40,8 @@ export interface HttpParts {
   readonly timerWheel: TimerWheel;
   /** The client for plain HTTP; left out = `own`. TLS is undici's in any case. */
   readonly client?: "own" | "undici";
+  /** Hears of an answer whose memory was returned twice; left out = that throws. */
+  readonly onReturnedTwice?: () => void;
 }
 
 /** Answers of users' providers are no longer than this. */
@@ -56,11 +58,10 @@ export function createHttpUpstream(
     timerWheel: createTimerWheel(runtime),
   },
 ): Upstream {
-  const { budget, timerWheel, client = "own" } = parts;
-  return new HttpUpstream({ runtime, limits, guard, budget, timerWheel, client });
+  return new HttpUpstream({ ...parts, runtime, limits, guard });
 }
 
-interface UpstreamParts extends Required<HttpParts> {
+interface UpstreamParts extends HttpParts {
   readonly runtime: Runtime;
   readonly limits: HttpLimits;
   readonly guard: SsrfGuard;
@@ -84,9 +85,9 @@ class HttpUpstream implements Upstream {
   readonly #usersRoom: Room;
 
   constructor(parts: UpstreamParts) {
-    const { runtime, timerWheel, limits, budget } = parts;
+    const { runtime, timerWheel, limits, budget, onReturnedTwice } = parts;
     this.#parts = parts;
-    this.#answerParts = { buffers: new BufferPool(), runtime, timerWheel };
+    this.#answerParts = { buffers: new BufferPool(onReturnedTwice), runtime, timerWheel };
     this.#serviceRoom = budget.roomOf(SERVICE);
     this.#usersRoom = budget.roomOf(USERS_PROVIDERS);
     this.#guardedLimits = {

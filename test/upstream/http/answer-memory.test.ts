@@ -319,6 +319,44 @@ test(
   },
 );
 
+test("a short answer that is returned twice is noticed, and frees nobody's memory", () => {
+  const ways = ["reuse", "recycle"] as const;
+  for (const first of ways) {
+    for (const second of ways) {
+      let noticed = 0;
+      const pool = new BufferPool(() => void noticed++);
+      const [stale, neighbour] = [pool.copyOf(Buffer.alloc(7, 1)), pool.copyOf(Buffer.alloc(7, 2))];
+      pool[first](stale);
+      pool[second](stale);
+      assert.equal(noticed, 1, `${first}, ${second}`);
+      for (let n = 0; n < 200; n++) pool.copyOf(Buffer.alloc(SLAB_ANSWER_BYTES, 3));
+      assert.ok(neighbour.equals(Buffer.alloc(7, 2)), "the neighbour is out, and stays as it is");
+      pool.reuse(neighbour);
+      assert.equal(noticed, 1);
+    }
+  }
+  const strict = new BufferPool();
+  const stale = strict.copyOf(Buffer.alloc(7));
+  strict.reuse(stale);
+  assert.throws(() => strict.reuse(stale), /returned twice/);
+});
+
+test("a short answer is known apart from the one that took its place in memory", () => {
+  let noticed = 0;
+  const pool = new BufferPool(() => void noticed++);
+  const stale = pool.copyOf(Buffer.alloc(7, 1));
+  pool.reuse(stale);
+  const next = pool.copyOf(Buffer.alloc(7, 2));
+  assert.deepEqual([next.buffer, next.byteOffset], [stale.buffer, stale.byteOffset]);
+  pool.reuse(stale);
+  assert.equal(noticed, 1);
+  const after = pool.copyOf(Buffer.alloc(7, 3));
+  assert.ok(next.equals(Buffer.alloc(7, 2)), "it is still out");
+  pool.reuse(next);
+  pool.reuse(after);
+  assert.equal(noticed, 1);
+});
+
 test("two hundred answers of every length, one after the other, are read into a handful of buffers", async (t) => {
   const port = await provider(t);
   const pool = new BufferPool();
