@@ -1,8 +1,8 @@
 // Memory for answers. Long ones lie in large buffers that are reused after their last reader. Each
 // is returned exactly once: a reference kept beyond that is empty, since its memory is transferred.
 // All connections read into one scratch buffer, from which short answers are copied to slabs that
-// are used again once all of their answers are written; an answer that is returned twice is noticed.
-// Knows nothing of what the bytes say.
+// are used again once all of their answers are written; one that is returned twice is noticed. Knows
+// nothing of what the bytes say.
 import type { BorrowedBuffer } from "../transport.ts";
 
 /**
@@ -100,9 +100,9 @@ export class BufferPool implements BorrowedBuffer {
   }
 
   /**
-   * Takes back what `part` lies in, once. Memory that is not of this pool, and a long buffer that is
-   * back already, are left alone. A buffer that was given back is empty from here on, and a slab is
-   * not used again: no mistake shows one answer's bytes to the reader of another.
+   * Takes back what `part` lies in, once. Memory that is not of this pool, and a long buffer that
+   * is back already, are left alone. A buffer that was given back is empty from here on, and a slab
+   * is not used again: no mistake shows one answer's bytes to the reader of another.
    */
   recycle(part: Buffer): void {
     const memory = part.buffer;
