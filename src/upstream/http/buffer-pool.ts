@@ -1,7 +1,7 @@
 // Memory for answers. Long ones lie in large buffers that are reused after their last reader. Each
 // is returned exactly once: a reference kept beyond that is empty, since its memory is transferred.
 // All connections read into one scratch buffer, from which short answers are copied to slabs that
-// are used again once all of their answers are written; one that is returned twice is noticed. Knows
+// are used again once all of their answers are written; a second return of one is noticed. Knows
 // nothing of what the bytes say.
 import type { BorrowedBuffer } from "../transport.ts";
 
