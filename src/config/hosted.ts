@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import type { PaymentSettings } from "../core/billing/payment.ts";
 import { type Tariff, tariffOf } from "../core/billing/price.ts";
+import { byStrategy, STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
 import { METHODS } from "../core/rpc/method.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { payments, paymentsOf } from "./payments.ts";
@@ -16,8 +17,14 @@ const rate = (perSecond: number, burst: number, purpose: string) =>
     .prefault({})
     .describe(purpose);
 
-const anyFactor = z.number().min(0.01).max(1_000);
-const factor = (fallback: number) => anyFactor.default(fallback);
+const factor = z.number().min(0.01).max(1_000);
+const factorByStrategy = byStrategy((row) => factor.default(row.factor).describe(row.summary));
+const factorByOtherSpelling = Object.fromEntries(
+  STRATEGY_NAMES.filter((name) => underscored(name) !== name).map((name) => [
+    underscored(name),
+    factor.optional().describe(`Another spelling of \`${name}\`.`),
+  ]),
+);
 
 const tariff = z
   .strictObject({
@@ -30,14 +37,7 @@ const tariff = z
       .default(200_000)
       .describe("Compute units that one USD buys."),
     factors: z
-      .strictObject({
-        "load-balanced": factor(1).describe("`load-balanced`."),
-        "latency-weighted": factor(1.5).describe("`latency-weighted`."),
-        load_balanced: anyFactor.optional().describe("Another spelling of `load-balanced`."),
-        latency_weighted: anyFactor.optional().describe("Another spelling of `latency-weighted`."),
-        fastest: factor(2).describe("`fastest`."),
-        priority: factor(1).describe("`priority`."),
-      })
+      .strictObject({ ...factorByStrategy, ...factorByOtherSpelling })
       .prefault({})
       .describe(
         "By how much a strategy multiplies the compute units of a call; rounded down, at least 1.",
@@ -194,14 +194,7 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
 }
 
 /** Underscores are accepted where the strategies are spelled with hyphens. */
-function factorsOf({
-  load_balanced,
-  latency_weighted,
-  ...factors
-}: z.output<typeof tariff>["factors"]): Tariff["factors"] {
-  return {
-    ...factors,
-    "load-balanced": load_balanced ?? factors["load-balanced"],
-    "latency-weighted": latency_weighted ?? factors["latency-weighted"],
-  };
+function factorsOf(factors: z.output<typeof tariff>["factors"]): Tariff["factors"] {
+  const given = new Map(Object.entries(factors));
+  return byStrategy(({ name }) => given.get(underscored(name)) ?? factors[name]);
 }

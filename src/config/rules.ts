@@ -2,6 +2,7 @@
 // data, so that it speaks even where single settings are wrong. Knows nothing of places; names
 // paths only, and never puts a value into a message.
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
+import { STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
 import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
@@ -92,15 +93,14 @@ const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]
     ["server", "operator_token"],
     ["hosted", "operator_token"],
   ],
-  [
-    ["hosted", "tariff", "factors", "load-balanced"],
-    ["hosted", "tariff", "factors", "load_balanced"],
-  ],
-  [
-    ["hosted", "tariff", "factors", "latency-weighted"],
-    ["hosted", "tariff", "factors", "latency_weighted"],
-  ],
+  ...STRATEGY_NAMES.filter((name) => underscored(name) !== name).map(
+    (name) => [factorPath(name), factorPath(underscored(name))] as const,
+  ),
 ];
+
+function factorPath(name: string): Breach["path"] {
+  return ["hosted", "tariff", "factors", name];
+}
 
 function spelledTwice(data: unknown): readonly Breach[] {
   const given = (path: Breach["path"]): boolean =>

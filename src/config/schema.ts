@@ -4,6 +4,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
+import { STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
 import { hosted } from "./hosted.ts";
@@ -20,12 +21,10 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
  * Words that are strategies or segments of the URL grammar, so that no chain may be called like
  * them.
  */
-export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set(
-  (
-    "load-balanced load_balanced round-robin round_robin latency-weighted latency_weighted " +
-    "fastest priority k session profile provider ws rpc api"
-  ).split(" "),
-);
+export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set([
+  ...STRATEGY_SPELLINGS.keys(),
+  ..."k session profile provider ws rpc api".split(" "),
+]);
 
 /** Headers the HTTP client sets itself. */
 const MANAGED_HEADERS: ReadonlySet<string> = new Set(

@@ -16,7 +16,7 @@ import type { Provider } from "../../src/core/provider/profile.ts";
 import { limitedForMs } from "../../src/core/provider/throttle.ts";
 import type { Plan } from "../../src/core/routing/plan.ts";
 import { tierOf } from "../../src/core/routing/plan.ts";
-import type { Strategy } from "../../src/core/routing/strategy.ts";
+import { STRATEGY_NAMES } from "../../src/core/routing/strategy.ts";
 import type { Call } from "../../src/core/rpc/call.ts";
 import { METHODS } from "../../src/core/rpc/method.ts";
 import {
@@ -34,12 +34,6 @@ const MAX_IN_FLIGHT = 40;
 const MAX_ATTEMPTS = 3;
 const EXPLORE_SHARE = 0.05;
 const LONGEST_WAIT_MS = OPEN_CAP_MS * (1 + OPEN_JITTER);
-const STRATEGIES: readonly Strategy[] = [
-  "load-balanced",
-  "latency-weighted",
-  "fastest",
-  "priority",
-];
 
 type Behaviour =
   | "healthy"
@@ -206,7 +200,7 @@ function drain(sim: Sim): void {
 function send(sim: Sim): void {
   const { random, tracker, actors } = sim;
   const call = pickCall(random);
-  const strategy = STRATEGIES[Math.floor(random() * STRATEGIES.length)] ?? "load-balanced";
+  const strategy = STRATEGY_NAMES[Math.floor(random() * STRATEGY_NAMES.length)] ?? "load-balanced";
   const pin =
     random() < 0.03 ? (actors[Math.floor(random() * actors.length)]?.provider ?? null) : null;
   const plan = tracker.plan(call, { strategy, transport: "http", pin });

@@ -3,18 +3,12 @@
 // every step. A failure names its seed; the same seed replays it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Strategy } from "../../src/core/routing/strategy.ts";
+import { STRATEGY_NAMES, type Strategy } from "../../src/core/routing/strategy.ts";
 import { plainFailure } from "../../src/core/rpc/failure.ts";
 import { type Routed, type RoutingBench, routingBench } from "../fakes/routing.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 
 const CHANCE = Math.floor(Math.random() * 2 ** 31);
-const STRATEGIES: readonly Strategy[] = [
-  "load-balanced",
-  "latency-weighted",
-  "fastest",
-  "priority",
-];
 const STEP_MS = 50;
 const CALLERS = 3;
 const SLOW_METHOD = "debug_traceTransaction";
@@ -111,7 +105,7 @@ function tookBetween(day: Day, fromMs: number, toMs: number) {
 }
 
 for (const seed of [301, CHANCE]) {
-  for (const strategy of STRATEGIES) {
+  for (const strategy of STRATEGY_NAMES) {
     test(`one bad node of three costs callers three seconds at most (${strategy}, seed ${seed})`, () => {
       const day = dayOf(seed, strategy);
       const { bench } = day;
@@ -148,7 +142,7 @@ for (const seed of [301, CHANCE]) {
   }
 
   test(`when all nodes hang and come back, calls succeed within two seconds (seed ${seed})`, () => {
-    const day = dayOf(seed, STRATEGIES[seed % STRATEGIES.length] ?? "load-balanced");
+    const day = dayOf(seed, STRATEGY_NAMES[seed % STRATEGY_NAMES.length] ?? "load-balanced");
     const { bench } = day;
     live(day, 10_000);
     for (const outageMs of [5_000, 75_000, 200_000]) {

@@ -1,5 +1,6 @@
-// In which order a strategy would ask providers. Knows what was measured, not who is healthy: the
-// health tiers come after it.
+// The table of strategies: their names, what they cost and in which order each would ask providers.
+// A new strategy is a row of it. Knows what was measured, not who is healthy: the health tiers come
+// after it.
 
 import type { Reading } from "../provider/latency.ts";
 import type { Provider } from "../provider/profile.ts";
@@ -38,30 +39,115 @@ export interface Draw {
   readonly random: () => number;
 }
 
-/** Whether a strategy looks at readings at all. */
-export function needsReadings(strategy: Strategy): boolean {
-  return strategy === "fastest" || strategy === "latency-weighted";
+/** One strategy. */
+export interface StrategyRow<Name extends string = Strategy> {
+  /** As it stands in paths, documents, settings and evidence. */
+  readonly name: Name;
+  /** Names that it had before; callers may still write them. */
+  readonly formerNames: readonly string[];
+  /** Which providers it asks first, in a sentence. */
+  readonly summary: string;
+  /** By how much it multiplies the compute units of a call, unless the settings say otherwise. */
+  readonly factor: number;
+  /**
+   * Calls that a reading needs before this strategy prefers it to a coarser one; null = it looks at
+   * no readings.
+   */
+  readonly minCalls: ((settings: SelectionSettings) => number) | null;
+  /** Orders shuffled entrants, in place; null = they stay shuffled. */
+  readonly order: ((entrants: Entrant[], draw: Draw) => void) | null;
 }
 
-/** Calls that a reading needs before a strategy prefers it to a coarser one. */
-export function minCallsOf(strategy: Strategy, settings: SelectionSettings): number {
-  return strategy === "fastest" ? settings.fastestMinCalls : settings.lwMinCalls;
+const TABLE = [
+  {
+    name: "load-balanced",
+    formerNames: ["round-robin"],
+    summary: "All providers alike, in a random order.",
+    factor: 1,
+    minCalls: null,
+    order: null,
+  },
+  {
+    name: "latency-weighted",
+    formerNames: [],
+    summary: "A random order in which fast and reliable providers tend to come first.",
+    factor: 1.5,
+    minCalls: (settings) => settings.lwMinCalls,
+    order: orderByWeight,
+  },
+  {
+    name: "fastest",
+    formerNames: [],
+    summary: "The provider that answers the method fastest.",
+    factor: 2,
+    minCalls: (settings) => settings.fastestMinCalls,
+    order: orderByLatency,
+  },
+  {
+    name: "priority",
+    formerNames: [],
+    summary: "The provider with the lowest configured `priority`.",
+    factor: 1,
+    minCalls: null,
+    order: orderByPriority,
+  },
+] as const satisfies readonly StrategyRow<string>[];
+
+/** The name of a strategy. */
+export type Strategy = (typeof TABLE)[number]["name"];
+
+/** The strategies. */
+export const STRATEGIES: readonly StrategyRow[] = TABLE;
+
+/** The names of the strategies, the default one first. */
+export const STRATEGY_NAMES: readonly Strategy[] = TABLE.map(({ name }) => name);
+
+/** The strategy of calls that name none. */
+export const DEFAULT_STRATEGY: Strategy = TABLE[0].name;
+
+/** A record with a value for every strategy. */
+export function byStrategy<T>(valueFor: (row: StrategyRow) => T): Readonly<Record<Strategy, T>> {
+  // Each row gives one entry, so that no strategy is missing.
+  return Object.fromEntries(STRATEGIES.map((row) => [row.name, valueFor(row)])) as Record<
+    Strategy,
+    T
+  >;
+}
+
+/** The present and former names of a strategy. */
+export function namesOf({ name, formerNames }: StrategyRow): readonly string[] {
+  return [name, ...formerNames];
+}
+
+/** A name with underscores, which callers and settings may write in place of hyphens. */
+export function underscored(name: string): string {
+  return name.replaceAll("-", "_");
+}
+
+/** Every way to write the name of a strategy. */
+export const STRATEGY_SPELLINGS: ReadonlyMap<string, Strategy> = new Map(
+  STRATEGIES.flatMap((row) =>
+    namesOf(row)
+      .flatMap((name) => [name, underscored(name)])
+      .map((spelling) => [spelling, row.name]),
+  ),
+);
+
+const ROWS = byStrategy((row) => row);
+
+/**
+ * Calls that a reading needs before a strategy prefers it to a coarser one; null = the strategy
+ * looks at no readings.
+ */
+export function minCallsOf(strategy: Strategy, settings: SelectionSettings): number | null {
+  const { minCalls } = ROWS[strategy];
+  return minCalls === null ? null : minCalls(settings);
 }
 
 /** Puts the entrants in the order of the strategy, in place. */
 export function order(entrants: Entrant[], strategy: Strategy, draw: Draw): void {
   shuffle(entrants, draw.random);
-  switch (strategy) {
-    case "load-balanced":
-      return;
-    case "priority":
-      entrants.sort((left, right) => left.provider.priority - right.provider.priority);
-      return;
-    case "fastest":
-      return orderByLatency(entrants, draw);
-    case "latency-weighted":
-      return orderByWeight(entrants, draw);
-  }
+  ROWS[strategy].order?.(entrants, draw);
 }
 
 /**
@@ -73,12 +159,12 @@ export function weightsOf(
   settings: SelectionSettings,
 ): readonly number[] {
   let bestMs = Number.POSITIVE_INFINITY;
-  for (const it of readings) {
-    if (it !== null && it.latencyMs !== null && it.successRate >= settings.lwMinSuccessRate)
-      bestMs = Math.min(bestMs, it.latencyMs);
+  for (const reading of readings) {
+    if (reading?.latencyMs != null && reading.successRate >= settings.lwMinSuccessRate)
+      bestMs = Math.min(bestMs, reading.latencyMs);
   }
   const unitMs = Math.max(bestMs, settings.lwMsFloor);
-  return readings.map((it) => weightOf(it, unitMs, settings));
+  return readings.map((reading) => weightOf(reading, unitMs, settings));
 }
 
 function shuffle(entrants: Entrant[], random: () => number): void {
@@ -94,15 +180,20 @@ function swap(entrants: Entrant[], left: number, right: number): void {
   entrants[right] = a;
 }
 
+function orderByPriority(entrants: Entrant[]): void {
+  entrants.sort((left, right) => left.provider.priority - right.provider.priority);
+}
+
 /**
  * Warm ones by latency, then cold ones by probe latency, then the rest as shuffled; now and then an
  * under-observed one first.
  */
 function orderByLatency(entrants: Entrant[], draw: Draw): void {
   const { settings } = draw;
+  const minCalls = settings.fastestMinCalls;
   const explored =
     draw.replaySafe && settings.exploreShare > 0 && draw.random() < settings.exploreShare
-      ? entrants.find((it) => it.reading === null || it.reading.calls < settings.fastestMinCalls)
+      ? entrants.find(({ reading }) => reading === null || reading.calls < minCalls)
       : undefined;
   entrants.sort((left, right) => {
     if (left === explored) return -1;
@@ -130,17 +221,17 @@ function ascending(left: number | null, right: number | null): number {
   return left - right;
 }
 
-/** Draws without replacement: whoever's exponential clock of rate `weight` rings first. */
+/** Draws without replacement, by weight: the smallest of exponential times of rate `weight`. */
 function orderByWeight(entrants: Entrant[], { settings, random }: Draw): void {
   const weights = weightsOf(
-    entrants.map((it) => it.reading),
+    entrants.map(({ reading }) => reading),
     settings,
   );
   const race = entrants.map((entrant, at) => {
     const weight = weights[at] ?? 0;
-    return { entrant, ringsAt: weight > 0 ? -Math.log(1 - random()) / weight : Number.MAX_VALUE };
+    return { entrant, time: weight > 0 ? -Math.log(1 - random()) / weight : Number.MAX_VALUE };
   });
-  race.sort((left, right) => left.ringsAt - right.ringsAt);
+  race.sort((left, right) => left.time - right.time);
   for (const [at, { entrant }] of race.entries()) entrants[at] = entrant;
 }
 
@@ -159,6 +250,3 @@ function weightOf(reading: Reading | null, unitMs: number, settings: SelectionSe
     relative ** -settings.lwBeta * reading.successRate * confidence * callsScale,
   );
 }
-
-/** The strategies that order providers. */
-export type Strategy = "load-balanced" | "latency-weighted" | "fastest" | "priority";

@@ -4,6 +4,7 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
 import { type AddressRules, readUserUrl } from "../../core/public-address.ts";
+import { namesOf, STRATEGIES } from "../../core/routing/strategy.ts";
 import { usualVerification } from "../../core/stream/log-verification.ts";
 
 /** A Custom profile as its owner describes it. Holds secrets: never log it. */
@@ -50,13 +51,11 @@ export interface ProfileName {
  * Words that no Custom profile may be called: managed profiles, strategies, words of the URL
  * grammar, and names of our own in headers and metrics.
  */
-export const RESERVED_SLUGS: ReadonlySet<string> = new Set(
-  [
-    "public premium managed free payment custom default none all operator",
-    "load-balanced round-robin latency-weighted fastest priority",
-    "k key keys session profile profiles provider providers ws rpc api current",
-  ].flatMap((line) => line.split(" ")),
-);
+export const RESERVED_SLUGS: ReadonlySet<string> = new Set([
+  ..."public premium managed free payment custom default none all operator".split(" "),
+  ...STRATEGIES.flatMap(namesOf),
+  ..."k key keys session profile profiles provider providers ws rpc api current".split(" "),
+]);
 
 /** Providers of one profile, over all its chains. */
 export const MAX_PROVIDERS = 64;

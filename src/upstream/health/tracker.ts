@@ -66,12 +66,7 @@ import {
   waitOf,
 } from "../../core/routing/plan.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
-import {
-  type Draw,
-  minCallsOf,
-  needsReadings,
-  type SelectionSettings,
-} from "../../core/routing/strategy.ts";
+import { type Draw, minCallsOf, type SelectionSettings } from "../../core/routing/strategy.ts";
 import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
@@ -563,10 +558,8 @@ class SetTracker implements Tracker {
       wrongChain: health.wrongChain,
       cordoned: health.cordon !== null,
     });
-    const known =
-      !pinned && needsReadings(strategy)
-        ? reading(health.latency, call.method, minCallsOf(strategy, this.#safeDraw.settings), nowMs)
-        : null;
+    const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
+    const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const limited = methodLimitedForMs(health, call.method, nowMs) > 0;
     return {

@@ -9,13 +9,18 @@ import {
   type Tariff,
   usdText,
 } from "../../core/billing/price.ts";
-import type { Strategy } from "../../core/routing/strategy.ts";
+import {
+  byStrategy,
+  DEFAULT_STRATEGY,
+  STRATEGY_NAMES,
+  type Strategy,
+} from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { OperationTag } from "../contract/operation.ts";
 import { MAX_DOCUMENT_BYTES } from "../contract/schemas/profiles.ts";
 import { MAX_BODY_BYTES } from "../http/body.ts";
-import { type DocumentFacts, type HostedFacts, STRATEGIES } from "./facts.ts";
+import type { DocumentFacts, HostedFacts } from "./facts.ts";
 import { INTERFACE_VERSION } from "./openapi.ts";
 import type { Json } from "./openapi-parts.ts";
 import { DOCUMENT_PATHS, rpcForms, SESSION_FORM, servedOperations } from "./operations.ts";
@@ -52,12 +57,12 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
       chain_id: chain.chainId,
       title: chain.title,
       aliases: chain.aliases,
-      strategies: STRATEGIES,
+      strategies: STRATEGY_NAMES,
       subscriptions: chain.subscriptions.length > 0,
       subscription_kinds: chain.subscriptions,
     })),
-    strategies: STRATEGIES,
-    default_strategy: "load-balanced",
+    strategies: STRATEGY_NAMES,
+    default_strategy: DEFAULT_STRATEGY,
     transports: ["http", "websocket"],
     subscriptions: SUBSCRIPTION_KINDS,
     profiles: facts.profiles.map((profile) => ({
@@ -93,16 +98,10 @@ export function priceOf(
   tariff: Tariff,
   cuAt: (strategy: Strategy) => number,
 ): Readonly<Record<Strategy, { readonly cu: number; readonly usd: string }>> {
-  const price = (strategy: Strategy) => ({
-    cu: cuAt(strategy),
-    usd: usdText(cuAt(strategy) * tariff.nanoPerCu),
+  return byStrategy(({ name }) => {
+    const cu = cuAt(name);
+    return { cu, usd: usdText(cu * tariff.nanoPerCu) };
   });
-  return {
-    "load-balanced": price("load-balanced"),
-    "latency-weighted": price("latency-weighted"),
-    fastest: price("fastest"),
-    priority: price("priority"),
-  };
 }
 
 /** Compute units that one US dollar buys. */

@@ -7,7 +7,6 @@ import type { Tariff } from "../../core/billing/price.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { exampleChain } from "../../core/provider/example-chain.ts";
 import type { Profile, ProviderSet } from "../../core/provider/profile.ts";
-import type { Strategy } from "../../core/routing/strategy.ts";
 import {
   type ConfiguredMethod,
   type MethodTable,
@@ -19,14 +18,6 @@ import {
   type SubscriptionKind,
 } from "../../core/stream/subscription.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
-
-/** The strategies, the default one first. */
-export const STRATEGIES: readonly Strategy[] = [
-  "load-balanced",
-  "latency-weighted",
-  "fastest",
-  "priority",
-];
 
 /** A chain that callers can reach. */
 export interface ChainFacts {

@@ -1,8 +1,9 @@
 // JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with live chains and strategies
 // as examples. Knows no method of JSON-RPC.
+import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/schemas/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
-import { type DocumentFacts, STRATEGIES } from "./facts.ts";
+import type { DocumentFacts } from "./facts.ts";
 import type { Components } from "./openapi-api.ts";
 import {
   type HeaderName,
@@ -177,7 +178,7 @@ const STRATEGY = {
   in: "query",
   required: false,
   description: "Strategy, where the path names none. The header `X-Svc-Strategy` does the same.",
-  schema: { type: "string", enum: STRATEGIES },
+  schema: { type: "string", enum: STRATEGY_NAMES },
 };
 const PROVIDER = {
   name: "provider",
@@ -206,7 +207,7 @@ function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json 
       };
     }
     case "strategy":
-      return { description: "Routing strategy.", schema: { type: "string", enum: STRATEGIES } };
+      return { description: "Routing strategy.", schema: { type: "string", enum: STRATEGY_NAMES } };
     case "slug":
       return {
         description: "Slug of a profile.",

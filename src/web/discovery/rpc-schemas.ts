@@ -1,7 +1,8 @@
 // The shapes of JSON-RPC requests, answers and evidence, for documents. They are checked by
 // hand-written code elsewhere; nothing is validated with these.
+
 import { z } from "zod";
-import { STRATEGIES } from "./facts.ts";
+import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 
 const nothing = z.object({});
 const params = z
@@ -38,7 +39,7 @@ export const rpcBody = z
       "items beyond the rate wait.",
   });
 
-const strategy = z.enum(STRATEGIES);
+const strategy = z.enum(STRATEGY_NAMES);
 const ms = z.number().min(0).describe("Milliseconds.");
 const attempt = z.object({
   provider: z.string(),

@@ -2,11 +2,12 @@
 // its facts and address.
 
 import { cuOf, notificationCuOf } from "../../core/billing/price.ts";
+import { DEFAULT_STRATEGY, STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent-json.ts";
 import { errorEntries, statusText } from "./errors.ts";
-import { chainIn, type DocumentFacts, type HostedFacts, STRATEGIES } from "./facts.ts";
+import { chainIn, type DocumentFacts, type HostedFacts } from "./facts.ts";
 import { type FirstStep, firstSteps, refusalNotes } from "./first-steps.ts";
 import { cell, prose, table } from "./markdown.ts";
 import { DOCUMENT_PATHS, pathOf, rpcForms, SESSION_FORM } from "./operations.ts";
@@ -104,7 +105,7 @@ ${rpcForms(facts)
     "\n",
   )}${sellsCalls(hosted?.payments ?? null) ? `\n- \`${SESSION_FORM}\` (paid for call by call, without a key)` : ""}
 
-Strategies: ${STRATEGIES.map((strategy) => `\`${strategy}\``).join(", ")}; \`load-balanced\` where none is named. ${key}
+Strategies: ${STRATEGY_NAMES.map((strategy) => `\`${strategy}\``).join(", ")}; \`${DEFAULT_STRATEGY}\` where none is named. ${key}
 
 Profiles: ${facts.profiles.map((profile) => `\`${profile.slug}\` (${profile.chains.join(", ")})`).join("; ")}.
 `;
@@ -186,13 +187,13 @@ function pricing(
   ];
   const rows = all.map(({ name, price }) => [
     name,
-    ...STRATEGIES.map((strategy) => `${price[strategy].cu} CU, ${price[strategy].usd} USD`),
+    ...STRATEGY_NAMES.map((strategy) => `${price[strategy].cu} CU, ${price[strategy].usd} USD`),
   ]);
   return `## Prices
 
 ${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, and calls that were sent to one and left before the answer. A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
 
-${table(["Call", ...STRATEGIES], rows)}`;
+${table(["Call", ...STRATEGY_NAMES], rows)}`;
 }
 
 function errors(facts: DocumentFacts, { baseUrl }: Site): string {

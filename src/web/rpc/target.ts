@@ -10,7 +10,12 @@ import {
   profileId,
   publicLabel,
 } from "../../core/provider/profile.ts";
-import type { Strategy } from "../../core/routing/strategy.ts";
+import {
+  DEFAULT_STRATEGY,
+  STRATEGY_NAMES,
+  STRATEGY_SPELLINGS,
+  type Strategy,
+} from "../../core/routing/strategy.ts";
 import type { AccountState } from "../../hosted/keys/key-context.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { Series } from "../../observe/series.ts";
@@ -80,18 +85,6 @@ export const URL_FORMS: readonly string[] = [
 ];
 
 const SESSIONS = "/rpc/session/";
-
-/** Strategy names as callers may write them. */
-const STRATEGY_NAMES: ReadonlyMap<string, Strategy> = new Map([
-  ["load-balanced", "load-balanced"],
-  ["load_balanced", "load-balanced"],
-  ["round-robin", "load-balanced"],
-  ["round_robin", "load-balanced"],
-  ["latency-weighted", "latency-weighted"],
-  ["latency_weighted", "latency-weighted"],
-  ["fastest", "fastest"],
-  ["priority", "priority"],
-]);
 
 /** What of an account decides where its calls are bound for. */
 export type TargetAccount = Pick<AccountState, "id" | "own">;
@@ -283,7 +276,7 @@ function match(form: readonly string[], segments: readonly string[]): Parts | nu
     if (expected === "{profile}") parts.profile = segment;
     else if (expected === "{chain}") parts.chain = segment;
     else if (expected === "{provider}") parts.provider = segment;
-    else if (expected === "{strategy}" && STRATEGY_NAMES.has(segment)) parts.strategy = segment;
+    else if (expected === "{strategy}" && STRATEGY_SPELLINGS.has(segment)) parts.strategy = segment;
     else if (expected !== segment) return null;
   }
   return parts;
@@ -344,9 +337,7 @@ function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: 
     .map((chain) => chain.chainName);
   const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;
   return fault("unknown_chain", `no chain has this name or id${inProfile}`, {
-    nextAction:
-      `use one of: ${known.join(", ")}; strategies are load-balanced, latency-weighted, fastest, ` +
-      "priority",
+    nextAction: `use one of: ${known.join(", ")}; strategies are ${STRATEGY_NAMES.join(", ")}`,
     details: { known_chains: known },
   });
 }
@@ -354,11 +345,11 @@ function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: 
 /** Path before query before header before the default. */
 function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
   const chosen = choices.find((choice) => choice !== null && choice !== undefined);
-  const strategy = STRATEGY_NAMES.get(chosen ?? "load-balanced");
+  const strategy = STRATEGY_SPELLINGS.get(chosen ?? DEFAULT_STRATEGY);
   return (
     strategy ??
     fault("invalid_field", "no strategy has this name", {
-      nextAction: "use load-balanced, latency-weighted, fastest or priority",
+      nextAction: `use ${STRATEGY_NAMES.slice(0, -1).join(", ")} or ${STRATEGY_NAMES.at(-1)}`,
     })
   );
 }

@@ -13,7 +13,7 @@ import {
   tierOf,
   waitOf,
 } from "../../../src/core/routing/plan.ts";
-import type { Strategy } from "../../../src/core/routing/strategy.ts";
+import { STRATEGY_NAMES } from "../../../src/core/routing/strategy.ts";
 import { fakeCall, fakeProvider, SELECTION } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 
@@ -38,12 +38,6 @@ const REASONS: readonly (ExclusionReason | null)[] = [
   "block_range_limit",
   "lagging",
   ...NEVER_ASKED,
-];
-const STRATEGIES: readonly Strategy[] = [
-  "load-balanced",
-  "latency-weighted",
-  "fastest",
-  "priority",
 ];
 
 function considered(index: number, overrides: Partial<Considered> = {}): Considered {
@@ -72,7 +66,7 @@ const sets = fc
   )
   .map((states) => states.map((state, index) => considered(index, state)));
 const draws = fc.record({
-  strategy: fc.constantFrom(...STRATEGIES),
+  strategy: fc.constantFrom(...STRATEGY_NAMES),
   exploreShare: fc.constantFrom(0, 1),
   replaySafe: fc.boolean(),
   seed: fc.nat(),

@@ -6,11 +6,12 @@ import { type Breaker, CLOSED } from "../../../src/core/provider/breaker.ts";
 import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
 import type { Reading } from "../../../src/core/provider/latency.ts";
 import { type Considered, planOf, tierOf } from "../../../src/core/routing/plan.ts";
-import type { Strategy } from "../../../src/core/routing/strategy.ts";
 import {
   type Entrant,
   order,
   type SelectionSettings,
+  STRATEGY_NAMES,
+  type Strategy,
   weightsOf,
 } from "../../../src/core/routing/strategy.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
@@ -28,12 +29,6 @@ const HALF_OPEN: Breaker = {
   trialAtMs: null,
   probedAtMs: null,
 };
-const STRATEGIES: readonly Strategy[] = [
-  "load-balanced",
-  "latency-weighted",
-  "fastest",
-  "priority",
-];
 
 const warm = (latencyMs: number, overrides: Partial<Reading> = {}): Reading => ({
   calls: 100,
@@ -246,7 +241,7 @@ test("tiers: closed, closed and limited, half-open, half-open and limited; open 
     entrant(3, { limited: true, priority: 4 }),
     entrant(4, { priority: 5 }),
   ];
-  for (const strategy of STRATEGIES)
+  for (const strategy of STRATEGY_NAMES)
     assert.deepEqual(planned(considered, { strategy }), {
       candidates: [4, 3, 2, 1],
       excluded: { 0: "circuit_open" },
@@ -356,7 +351,7 @@ test("property: a plan names every provider exactly once, candidates in tier ord
   fc.assert(
     fc.property(
       fc.array(one, { maxLength: 10 }),
-      fc.constantFrom(...STRATEGIES),
+      fc.constantFrom(...STRATEGY_NAMES),
       fc.integer(),
       (parts, strategy, seed) => {
         const considered = parts.map((it, index) => entrant(index, it));

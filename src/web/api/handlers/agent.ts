@@ -2,7 +2,7 @@
 
 import { cuOf, notificationCuOf, type Tariff, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import type { Strategy } from "../../../core/routing/strategy.ts";
+import { byStrategy, STRATEGY_NAMES, type Strategy } from "../../../core/routing/strategy.ts";
 import { type Method, UNKNOWN_METHOD } from "../../../core/rpc/method.ts";
 import { createAnonymousKey, type NewKey } from "../../../hosted/keys/create.ts";
 import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
@@ -26,7 +26,7 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
   const { settings, methods } = parts;
   return {
     listAgentChains() {
-      const strategies = Object.keys(settings.tariff.factors);
+      const strategies = [...STRATEGY_NAMES];
       return {
         kind: "answer",
         status: 200,
@@ -56,7 +56,7 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
         default: priceOf(settings.tariff, UNKNOWN_METHOD),
         notification: {
           cu: notificationCuOf(settings.tariff, "load-balanced"),
-          by_strategy: byStrategy(settings.tariff, (strategy) =>
+          by_strategy: costs(settings.tariff, (strategy) =>
             notificationCuOf(settings.tariff, strategy),
           ),
         },
@@ -132,7 +132,7 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
 }
 
 function priceOf(tariff: Tariff, method: Method) {
-  const by_strategy = byStrategy(tariff, (strategy) => cuOf(tariff, method, strategy));
+  const by_strategy = costs(tariff, (strategy) => cuOf(tariff, method, strategy));
   return {
     method: method.name,
     category: method.category,
@@ -141,15 +141,9 @@ function priceOf(tariff: Tariff, method: Method) {
   };
 }
 
-function byStrategy(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number) {
-  const cost = (strategy: Strategy) => {
-    const cu = cuOfStrategy(strategy);
+function costs(tariff: Tariff, cuOfStrategy: (strategy: Strategy) => number) {
+  return byStrategy(({ name }) => {
+    const cu = cuOfStrategy(name);
     return { cu, usd: usdText(BigInt(cu) * BigInt(tariff.nanoPerCu)) };
-  };
-  return {
-    "load-balanced": cost("load-balanced"),
-    "latency-weighted": cost("latency-weighted"),
-    fastest: cost("fastest"),
-    priority: cost("priority"),
-  };
+  });
 }

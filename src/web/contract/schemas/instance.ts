@@ -1,6 +1,7 @@
 // The shapes of answers that belong to no account: chains, prices, the instance, the operator's
 // figures, and errors.
 import { z } from "zod";
+import { byStrategy } from "../../../core/routing/strategy.ts";
 import { CATEGORIES } from "../../../core/rpc/method.ts";
 
 const count = z.int().min(0);
@@ -26,7 +27,7 @@ const cost = z
   })
   .meta({ id: "Cost", description: "What one call costs." });
 const costs = z
-  .object({ "load-balanced": cost, "latency-weighted": cost, fastest: cost, priority: cost })
+  .object(byStrategy(() => cost))
   .meta({ id: "CostByStrategy", description: "What one call costs, by routing strategy." });
 const methodPrice = z
   .object({
