@@ -70,7 +70,7 @@ export function readDocument(text: string | Uint8Array, variables: Variables): C
     ]);
   const broken = [...parsed.errors, ...parsed.warnings];
   if (broken.length > 0) return refused(syntaxProblems(broken, lines));
-  const walk: Walk = {
+  const state: ReadState = {
     lines,
     variables,
     anchors: new Map(),
@@ -80,17 +80,17 @@ export function readDocument(text: string | Uint8Array, variables: Variables): C
     problems: [],
     aliased: 0,
   };
-  const data = dataOf(walk, parsed.contents, [], false);
+  const data = dataOf(state, parsed.contents, [], false);
   return {
     data: data ?? {},
-    problems: walk.problems,
-    valueAt: (path) => nearest(walk.values, path),
-    keyAt: (path) => walk.keys.get(keyOf(path)) ?? nearest(walk.values, path),
-    isUnresolved: (path) => walk.unresolved.has(keyOf(path)),
+    problems: state.problems,
+    valueAt: (path) => nearest(state.values, path),
+    keyAt: (path) => state.keys.get(keyOf(path)) ?? nearest(state.values, path),
+    isUnresolved: (path) => state.unresolved.has(keyOf(path)),
   };
 }
 
-interface Walk {
+interface ReadState {
   readonly lines: LineCounter;
   readonly variables: Variables;
   readonly anchors: Map<string, Node>;
@@ -181,89 +181,91 @@ function syntaxMessage(code: YAMLError["code"]): string {
   }
 }
 
-function dataOf(reading: Walk, node: unknown, path: Path, aliased: boolean): unknown {
-  if (aliased && ++reading.aliased > MAX_ALIASED_NODES) {
-    if (reading.aliased === MAX_ALIASED_NODES + 1)
-      report(reading, path, `expands YAML aliases to more than ${MAX_ALIASED_NODES} values`);
-    reading.unresolved.add(keyOf(path));
+function dataOf(state: ReadState, node: unknown, path: Path, aliased: boolean): unknown {
+  if (aliased && ++state.aliased > MAX_ALIASED_NODES) {
+    if (state.aliased === MAX_ALIASED_NODES + 1)
+      report(state, path, `expands YAML aliases to more than ${MAX_ALIASED_NODES} values`);
+    state.unresolved.add(keyOf(path));
     return null;
   }
-  if (!aliased) markPlace(reading, node, path);
+  if (!aliased) markPlace(state, node, path);
   if (path.length > MAX_DEPTH) {
-    report(reading, path, `is nested more than ${MAX_DEPTH} levels deep`);
-    reading.unresolved.add(keyOf(path));
+    report(state, path, `is nested more than ${MAX_DEPTH} levels deep`);
+    state.unresolved.add(keyOf(path));
     return null;
   }
-  if (isAlias(node)) return aliasOf(reading, node.source, path);
-  const data = contentOf(reading, node, path, aliased);
+  if (isAlias(node)) return aliasOf(state, node.source, path);
+  const data = contentOf(state, node, path, aliased);
   if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor !== undefined)
-    reading.anchors.set(node.anchor, node);
+    state.anchors.set(node.anchor, node);
   return data;
 }
 
-function aliasOf(walk: Walk, name: string, path: Path): unknown {
-  const target = walk.anchors.get(name);
-  if (target !== undefined) return dataOf(walk, target, path, true);
-  report(walk, path, "is a YAML alias of something that is not defined above it");
-  walk.unresolved.add(keyOf(path));
+function aliasOf(state: ReadState, name: string, path: Path): unknown {
+  const target = state.anchors.get(name);
+  if (target !== undefined) return dataOf(state, target, path, true);
+  report(state, path, "is a YAML alias of something that is not defined above it");
+  state.unresolved.add(keyOf(path));
   return null;
 }
 
-function contentOf(walk: Walk, node: unknown, path: Path, aliased: boolean): unknown {
-  if (isMap(node)) return mapOf(walk, node.items, path, aliased);
+function contentOf(state: ReadState, node: unknown, path: Path, aliased: boolean): unknown {
+  if (isMap(node)) return mapOf(state, node.items, path, aliased);
   if (isSeq(node))
-    return node.items.map((item, index) => dataOf(walk, item, [...path, index], aliased));
+    return node.items.map((item, index) => dataOf(state, item, [...path, index], aliased));
   if (!isScalar(node)) return null;
   const { value } = node;
-  if (typeof value === "string") return filledIn(walk, value, path);
+  if (typeof value === "string") return filledIn(state, value, path);
   if (value === null || typeof value === "number" || typeof value === "boolean") return value;
-  report(walk, path, "must not use YAML tags (`!name`)");
-  walk.unresolved.add(keyOf(path));
+  report(state, path, "must not use YAML tags (`!name`)");
+  state.unresolved.add(keyOf(path));
   return null;
 }
 
 function mapOf(
-  walk: Walk,
+  state: ReadState,
   items: readonly Pair[],
   path: Path,
   aliased: boolean,
 ): Readonly<Record<string, unknown>> {
   const entries = new Map<string, unknown>();
   for (const pair of items) {
-    const place = startOf(walk, pair.key) ?? nearest(walk.values, path);
+    const place = startOf(state, pair.key) ?? nearest(state.values, path);
     const name = isScalar(pair.key) ? String(pair.key.value) : "";
     const at = [...path, name];
-    const first = walk.keys.get(keyOf(at));
+    const first = state.keys.get(keyOf(at));
     if (name === "" || name === "__proto__")
-      walk.problems.push({
+      state.problems.push({
         place,
         path,
         message: "holds a key that is empty, not text, or not allowed",
       });
     else if (entries.has(name))
-      walk.problems.push({
+      state.problems.push({
         place,
         path: at,
         message: `is given twice; first at line ${first?.line ?? 0}`,
       });
     else {
-      if (!aliased) walk.keys.set(keyOf(at), place);
-      if (!aliased) walk.values.set(keyOf(at), place);
-      entries.set(name, dataOf(walk, pair.value, at, aliased));
+      if (!aliased) state.keys.set(keyOf(at), place);
+      if (!aliased) state.values.set(keyOf(at), place);
+      entries.set(name, dataOf(state, pair.value, at, aliased));
     }
   }
   return Object.fromEntries(entries);
 }
 
-function filledIn(walk: Walk, text: string, path: Path): string {
+function filledIn(state: ReadState, text: string, path: Path): string {
   return text.replace(REFERENCE, (match, name: string | undefined) => {
     if (match === "$${") return "${";
     const value =
-      name !== undefined && Object.hasOwn(walk.variables, name) ? walk.variables[name] : undefined;
+      name !== undefined && Object.hasOwn(state.variables, name)
+        ? state.variables[name]
+        : undefined;
     if (value !== undefined) return value;
-    walk.unresolved.add(keyOf(path));
+    state.unresolved.add(keyOf(path));
     report(
-      walk,
+      state,
       path,
       name === undefined
         ? NOT_A_REFERENCE
@@ -273,18 +275,18 @@ function filledIn(walk: Walk, text: string, path: Path): string {
   });
 }
 
-function report(walk: Walk, path: Path, message: string): void {
-  walk.problems.push({ place: nearest(walk.values, path), path, message });
+function report(state: ReadState, path: Path, message: string): void {
+  state.problems.push({ place: nearest(state.values, path), path, message });
 }
 
-function markPlace(walk: Walk, node: unknown, path: Path): void {
-  const place = startOf(walk, node);
-  if (place !== null) walk.values.set(keyOf(path), place);
+function markPlace(state: ReadState, node: unknown, path: Path): void {
+  const place = startOf(state, node);
+  if (place !== null) state.values.set(keyOf(path), place);
 }
 
-function startOf(walk: Walk, node: unknown): Place | null {
+function startOf(state: ReadState, node: unknown): Place | null {
   const range = isAlias(node) || isMap(node) || isSeq(node) || isScalar(node) ? node.range : null;
-  return range ? placeAt(walk.lines, range[0]) : null;
+  return range ? placeAt(state.lines, range[0]) : null;
 }
 
 function placeAt(lines: LineCounter, offset: number): Place {

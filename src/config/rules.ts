@@ -1,6 +1,6 @@
-// Rules that span several settings: uniqueness, references, what excludes what. Works on unchecked
-// data, so that it speaks even where single settings are wrong. Knows nothing of places; names
-// paths only, and never puts a value into a message.
+// Rules that span several settings: uniqueness, references, exclusions. Works on data that has not
+// been validated, so that it also reports where single settings are wrong. Knows no positions in
+// the file, only paths, and never puts a value into a message.
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
 import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
@@ -87,7 +87,7 @@ function serviceRules(
   return breaches;
 }
 
-/** Settings with two names, of which one may be given. */
+/** Settings that have two names, of which only one may be given. */
 const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]])[] = [
   [
     ["server", "operator_token"],
@@ -114,8 +114,8 @@ function spelledTwice(data: unknown): readonly Breach[] {
 
 type Entry = readonly [name: string, value: unknown];
 
-/** A word that would lead to a chain. */
-interface Claim {
+/** A name or alias by which a URL can name a chain. */
+interface ChainWord {
   readonly chain: string;
   readonly word: string;
   readonly path: Breach["path"];
@@ -129,32 +129,32 @@ function chainRules(chains: readonly Entry[]): readonly Breach[] {
   for (const [name, chain] of chains) {
     const id = member(chain, "chain_id");
     if (typeof id !== "number") continue;
-    const owner = ids.get(id);
-    if (owner === undefined) ids.set(id, name);
+    const other = ids.get(id);
+    if (other === undefined) ids.set(id, name);
     else
       breaches.push(
         breach(
           ["chains", name, "chain_id"],
-          `must be unique: chain ${shown(owner)} has the same id`,
+          `must be unique: chain ${shown(other)} has the same id`,
         ),
       );
   }
-  const owners = new Map<string, string>();
-  for (const claim of claimsOf(chains)) {
-    const message = claimMessage(claim, owners, ids);
-    if (message !== null) breaches.push({ path: claim.path, at: claim.at, message });
-    else owners.set(claim.word.toLowerCase(), claim.chain);
+  const chainOfWord = new Map<string, string>();
+  for (const chainWord of chainWordsOf(chains)) {
+    const message = chainWordFault(chainWord, chainOfWord, ids);
+    if (message !== null) breaches.push({ path: chainWord.path, at: chainWord.at, message });
+    else chainOfWord.set(chainWord.word.toLowerCase(), chainWord.chain);
   }
   return breaches;
 }
 
 /** All names, then all aliases: a name wins over another chain's alias. */
-function claimsOf(chains: readonly Entry[]): readonly Claim[] {
+function chainWordsOf(chains: readonly Entry[]): readonly ChainWord[] {
   const names = chains.map(
-    ([chain]): Claim => ({ chain, word: chain, path: ["chains", chain], at: "key" }),
+    ([chain]): ChainWord => ({ chain, word: chain, path: ["chains", chain], at: "key" }),
   );
   const aliases = chains.flatMap(([chain, value]) =>
-    listOf(member(value, "aliases")).flatMap((word, index): readonly Claim[] =>
+    listOf(member(value, "aliases")).flatMap((word, index): readonly ChainWord[] =>
       typeof word === "string"
         ? [{ chain, word, path: ["chains", chain, "aliases", index], at: "value" }]
         : [],
@@ -163,17 +163,17 @@ function claimsOf(chains: readonly Entry[]): readonly Claim[] {
   return [...names, ...aliases];
 }
 
-function claimMessage(
-  { chain, word }: Claim,
-  owners: ReadonlyMap<string, string>,
+function chainWordFault(
+  { chain, word }: ChainWord,
+  chainOfWord: ReadonlyMap<string, string>,
   ids: ReadonlyMap<number, string>,
 ): string | null {
   if (RESERVED_CHAIN_NAMES.has(word.toLowerCase()))
     return `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}`;
-  const owner = owners.get(word.toLowerCase());
-  if (owner === chain) return "is given twice for this chain, letter case ignored";
-  if (owner !== undefined)
-    return `must be unique, letter case ignored: chain ${shown(owner)} has the same name or alias`;
+  const first = chainOfWord.get(word.toLowerCase());
+  if (first === chain) return "is given twice for this chain, letter case ignored";
+  if (first !== undefined)
+    return `must be unique, letter case ignored: chain ${shown(first)} has the same name or alias`;
   const other = /^\d+$/.test(word) ? ids.get(Number(word)) : undefined;
   return other !== undefined && other !== chain
     ? `must not be the chain id of another chain: ${shown(other)} has it`
@@ -203,7 +203,10 @@ function isDevnetName(name: string): boolean {
   );
 }
 
-/** Configured methods: a write never becomes a read, and a method answered here stays local. */
+/**
+ * Rules of configured methods: a write cannot become a read, and a method answered by the service
+ * itself cannot be routed.
+ */
 function methodRules(methods: readonly Entry[]): readonly Breach[] {
   const breaches: Breach[] = [];
   let added = 0;

@@ -29,15 +29,15 @@ export interface RateLimitNow {
 
 /** Takes a token; a fault = there is none. */
 export function takeToken(
-  payer: RateLimitOwner,
+  owner: RateLimitOwner,
   { name }: RateLimit,
   { size, nowMs }: RateLimitNow,
 ): Fault | null {
-  payer.fullAtMs ??= new Map();
-  const fullAtMs = payer.fullAtMs.get(name) ?? FULL_MS;
+  owner.fullAtMs ??= new Map();
+  const fullAtMs = owner.fullAtMs.get(name) ?? FULL_MS;
   const next = take(fullAtMs, size, nowMs);
   if (next !== null) {
-    payer.fullAtMs.set(name, next);
+    owner.fullAtMs.set(name, next);
     return null;
   }
   const message = `more than ${size.perSecond} requests a second (${size.burst} at once)`;
@@ -48,11 +48,11 @@ export function takeToken(
 
 /** What a bucket still lets through. */
 export function rateLimitStatusOf(
-  payer: RateLimitOwner,
+  owner: RateLimitOwner,
   { name }: RateLimit,
   { size, nowMs }: RateLimitNow,
 ): RateLimitStatus {
-  const fullAtMs = payer.fullAtMs?.get(name) ?? FULL_MS;
+  const fullAtMs = owner.fullAtMs?.get(name) ?? FULL_MS;
   return {
     name,
     burst: size.burst,

@@ -231,7 +231,7 @@ export interface ApiFaultDetails {
 export function apiFault<Code extends ApiFaultCode>(
   code: Code,
   message: string,
-  occasion: ApiFaultDetails = {},
+  specifics: ApiFaultDetails = {},
 ): ApiFault<Code> {
   const entry: ApiFaultRow = ROWS[code];
   return {
@@ -239,9 +239,9 @@ export function apiFault<Code extends ApiFaultCode>(
     code,
     status: entry.status,
     message,
-    nextAction: occasion.nextAction ?? entry.nextAction,
-    retryAfterMs: entry.retryable ? (occasion.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
-    details: occasion.details ?? [],
+    nextAction: specifics.nextAction ?? entry.nextAction,
+    retryAfterMs: entry.retryable ? (specifics.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
+    details: specifics.details ?? [],
   };
 }
 

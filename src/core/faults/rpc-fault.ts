@@ -163,7 +163,7 @@ export interface Fault {
 export function fault(
   code: FaultCode,
   message: string,
-  occasion: {
+  specifics: {
     readonly status?: number;
     readonly retryable?: boolean;
     readonly retryAfterMs?: number;
@@ -172,17 +172,17 @@ export function fault(
   } = {},
 ): Fault {
   const entry = ROWS[code];
-  const retryable = occasion.retryable ?? entry.retryable;
+  const retryable = specifics.retryable ?? entry.retryable;
   return {
     kind: "fault",
     code,
     rpcCode: entry.rpcCode,
-    status: occasion.status ?? entry.status,
+    status: specifics.status ?? entry.status,
     retryable,
-    nextAction: occasion.nextAction ?? entry.nextAction,
+    nextAction: specifics.nextAction ?? entry.nextAction,
     message,
-    retryAfterMs: retryable ? (occasion.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
-    details: occasion.details ?? {},
+    retryAfterMs: retryable ? (specifics.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
+    details: specifics.details ?? {},
   };
 }
 

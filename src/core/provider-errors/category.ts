@@ -1,13 +1,13 @@
-// The classification of provider errors: what each category means for routing and health, and what
-// a rule may say. The rules stand in `rules.ts`; they only name a category. Knows nothing of
-// requests under way, time or providers by name.
+// The categories of provider errors: what each means for routing and health, and the shape of a
+// rule. The rules themselves are in `rules.ts`; they only name a category. Knows no requests, no
+// clock and no provider names.
 import type { Effect, Step } from "../provider/attempt.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { WordFamily } from "./vocabulary.ts";
 
 /**
- * What follows from a category: the step for methods that may be replayed, the step for all others,
- * and the health effect.
+ * The consequences of a category: the step for replay-safe methods, the step for all others, and
+ * the effect on health.
  */
 export type CategoryDecision = readonly [
   replaySafe: Step,
@@ -20,8 +20,8 @@ const SERVER: Effect = { kind: "failure", cause: "server" };
 const LONG_COOLDOWN_MS = 600_000;
 
 const TABLE = {
-  // The provider is busy or will not serve us. `cooldown` takes the time the provider names, else
-  // 30 s. All were refused before they ran.
+  // The provider is busy or refuses the service. `cooldown` takes the time that the provider names,
+  // else 30 s. All of these were refused before they ran.
   rate_limit: ["next", "next", "cooldown"],
   connection_rate_limit: ["next", "stop", "cooldown"],
   sender_rate_limit: ["return", "return", IGNORED],
@@ -33,8 +33,8 @@ const TABLE = {
   endpoint_missing: ["next", "next", SERVER],
   wrong_chain: ["next", "next", { kind: "cordon", reason: "wrong_chain" }],
 
-  // Too much asked for. `learn_range` takes the limit the provider names, else null. "unclear"
-  // teaches nothing: the text does not say which limit.
+  // The request asks for too much. `learn_range` takes the limit that the provider names, else
+  // null. "unclear" teaches nothing: the text does not say which limit.
   block_range: ["range", "return", "learn_range"],
   filter_unaddressed: ["range", "return", "learn_range"],
   range_unclear: ["range", "return", IGNORED],
@@ -45,8 +45,8 @@ const TABLE = {
   request_size: ["next", "next", IGNORED],
   batch: ["return", "return", IGNORED],
 
-  // This node cannot, another may.
-  // It has certainly done nothing, so the next provider may take a write as well.
+  // This node cannot serve the request, another may. It has certainly done nothing, so the next
+  // provider may be sent a write as well.
   method_unsupported: ["next", "next", { kind: "learn", what: "method" }],
   subscription_unsupported: ["next", "next", { kind: "learn", what: "subscription" }],
   tag_unsupported: ["next", "return", { kind: "learn", what: "tag" }],
@@ -58,7 +58,7 @@ const TABLE = {
   not_indexed: ["next", "return", IGNORED],
   lagging: ["next", "next", { kind: "lag" }],
 
-  // True wherever it is asked.
+  // Every provider would answer the same.
   revert: ["return", "return", IGNORED],
   halt: ["return", "return", IGNORED],
   execution_info: ["return", "return", IGNORED],
@@ -66,8 +66,7 @@ const TABLE = {
   parse: ["return", "return", IGNORED],
   filter_lost: ["return", "return", IGNORED],
 
-  // Transactions. A replay-safe method that meets these only simulates one, so the error is its
-  // answer.
+  // Transactions. For a replay-safe method, which only simulates one, the error is the answer.
   tx_known: ["return", "known", IGNORED],
   nonce_low: ["return", "verify", IGNORED],
   nonce_gap: ["return", "next_once", IGNORED],
@@ -80,11 +79,12 @@ const TABLE = {
   pool_full: ["next", "next", IGNORED],
   sequencer_pool_full: ["return", "return", IGNORED],
   tx_invalid: ["return", "return", IGNORED],
-  // A node answered a raw transaction with an error of its own: an answer, and neither an unknown
-  // outcome nor a broken provider.
+  // A node refused a raw transaction with an error of its own: an answer, and neither an unknown
+  // outcome nor a failing provider.
   tx_rejected: ["return", "return", IGNORED],
 
-  // The provider broke. Not replay-safe: nobody knows what happened, except when nothing was sent.
+  // The provider failed. For methods that are not replay-safe the outcome is unknown, except when
+  // nothing was sent.
   execution_timeout: ["next_once", "stop", IGNORED],
   trace_timeout: ["next", "stop", IGNORED],
   timeout: ["next", "stop", { kind: "failure", cause: "timeout" }],
@@ -94,24 +94,24 @@ const TABLE = {
   network: ["next", "stop", SERVER],
   unsent: ["next", "next", { kind: "failure", cause: "network" }],
 
-  // The safe default row.
+  // The default for everything else.
   unknown: ["next", "return", IGNORED],
 } as const satisfies Record<string, CategoryDecision>;
 
-/** Names the meaning of a provider error. */
+/** The name of a category. */
 export type ErrorCategory = keyof typeof TABLE;
 
-/** Every category by name, with its decision. */
+/** The categories by name. */
 export const DECISIONS: ReadonlyMap<string, CategoryDecision> = new Map(Object.entries(TABLE));
 
-/** Every category name: what `error_rules[].category` may say. */
+/** The names of all categories: the allowed values of `error_rules[].category`. */
 export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
 
 /**
- * Methods that read the same words differently. `send`: hands in a transaction; `other`: does not.
- * `inert`: neither hands in nor executes. `execute`: simulates one. `logs`: searches logs by block
- * range. `traces`: any tracer; `mined`: a tracer of mined transactions. `historic`: reads state,
- * blocks or logs.
+ * Groups of methods for which the same words mean different things. `send`: submits a transaction;
+ * `other`: does not. `inert`: neither submits nor executes. `execute`: simulates a transaction.
+ * `logs`: searches logs by block range. `traces`: any tracer; `mined`: a tracer of mined
+ * transactions. `historic`: reads state, blocks or logs.
  */
 export type MethodGroup =
   | "send"
@@ -125,42 +125,39 @@ export type MethodGroup =
   | "inert";
 
 /**
- * A substring, or an expression, of the normalised text: lower case, quotes dropped, white space,
- * `_` and hyphens (save minus signs) one space.
+ * A substring or expression to match in the normalised text: lower case, quotes dropped; white
+ * space, `_` and hyphens (except minus signs) are one space.
  */
 export type Phrase = string | RegExp;
 
 /**
- * One shape of failure. All the members that are present must match; of several phrases or groups
- * any one.
+ * One shape of failure. All members that are present must match; of several phrases or groups any
+ * one.
  */
 export interface Rule {
   readonly category: ErrorCategory;
   /**
-   * The recorded shapes that it was written from and decides, by id; shapes from 1001 on stand in
-   * `error-shapes.json`.
+   * Ids of the recorded shapes that the rule was written from and decides; shapes from 1001 on are
+   * in `error-shapes.json`.
    */
   readonly from: readonly number[];
   /** Default: `error`. */
   readonly kind?: Failure["kind"];
   readonly codes?: readonly number[];
-  /** Codes under which it does not match. */
+  /** Codes that exclude a match. */
   readonly except?: readonly number[];
   /** HTTP statuses, inclusive. */
   readonly status?: readonly [from: number, to: number];
   readonly methods?: readonly MethodGroup[];
   readonly text?: readonly Phrase[];
   readonly data?: readonly Phrase[];
-  /**
-   * Families of words, each of which the text must have one of; and families of which it must have
-   * none.
-   */
+  /** Word families that must all occur in the text, and families of which none may occur. */
   readonly words?: readonly WordFamily[];
   readonly without?: readonly WordFamily[];
-  /** Says little by itself: if `data` holds words that match a telling row, that row wins. */
+  /** Vague by itself: a match of a more specific rule in `data` takes precedence. */
   readonly vague?: true;
-  /** Only when the request's own block range is upside down. */
+  /** Only if the block range of the request is reversed. */
   readonly reversed?: true;
-  /** Only when the text names a nonce that is higher than the one it says was expected. */
+  /** Only if the text names a nonce higher than the one it says was expected. */
   readonly aheadOfExpected?: true;
 }

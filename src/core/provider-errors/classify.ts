@@ -1,6 +1,6 @@
-// Judges one failure of one provider: which category it is, what routing does next, what it says
-// about health. Applies the table in category.ts; pure. Knows neither the request's other attempts
-// nor the clock: the wall time of a `Retry-After` date is an argument.
+// Classifies one failure of one provider: its category, what routing does next, and the effect on
+// health. Applies the table in `category.ts`. Pure: knows neither the other attempts of the request
+// nor the clock; the wall time for a `Retry-After` date is an argument.
 import type { Effect, Verdict } from "../provider/attempt.ts";
 import type { ErrorRule } from "../provider/profile.ts";
 import type { BlockRef } from "../rpc/call.ts";
@@ -17,7 +17,7 @@ import {
 import { RULES } from "./rules.ts";
 import { VOCABULARY, type WordFamily } from "./vocabulary.ts";
 
-/** What else the judgement needs to know. */
+/** Input of the classification besides the failure. */
 export interface ClassifyContext {
   /** As the caller wrote it. */
   readonly methodName: string;
@@ -25,13 +25,15 @@ export interface ClassifyContext {
   readonly rules: readonly ErrorRule[];
   /** Wall clock, milliseconds since the epoch. */
   readonly wallMs: number;
-  /** What the request reads, if known: tells an upside-down range from one that is too large. */
+  /**
+   * The blocks that the request reads, if known: tells a reversed range from one that is too large.
+   */
   readonly block?: BlockRef;
 }
 
 /**
- * The category of a failure and what follows from it; never throws, and the same input always gives
- * the same verdict.
+ * The category of a failure and its consequences. Never throws; the same input always gives the
+ * same verdict.
  */
 export function classify(failure: Failure, method: Method, context: ClassifyContext): Verdict {
   const shape = shapeOf(failure, method, context);
@@ -48,8 +50,8 @@ export function classify(failure: Failure, method: Method, context: ClassifyCont
 }
 
 /**
- * The rule of a table that decides about a failure: how well a part of the table knows shapes that
- * it was not written from.
+ * The rule of a given table that decides about a failure. Measures how well a part of the table
+ * handles shapes that it was not written from.
  */
 export function ruleFor(
   failure: Failure,
@@ -65,7 +67,7 @@ export function ruleFor(
 
 const UNKNOWN: CategoryDecision = ["next", "return", { kind: "ignored" }];
 /**
- * Of a message only this much is looked at, in UTF-16 units; of `data` less, and only near its
+ * Most characters of a message that are read, in UTF-16 units; of `data` fewer, and only near its
  * surface.
  */
 const MESSAGE_CHARS = 2_048;
@@ -82,8 +84,8 @@ interface Shape {
   readonly text: string;
   readonly dataText: string;
   /**
-   * The text as the word families see it: the called method's own name reads "method", and names in
-   * camel case are taken apart.
+   * The text as the word families read it: the called method's own name is replaced by "method",
+   * and camel-case names are split.
    */
   readonly wording: Wording;
   readonly dataWording: Wording;
@@ -93,8 +95,8 @@ const INVALID_PARAMS = -32602;
 const QUOTED = /(?<=[\s([=,])(["'])(?:(?!\1)[\s\S]){1,256}\1(?=$|[\s)\],.;:])/g;
 
 /**
- * What a judge of parameters quotes is what the caller sent. A message that is nothing but a
- * quotation stays.
+ * Removes quoted text, which in errors about parameters repeats the caller's input. A message that
+ * is only a quotation is kept.
  */
 function withoutQuoted(value: unknown): string {
   const message = bounded(value, MESSAGE_CHARS);
@@ -103,15 +105,14 @@ function withoutQuoted(value: unknown): string {
   return /[a-z]{4}/i.test(rest) ? rest : message;
 }
 
-/** Only such a name is looked for: a caller may call a method anything. */
+/** Only names of this form are looked for, since a caller may call a method anything. */
 const REAL_NAME = /^[a-z][a-z0-9]{1,15}_[a-z]\w{2,63}$/i;
 
-/** Who passes an error on, in front of it. */
+/** A prefix naming the gateway that passed the error on. */
 const SPEAKER = /^[\w ]{1,32} (?:said|says|answered|replied): /;
 
 /**
- * A text as the word families see it, and which of them were found in it so far; prepared when it
- * is first asked.
+ * A text as the word families read it, with the families found in it so far; prepared on first use.
  */
 interface Wording {
   readonly source: unknown;
@@ -136,7 +137,7 @@ function shapeOf(failure: Failure, method: Method, { methodName, block }: Classi
   };
 }
 
-/** What gateways wrap around an error: members of JSON, gRPC's prefix, addresses of documents. */
+/** What gateways wrap around an error: JSON members, gRPC's prefix, links to documents. */
 const WRAPPING =
   /\b(?:rpc error: )?code = unknown desc =|\brpc error:|["']?\b(?:code|message|data|error|jsonrpc|id|desc)["']? ?[:=] ?(?:-?\d+|null)?|https?:\/\/\S+|^[\w -]{1,32}\b(?:said|says|answered|replied): |\b(?:trace|request|req|correlation|ray)[ _-]?id\b|^\[[^\]]{1,32}\]|\[[^\]]{1,16}\]$/gi;
 
@@ -163,7 +164,10 @@ function withMethod(text: string, methodName: string): string {
     .replaceAll(methodName, " method ");
 }
 
-/** "eth_call: ..." or "eth_call failed: ..." tells what was called, not what the error is about. */
+/**
+ * Whether the method name is only a prefix: "eth_call: …" or "eth_call failed: …" says what was
+ * called, not what the error is about.
+ */
 function isPrefix(text: string, methodName: string): boolean {
   const at = text.indexOf(methodName);
   return (
@@ -199,8 +203,8 @@ function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string
 function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
   const rule = firstMatch(shape, rules);
   if (rule?.vague !== true || shape.dataText === "") return rule;
-  // The words may be in `data` instead. They may also be the caller's own, so they never cost a
-  // provider its place.
+  // The words may be in `data` instead. Those may also be the caller's own, so they never cordon a
+  // provider.
   const second = firstMatch(
     { ...shape, text: shape.dataText, dataText: "", wording: shape.dataWording },
     rules,
@@ -213,7 +217,7 @@ function cordons(category: ErrorCategory): boolean {
   return typeof effect === "object" && effect.kind === "cordon";
 }
 
-/** A rule with its phrases as one expression. */
+/** A rule with its phrases compiled into one expression. */
 interface CompiledRule {
   readonly rule: Rule;
   readonly text: RegExp | null;
@@ -284,8 +288,8 @@ const EXECUTING: ReadonlySet<string> = new Set(
 );
 
 /**
- * Hands something in that is to be executed: `eth_sendRawTransaction` and what chains and vendors
- * have beside it.
+ * Methods that submit something for execution: `eth_sendRawTransaction` and its counterparts of
+ * chains and vendors.
  */
 const SENDING = /^(?:eth_send|[a-z0-9]+_send\w*(?:Transaction|UserOperation|Bundle))/;
 
@@ -312,8 +316,8 @@ function bounded(value: unknown, chars: number): string {
 }
 
 /**
- * Lower case; quotes dropped; long hex cut, so that no hash parts two words; white space, `_` and
- * hyphens one space, except minus signs.
+ * Normalises text: lower case; quotes dropped; long hex cut, so that no hash separates two words;
+ * white space, `_` and hyphens become one space, except minus signs.
  */
 function normalise(value: unknown, chars: number): string {
   const text = bounded(value, chars);
@@ -325,7 +329,7 @@ function normalise(value: unknown, chars: number): string {
     .replace(/(?:[\s_]|-(?!\d))+/g, " ");
 }
 
-/** The strings near the surface of `data`, one after the other. */
+/** The strings near the surface of `data`, joined. */
 function wordsOf(data: unknown, depth: number): string {
   if (typeof data === "string") return data.slice(0, DATA_CHARS);
   if (typeof data !== "object" || data === null || depth === 0) return "";
@@ -369,7 +373,7 @@ function cooldown(shape: Shape, wallMs: number): Effect {
 }
 
 /**
- * A limit that is said to be one method's, not one that a gateway names the call before: "method:
+ * A text that limits a single method; not one where a gateway only names the call first: "method:
  * rate limit exceeded".
  */
 const OF_ONE_METHOD =
@@ -377,10 +381,10 @@ const OF_ONE_METHOD =
 
 const DEFAULT_COOLDOWN_MS = 30_000;
 const MAX_COOLDOWN_MS = 600_000;
-/** A wait of nothing, or a date just past, still demotes for a moment. */
+/** Least cooldown, used when the provider names no wait or a date just past. */
 const MIN_COOLDOWN_MS = 1_000;
 
-/** The wait the provider names, milliseconds: header, then `data`, then the text. */
+/** The wait that the provider names (ms): from the header, else from `data`, else from the text. */
 function waitOf({ failure, text, dataText }: Shape, wallMs: number): number | null {
   return (
     retryAfterMs(failure.retryAfter, wallMs) ??
@@ -407,8 +411,8 @@ function retryAfterMs(value: string | null, wallMs: number): number | null {
 }
 
 /**
- * Days from 1970-01-01 to a date of the Gregorian calendar; years are counted from March, so that
- * leap days come last.
+ * Days from 1970-01-01 to a date of the Gregorian calendar. Years start in March, so that leap days
+ * come last.
  */
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
@@ -452,7 +456,7 @@ const WAIT =
 const PERIOD =
   /\b\d[\d,]{0,11} ?(?:requests? |calls? |reqs? )?(?:\/|per |an? |in (?:an? |1 )?) ?(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)\b/;
 
-/** "try again in 4m40.2s", "please wait 23 seconds". */
+/** The wait (ms) in texts such as "try again in 4m40.2s" or "please wait 23 seconds". */
 function waitInText(text: string): number | null {
   const named = WAIT.exec(text)?.[1];
   if (named === undefined) return null;
@@ -461,7 +465,7 @@ function waitInText(text: string): number | null {
   return ms;
 }
 
-/** "15/second request limit reached": the window the limit counts in. */
+/** The window (ms) that a limit counts in, from texts such as "15/second request limit reached". */
 function periodInText(text: string): number | null {
   const unit = PERIOD.exec(text)?.[1];
   return unit === undefined ? null : unitMs(unit);
@@ -477,8 +481,8 @@ const LIMIT =
 const COMPARED = /\b\d[\d,]{0,12} ?> ?(\d[\d,]{0,12})/;
 
 /**
- * The largest block range the text allows; null when it names none. Of several numbers the
- * smallest: it was not too large for anybody.
+ * The largest block range that the text allows; null = it names none. Of several numbers the
+ * smallest, which no reading of the text forbids.
  */
 function rangeIn(text: string): number | null {
   const compared = COMPARED.exec(text)?.[1];

@@ -1,6 +1,6 @@
-// What decides where no phrase of `rules.ts` does: combinations of word families, as a reader would
-// know an error that they have never seen. Ordered: the first whose families are all met, and none
-// of its exceptions, names the category.
+// Rules by word families, used where no phrase of `rules.ts` matches: they recognise errors that
+// were never recorded. Ordered: the first rule whose families all occur, and none of whose
+// exceptions does, decides the category.
 import type { MethodGroup, Rule } from "./category.ts";
 
 const LOGS: readonly MethodGroup[] = ["logs"];
@@ -8,14 +8,14 @@ const SEND: readonly MethodGroup[] = ["send"];
 const EXECUTE: readonly MethodGroup[] = ["execute"];
 const TRANSACTION: readonly MethodGroup[] = ["send", "execute"];
 /**
- * Neither hands a transaction in nor has the caller's code executed: no text of a contract can be
- * in the answer.
+ * Methods that neither submit a transaction nor execute the caller's code: their answers cannot
+ * contain text of a contract.
  */
 const INERT: readonly MethodGroup[] = ["inert"];
 const NOT_EXECUTED: readonly MethodGroup[] = ["inert", "send"];
 /**
- * Methods that a node may not serve: simulated calls are served by every node, and their text may
- * be a contract's.
+ * Methods that some nodes do not serve. Simulated calls are left out: every node serves them, and
+ * their text may be a contract's.
  */
 const CALLED: readonly MethodGroup[] = ["inert", "send", "traces"];
 const READS: readonly MethodGroup[] = ["historic", "traces", "logs"];
@@ -25,7 +25,7 @@ const ECHOING: readonly number[] = [-32602];
 
 const SEND_FAMILIES: readonly Rule[] = [
   { category: "nonce_low", from: [], methods: SEND, words: ["nonce", "known"], without: ["high"] },
-  // Not "known", which would be told as success: the node is asked for this very transaction.
+  // Not "known", which would be answered as success: the node is asked for this very transaction.
   {
     category: "nonce_low",
     from: [],
@@ -311,7 +311,7 @@ export const FAMILY_RULES: readonly Rule[] = [
   ...PART_FAMILIES,
 ];
 
-/** Words that say little: only where no code or status says more. */
+/** Words with little meaning: used only where no code or status says more. */
 export const WEAK_FAMILY_RULES: readonly Rule[] = [
   {
     category: "server",

@@ -1,11 +1,10 @@
-// Provider errors that no rule knows, as samples that an operator can write an `error_rules` entry
-// from. Texts come from providers and may repeat what callers sent: samples are short and redacted,
-// shapes are bounded, and those that were seen once go before those that come again. Knows no
-// clock.
+// Samples of provider errors that match no rule, so that an operator can write an `error_rules`
+// entry. Texts come from providers and may repeat what callers sent, so samples are short and
+// redacted. The number of shapes is bounded: the rarest is dropped first. Knows no clock.
 
-/** A shape of errors that no rule knows. */
+/** A shape of errors that match no rule. */
 export interface UnknownError {
-  /** Id of the provider that said it first. */
+  /** Id of the provider that sent it first. */
   readonly provider: string;
   readonly method: string;
   readonly code: number | null;
@@ -13,38 +12,39 @@ export interface UnknownError {
   /** The first message of this shape, without secrets and hex. */
   readonly sample: string;
   readonly count: number;
-  /** Wall clock. */
+  /** When it was last seen (wall clock, ms). */
   readonly lastMs: number;
 }
 
-/** One error that no rule knows. */
+/** One error that matches no rule. */
 export interface UnknownOccurrence extends Omit<UnknownError, "sample" | "count" | "lastMs"> {
   readonly message: string;
   /** Removes secrets. */
   readonly redact: (text: string) => string;
 }
 
-/** Shapes by provider, code and words; changed in place by `noteUnknown`. */
+/** Shapes by provider, code and words. Changed in place by `noteUnknown`. */
 export interface UnknownErrors {
   readonly shapes: Map<string, UnknownError>;
-  /** All that were noted, also of shapes that are gone. */
+  /** Number of errors counted, including those of dropped shapes. */
   total: number;
 }
 
 const MAX_SHAPES = 64;
 /**
- * Read of a message; more than a sample, so that no secret is cut in two before it is known as one.
+ * Characters of a message that are read: more than a sample, so that no secret is cut before it is
+ * recognised.
  */
 const MAX_MESSAGE_CHARS = 1_000;
 const SAMPLE_CHARS = 200;
 const METHOD_CHARS = 64;
 
-/** Nothing noted. */
+/** No errors yet. */
 export function createUnknownErrors(): UnknownErrors {
   return { shapes: new Map(), total: 0 };
 }
 
-/** Counts an error; returns its shape where it is new. */
+/** Counts an error. Returns its shape if the shape is new. */
 export function noteUnknown(
   errors: UnknownErrors,
   { message, redact, ...about }: UnknownOccurrence,
@@ -84,7 +84,7 @@ function withoutHex(text: string): string {
   return text.replace(/\b0x[0-9a-f]*|\b[0-9a-f]{16,}\b/gi, "0x…");
 }
 
-/** The one with the fewest errors, of several the one that was silent for longest. */
+/** The key of the shape with the fewest errors; among equals, the one not seen for longest. */
 function rarest(shapes: ReadonlyMap<string, UnknownError>): string {
   let found = "";
   let least: UnknownError | null = null;

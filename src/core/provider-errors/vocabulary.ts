@@ -1,13 +1,12 @@
-// The words by which a reader knows what an error is about: what it speaks of (a request, a state,
-// a nonce, a key) and what it says of it (too much, missing, too low, refused). Families of
-// synonyms; the rules in `families.ts` combine them. Expressions are linear and see normalised
-// text.
+// The vocabulary of error messages: families of synonyms for what an error is about (a request, a
+// state, a nonce, a key) and what it says about it (too much, missing, too low, refused). The rules
+// in `families.ts` combine families. Expressions run in linear time on normalised text.
 
 function words(...alternatives: readonly string[]): RegExp {
   return new RegExp(`\\b(?:${alternatives.join("|")})\\b`);
 }
 
-/** Words, or one number compared with another. */
+/** Words, or a number compared with another. */
 function wordsOrComparison(...alternatives: readonly string[]): RegExp {
   return new RegExp(`${words(...alternatives).source}|[<>]=? ?[\\da-z]`);
 }
@@ -21,7 +20,7 @@ const HAVE =
 
 /** Word families, by name. */
 const FAMILIES = {
-  // What is said of something.
+  // What an error says about its subject.
   over: words(
     "exceed\\w*|surpass\\w*|(?<!be " +
       ")reached|reaches|hit|hitting|over|above|beyond|limit\\w*|max(?:imum|ed)?|cap|capped|ceiling|quota|allowance|budget|threshold",
@@ -99,7 +98,7 @@ const FAMILIES = {
       "of (?:memory|disk|space|file)|too many open",
   ),
 
-  // What it is said of.
+  // What an error is about.
   usage: words(
     "requests?|reqs?|calls?|quer(?:y|ies)|traffic|compute " +
       "units?|cus?|rps|qps|tps|cups|ccu|credits?|hits|invocations?|frequency|rate|rates|ratelimit\\w*|bandwidth|throughput|usage|connections?|simultaneous|concurren\\w*|parallel|api|plan|tier|polling|burst|backpressure|weight|relays?|messages|client|ip|user|key|quota",
@@ -270,7 +269,7 @@ const FAMILIES = {
       "failed|execution)|call failed|userop\\w*|aa\\d\\d",
   ),
 
-  // Parts that break.
+  // Parts of a provider's system that fail.
   parts: words(
     "upstreams?|validators?|forwarding|proxying|back " +
       "?ends?|nodes?|providers?|servers?|services?|gateways?|endpoints?|sequencers?|clusters?|prox(?:y|ies)|origin|peers?|databases?|db|disk|leveldb|level " +
@@ -335,7 +334,7 @@ const FAMILIES = {
   ),
 } as const satisfies Record<string, RegExp>;
 
-/** Names a family of words. */
+/** The name of a word family. */
 export type WordFamily = keyof typeof FAMILIES;
 
 /** The words of each family. */

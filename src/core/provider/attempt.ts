@@ -1,29 +1,29 @@
-// One try at one provider, and what the classifier made of its answer. The vocabulary that routing,
-// health and evidence share.
+// One attempt at one provider, and the classifier's verdict on its failure. Types shared by
+// routing, health and evidence.
 import type { Provider, Transport } from "./profile.ts";
 
 /**
- * What the routing does with a failure. `return`: it is the caller's answer. `next`: try the next
- * provider. `next_once`: at most one other provider. `stop`: the outcome is unknown, tell the
- * caller. `known`: the transaction is already known, answer with its hash. `verify`: look the
- * transaction up first. `range`: too large for this provider; another may allow it, and when all
- * refuse the answer is `log_range_limit`.
+ * What routing does after a failure. `return`: pass it to the caller. `next`: try the next
+ * provider. `next_once`: try at most one other provider. `stop`: the outcome is unknown, say so.
+ * `known`: the transaction is already known, answer with its hash. `verify`: look the transaction
+ * up first. `range`: the block range is too large for this provider but may suit another; when all
+ * refuse, the answer is `log_range_limit`.
  */
 export type Step = "return" | "next" | "next_once" | "stop" | "known" | "verify" | "range";
 
-/** What a failure says about the provider's health. */
+/** What a failure changes in the health of its provider. */
 export type Effect =
-  /** Says nothing: gives a trial permit back and never counts. */
+  /** Changes nothing: releases a trial permit and never counts. */
   | { readonly kind: "ignored" }
   /** Counts toward the breaker. */
   | { readonly kind: "failure"; readonly cause: "server" | "network" | "timeout" | "auth" }
-  /** Rate-limited for this long; with a scope, only for the method that was called. */
+  /** Rate-limited for `ms`; with a scope, only for the method that was called. */
   | { readonly kind: "cooldown"; readonly ms: number; readonly scope?: "method" }
   /** Excluded until a probe succeeds: dead credentials, wrong chain. */
   | { readonly kind: "cordon"; readonly reason: "auth" | "quota" | "wrong_chain" }
   /**
-   * The provider cannot do this; remembered for a while, never held against it. `maxBlockRange`
-   * null = the request's own range was too large.
+   * The provider cannot do this: remembered for a while, never counted as a failure.
+   * `maxBlockRange` null = the limit is below the range of the request.
    */
   | { readonly kind: "learn"; readonly what: "method" | "subscription" | "tag" | "pruned" }
   | { readonly kind: "learn"; readonly what: "range"; readonly maxBlockRange: number | null }
@@ -38,21 +38,21 @@ export interface Verdict {
   readonly effect: Effect;
 }
 
-/** One way of reaching a provider; each has a health of its own. */
+/** A provider over one transport; each channel has its own circuit, rate limits and latency. */
 export interface Channel {
   readonly provider: Provider;
   readonly transport: Transport;
 }
 
-/** One finished try at one provider. */
+/** One finished attempt at one provider. */
 export interface Attempt extends Channel {
   readonly latencyMs: number;
-  /** Null = a clean result. */
+  /** Null = it returned a result. */
   readonly verdict: Verdict | null;
-  /**
-   * JSON-RPC error code, or the HTTP status of a body that was none; null where neither was seen.
-   */
+  /** JSON-RPC error code, or the HTTP status of an answer that is not JSON-RPC; null = neither. */
   readonly code: number | null;
-  /** The event that failed it, where it was not the only one. */
+  /**
+   * The event that failed this attempt and possibly others, such as the end of a shared connection.
+   */
   readonly incident?: object;
 }

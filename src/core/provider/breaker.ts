@@ -1,15 +1,15 @@
-// The circuit breaker of one provider on one transport: closed, open, half-open. It knows no
-// errors, only success, failure with a cause, ignored, and that a probe succeeded. A moment that
-// lies in the future means that the clock jumped back: the wait it started is then over, so nothing
-// can wedge.
+// The circuit breaker of one provider on one transport: closed, open or half-open. It knows no
+// errors, only success, failure with a cause, ignored, and successful probes. If a stored time lies
+// in the future, the clock has jumped back: the wait that started then counts as over, so that no
+// circuit stays open forever.
 
-/** Why a counted failure happened; some causes open the circuit sooner than others. */
+/** The cause of a counted failure; some causes open the circuit after fewer failures. */
 export type Cause = "server" | "network" | "timeout" | "auth";
 
-/** What the breaker hears of a finished try. */
+/** The outcome of an attempt as the breaker sees it. */
 export type Signal = "success" | "ignored" | Cause;
 
-/** The state of a circuit, holding only what is valid in it. */
+/** The state of a circuit; each kind has only the members that are valid in it. */
 export type Breaker =
   | {
       readonly kind: "closed";
@@ -22,12 +22,12 @@ export type Breaker =
       readonly sinceMs: number;
       readonly waitMs: number;
       readonly openings: number;
-      /** When a probe last made it half-open since it was closed; null = none did. */
+      /** When a probe last made the circuit half-open since it was last closed; null = never. */
       readonly probedAtMs: number | null;
     }
   | {
       readonly kind: "half_open";
-      /** When the circuit opened; tries that began before it say nothing about now. */
+      /** When the circuit opened. Attempts that began before say nothing about the present. */
       readonly openedAtMs: number;
       /** When it became half-open. */
       readonly sinceMs: number;
@@ -39,8 +39,8 @@ export type Breaker =
     };
 
 /**
- * When a try began and ended (monotonic ms), and one number in [0, 1) from which the jitter of a
- * wait is taken.
+ * When an attempt began and ended (monotonic ms), and a random number in [0, 1) for the jitter of a
+ * wait.
  */
 export interface Moment {
   readonly startedAtMs: number;
@@ -48,12 +48,12 @@ export interface Moment {
   readonly chance: number;
 }
 
-/** A circuit without a failure. */
+/** A closed circuit without failures. */
 export const CLOSED: Breaker = { kind: "closed", failures: 0, cause: null, causeRun: 0 };
 
-/** Consecutive counted failures of any cause that open a circuit. */
+/** Consecutive counted failures, of any causes, that open a circuit. */
 export const FAILURES_TO_OPEN = 5;
-/** Failures of one cause in a row that open a circuit. */
+/** Consecutive failures of the same cause that open a circuit. */
 export const RUN_TO_OPEN: Readonly<Record<Cause, number>> = {
   server: FAILURES_TO_OPEN,
   network: 3,
@@ -62,18 +62,21 @@ export const RUN_TO_OPEN: Readonly<Record<Cause, number>> = {
 };
 /** Successful trials that close a half-open circuit. */
 export const SUCCESSES_TO_CLOSE = 2;
-/** How long a circuit stays open the first time. */
+/**
+ * How long a circuit stays open the first time; doubled each time it opens again without having
+ * closed.
+ */
 export const OPEN_BASE_MS = 30_000;
 /** The longest a circuit stays open, before jitter. */
 export const OPEN_CAP_MS = 60_000;
-/** Part of a wait by which it may be longer or shorter. */
+/** Largest part of a wait by which jitter lengthens or shortens it. */
 export const OPEN_JITTER = 0.05;
-/** A permit whose trial never reports is free again after this long. */
+/** A permit whose trial never reports is released after this time. */
 export const PERMIT_EXPIRY_MS = 60_000;
 
 /**
- * The state as time alone makes it: an open circuit whose wait is over is half-open, a permit that
- * never came back is free.
+ * The state at `nowMs`: an open circuit whose wait is over is half-open, and an expired permit is
+ * free.
  */
 export function settled(breaker: Breaker, nowMs: number): Breaker {
   switch (breaker.kind) {
@@ -96,8 +99,8 @@ export function settled(breaker: Breaker, nowMs: number): Breaker {
 }
 
 /**
- * The state after a try was let through, holding its permit where one is needed; null = not let
- * through. Expects a settled state.
+ * The state after an attempt was admitted, holding the trial permit if one is needed; null = not
+ * admitted. Expects a `settled` state.
  */
 export function admitted(breaker: Breaker, nowMs: number): Breaker | null {
   switch (breaker.kind) {
@@ -111,9 +114,9 @@ export function admitted(breaker: Breaker, nowMs: number): Breaker | null {
 }
 
 /**
- * The state after a successful probe: an open circuit becomes half-open. One that real calls opened
- * again after that does so at most once per wait, since its probes say nothing about the calls it
- * fails. Probes change no other state.
+ * The state after a successful probe: an open circuit becomes half-open, but at most once per wait
+ * if it was opened again after a probe, since probes then say little about calls. Probes change no
+ * other state.
  */
 export function probed(
   breaker: Breaker,
@@ -127,9 +130,9 @@ export function probed(
 }
 
 /**
- * The state after a try reported; gives its permit back. What was sent before the circuit opened
- * changes nothing while it is open. What was sent after that (a call that had nobody else to ask)
- * changes it only by succeeding.
+ * The state after an attempt ended; releases its permit. While the circuit is open, attempts sent
+ * before it opened change nothing, and attempts sent after that (calls that had no other provider)
+ * change it only by succeeding.
  */
 export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   switch (breaker.kind) {
@@ -193,16 +196,16 @@ function halfOpened(
 }
 
 /**
- * Whether a try says nothing about now: it began too early. A success of one that began after the
- * opening counts all the same.
+ * Whether an attempt began too early to count. A success that began after the circuit opened always
+ * counts.
  */
 function isStray(breaker: HalfOpen, signal: Signal, at: Moment): boolean {
   return isEarly(breaker, at) && (signal !== "success" || at.startedAtMs <= breaker.openedAtMs);
 }
 
 /**
- * Whether a try began before the circuit was half-open. The trial never did, wherever the clock has
- * been meanwhile.
+ * Whether an attempt began before the circuit was half-open. The trial itself never did, even if
+ * the clock has jumped.
  */
 function isEarly(
   { trialAtMs, openedAtMs, sinceMs }: HalfOpen,
@@ -212,7 +215,7 @@ function isEarly(
   return nowMs >= openedAtMs && startedAtMs < sinceMs;
 }
 
-/** Beginnings are reckoned back from ends. */
+/** Start times are computed from end time minus latency, with rounding errors up to this. */
 const ROUNDING_MS = 0.01;
 
 type Open = Extract<Breaker, { kind: "open" }>;

@@ -1,5 +1,5 @@
-// Whether a provider can serve a call at all, by what is declared, learned and known of the chain.
-// Knows neither strategies nor circuits.
+// Whether a provider can serve a call at all, from its declared limits, what its refusals taught,
+// and the head of the chain. Knows neither strategies nor circuits.
 
 import { OPTIONAL_TAGS, type OptionalTag } from "../rpc/block-tag.ts";
 import type { BlockRef, Call } from "../rpc/call.ts";
@@ -7,7 +7,7 @@ import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { ExclusionReason } from "./exclusion.ts";
 import type { Provider, Transport } from "./profile.ts";
 
-/** What holds for every provider of a set at one moment. */
+/** Facts that apply to every provider of a set at one moment. */
 export interface SetView {
   readonly nowMs: number;
   /** Consensus height; null = unknown. */
@@ -16,23 +16,23 @@ export interface SetView {
   readonly maxLagBlocks: number;
 }
 
-/** What is known of one provider on one transport, beside its declaration. */
+/** The condition of one provider on one transport, besides its declaration. */
 export interface Condition {
   readonly transport: Transport;
   readonly wrongChain: boolean;
   readonly cordoned: boolean;
-  /** It said itself that it is behind. */
+  /** Its own error said that it is behind. */
   readonly behind: boolean;
   /** Null = unknown, which excludes nobody. */
   readonly lagBlocks: number | null;
   readonly facts: LearnedFacts | null;
-  /** It said of this very method, which is not in the table, that it does not serve it. */
+  /** It said that it does not serve the method of this call, which has no row in the table. */
   readonly unserved: boolean;
 }
 
 /**
- * What a provider's refusals taught about it: when each fact was learned, in arrays of fixed size.
- * Changed in place by `learn…` and `unlearnMethod`.
+ * What the refusals of a provider taught: the time (ms) at which each fact was learned, in arrays
+ * of fixed size. Changed in place by `learn…` and `unlearnMethod`.
  */
 export interface LearnedFacts {
   /** By method index. */
@@ -45,22 +45,26 @@ export interface LearnedFacts {
 }
 
 /**
- * How far a reason may be set aside when nobody else is left: `limit` = declared or learned and
- * perhaps stale, `lag` = only after those, `never`.
+ * When a reason for exclusion may be waived because no other provider is left. `limit`: first,
+ * since a declared or learned limit may be out of date. `lag`: only if that finds nobody. `never`:
+ * not at all.
  */
 export type Waiver = "limit" | "lag" | "never";
 
-/** How long a learned fact holds. */
+/** How long a learned fact is valid. */
 export const FACT_MS = 600_000;
-/** How long a learned block range holds. */
+/** How long a learned block range is valid. */
 export const RANGE_FACT_MS = 3_600_000;
 
 /**
- * A refusal of fewer blocks than this, without a number, speaks of the amount of logs and not of
- * blocks.
+ * A refused range of fewer blocks than this, without a number in the error, is about the amount of
+ * logs: no block range is learned from it.
  */
 const LEAST_GUESSED_RANGE = 100;
-/** Rows below this are shared by many names: nothing learned of one holds for another. */
+/**
+ * Method rows below this index are shared by many names: nothing learned of one name applies to
+ * another.
+ */
 const FIRST_NAMED_METHOD = 2;
 
 /** Why a provider cannot serve a call; null = it can. */
@@ -80,7 +84,7 @@ export function capability(
   );
 }
 
-/** Why a provider must not be asked anything over a transport, pinned or not; null = it may. */
+/** Why a provider must not be asked at all over a transport, pinned or not; null = it may be. */
 export function unreachable(provider: Provider, condition: Condition): ExclusionReason | null {
   if ((condition.transport === "http" ? provider.url : provider.wsUrl) === null)
     return "transport_missing";
@@ -88,7 +92,7 @@ export function unreachable(provider: Provider, condition: Condition): Exclusion
   return condition.cordoned ? "cordoned" : null;
 }
 
-/** Whether a reason may be set aside when it leaves nobody to ask. */
+/** When a reason may be waived so that some provider remains. */
 export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
   switch (reason) {
     case "method_unsupported":
@@ -110,7 +114,7 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
   }
 }
 
-/** Nothing learned. */
+/** Facts before anything was learned. */
 export function createLearnedFacts(): LearnedFacts {
   return {
     methodAtMs: new Float64Array(METHODS.length).fill(NEVER),
@@ -122,19 +126,20 @@ export function createLearnedFacts(): LearnedFacts {
 }
 
 /**
- * Learns that a method is not served; unlisted ones share a row and are learned by name elsewhere.
+ * Learns that a method is not served. Unlisted methods share a row and are learned by name, in
+ * `unserved-methods.ts`.
  */
 export function learnMethod(facts: LearnedFacts, method: Method, nowMs: number): void {
   if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method))
     facts.methodAtMs[method.index] = nowMs;
 }
 
-/** Forgets that a method is not served: it just was. */
+/** Forgets that a method is not served, after it was. */
 export function unlearnMethod(facts: LearnedFacts, method: Method): void {
   facts.methodAtMs[method.index] = NEVER;
 }
 
-/** Learns that a method does not take the tag it was called with. */
+/** Learns that a method does not accept a block tag. */
 export function learnTag(
   facts: LearnedFacts,
   method: Method,
@@ -145,14 +150,14 @@ export function learnTag(
     facts.tagAtMs[tagCell(method, block.tag)] = nowMs;
 }
 
-/** Learns that old state is gone: as if the provider had never declared an archive. */
+/** Learns that old state was pruned: the provider then counts as one without an archive. */
 export function learnPruned(facts: LearnedFacts, nowMs: number): void {
   facts.prunedAtMs = nowMs;
 }
 
 /**
- * Learns the largest block range from the limit the provider named, or else from the span it
- * refused (null = neither is known).
+ * Learns the largest block range: the limit that the error names, or else one block less than the
+ * span that was refused (null = neither is known).
  */
 export function learnRange(
   facts: LearnedFacts,
@@ -170,7 +175,7 @@ export function learnRange(
   facts.rangeAtMs = nowMs;
 }
 
-/** The largest block range that was learned and still holds; null = none. */
+/** The learned largest block range, if still valid; null = none. */
 export function learnedRange(facts: LearnedFacts | null, nowMs: number): number | null {
   return facts !== null && holds(facts.rangeAtMs, RANGE_FACT_MS, nowMs)
     ? facts.maxBlockRange
@@ -186,17 +191,17 @@ export function learnedMethods(facts: LearnedFacts | null, nowMs: number): reado
       );
 }
 
-/** Whether old state was learned to be gone. */
+/** Whether old state was learned to be pruned. */
 export function isPruned(facts: LearnedFacts | null, nowMs: number): boolean {
   return facts !== null && holds(facts.prunedAtMs, FACT_MS, nowMs);
 }
 
-/** Whether block range limits bind a method: log queries and filters, not traces. */
+/** Whether block range limits apply to a method: to log queries and filters, not to traces. */
 export function bindsRange(method: Method): boolean {
   return method.category === "logs" || method.category === "filters";
 }
 
-/** Blocks between the ends of a log range; null where it cannot be known. */
+/** Number of blocks in a log range; null = it cannot be known. */
 export function blockSpan(method: Method, block: BlockRef, head: number | null): number | null {
   if (block.kind !== "range" || !bindsRange(method)) return null;
   if (block.from === null) return 0;
@@ -247,7 +252,10 @@ function beyondLimits(
     : null;
 }
 
-/** The earliest block always; old blocks and state by block hash where the head is known. */
+/**
+ * Whether a call needs an archive: for the earliest block always; for old blocks, and for state by
+ * block hash, if the head is known.
+ */
 function needsArchive({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
   if (block.kind === "earliest") return true;
   if (head === null) return block.kind === "range" && block.from === 0;
@@ -260,8 +268,8 @@ function needsArchive({ method, block }: Call, { head, archivalThreshold }: SetV
 }
 
 /**
- * Blocks between the oldest block a call reads and the head; null where that is unknown or near the
- * head.
+ * Number of blocks between the oldest block that a call reads and the head; null = unknown or near
+ * the head.
  */
 function blockAge(block: BlockRef, head: number | null): number | null {
   if (head === null) return null;
@@ -283,7 +291,7 @@ function tagCell(method: Method, tag: OptionalTag): number {
   return method.index * OPTIONAL_TAGS.length + OPTIONAL_TAGS.indexOf(tag);
 }
 
-/** A fact from the future (the clock jumped back) no longer holds. */
+/** Whether a fact is still valid. One from the future (the clock jumped back) is not. */
 function holds(atMs: number | undefined, forMs: number, nowMs: number): boolean {
   const ageMs = nowMs - (atMs ?? NEVER);
   return ageMs >= 0 && ageMs < forMs;

@@ -1,4 +1,4 @@
-// A chain as configured: who it is and how fast it makes blocks. Knows nothing of providers.
+// A chain as configured: its identity and block time. Knows no providers.
 
 /** One EVM chain the instance serves; fixed from start to restart. */
 export interface Chain {
@@ -13,8 +13,8 @@ export interface Chain {
 }
 
 /**
- * The chain of the local nodes. A transaction gets a block at once, else there is one every twelve
- * seconds.
+ * The chain of the devnet's local nodes. A transaction is mined at once; otherwise there is a block
+ * every twelve seconds.
  */
 export const DEVNET_CHAIN: Chain = {
   chainId: 31_337,

@@ -1,8 +1,8 @@
-// Which chain a ready-made URL of a profile names, so that it works as it stands.
+// Chooses the chain in the example URL of a profile, so that the URL works without editing.
 
 /**
- * One of the chains that a profile serves: the first that `fallback` serves too, where calls go
- * when nothing is left to pay with; null = there is none.
+ * The first chain of a profile that the `fallback` profile serves too, since calls go there when
+ * credit has run out; null = there is none.
  */
 export function exampleChain(
   served: readonly string[],

@@ -1,7 +1,7 @@
-// Why a provider is left out of a plan.
+// Reasons for excluding a provider from a plan.
 import type { Provider } from "./profile.ts";
 
-/** Why a provider was not considered for a call. */
+/** Why a provider was excluded from a plan. */
 export type ExclusionReason =
   | "transport_missing"
   | "method_unsupported"
@@ -16,7 +16,7 @@ export type ExclusionReason =
   | "circuit_open"
   | "trial_in_flight";
 
-/** A provider left out of a plan, and why. */
+/** An excluded provider and the reason. */
 export interface Exclusion {
   readonly provider: Provider;
   readonly reason: ExclusionReason;

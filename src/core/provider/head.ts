@@ -1,16 +1,16 @@
-// Where the chain's head is, as the providers of one set report it, and how far behind one of them
-// is. Knows no provider, only height samples.
+// The consensus head of a chain from the heights that the providers of one set report, and how far
+// one provider lags behind. Knows no providers, only height samples.
 import type { Chain } from "./chain.ts";
 
-/** One reported height, taken at a monotonic time. */
+/** One reported height and when it was reported (monotonic ms). */
 export interface HeadSample {
   readonly height: number;
   readonly atMs: number;
-  /** Asked for at intervals, so older than it looks; false = pushed by a subscription. */
+  /** True = polled, so it may be older than it looks; false = pushed by a subscription. */
   readonly polled: boolean;
 }
 
-/** The agreed head, and until when it holds if no new sample comes. */
+/** The consensus head and the period in which it is valid unless a new sample arrives. */
 export interface Consensus {
   readonly height: number | null;
   readonly fromMs: number;
@@ -18,17 +18,17 @@ export interface Consensus {
   readonly untilMs: number;
 }
 
-/** Samples as old as this say nothing any more. */
+/** Samples older than this are ignored. */
 export const HEAD_FRESH_MS = 30_000;
 
 const QUANTILE = 0.25;
 /**
- * A single height this much time ahead of all others, where at least two others exist, is a false
- * report.
+ * A height that is this much block time ahead of all others, while at least two others exist, is
+ * ignored as false.
  */
 const IMPLAUSIBLE_LEAD_MS = 3_600_000;
 
-/** The consensus height of the fresh samples: sorted descending, the one at floor(n × 0.25). */
+/** The consensus height: the fresh samples sorted descending, the one at index floor(n × 0.25). */
 export function consensusOf(
   samples: readonly (HeadSample | null)[],
   chain: Chain,
@@ -52,24 +52,24 @@ export function consensusOf(
 }
 
 /**
- * Silence that is more than chance when others have a newer block: one and a half block times, at
- * least this long.
+ * Least silence that means a source has stalled while others have a newer block; one and a half
+ * block times if that is longer.
  */
 const SHORTEST_QUIET_MS = 2_000;
 
-/** How long a source of heads may be silent while others have newer blocks. */
+/** How long (ms) a source of heads may be silent while others have newer blocks. */
 export function quietMs({ blockTimeMs }: Chain): number {
   return Math.max(SHORTEST_QUIET_MS, 1.5 * blockTimeMs);
 }
 
-/** Most blocks by which one provider can be ahead of others and be believed. */
+/** Most blocks by which a single provider may plausibly be ahead of all others. */
 export function plausibleLead({ blockTimeMs }: Chain): number {
   return IMPLAUSIBLE_LEAD_MS / Math.max(1, blockTimeMs);
 }
 
 /**
- * Blocks behind the head; null where either is unknown. A polled height earns the blocks that were
- * due since it was asked for, at most 30 s worth.
+ * Blocks behind the head; null = either height is unknown. A polled height is credited with the
+ * blocks that were due since it was polled, for at most 30 s.
  */
 export function lagBlocks(
   sample: HeadSample | null,
@@ -86,8 +86,8 @@ export function lagBlocks(
 }
 
 /**
- * Whether a provider whose heads are listened to cannot have a block yet that others have: it would
- * have told of it.
+ * Whether a provider that pushes its heads certainly lacks a block that others have: it would have
+ * pushed it.
  */
 export function lacksBlock(
   sample: HeadSample | null,
@@ -98,10 +98,7 @@ export function lacksBlock(
   return head !== null && block <= head && isFresh(sample, nowMs) && sample.height < block;
 }
 
-/**
- * Whether a sample is young enough to say anything; one from the future (the clock jumped back) is
- * not.
- */
+/** Whether a sample is recent. One from the future (the clock jumped back) is not. */
 function isFresh(sample: HeadSample | null, nowMs: number): sample is HeadSample {
   if (sample === null) return false;
   const ageMs = nowMs - sample.atMs;
@@ -109,8 +106,8 @@ function isFresh(sample: HeadSample | null, nowMs: number): sample is HeadSample
 }
 
 /**
- * With three samples or less the consensus is the highest one: an absurd height would exclude every
- * honest provider.
+ * Drops a false lead: with three samples or fewer the consensus is the highest height, and an
+ * absurd one would exclude every honest provider.
  */
 function withoutFalseLead(descending: readonly number[], chain: Chain): readonly number[] {
   const [first, second] = descending;

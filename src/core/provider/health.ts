@@ -1,5 +1,5 @@
-// The health of one provider on one transport: circuit, rate limit, cordon, learned facts, speed.
-// The one place where an attempt changes it. Knows no clock, no other provider and no error, only
+// The health of one provider on one transport: circuit, rate limits, cordon, learned facts,
+// latency. Attempts change it only here. Knows no clock, no other provider and no errors, only
 // verdicts.
 
 import type { BlockRef } from "../rpc/call.ts";
@@ -22,16 +22,16 @@ import { createLatencyRecord, type LatencyRecord, observe, observeAtLeast } from
 import { takeCount } from "./silence.ts";
 import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
 
-/** Why a provider is excluded until a matching probe. */
+/** Why a provider is excluded until a probe shows that the reason is gone. */
 export type Cordon = Extract<Effect, { kind: "cordon" }>["reason"];
 
-/** How many attempts ended how, since the start. */
+/** Attempts by how they ended, since the start. */
 export interface Outcomes {
-  /** A result, or an error that is the caller's own answer. */
+  /** A result, or an error that answers the caller's own request. */
   delivered: number;
   failed: number;
   rateLimited: number;
-  /** Says nothing about the provider's health. */
+  /** Neither success nor failure of the provider. */
   neutral: number;
   cancelled: number;
 }
@@ -46,33 +46,33 @@ export type OpenedBy = Cause | "silence";
 export interface Health {
   breaker: Breaker;
   throttle: Throttle | null;
-  /** Rate limits of single methods by their row in the table, which bounds them. */
+  /** Rate limits of single methods, by method index. */
   readonly methodThrottles: Map<number, Throttle>;
-  /** Set by traffic. */
+  /** Set by the verdicts on calls. */
   cordon: Cordon | null;
   /** Set by probes. */
   wrongChain: boolean;
-  /** When it last said that it is behind; a head sample takes that back. */
+  /** When the provider last said that it is behind; a head sample clears it. */
   behindAtMs: number;
-  /** Null until something was learned. */
+  /** Null = nothing was learned yet. */
   facts: LearnedFacts | null;
-  /** Of the latest successful probe; null = none. */
+  /** Latency of the latest successful probe; null = none. */
   probeMs: number | null;
   /** When it was last probed, successfully or not. */
   probedAtMs: number;
   /** When it last sent any answer. */
   heardAtMs: number;
-  /** When a silent attempt of a caller last counted, by caller. */
+  /** When a silent attempt of each caller last counted as a timeout, by caller key. */
   readonly silences: Map<string, number>;
-  /** The event that last failed several attempts at once; it counts once. Null = none did. */
+  /** The event that last failed several attempts at once, so that it counts once; null = none. */
   incident: object | null;
-  /** How often its circuit was opened by what, since the start. */
+  /** How often each cause opened the circuit, since the start. */
   readonly openings: Record<OpenedBy, number>;
   readonly latency: LatencyRecord;
   readonly outcomes: Outcomes;
 }
 
-/** What an attempt was about, and when and where it ended. */
+/** The block that an attempt read, and the head and time at its end. */
 export interface AttemptEnding {
   readonly block: BlockRef;
   readonly head: number | null;
@@ -81,10 +81,10 @@ export interface AttemptEnding {
   readonly random: () => number;
 }
 
-/** The time of an event that never happened. */
+/** The time (ms) of an event that never happened. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
-/** The health of a provider that has not been used. */
+/** The health of an unused provider. */
 export function createHealth(): Health {
   return {
     breaker: CLOSED,
@@ -105,7 +105,7 @@ export function createHealth(): Health {
   };
 }
 
-/** Takes an attempt into account and gives its trial permit back. */
+/** Records a finished attempt and releases its trial permit. */
 export function recordAttempt(
   health: Health,
   method: Method,
@@ -133,19 +133,18 @@ export function recordAttempt(
 }
 
 /**
- * An attempt that we ended ourselves: at its deadline, for its caller, or because another provider
- * was faster.
+ * An attempt that the service itself ended: at its deadline, because its caller left, or because
+ * another provider was faster.
  */
 export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
   readonly verdict: Verdict;
-  /** Its provider was silent, or it counted as that before. */
+  /** Its provider was silent, now or when the attempt counted before. */
   readonly silent: boolean;
 }
 
 /**
- * Takes an attempt into account that we ended ourselves, and gives its trial permit back. Moves no
- * circuit: where its provider was silent that is `recordSilence`, else it is no more than a reading
- * of its latency.
+ * Records an attempt that the service itself ended, and releases its trial permit. Does not change
+ * the circuit: silence is counted by `recordSilence`, anything else is only a latency reading.
  */
 export function recordCut(
   health: Health,
@@ -163,8 +162,8 @@ export function recordCut(
 }
 
 /**
- * Counts a silent attempt of a caller as a timeout, unless one of the same caller counted a short
- * while ago: then false.
+ * Counts a silent attempt as a timeout. False = an attempt of the same caller counted a short while
+ * ago, and this one does not.
  */
 export function recordSilence(
   health: Health,
@@ -177,9 +176,7 @@ export function recordSilence(
   return true;
 }
 
-/**
- * Takes a verdict into account that is about no call: what became of a connection. Counts nothing.
- */
+/** Records a verdict on a connection instead of a call. Does not count as an attempt. */
 export function recordVerdict(
   health: Health,
   method: Method,
@@ -196,15 +193,12 @@ export function recordVerdict(
   apply(health, method, verdict.effect, ending);
 }
 
-/**
- * Takes a probe into account that was answered well after `latencyMs`: an open circuit becomes
- * half-open.
- */
+/** Records a successful probe that took `latencyMs`: an open circuit becomes half-open. */
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
   health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
 }
 
-/** Milliseconds for which calls of a method are still rate-limited, 0 = they are not. */
+/** Milliseconds for which calls of a method are still rate-limited; 0 = they are not. */
 export function methodLimitedForMs(
   { throttle, methodThrottles }: Health,
   method: Method,
@@ -216,14 +210,17 @@ export function methodLimitedForMs(
     : Math.max(forMs, limitedForMs(methodThrottles.get(method.index) ?? null, nowMs));
 }
 
-/** Methods with a rate limit of their own, by name. */
+/** Names of the methods that have a rate limit of their own now. */
 export function limitedMethods({ methodThrottles }: Health, nowMs: number): readonly string[] {
   return [...methodThrottles].flatMap(([index, throttle]) =>
     limitedForMs(throttle, nowMs) > 0 ? [METHODS[index]?.name ?? "added"] : [],
   );
 }
 
-/** Whether it said within the last 30 s, and after the latest head sample, that it is behind. */
+/**
+ * Whether the provider said within the last 30 s, and since its latest head sample, that it is
+ * behind.
+ */
 export function isBehind(health: Health, nowMs: number): boolean {
   const ageMs = nowMs - health.behindAtMs;
   return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
@@ -304,7 +301,7 @@ function learn(
       return bindsRange(method)
         ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs)
         : undefined;
-    // One refused kind of subscription says nothing about the others.
+    // A refused kind of subscription says nothing about the others.
     case "subscription":
       return;
   }

@@ -1,7 +1,7 @@
-// How fast and how reliably one provider answered on one transport: decayed averages per method,
-// category and provider, and latency histograms, one of all calls and one for each class of
-// deadline. Everything lies in arrays of fixed size; a method name that is not in the table has no
-// cell of its own. Knows no clock and no reason of a failure.
+// How fast and how reliably one provider answers on one transport: decayed averages per method,
+// category and provider, and latency histograms for all calls and per deadline class. Everything is
+// stored in arrays of fixed size; methods without a row in the table have no cell. Knows no clock
+// and no causes of failures.
 import {
   CATEGORIES,
   type DeadlineClass,
@@ -12,36 +12,36 @@ import {
 
 /** The record of one provider on one transport; changed in place by `observe`. */
 export interface LatencyRecord {
-  /** `CELL` numbers for each method, then each category, then the provider. */
+  /** `CELL` numbers for each method, then for each category, then for the provider. */
   readonly cells: Float64Array;
   /**
-   * Counts of delivered answers by latency: of all, then of each class of deadline; they forget, so
-   * that percentiles follow the present.
+   * Delivered answers by latency bucket: first of all calls, then of each deadline class. Counts
+   * are halved from time to time, so that percentiles follow the present.
    */
   readonly buckets: Uint32Array;
-  /** The same since the start. */
+  /** Delivered answers by latency since the start. */
   readonly histogram: Histogram;
 }
 
-/** Counts of durations since the start, as a Prometheus histogram shows them. */
+/** Counts of durations since the start, for Prometheus. */
 export interface Histogram {
-  /** One for each of `HISTOGRAM_BOUNDS_MS`, and a last one for the rest; not cumulative. */
+  /** One count per bound in `HISTOGRAM_BOUNDS_MS` and one for longer durations; not cumulative. */
   readonly counts: Float64Array;
   sumMs: number;
 }
 
-/** Upper bounds of a histogram's buckets, in milliseconds; a last bucket takes the rest. */
+/** Upper bounds (ms) of the histogram's buckets; a last bucket takes longer durations. */
 export const HISTOGRAM_BOUNDS_MS: readonly number[] = [
   1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
 ];
 
-/** What is known of a provider for one kind of call. */
+/** The measured speed and reliability of a provider for one kind of call. */
 export interface Reading {
-  /** Counted calls behind it. */
+  /** Number of calls it is based on. */
   readonly calls: number;
-  /** Decayed share of them that delivered, 0 to 1. */
+  /** Decayed share of calls that delivered an answer, 0 to 1. */
   readonly successRate: number;
-  /** Decayed average of the delivered ones; null = none was. */
+  /** Decayed average latency of delivered answers; null = there is none. */
   readonly latencyMs: number | null;
   readonly ageMs: number;
 }
@@ -51,14 +51,14 @@ export interface MethodReport extends Reading {
   readonly method: Method;
 }
 
-/** Percentiles of delivered answers; null where nothing is known. */
+/** Latency percentiles of delivered answers; null = unknown. */
 export interface Percentiles {
   readonly p50Ms: number | null;
   readonly p95Ms: number | null;
   readonly p99Ms: number | null;
 }
 
-/** Observations older than this are stale: as if they had never been made. */
+/** Readings older than this are ignored. */
 export const STALE_MS = 600_000;
 
 const CALLS = 0;
@@ -76,7 +76,7 @@ const CATEGORY_CELLS: readonly number[] = Array.from(
 );
 
 /**
- * Weight of a new observation once there are enough: speed changes faster than reliability should.
+ * Weights of a new observation in the decayed averages. Latency follows faster than reliability.
  */
 const LATENCY_WEIGHT = 0.1;
 const SUCCESS_WEIGHT = 0.05;
@@ -84,16 +84,16 @@ const SUCCESS_WEIGHT = 0.05;
 const BUCKETS = 64;
 const BUCKETS_PER_DOUBLING = 4;
 const FIRST_BUCKET_MS = 0.5;
-/**
- * The histogram forgets half of what it holds when it holds this many, so that it follows the
- * present.
- */
+/** Total at which all counts are halved, so that percentiles follow the present. */
 const HISTOGRAM_HALVES_AT = 4_096;
 
-/** Answers of a class that its own percentiles need; with fewer, those of all calls are used. */
+/**
+ * Answers that a deadline class needs for percentiles of its own; with fewer, those of all calls
+ * are used.
+ */
 const LEAST_OF_CLASS = 20;
 const CLASSES: readonly DeadlineClass[] = ["cheap", "standard", "default", "traceTx", "traceBlock"];
-/** Numbers of one set of buckets: theirs and their sum. */
+/** Array slots of one set of buckets: the buckets and their sum. */
 const COUNTS = BUCKETS + 1;
 
 /** An empty record. */
@@ -112,7 +112,7 @@ export function createHistogram(): Histogram {
   return { counts: new Float64Array(HISTOGRAM_BOUNDS_MS.length + 1), sumMs: 0 };
 }
 
-/** Counts one duration. */
+/** Adds one duration. */
 export function addTo(histogram: Histogram, ms: number): void {
   let bucket = 0;
   while (bucket < HISTOGRAM_BOUNDS_MS.length && ms > (HISTOGRAM_BOUNDS_MS[bucket] ?? 0)) bucket++;
@@ -120,7 +120,7 @@ export function addTo(histogram: Histogram, ms: number): void {
   histogram.sumMs += ms;
 }
 
-/** Counts one call that ended at `nowMs`: delivered after `latencyMs`, or failed (null). */
+/** Records a call that ended at `nowMs`: delivered after `latencyMs`, or failed (null). */
 export function observe(
   record: LatencyRecord,
   method: Method,
@@ -139,8 +139,8 @@ export function observe(
 }
 
 /**
- * A call that was given up after `latencyMs`, so that it would have taken longer: raises averages,
- * never lowers them, and counts as no call.
+ * Records a call that was abandoned after `latencyMs`, so that it would have taken longer. Raises
+ * averages, never lowers them, and does not count as a call.
  */
 export function observeAtLeast(
   record: LatencyRecord,
@@ -163,8 +163,8 @@ export function observeAtLeast(
 }
 
 /**
- * The finest fresh reading with at least `minCalls`: of the method, else of its category, else of
- * the provider; null = nothing fresh.
+ * The most specific fresh reading with at least `minCalls` calls: of the method, else of its
+ * category, else of the provider; null = there is none.
  */
 export function reading(
   record: LatencyRecord,
@@ -181,14 +181,14 @@ export function reading(
     : providerReading(record, nowMs);
 }
 
-/** The reading of the provider over all methods; null = nothing fresh. */
+/** The reading over all methods; null = there is no fresh one. */
 export function providerReading(record: LatencyRecord, nowMs: number): Reading | null {
   return hasCalls(record.cells, PROVIDER_CELL, 1, nowMs)
     ? readCell(record.cells, PROVIDER_CELL, nowMs)
     : null;
 }
 
-/** A fresh reading of every method that has one. */
+/** The fresh readings of single methods. */
 export function methodReadings(record: LatencyRecord, nowMs: number): readonly MethodReport[] {
   return METHODS.filter((method) => hasCalls(record.cells, method.index * CELL, 1, nowMs)).map(
     (method) => ({
@@ -198,7 +198,7 @@ export function methodReadings(record: LatencyRecord, nowMs: number): readonly M
   );
 }
 
-/** Percentiles over the latest few thousand delivered answers, exact to a fifth. */
+/** Percentiles over the latest few thousand delivered answers, accurate to about a fifth. */
 export function percentiles(record: LatencyRecord): Percentiles {
   const { buckets } = record;
   return {
@@ -208,7 +208,9 @@ export function percentiles(record: LatencyRecord): Percentiles {
   };
 }
 
-/** What share of the answers to calls like this one came within; null = nothing is known. */
+/**
+ * The latency (ms) within which the given share of answers to such calls arrived; null = unknown.
+ */
 export function usualMs({ buckets }: LatencyRecord, method: Method, share: number): number | null {
   const own = countsOf(method);
   return percentile(buckets, numberAt(buckets, own + BUCKETS) >= LEAST_OF_CLASS ? own : 0, share);
@@ -286,7 +288,7 @@ function readCell(cells: Float64Array, at: number, nowMs: number): Reading {
   };
 }
 
-/** A cell from the future (the clock jumped back) is stale. */
+/** Whether a cell is recent. One from the future (the clock jumped back) is not. */
 function isFresh(cells: Float64Array, at: number, nowMs: number): boolean {
   const ageMs = nowMs - numberAt(cells, at + LAST_MS);
   return ageMs >= 0 && ageMs < STALE_MS;

@@ -1,5 +1,5 @@
-// Providers, and the named sets of them that have a health of their own. Values only: nothing here
-// changes while a profile serves.
+// Providers, and the profiles that group them. Values only: nothing here changes while a profile is
+// served.
 
 import type { Category } from "../rpc/method.ts";
 import type { LogVerification } from "../stream/log-verification.ts";
@@ -46,7 +46,7 @@ export interface Provider {
   /** Methods that `maxBlockAge` binds; empty = every method with a block parameter. */
   readonly blockAgeMethods: ReadonlySet<string>;
   readonly errorRules: readonly ErrorRule[];
-  /** Its addresses were given by a user: only public ones are ever connected to. */
+  /** Its addresses come from a user: connections to it are allowed to public addresses only. */
   readonly guarded: boolean;
 }
 
@@ -56,13 +56,13 @@ export interface ProviderSet {
   readonly maxLagBlocks: number;
   readonly archivalThreshold: number;
   readonly probeIntervalMs: number;
-  /** Heads are listened to on every provider's socket. */
+  /** The service subscribes to heads on every provider's socket. */
   readonly socketHeads: boolean;
   readonly newHeadsTimeoutMs: number;
   readonly maxBackfillBlocks: number;
   readonly backfillTimeoutMs: number;
   readonly logVerification: LogVerification;
-  /** Calls a second that checks of logs may make. */
+  /** Calls per second that log checks may make. */
   readonly verificationBudget: number;
   readonly providers: readonly Provider[];
 }
@@ -101,8 +101,8 @@ export function publicLabel(id: string): string {
 }
 
 /**
- * Strings of a provider's address and headers that may be keys: nothing that contains one may reach
- * a caller or a log.
+ * Parts of a provider's URLs and headers that may be keys: no text that contains one of them may
+ * reach a caller or a log.
  */
 export function secretsOf(provider: Provider): readonly string[] {
   const addresses = [provider.url, provider.wsUrl].filter((url) => url !== null);

@@ -1,12 +1,12 @@
-// Whether a provider that does not answer is silent or merely slow. Silence is evidence against it,
-// slowness is not: otherwise any caller could open a circuit by asking for slow things. Knows no
-// clock, no connection and no caller but by an opaque key.
+// Whether a provider that does not answer is silent or only slow. Silence counts against it,
+// slowness does not: otherwise any caller could open a circuit by sending slow calls. Knows no
+// clock and no connections, and callers only by an opaque key.
 
-/** An attempt that has not been answered. */
+/** An attempt without an answer. */
 export interface Unanswered {
   /**
-   * When it was sent, or while it is not: when its connection was begun. Null = the provider has
-   * not been asked for anything.
+   * When the attempt was sent, or, before that, when its connection was begun. Null = neither has
+   * happened.
    */
   readonly askedAtMs: number | null;
   /** When the provider last answered anything at all on this transport. */
@@ -16,13 +16,13 @@ export interface Unanswered {
 }
 
 /**
- * `heard`: the provider has answered something since, so it is there. `early`: nothing can be said
- * yet. `quiet`: long enough to check whether it is reachable. `silent`: longer than usual, and no
- * answer to any request.
+ * `heard`: the provider has answered something since. `early`: too soon to tell. `quiet`: time to
+ * check whether the provider is reachable. `silent`: no answer to any request for longer than
+ * usual.
  */
 export type Silence = "heard" | "early" | "quiet" | "silent";
 
-/** Whose attempt it is. */
+/** The caller of an attempt. */
 export interface CallerIdentity {
   /**
    * Opaque, never empty: the same for all calls of one account, or of one address where there is no
@@ -31,21 +31,21 @@ export interface CallerIdentity {
   readonly key: string;
 }
 
-/** The service itself: what it asks for probes and subscriptions. */
+/** The service itself, as the caller of probes and subscriptions. */
 export const SERVICE_CALLER: CallerIdentity = { key: "service" };
 
-/** No provider is silent before this. */
+/** Least time until a provider counts as silent. */
 const LEAST_SILENCE_MS = 1_000;
-/** No provider is quiet before this. */
+/** Least time until a provider counts as quiet. */
 const LEAST_QUIET_MS = 250;
-/** When a provider is quiet whose usual latency is unknown. */
+/** When a provider counts as quiet whose usual latency is unknown. */
 const DEFAULT_QUIET_MS = 300;
-/** One caller contributes one count to one circuit in this time. */
+/** One caller counts at most once per circuit in this time. */
 const COUNT_EVERY_MS = 10_000;
-/** Callers that are remembered for one circuit. */
+/** Most callers remembered per circuit. */
 const MAX_COUNTED_CALLERS = 64;
 
-/** What an attempt that has no answer at `nowMs` says of its provider. */
+/** What an attempt without an answer at `nowMs` says about its provider. */
 export function silenceOf({ askedAtMs, heardAtMs, usualMs }: Unanswered, nowMs: number): Silence {
   if (askedAtMs === null) return "early";
   if (heardAtMs > askedAtMs && heardAtMs <= nowMs) return "heard";
@@ -55,8 +55,8 @@ export function silenceOf({ askedAtMs, heardAtMs, usualMs }: Unanswered, nowMs: 
 }
 
 /**
- * Whether a caller's silent attempt counts toward a circuit, which it then has. `counted` holds
- * when each caller's last one did.
+ * Whether a silent attempt of a caller counts toward the circuit; if so, it is recorded. `counted`
+ * holds the time (ms) of each caller's last counted attempt.
  */
 export function takeCount(counted: Map<string, number>, caller: string, nowMs: number): boolean {
   const ageMs = nowMs - (counted.get(caller) ?? Number.NEGATIVE_INFINITY);

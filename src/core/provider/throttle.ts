@@ -1,5 +1,5 @@
-// The rate-limit state of one provider on one transport: limited until a time. It demotes and never
-// excludes; it does not know who set it or why.
+// The rate-limit state of one provider on one transport: limited until a time. A limited provider
+// is asked later, never excluded. Knows neither who set the limit nor why.
 
 /** A rate limit that was announced or assumed; null where there is none. */
 export interface Throttle {
@@ -9,10 +9,10 @@ export interface Throttle {
 
 /** How long a provider counts as limited when it names no time. */
 export const DEFAULT_COOLDOWN_MS = 30_000;
-/** The longest rate limit that is believed. */
+/** The longest rate limit that is accepted. */
 export const MAX_COOLDOWN_MS = 600_000;
 
-/** The state after a rate limit of `ms` was met; of two limits the one that ends later stays. */
+/** The state after a rate limit of `ms`; of two limits the one that ends later is kept. */
 export function throttled(throttle: Throttle | null, ms: number, nowMs: number): Throttle {
   const forMs = Number.isNaN(ms) ? DEFAULT_COOLDOWN_MS : Math.min(MAX_COOLDOWN_MS, Math.max(0, ms));
   return throttle !== null && limitedForMs(throttle, nowMs) > forMs
@@ -21,7 +21,7 @@ export function throttled(throttle: Throttle | null, ms: number, nowMs: number):
 }
 
 /**
- * Milliseconds the limit still lasts, 0 = not limited. A limit set in the future (the clock jumped
+ * Milliseconds until the limit ends; 0 = not limited. A limit set in the future (the clock jumped
  * back) is over.
  */
 export function limitedForMs(throttle: Throttle | null, nowMs: number): number {

@@ -1,20 +1,23 @@
-// Methods outside the table that a provider said it does not serve, by their real names. Names come
-// from callers, so both maps are bounded: a name that no provider ever served is only remembered
-// among a few, and never drives out one that some provider serves. Knows no clock.
+// Methods outside the method table that a provider said it does not serve, by name. Names come from
+// callers, so both maps are bounded. Names that no provider ever served go to a small map of their
+// own, and never displace names that some provider serves. Knows no clock.
 import { FACT_MS } from "./capability.ts";
 
 /**
- * What one provider does not serve, by name, and when it last said so; changed in place by the
- * functions below.
+ * The unserved methods of one provider: name to the time (ms) of its last refusal. Changed in place
+ * by the functions below.
  */
 export interface UnservedMethods {
-  /** Names that another provider serves: worth remembering. */
+  /** Names that another provider serves. */
   readonly real: Map<string, number>;
   /** Names that no provider is known to serve. */
   readonly doubtful: Map<string, number>;
 }
 
-/** Names outside the table that some provider of a set served, and when it last did. */
+/**
+ * Methods outside the table that some provider of a set served, with the time (ms) of the last
+ * answer.
+ */
 export type ServedNames = Map<string, number>;
 
 const MAX_REAL = 128;
@@ -40,7 +43,7 @@ export function learnUnserved(
   else put(unserved.doubtful, name, nowMs, MAX_DOUBTFUL);
 }
 
-/** Notes that a provider served a method; true = the first of its set. */
+/** Records that a provider served a method. True = no provider of the set had before. */
 export function noteServed(served: ServedNames, name: string, nowMs: number): boolean {
   if (name.length > MAX_NAME_CHARS) return false;
   const isNew = !served.has(name);
@@ -48,13 +51,13 @@ export function noteServed(served: ServedNames, name: string, nowMs: number): bo
   return isNew;
 }
 
-/** Forgets that a provider does not serve a method: it just did. */
+/** Forgets that a provider does not serve a method, after it did. */
 export function unlearnUnserved({ real, doubtful }: UnservedMethods, name: string): void {
   real.delete(name);
   doubtful.delete(name);
 }
 
-/** Some other provider serves the method: what this one said of it is worth remembering. */
+/** Moves a name to the larger map after another provider served it. */
 export function confirmUnserved({ real, doubtful }: UnservedMethods, name: string): void {
   const atMs = doubtful.get(name);
   if (atMs === undefined) return;
@@ -71,17 +74,17 @@ export function isUnserved(
   return isFresh(real.get(name) ?? doubtful.get(name), nowMs);
 }
 
-/** Names of methods that others serve and this provider does not. */
+/** The methods that other providers serve and this one does not. */
 export function unservedNames({ real }: UnservedMethods, nowMs: number): readonly string[] {
   return [...real].filter(([, atMs]) => isFresh(atMs, nowMs)).map(([name]) => name);
 }
 
-/** A fact from the future (the clock jumped back) no longer holds. */
+/** Whether a fact is still valid. One from the future (the clock jumped back) is not. */
 function isFresh(atMs: number | undefined, nowMs: number): boolean {
   return atMs !== undefined && nowMs >= atMs && nowMs - atMs < FACT_MS;
 }
 
-/** Adds a name; the least recently noted one makes room. */
+/** Adds a name; the one added longest ago makes room. */
 function put(names: Map<string, number>, name: string, nowMs: number, most: number): void {
   names.delete(name);
   const oldest = names.size < most ? undefined : names.keys().next().value;

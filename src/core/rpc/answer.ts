@@ -1,6 +1,7 @@
-// JSON-RPC 2.0 answers as bytes: whether they are valid, belong to our request, and hold a result
-// or an error. Never parses the result: a long answer is judged by its head and its tail, so that
-// it can be passed on while it arrives. An answer under another id belongs to no request.
+// JSON-RPC 2.0 answers as bytes: whether an answer is valid, carries the id of the request, and
+// holds a result or an error. Never parses the result: a long answer is judged by its first and
+// last bytes, so that it can be passed on while it arrives. An answer with another id is never
+// delivered.
 
 import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";
@@ -20,8 +21,8 @@ import {
 } from "./json.ts";
 
 /**
- * A complete result that carries the id of its request. `start` and `end` are those of the raw
- * value, `idAt` is where the id begins.
+ * A complete result that carries the id of its request. `start` and `end` are offsets of the raw
+ * result value; `idAt` is the offset of the id.
  */
 export interface ResultAnswer {
   readonly kind: "result";
@@ -30,12 +31,12 @@ export interface ResultAnswer {
   readonly idAt: number;
 }
 
-/** What a complete answer holds. */
+/** A complete answer, judged. */
 export type AnswerEnvelope =
   | ResultAnswer
   /**
    * Offsets are of the raw `error` value. `owned`: it carries the id of its request; otherwise it
-   * carries none, as when the provider could not read one.
+   * carries none, as when the provider could not parse one.
    */
   | {
       readonly kind: "error";
@@ -43,13 +44,13 @@ export type AnswerEnvelope =
       readonly end: number;
       readonly owned: boolean;
     }
-  /** It carries another id, or it is a result without one: an answer to something else. */
+  /** It carries another id, or is a result without an id: an answer to something else. */
   | { readonly kind: "foreign" }
   | { readonly kind: "bad"; readonly message: string };
 
 /**
- * Checks a complete answer: one object, `jsonrpc` 2.0, exactly one of result and error.
- * `"error": null` beside a result counts as absent.
+ * Judges a complete answer: it must be one object, with `jsonrpc` 2.0 and exactly one of result and
+ * error. `"error": null` beside a result counts as absent.
  */
 export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   const usual = readUsualResult(bytes, wireId);
@@ -107,7 +108,7 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
 }
 
 /**
- * The result of an answer whose members stand in the usual order; null = read it member by member.
+ * Reads an answer whose members are in the usual order; null = it must be read member by member.
  */
 function readUsualResult(bytes: Buffer, wireId: string): ResultAnswer | null {
   const start = usualResultStart(bytes, wireId);
@@ -125,8 +126,7 @@ const USUAL_RESULT = ',"result":';
 const FOREIGN = { kind: "foreign" } as const;
 
 /**
- * Where the result of an answer starts that begins as nearly all do; -1 = this one begins
- * otherwise.
+ * Offset of the result in an answer that begins as nearly all do; -1 = this one begins differently.
  */
 function usualResultStart(bytes: Buffer, wireId: string): number {
   const idEnd = USUAL_START.length + wireId.length;
@@ -140,8 +140,8 @@ function usualResultStart(bytes: Buffer, wireId: string): number {
 }
 
 /**
- * The owner of the id between `start` and `end`. Only the exact bytes that were sent are ours, not
- * another spelling of the number.
+ * Whose id is between `start` and `end`. Only the exact bytes that were sent count, not another
+ * spelling of the number.
  */
 function ownerOf(
   bytes: Buffer,
@@ -153,11 +153,11 @@ function ownerOf(
   return bytes[start] === LETTER_N ? "nobody" : "other";
 }
 
-/** How an answer begins, when only its first bytes are here. */
+/** The beginning of an answer, judged when only its first bytes are here. */
 export type AnswerHead =
   /**
-   * `idAt`: where the id begins that stood before the result and matched; null = the tail must
-   * carry it, and nobody knows yet whose this is.
+   * `idAt`: offset of the id, which came before the result and matched; null = the id must be in
+   * the tail, and until then the answer may be another request's.
    */
   | {
       readonly kind: "result";
@@ -165,14 +165,14 @@ export type AnswerHead =
       readonly idAt: number | null;
       readonly hasVersion: boolean;
     }
-  /** An error, or an order of members that can only be judged when all is here. */
+  /** An error, or an order of members that can only be judged when the whole answer is here. */
   | { readonly kind: "whole" }
   /** It carries another id: an answer to something else. */
   | { readonly kind: "foreign" }
   | { readonly kind: "bad"; readonly message: string };
 
 /**
- * Judges a long answer by its first bytes, so that its result can be passed on while it still
+ * Judges a long answer by its first bytes, so that its result can be passed on while the rest
  * arrives.
  */
 export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
@@ -212,25 +212,25 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
 }
 
 /**
- * Bytes held back at the end of a long answer, so that its tail can be judged before the caller
- * sees the end of it.
+ * Bytes held back at the end of a long answer, so that its tail is judged before the caller
+ * receives the end.
  */
 export const TAIL_BYTES = 256;
 
-/** What the head of a long answer has said already. */
+/** What the head of a long answer has established. */
 type HeadFacts = Pick<Extract<AnswerHead, { kind: "result" }>, "idAt" | "hasVersion">;
 
-/** How a long answer ends, as offsets from the first byte of its tail. */
+/** The end of a long answer, as offsets from the first byte of its tail. */
 export interface AnswerTail {
   /** Where the result value ends. */
   readonly resultEnd: number;
-  /** Where the id begins; null = it stood in the head. */
+  /** Offset of the id; null = it was in the head. */
   readonly idAt: number | null;
 }
 
 /**
- * Judges the end of a long answer by its last bytes; null when it does not end as an answer to this
- * request does. `opening` is the first byte of the result.
+ * Judges the end of a long answer by its last bytes; null = it is not the end of an answer to this
+ * request. `opening` is the first byte of the result.
  */
 export function readAnswerTail(
   tail: Buffer,
@@ -254,8 +254,8 @@ export function readAnswerTail(
 const TAIL_ID = /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/;
 
 /**
- * Whether the end of an answer names a member at most once, or exactly once where it must. No
- * string in it holds a quote.
+ * Whether the end of an answer names a member at most once, or exactly once if it `must`. No string
+ * in the tail contains a quote.
  */
 function namesOnce(rest: string, name: string, must = false): boolean {
   const first = rest.indexOf(`"${name}"`);
@@ -263,8 +263,8 @@ function namesOnce(rest: string, name: string, must = false): boolean {
 }
 
 /**
- * What may stand behind a result, to the end of the answer: the members that did not stand before
- * it, an absent error, and white space.
+ * The pattern of what may follow a result: the members that did not come before it, an absent
+ * error, and white space.
  */
 function endingAfter({ idAt, hasVersion }: HeadFacts): RegExp {
   if (idAt !== null) return hasVersion ? ENDING : VERSION_ENDING;
@@ -284,10 +284,7 @@ function endingWith(...members: readonly string[]): RegExp {
   return new RegExp(`(?: , (?:${member}))* \\} $`.replaceAll(" ", "[ \\t\\r\\n]*"));
 }
 
-/**
- * The result of a long complete body by its head and tail; null where it is short or must be read
- * whole.
- */
+/** Reads a long complete body by its head and tail; null = it is short, or must be read whole. */
 export function readLongResult(body: Buffer, wireId: string): ResultAnswer | null {
   if (body.length <= READ_WHOLE_BYTES) return null;
   const usual = usualResultStart(body, wireId);
@@ -311,9 +308,7 @@ export function readLongResult(body: Buffer, wireId: string): ResultAnswer | nul
 /** Answers up to this size are read to the last byte. */
 const READ_WHOLE_BYTES = 1_024;
 
-/**
- * What an error member says; `raw` is known to be valid JSON. A bare string counts as the message.
- */
+/** Parses an error member; `raw` must be valid JSON. A bare string counts as the message. */
 export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data"> {
   const value: unknown = JSON.parse(raw.toString("utf8"));
   if (typeof value === "string") return { code: null, message: value, data: null };
@@ -326,7 +321,7 @@ export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data
   };
 }
 
-/** Whether a value that may hold others, or text, and opens with one byte ends with another. */
+/** Whether the last byte of an object, array or string matches its first byte. */
 function isClosing(opening: number | undefined, closing: number | undefined): boolean {
   if (opening === QUOTE) return closing === QUOTE;
   return (

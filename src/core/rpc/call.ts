@@ -1,13 +1,13 @@
-// A call: one JSON-RPC request bound for one chain, as the router sees it. Knows neither HTTP nor
-// the caller's envelope beyond the bytes to forward.
+// A call: one JSON-RPC request for one chain, as the router sees it, and the blocks that it reads.
+// Knows neither HTTP nor the caller's envelope, except the bytes to forward.
 import { BLOCK_TAGS, type OptionalTag } from "./block-tag.ts";
 import { elements, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
 import type { WireRequest } from "./wire-request.ts";
 
 /**
- * Which blocks a call reads, as far as its parameters say. `none`: no block parameter, a tag near
- * the head, or one that cannot be read.
+ * The blocks that a call reads, according to its parameters. `none`: no block parameter, a tag near
+ * the head, or a parameter that cannot be parsed.
  */
 export type BlockRef =
   | { readonly kind: "none" }
@@ -18,9 +18,9 @@ export type BlockRef =
   /** Inclusive; null = a tag near the head; `earliest` is 0. */
   | { readonly kind: "range"; readonly from: number | null; readonly to: number | null };
 
-/** One JSON-RPC request bound for one chain, with what is sent upstream. */
+/** One JSON-RPC request for one chain, with the bytes that are sent upstream. */
 export interface Call extends WireRequest {
-  /** As the caller wrote it; unlisted names share a `method` row but keep their own name here. */
+  /** As the caller wrote it. Unlisted names share one `method` row but keep their own name here. */
   readonly methodName: string;
   readonly method: Method;
   readonly block: BlockRef;
@@ -30,8 +30,8 @@ export interface Call extends WireRequest {
 export const NO_BLOCK: BlockRef = { kind: "none" };
 
 /**
- * Reads which blocks a request asks for. Anything malformed reads as `none`: judging parameters is
- * the provider's business.
+ * Reads the blocks that a request names. Malformed parameters read as `none`: rejecting them is the
+ * provider's task.
  */
 export function readBlockRef(bytes: Buffer, params: Span, method: Method): BlockRef {
   if (method.block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY)

@@ -1,6 +1,6 @@
-// JSON-RPC 2.0 requests as bytes: finds the members without building a value, so that big integers,
-// key order and escapes stay as the caller wrote them. Knows nothing of methods, transports or
-// callers.
+// JSON-RPC 2.0 requests as bytes: locates the members without building values, so that big
+// integers, key order and escapes are forwarded as the caller wrote them. Knows nothing of methods,
+// transports or callers.
 import {
   BACKSLASH,
   COMMA,
@@ -15,7 +15,7 @@ import {
   startsWith,
 } from "./json.ts";
 
-/** Where the members of one request object are. */
+/** The members of one request, by position. */
 export interface Envelope {
   readonly kind: "request";
   /** Raw JSON text of the id; null = a notification. */
@@ -28,17 +28,17 @@ export interface Envelope {
   readonly paramsStart: number;
   readonly paramsEnd: number;
   /**
-   * True when the bytes can go upstream as they are but for the id: only the four members, each
-   * once, all of them present.
+   * True = the bytes can be sent upstream unchanged except for the id: exactly the four members,
+   * each once.
    */
   readonly plain: boolean;
-  /** True when it asks for its evidence in a message of its own: `"svc_meta":"notify"`. */
+  /** True = the caller asks for evidence in a separate message: `"svc_meta":"notify"`. */
   readonly notify: boolean;
 }
 
 /**
- * A request that is valid JSON but no valid request, with the id to answer to (`null` where it has
- * none that can be used).
+ * Valid JSON that is not a valid request, with the id to answer under (`null` if it has no usable
+ * one).
  */
 export interface InvalidRequest {
   readonly kind: "invalid";
@@ -130,10 +130,7 @@ const MEMBERS: readonly (readonly [name: string, bit: number])[] = [
   ["jsonrpc", VERSION],
 ];
 
-/**
- * Which member the key between `quote` and `keyEnd` names; a key written with escapes counts as
- * what it means.
- */
+/** Which member a key names; escapes in the key are decoded. Returns the member's bit, or OTHER. */
 export function memberOf(bytes: Buffer, quote: number, keyEnd: number): number {
   for (const [name, bit] of MEMBERS)
     if (keyEnd - quote - 2 === name.length && startsWith(bytes, quote + 1, name)) return bit;

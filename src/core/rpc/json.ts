@@ -1,5 +1,5 @@
-// The grammar of JSON over bytes: where a value ends, and whether it is one. Builds no values,
-// keeps no state, knows nothing of JSON-RPC.
+// The JSON grammar over bytes: where a value ends and whether it is valid. Builds no values, keeps
+// no state, knows nothing of JSON-RPC.
 
 /** Deepest nesting accepted in a request; common node implementations refuse more. */
 export const MAX_DEPTH = 128;
@@ -51,7 +51,7 @@ export function isJson(bytes: Buffer): boolean {
   return end !== -1 && skipSpace(bytes, end, bytes.length) === bytes.length;
 }
 
-/** The elements of a JSON array that has been checked already. At most `limit` are listed. */
+/** Offsets of the elements of a valid JSON array; at most `limit` of them. */
 export function elements(bytes: Buffer, start: number, end: number, limit: number): Span[] {
   const spans: Span[] = [];
   let at = skipSpace(bytes, start + 1, end);
@@ -65,7 +65,7 @@ export function elements(bytes: Buffer, start: number, end: number, limit: numbe
   return spans;
 }
 
-/** Where a message ends but for white space. */
+/** Offset of the end of a message without trailing white space. */
 export function endOf(bytes: Buffer): number {
   let end = bytes.length;
   while (end > 0 && (bytes[end - 1] ?? 0) <= SPACE) end--;

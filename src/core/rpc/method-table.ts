@@ -1,6 +1,6 @@
-// The method table as the configuration extends it: other names, and other costs, deadlines and
-// block parameters of known ones. Added methods keep their place in per-method arrays for as long
-// as the process lives, so that what was counted of one is never told of another.
+// The method table with the configuration's additions: further names, and other costs, deadlines
+// and block parameters for known ones. An added method keeps its index in per-method arrays for as
+// long as the process lives, so that counts of one method never become another's.
 import {
   type DeadlineClass,
   MAX_ADDED_METHODS,
@@ -10,12 +10,12 @@ import {
   UNKNOWN_METHOD,
 } from "./method.ts";
 
-/** What a configuration says of one method. */
+/** The configuration of one method. */
 export interface ConfiguredMethod {
   readonly name: string;
   /** Null = as in the built-in table. */
   readonly kind: "read" | "write" | null;
-  /** Index in `params` of the block that it reads; null = as in the built-in table, else none. */
+  /** Index in `params` of its block parameter; null = as in the built-in table, else none. */
   readonly blockAt: number | null;
   /** Null = as in the built-in table, else 3. */
   readonly cu: number | null;
@@ -27,15 +27,16 @@ export interface ConfiguredMethod {
 export interface MethodTable {
   /** The row of a name; names without one share the default row. */
   readonly of: (name: string) => Method;
-  /** Live rows. */
+  /** The current rows. */
   readonly rows: readonly Method[];
   /**
-   * The name of every place in a per-method array, also of methods that are configured no longer.
+   * The method name of each index in per-method arrays, including methods that are no longer
+   * configured.
    */
   readonly labels: readonly string[];
 }
 
-/** The built-in table with what the configuration says. `previous`: the table before a reload. */
+/** The built-in table with the configured methods. `previous`: the table before a reload. */
 export function methodTable(
   configured: readonly ConfiguredMethod[],
   previous: MethodTable | null = null,
@@ -68,9 +69,7 @@ function rowOf({ name, kind, blockAt, cu, deadline }: ConfiguredMethod, labels: 
   };
 }
 
-/**
- * A place of its own; when all were taken by earlier configurations, that of methods without a row.
- */
+/** The index of a configured method; when none is free, the index of methods without a row. */
 function placeOf(name: string, labels: string[]): number {
   const known = labels.indexOf(name, METHODS.length);
   if (known !== -1) return known;

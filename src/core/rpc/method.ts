@@ -1,7 +1,7 @@
-// The method table: the one source of what a JSON-RPC method costs, may be sent to, waits for and
-// reads. Unlisted methods get one default row.
+// The method table: the cost, routing, deadline and block parameter of each JSON-RPC method.
+// Unlisted methods share one default row.
 
-/** What kind of call it is; providers may declare whole categories unsupported. */
+/** The kind of call; a provider may declare whole categories as unsupported. */
 export type Category =
   | "core"
   | "state"
@@ -38,8 +38,8 @@ export const CATEGORIES: readonly Category[] = [
 ];
 
 /**
- * Where a method names the block it reads: a parameter holding a tag, number or EIP-1898 object, or
- * a log filter object.
+ * Where a method names the block that it reads: a parameter with a tag, number or EIP-1898 object,
+ * or a log filter object.
  */
 export interface BlockParam {
   readonly kind: "block" | "filter";
@@ -48,8 +48,8 @@ export interface BlockParam {
 }
 
 /**
- * How the service treats the method: routed to a provider, answered here, refused everywhere, only
- * served on a socket, or served from filters of ours.
+ * How the service handles the method: routed to a provider, answered by the service, refused
+ * everywhere, served on sockets only, or served by the service's own filters.
  */
 export type Handling = "route" | "local" | "blocked" | "socket_only" | "filter";
 
@@ -58,7 +58,7 @@ export type Handling = "route" | "local" | "blocked" | "socket_only" | "filter";
  */
 export type DeadlineClass = "cheap" | "standard" | "default" | "traceTx" | "traceBlock";
 
-/** Where a method comes from: what a chain or a vendor adds to the standard. */
+/** The origin of a method: the standard, or the chain or vendor that adds it. */
 export type Family =
   | "standard"
   | "op_stack"
@@ -73,8 +73,8 @@ export type Family =
   | "unlisted";
 
 /**
- * What a method that hands in a raw transaction is answered with: its hash, its receipt (EIP-7966),
- * or something of its own.
+ * The answer of a method that submits a raw transaction: its hash, its receipt (EIP-7966), or
+ * another format.
  */
 export type TransactionAnswer = "hash" | "receipt" | "other";
 
@@ -82,20 +82,20 @@ export type TransactionAnswer = "hash" | "receipt" | "other";
 export interface Method {
   /** The name, or `unknown` for the default row. */
   readonly name: string;
-  /** Dense position below `METHOD_SLOTS`: the key of per-method arrays. 0 is the default row. */
+  /** Dense index below `METHOD_SLOTS` into per-method arrays. 0 is the default row. */
   readonly index: number;
   readonly family: Family;
   readonly category: Category;
-  /** Compute units at load-balanced. */
+  /** Compute units with the strategy `load-balanced`. */
   readonly cu: number;
-  /** A read that may be sent to several providers. */
+  /** A read, which may be sent to several providers. */
   readonly replaySafe: boolean;
   readonly deadline: DeadlineClass;
   readonly block: BlockParam | null;
   readonly handling: Handling;
-  /** It hands in a raw transaction, and this is what it is answered with; null = it does not. */
+  /** The answer if it submits a raw transaction; null = it does not submit one. */
   readonly transaction: TransactionAnswer | null;
-  /** Equal calls that are under way may share one answer. */
+  /** Equal concurrent calls may share one answer. */
   readonly coalesce: boolean;
 }
 
@@ -120,7 +120,7 @@ const filterAt = (at: number): { readonly block: BlockParam } => ({
 const write = { replaySafe: false } as const;
 const broadcast = (transaction: TransactionAnswer) => ({ ...write, transaction });
 
-/** Categories of reads whose answers are short, and the same for all who ask at one time. */
+/** Categories of reads with short answers that are the same for all callers at one time. */
 const COALESCED: ReadonlySet<Category> = new Set([
   "core",
   "state",
@@ -261,8 +261,8 @@ const STANDARD: readonly Row[] = [
 ];
 
 /**
- * What chains and vendors add, where it may be sent to several providers or reads a block.
- * Categories stay `unknown` where no provider declares any.
+ * Methods of chains and vendors that are replay-safe or have a block parameter. The category stays
+ * `unknown` where no provider declares any.
  */
 const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly Row[]>([
   ["standard", STANDARD],
@@ -476,7 +476,7 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
   ],
 ]);
 
-/** The row of every method that is not listed: 3 CU, sent once, ten seconds. */
+/** The row of unlisted methods: 3 CU, sent once, deadline ten seconds. */
 export const UNKNOWN_METHOD: Method = {
   name: "unknown",
   index: 0,
@@ -491,7 +491,7 @@ export const UNKNOWN_METHOD: Method = {
   coalesce: false,
 };
 
-/** The row of every `personal_*` method: refused, because it would use keys held by a node. */
+/** The row of all `personal_*` methods: refused, because they would use keys held by a node. */
 const PERSONAL_METHOD: Method = {
   name: "personal",
   index: 1,
@@ -509,7 +509,7 @@ const PERSONAL_METHOD: Method = {
 /** Every row of the built-in table, by `index`. */
 export const METHODS: readonly Method[] = [UNKNOWN_METHOD, PERSONAL_METHOD, ...builtInRows()];
 
-/** Most methods that a configuration may add to the table. */
+/** Most methods that a configuration may add. */
 export const MAX_ADDED_METHODS = 64;
 /** Length of every per-method array: the built-in rows and those that configurations may add. */
 export const METHOD_SLOTS = METHODS.length + MAX_ADDED_METHODS;
@@ -523,7 +523,9 @@ export function methodOf(name: string): Method {
   return BY_NAME.get(name) ?? (name.startsWith("personal_") ? PERSONAL_METHOD : UNKNOWN_METHOD);
 }
 
-/** Whether what providers say of a method is kept by its name: it has no built-in row. */
+/**
+ * Whether providers' refusals of a method are remembered by name, because it has no built-in row.
+ */
 export function isKnownByName({ family }: Method): boolean {
   return family === "unlisted" || family === "configured";
 }

@@ -1,5 +1,5 @@
-// Messages of a provider's socket, as bytes: an answer to a request, a notification of a
-// subscription, or neither. Only finds the id: `answer.ts` judges answers, and the content of a
+// Messages on a provider's socket, as bytes: an answer to a request, a notification of a
+// subscription, or neither. Only locates the id: `answer.ts` judges answers, and the content of a
 // notification is never parsed.
 import {
   BACKSLASH,
@@ -15,11 +15,11 @@ import {
   startsWith,
 } from "./json.ts";
 
-/** The kind of a message, and the id of the request or subscription it belongs to. */
+/** The kind of a message and the id of the request or subscription that it belongs to. */
 export type SocketMessage =
   /**
-   * Carries an id that may be one of ours (a plain integer) and a result or an error; what stands
-   * behind that is not checked.
+   * Carries a plain integer id, as the service's own are, and a result or an error. The rest of the
+   * message is not checked.
    */
   | { readonly kind: "answer"; readonly id: string }
   /** A notification of `eth_subscription`. Offsets are of `params.result`, which is valid JSON. */
@@ -29,10 +29,10 @@ export type SocketMessage =
       readonly start: number;
       readonly end: number;
     }
-  /** Belongs to no request and no subscription: no JSON, no object or no id. */
+  /** Belongs to no request or subscription: not JSON, not an object, or without an id. */
   | { readonly kind: "stray" };
 
-/** Reads one message. A result or an error after the id is not parsed. */
+/** Reads one message. A result or error after the id is not parsed. */
 export function readSocketMessage(bytes: Buffer): SocketMessage {
   const usualId = startsWith(bytes, 0, USUAL_ANSWER)
     ? readId(bytes, USUAL_ANSWER.length, bytes.length)
@@ -52,8 +52,7 @@ export function readSocketMessage(bytes: Buffer): SocketMessage {
 }
 
 /**
- * The id of a subscription as a text, whether it was written as a string or as a number; null where
- * it is neither, or too long.
+ * The id of a subscription as text, from a string or a number; null = it is neither, or too long.
  */
 export function readSubscriptionId(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_SUBSCRIPTION_ID_BYTES) return null;
@@ -72,26 +71,23 @@ const MAX_ID_DIGITS = 16;
 const MAX_KEY_BYTES = 96;
 const MAX_SUBSCRIPTION_ID_BYTES = 256;
 
-/**
- * What the objects of a frame may hold that is of interest: the members of the frame itself and
- * those of `params`.
- */
+/** The members of interest, of the message and of its `params`. */
 interface Members {
-  /** Null also where it is no plain integer. */
+  /** Null = absent, or not a plain integer. */
   id: string | null;
-  /** There is a result or an error. */
+  /** The message has a result or an error. */
   answers: boolean;
   method: Span | null;
   params: Span | null;
   subscription: Span | null;
   result: Span | null;
-  /** Offset after the object; -1 when reading stopped at the result or error of an answer. */
+  /** Offset after the object; -1 = reading stopped at the result or error of an answer. */
   end: number;
 }
 
 /**
- * The members of the object at `open`; null when it is none, malformed, or names one of them twice.
- * `outer` = it is the frame itself.
+ * Reads the members of the object at `open`; null = it is not an object, malformed, or names a
+ * member twice. `outer`: it is the message itself.
  */
 function readMembers(bytes: Buffer, open: number, outer: boolean): Members | null {
   const end = bytes.length;
@@ -130,7 +126,7 @@ function readMembers(bytes: Buffer, open: number, outer: boolean): Members | nul
   return bytes[at] === CLOSE_OBJECT ? members : null;
 }
 
-/** Keeps a member that is of interest; false for any other. */
+/** Stores a member of interest; false = any other. */
 function note(members: Members, key: string, bytes: Buffer, value: Span): boolean {
   switch (key) {
     case "id":
@@ -173,7 +169,7 @@ function isDigit(c: number | undefined): boolean {
   return c !== undefined && c >= 0x30 && c <= 0x39;
 }
 
-/** What a key means; empty where it is longer than any of ours could be written. */
+/** The decoded key; empty = longer than any key of interest. */
 function keyOf(bytes: Buffer, quote: number, keyEnd: number): string {
   if (keyEnd - quote > MAX_KEY_BYTES) return "";
   const escaped = bytes.subarray(quote, keyEnd).includes(BACKSLASH);

@@ -1,10 +1,10 @@
-// A JSON-RPC request as sent to a provider: its bytes, and the position of its id. Every dispatch
-// gets an id of its own, so that no answer can be mistaken for another one. Knows neither where ids
-// come from nor how bytes travel.
+// A JSON-RPC request as sent to a provider: its bytes and the position of its id. Every dispatch
+// has a new id, so that no answer can be taken for another one. Knows neither where ids come from
+// nor how bytes are sent.
 
 /**
- * One request. `body` is a JSON object; what stands from `idStart` to `idEnd` is replaced by an id
- * of ours whenever it is sent.
+ * One request. `body` is a JSON object; the bytes from `idStart` to `idEnd` are replaced by a new
+ * id each time it is sent.
  */
 export interface WireRequest {
   readonly body: Buffer;
@@ -13,12 +13,12 @@ export interface WireRequest {
 }
 
 /**
- * Length of every id of ours: a fixed width, so that it can be exchanged for the caller's without
- * reading the answer again.
+ * Length of every id on the wire: fixed, so that the caller's id can be put in its place without
+ * parsing the answer again.
  */
 export const WIRE_ID_BYTES = 16;
 
-/** A request in its plainest form, with `params` as the caller wrote them; null = `[]`. */
+/** Builds a request in minimal form; `params` as the caller wrote them, null = `[]`. */
 export function writeRequest(method: string, params: Buffer | null): WireRequest {
   const head = Buffer.from(`${BEFORE_ID}${NO_ID},"method":${JSON.stringify(method)},"params":`);
   return {
@@ -38,7 +38,7 @@ export function withWireId({ body, idStart, idEnd }: WireRequest, wireId: string
 }
 
 const BEFORE_ID = '{"jsonrpc":"2.0","id":';
-/** Stands where an id of ours is put. */
+/** Placeholder for the id. */
 const NO_ID = "0";
 const EMPTY_PARAMS = Buffer.from("[]");
 const CLOSE = Buffer.from("}");

@@ -1,5 +1,5 @@
-// Heads and logs as nodes send them: what of them decides about order, and their text in the shapes
-// that subscribers get. The rest is never looked at.
+// Heads and logs as nodes send them: reads the members that decide about order, and rewrites the
+// text into the shapes that subscribers receive. Ignores all other members.
 import { isHeight } from "../rpc/block-height.ts";
 import {
   CLOSE_OBJECT,
@@ -13,7 +13,7 @@ import {
   skipValue,
 } from "../rpc/json.ts";
 
-/** A block's place in its chain. */
+/** A block by number and hash, with the hash of its parent. */
 export interface Block {
   readonly number: number;
   readonly hash: string;
@@ -21,24 +21,24 @@ export interface Block {
 }
 
 /**
- * A block with the text that says so: a header as subscriptions push it, or a whole block that was
- * asked for.
+ * A block with its JSON: a header as subscriptions push it, or a whole block from
+ * `eth_getBlockBy…`.
  */
 export interface Head extends Block {
   readonly raw: Buffer;
 }
 
-/** A log, and which block it belongs to. */
+/** A log with its position in the chain and its JSON. */
 export interface Log {
   readonly blockNumber: number;
   readonly blockHash: string;
   readonly logIndex: number;
-  /** Its block has left the chain. */
+  /** It is a removal: its block has left the chain. */
   readonly removed: boolean;
   readonly raw: Buffer;
 }
 
-/** A header or block; null when it is none. */
+/** Parses a header or block; null = the text is neither. */
 export function readHead(raw: Buffer): Head | null {
   const value = recordIn(raw);
   if (value === null) return null;
@@ -49,7 +49,7 @@ export function readHead(raw: Buffer): Head | null {
     : { number: height, hash: hash.toLowerCase(), parentHash: parentHash.toLowerCase(), raw };
 }
 
-/** A log of a block; null when it is none. */
+/** Parses a log; null = the text is not a log of a block. */
 export function readLog(raw: Buffer): Log | null {
   const value = recordIn(raw);
   if (value === null) return null;
@@ -66,7 +66,7 @@ export function readLog(raw: Buffer): Log | null {
   return { blockNumber, blockHash: blockHash.toLowerCase(), logIndex, removed, raw };
 }
 
-/** What a log is found by, in lower case; null when it does not say. */
+/** The address and topics of a log, in lower case; null = they are missing or malformed. */
 export function readLogKeys({
   raw,
 }: Log): { readonly address: string; readonly topics: readonly string[] } | null {
@@ -78,7 +78,9 @@ export function readLogKeys({
     : { address: address.toLowerCase(), topics: texts.map((text) => text.toLowerCase()) };
 }
 
-/** The members of a block that pushed headers carry, where no pushed one has shown it. */
+/**
+ * Members of a block that headers usually lack; used until a pushed header has shown its members.
+ */
 const NOT_IN_HEADERS: ReadonlySet<string> = new Set([
   "transactions",
   "uncles",
@@ -93,8 +95,8 @@ export function memberNames(raw: Buffer): readonly string[] {
 }
 
 /**
- * A block in the shape of pushed headers: the members in `names`, in that order; null = those that
- * headers usually have.
+ * A block reduced to the members of a pushed header: those in `names`, in that order; null = the
+ * usual members of headers.
  */
 export function inLiveShape(block: Buffer, names: readonly string[] | null): Buffer {
   const all = members(block);
@@ -106,7 +108,7 @@ export function inLiveShape(block: Buffer, names: readonly string[] | null): Buf
   return Buffer.from(`{${text}}`, "latin1");
 }
 
-/** The text of a log that says that its block has left the chain. */
+/** The JSON of a log's removal: the log with `removed: true`. */
 export function asRemoved(raw: Buffer): Buffer {
   const all = members(raw);
   const kept = all
@@ -119,7 +121,7 @@ interface Member extends Span {
   readonly name: string;
 }
 
-/** Where the members of an object that has been parsed before are, key and value together. */
+/** Offsets of the members of a valid JSON object, each with key and value. */
 function members(raw: Buffer): readonly Member[] {
   const found: Member[] = [];
   const end = raw.length;
@@ -142,8 +144,7 @@ function members(raw: Buffer): readonly Member[] {
 const MAX_DEPTH = 64;
 
 /**
- * From this size on only the short members are looked at: the data of a log may be as long as a
- * message.
+ * From this size on only short members are parsed: the data of a log may be as long as a message.
  */
 const LONG_EVENT_BYTES = 65_536;
 const SHORT_MEMBER_BYTES = 8_192;
@@ -153,7 +154,7 @@ function recordIn(raw: Buffer): Readonly<Record<string, unknown>> | null {
   return parseRecord(raw.toString("utf8"));
 }
 
-/** The short members of a long object; null when it is no JSON object. Scans it once. */
+/** Parses the short members of a long object, in one scan; null = it is not a JSON object. */
 function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
   const all = members(raw);
   const end = skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
@@ -166,7 +167,7 @@ function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
   );
 }
 
-/** Whether a member has its colon, and a comma before it unless it is the first one. */
+/** Whether a member has its colon, and a comma before it unless it is the first. */
 function isSeparated(raw: Buffer, before: number | null, { start, end }: Member): boolean {
   const colon = skipSpace(raw, skipString(raw, start, end), end);
   return raw[colon] === COLON && (before === null || raw[skipSpace(raw, before, start)] === COMMA);

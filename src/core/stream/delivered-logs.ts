@@ -1,31 +1,31 @@
-// Which logs a subscriber has received, by block: none is delivered twice, and those of a block
-// that leaves the chain can be taken back.
+// Which logs a subscriber has received, by block, so that no log is delivered twice and the logs of
+// a block that leaves the chain can be removed again.
 import { asRemoved, type Block, type Log } from "./chain-event.ts";
 
 /**
- * The logs delivered, by block hash, oldest block first; changed in place by the functions of this
- * file.
+ * The delivered logs by block hash, oldest block first. Changed in place, only by the functions of
+ * this file.
  */
 export interface DeliveredLogs {
   readonly blocks: Map<string, BlockLogs>;
-  /** Text held for taking logs back. */
+  /** Bytes of JSON kept for removals. */
   bytes: number;
 }
 
 /** The logs of one block. */
 interface BlockLogs {
-  /** Text by log index; null = delivered and taken back. */
+  /** JSON by log index; null = delivered and then removed. */
   readonly logs: Map<number, Buffer | null>;
-  /** Of the texts held. */
+  /** Bytes of JSON kept. */
   bytes: number;
 }
 
-/** No logs. */
+/** An empty record. */
 export function createDeliveredLogs(): DeliveredLogs {
   return { blocks: new Map(), bytes: 0 };
 }
 
-/** Notes a log of a block in the chain. False = it was delivered before. */
+/** Records a log as delivered. False = it was delivered before. */
 export function note(delivered: DeliveredLogs, log: Log): boolean {
   const kept = delivered.blocks.get(log.blockHash) ?? {
     logs: new Map<number, Buffer | null>(),
@@ -39,12 +39,12 @@ export function note(delivered: DeliveredLogs, log: Log): boolean {
   return true;
 }
 
-/** A log's place on its chain. */
+/** The position of a log in the chain. */
 export type Position = Pick<Log, "blockNumber" | "logIndex">;
 
 /**
- * The position of the newest log that was delivered and not taken back; null = none. `blocks` are
- * those of the chain, in order.
+ * The position of the newest log that was delivered and not removed; null = there is none. `blocks`
+ * are the blocks of the chain, in order.
  */
 export function newestDelivered(
   delivered: DeliveredLogs,
@@ -60,7 +60,10 @@ export function newestDelivered(
   return null;
 }
 
-/** Whether a log that was never delivered comes after one that follows it. */
+/**
+ * Whether a log arrives too late: it was never delivered, and a log that follows it in the chain
+ * was.
+ */
 export function isLate(delivered: DeliveredLogs, log: Log, newest: Position | null): boolean {
   if (newest === null || delivered.blocks.get(log.blockHash)?.logs.get(log.logIndex)) return false;
   return (
@@ -69,19 +72,19 @@ export function isLate(delivered: DeliveredLogs, log: Log, newest: Position | nu
   );
 }
 
-/** Whether a log was delivered and then taken back by its provider. */
+/** Whether a log was delivered and then removed by its provider. */
 export function wasTakenBack(delivered: DeliveredLogs, { blockHash, logIndex }: Log): boolean {
   return delivered.blocks.get(blockHash)?.logs.get(logIndex) === null;
 }
 
-/** Whether a log was delivered and not taken back. */
+/** Whether a log was delivered and not removed. */
 export function isDelivered(delivered: DeliveredLogs, { blockHash, logIndex }: Log): boolean {
   return Boolean(delivered.blocks.get(blockHash)?.logs.get(logIndex));
 }
 
 /**
- * The logs that stand behind a position, in order; null = the text of one of them is no longer
- * held. `blocks` are those of the chain.
+ * The delivered logs after a position, in order; null = the JSON of one of them is no longer kept.
+ * `blocks` are the blocks of the chain, in order.
  */
 export function deliveredBehind(
   delivered: DeliveredLogs,
@@ -104,8 +107,7 @@ export function deliveredBehind(
 }
 
 /**
- * Notes that the provider itself took a log back. False = it was never delivered, or has been taken
- * back before.
+ * Records that the provider removed a log. False = it was never delivered, or was removed before.
  */
 export function noteRemoved(delivered: DeliveredLogs, log: Log): boolean {
   const kept = delivered.blocks.get(log.blockHash);
@@ -117,14 +119,14 @@ export function noteRemoved(delivered: DeliveredLogs, log: Log): boolean {
   return true;
 }
 
-/** Whether the provider took back a log of this block and did not deliver it again. */
+/** Whether the provider removed a log of this block and did not deliver it again. */
 export function lacks(delivered: DeliveredLogs, blockHash: string): boolean {
   return [...(delivered.blocks.get(blockHash)?.logs.values() ?? [])].includes(null);
 }
 
 /**
  * The removals of all delivered logs of a block that has left the chain, last log first; null =
- * their texts are no longer held.
+ * their JSON is no longer kept.
  */
 export function takeBack(delivered: DeliveredLogs, block: Block): readonly Buffer[] | null {
   const kept = delivered.blocks.get(block.hash);
@@ -137,8 +139,8 @@ export function takeBack(delivered: DeliveredLogs, block: Block): readonly Buffe
 }
 
 /**
- * Keeps the record within its bounds: forgets the oldest blocks, and drops the oldest texts of
- * those that stay.
+ * Keeps the record within its bounds: forgets the oldest blocks, and drops the JSON of the oldest
+ * of the remaining ones.
  */
 export function trim(
   delivered: DeliveredLogs,
@@ -151,7 +153,7 @@ export function trim(
   }
 }
 
-/** A log that was delivered and whose text is no longer held. */
+/** Stands for a delivered log whose JSON is no longer kept. */
 const DROPPED = Buffer.alloc(0);
 
 function forget(delivered: DeliveredLogs, hash: string): void {

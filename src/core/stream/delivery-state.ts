@@ -1,6 +1,6 @@
-// What one subscription to heads or logs has been told, and what a further head or log means for
-// it: to be told, to wait, or to be dropped. Pure but for the record it changes. Asks nobody: a
-// head whose parent is unknown is the caller's to trace.
+// What one subscription to heads or logs has delivered, and what follows from the next head or log:
+// deliver it, hold it, or drop it. Pure except for the state that it changes. Sends no queries:
+// finding a head's missing parents is the caller's task.
 import { asRemoved, type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
 import {
   createDeliveredLogs,
@@ -16,25 +16,28 @@ import {
 } from "./delivered-logs.ts";
 import { adopt, createRecentBlocks, holds, type RecentBlocks } from "./recent-blocks.ts";
 
-/** Where a subscription stands on its chain; changed in place by the functions of this file. */
+/** The delivery state of a subscription. Changed in place, only by the functions of this file. */
 export interface DeliveryState {
   readonly recent: RecentBlocks;
-  /** Null = a subscription to heads. */
+  /** Null = the subscription is to heads. */
   readonly delivered: DeliveredLogs | null;
-  /** Hash of the block behind which it begins: of that block nothing is told. */
+  /** Hash of the block after which the subscription starts; nothing is delivered for that block. */
   readonly startHash: string;
-  /** The latest head that was pushed: the shape of those that had to be asked for. */
+  /** The latest pushed head; backfilled blocks are given its shape. */
   sample: Buffer | null;
-  /** Logs whose block is not known yet, in order of arrival. */
+  /** Logs that arrived before their block, in order of arrival. */
   held: Log[];
 }
 
-/** Most text of logs held by one subscription so that it can be taken back. */
+/** Most bytes of JSON that one subscription keeps for removals. */
 const MAX_BOOK_BYTES = 8_388_608;
 /** Most logs that may wait for their block. */
 export const MAX_HELD_LOGS = 10_000;
 
-/** A subscription that begins behind `head`. `window` is how many blocks are remembered. */
+/**
+ * Creates the state of a subscription that starts after `head`. `window` is the number of blocks
+ * remembered.
+ */
 export function createDeliveryState(
   kind: "newHeads" | "logs",
   head: Head,
@@ -52,9 +55,9 @@ export function createDeliveryState(
 }
 
 /**
- * Takes in a head whose parent is known. Returns what the subscriber is told; null = it would have
- * to be told of logs that are no longer held. `pushed` = in the shape of subscriptions, otherwise a
- * block that was asked for.
+ * Accepts a head whose parent is known. Returns the events to deliver; null = a removal is due
+ * whose JSON is no longer kept. `pushed`: the head has the shape of pushed headers; false = it was
+ * queried.
  */
 export function takeHead(
   state: DeliveryState,
@@ -84,8 +87,8 @@ export function takeHead(
 }
 
 /**
- * Takes in a log. Returns what the subscriber is told; null = it waits for its block, as does
- * everything that is told of that block.
+ * Accepts a log. Returns the events to deliver; null = the log waits for its block, together with
+ * all later events of that block.
  */
 export function takeLog(state: DeliveryState, log: Log): readonly Buffer[] | null {
   const { delivered, recent, held } = state;
@@ -103,9 +106,9 @@ export function takeLog(state: DeliveryState, log: Log): readonly Buffer[] | nul
 }
 
 /**
- * Takes in logs of blocks in the view in their place: what was told behind the first of them is
- * taken back, and told again after them. Returns what the subscriber is told; null = the texts of
- * those are no longer held.
+ * Inserts late logs at their position: removes the delivered logs after the first of them and
+ * delivers those again behind it. Returns the events to deliver; null = the JSON of a log to be
+ * removed is no longer kept.
  */
 export function insertLogs(state: DeliveryState, logs: readonly Log[]): readonly Buffer[] | null {
   const { delivered, recent, startHash } = state;
@@ -132,12 +135,12 @@ export function insertLogs(state: DeliveryState, logs: readonly Log[]): readonly
   return [...behind.toReversed().map(asRemoved), ...again];
 }
 
-/** Whether a log comes behind one that follows it in the chain. */
+/** Whether a log arrives after a log that follows it in the chain was delivered. */
 export function comesLate({ delivered, recent }: DeliveryState, log: Log): boolean {
   return delivered !== null && isLate(delivered, log, newestDelivered(delivered, recent.blocks));
 }
 
-/** Drops the logs that wait for a block which is not on the chain. */
+/** Drops the logs that wait for a block that is not in the chain. */
 export function dropHeld(state: DeliveryState, blockHash: string): void {
   state.held = state.held.filter((log) => log.blockHash !== blockHash);
 }

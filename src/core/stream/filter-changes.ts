@@ -1,23 +1,23 @@
-// What a filter has still to tell its caller: everything since the last answer that was written, in
-// order, within bounds. Nothing is ever dropped from it: past its bounds it is full, and the filter
-// ends. Pure but for the record it changes.
+// The unread changes of a filter: everything since the last answer that was written, in order,
+// within bounds. No change is ever dropped; when the bounds are exceeded the filter ends. Pure
+// except for the record that it changes.
 
-/** Unread changes of one filter; changed in place, and only by the functions of this file. */
+/** Unread changes of one filter. Changed in place, only by the functions of this file. */
 export interface FilterChanges {
   /** JSON texts, oldest first. */
   texts: string[];
-  /** Answers that were taken and could not be written, oldest first. */
+  /** Changes that were taken for an answer that could not be written, oldest first. */
   returned: TakenChanges[];
-  /** Of all that is unread, also of what was taken and may yet come back. */
+  /** Number of unread changes, including those taken for an answer that is not yet written. */
   count: number;
   bytes: number;
-  /** Changes taken so far. */
+  /** Number of changes taken so far. */
   taken: number;
 }
 
-/** The changes of one answer, until it is known whether that was written. */
+/** The changes of one answer, until it is known whether the answer was written. */
 export interface TakenChanges {
-  /** Position of the first one among all that were taken. */
+  /** Position of the first of them among all changes ever taken. */
   readonly first: number;
   readonly texts: readonly string[];
   readonly bytes: number;
@@ -27,14 +27,14 @@ export interface TakenChanges {
 const MAX_UNREAD_CHANGES = 10_000;
 const MAX_UNREAD_BYTES = 4_194_304;
 
-/** Nothing to tell yet. */
+/** No changes. */
 export function createChanges(): FilterChanges {
   return { texts: [], returned: [], count: 0, bytes: 0, taken: 0 };
 }
 
 /**
- * Adds a change: JSON text, one character per byte. False = there is no room for it, and the filter
- * has to end.
+ * Adds a change, as JSON with one character per byte. False = there is no room, and the filter must
+ * end.
  */
 export function addChange(changes: FilterChanges, text: string): boolean {
   if (changes.count + 1 > MAX_UNREAD_CHANGES || changes.bytes + text.length > MAX_UNREAD_BYTES)
@@ -45,7 +45,7 @@ export function addChange(changes: FilterChanges, text: string): boolean {
   return true;
 }
 
-/** Takes everything unread for an answer; `settleChanges` has to say what became of it. */
+/** Takes all unread changes for an answer; `settleChanges` must report what became of it. */
 export function takeChanges(changes: FilterChanges): TakenChanges {
   const { returned, texts } = changes;
   const first = returned[0]?.first ?? changes.taken;
@@ -57,7 +57,7 @@ export function takeChanges(changes: FilterChanges): TakenChanges {
   return { first, texts: all, bytes: sizeOf(all) };
 }
 
-/** The answer was written, or was not: then its changes are part of the next one. */
+/** Settles an answer: if it was not written, its changes become part of the next one. */
 export function settleChanges(changes: FilterChanges, batch: TakenChanges, written: boolean): void {
   if (!written) {
     changes.returned.push(batch);
@@ -68,7 +68,7 @@ export function settleChanges(changes: FilterChanges, batch: TakenChanges, writt
   changes.bytes -= batch.bytes;
 }
 
-/** The answer itself, as JSON. */
+/** The JSON of an answer. */
 export function changesJson({ texts }: TakenChanges): Buffer {
   return Buffer.from(`[${texts.join(",")}]`, "latin1");
 }

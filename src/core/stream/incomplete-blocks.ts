@@ -1,40 +1,38 @@
-// Of which blocks a subscriber may not have been told all logs, though it was told of the block:
-// where a source was lost in between, and where logs were dropped or taken back. Says whom to ask
-// about; asks nobody.
+// Which blocks a subscriber may have received without all of their logs: a source was lost between
+// head and logs, or logs were dropped or removed. Names the blocks to query; sends no queries.
 import type { Block } from "./chain-event.ts";
 
 /**
- * Doubts about the blocks of one subscription; changed in place, and only by the functions of this
- * file.
+ * The doubtful blocks of one subscription. Changed in place, only by the functions of this file.
  */
 export interface IncompleteBlocks {
   /**
-   * Blocks that a source pushed, and when, until it has lived long enough to have pushed all their
-   * logs. In order of time.
+   * Blocks by hash with the time (ms) at which their head was pushed; an entry stays until its
+   * source has had time to push all logs. In order of time.
    */
   readonly unsure: Map<string, number>;
   /**
-   * Blocks whose logs were dropped or taken back: a source that pushes such a block again may not
-   * push its logs again.
+   * Blocks whose logs were dropped or removed: a source that pushes the head again may not push the
+   * logs again.
    */
   readonly suspects: Set<string>;
 }
 
 /**
- * A head and its logs may come this far apart: a connection that opens or breaks in between has
- * swallowed some.
+ * Longest time between a head and its logs. A connection that opens or breaks in between may have
+ * lost some of the logs.
  */
 export const APART_MS = 2_000;
 const MAX_SUSPECTS = 1_024;
 
-/** No doubts. */
+/** No doubtful blocks. */
 export function createIncompleteBlocks(): IncompleteBlocks {
   return { unsure: new Map(), suspects: new Set() };
 }
 
 /**
- * A block was pushed by the source that was attached at `attachedAtMs`. Its earlier blocks are
- * complete by now, those of other sources are not.
+ * Records that the current source, attached at `attachedAtMs`, pushed a block. Its earlier blocks
+ * are complete by now; those of earlier sources stay doubtful.
  */
 export function notePushed(
   { unsure }: IncompleteBlocks,
@@ -50,14 +48,14 @@ export function notePushed(
 }
 
 /**
- * A block whose logs were taken back by a source that is gone: it may be the only one to leave that
- * block.
+ * Records a block whose logs were removed by a source that is gone: that source may have been the
+ * only one to drop the block.
  */
 export function noteAbandoned({ unsure }: IncompleteBlocks, hash: string): void {
   unsure.set(hash, unsure.get(hash) ?? 0);
 }
 
-/** A block whose logs were dropped or taken back. */
+/** Records a block whose logs were dropped or removed. */
 export function suspect({ unsure, suspects }: IncompleteBlocks, hash: string): void {
   unsure.delete(hash);
   suspects.delete(hash);
@@ -66,14 +64,14 @@ export function suspect({ unsure, suspects }: IncompleteBlocks, hash: string): v
   if (suspects.size > MAX_SUSPECTS) suspects.delete(oldest);
 }
 
-/** All logs of a block have been asked for. */
+/** Records that all logs of a block were queried. */
 export function settle({ unsure }: IncompleteBlocks, hash: string): void {
   unsure.delete(hash);
 }
 
 /**
- * Whether sources before the one that was attached then may not have pushed all logs of some
- * blocks.
+ * Whether some block was pushed by a source before the one attached at `attachedAtMs`, so that its
+ * logs may be missing.
  */
 export function isOwed({ unsure }: IncompleteBlocks, attachedAtMs: number): boolean {
   const [oldestMs = attachedAtMs] = unsure.values();
@@ -81,8 +79,7 @@ export function isOwed({ unsure }: IncompleteBlocks, attachedAtMs: number): bool
 }
 
 /**
- * Those of the blocks below a number whose logs may not all have been pushed: they are to be told
- * before those of later ones.
+ * The doubtful blocks below a number: their logs must be delivered before those of later blocks.
  */
 export function unsureBelow(
   { unsure }: IncompleteBlocks,

@@ -1,27 +1,29 @@
-// The logs bloom of a block header (2,048 bits): whether a block may hold logs that a filter wants,
-// and whether it says so of logs that are there. Judges no provider; the hash function is given.
+// The logs bloom of a block header (2,048 bits): whether the block may hold logs that match a
+// filter, and whether the bloom covers a given log. Judges no provider; the hash function is an
+// argument.
 import type { LogFilter } from "./subscription.ts";
 
-/** Keccak-256. */
+/** The Keccak-256 hash function. */
 export type Keccak = (bytes: Uint8Array) => Uint8Array;
 
-/** The bits of one address or topic. */
+/** Positions of the three bits of one address or topic. */
 type Bits = readonly [number, number, number];
 
 /**
- * A filter as bits: one of each list must be in the bloom. A list too long to say much is left out.
+ * A filter as bloom bits: of each list at least one entry must be in the bloom. Lists that are too
+ * long to exclude anything are left out.
  */
 export interface FilterBits {
   readonly lists: readonly (readonly Bits[])[];
 }
 
-/** What a log is found by. */
+/** The parts of a log that filters match, in lower case. */
 export interface LogKeys {
   readonly address: string;
   readonly topics: readonly string[];
 }
 
-/** What a header says of its logs: `unknown` = it has no bloom, or one that its gas contradicts. */
+/** The bloom of a header. `unknown`: there is none, or the gas used contradicts it. */
 export type HeaderBloom =
   | { readonly kind: "unknown" }
   | { readonly kind: "bloom"; readonly bytes: Buffer };
@@ -29,11 +31,11 @@ export type HeaderBloom =
 const BLOOM_BYTES = 256;
 const BLOOM = /^0x[0-9a-fA-F]{512}$/;
 const NONE = /^0x0*$/;
-/** With more choices than this nearly every bloom matches. */
+/** Lists with more entries are left out: nearly every bloom would match them. */
 const MAX_CHOICES = 64;
 const UNKNOWN: HeaderBloom = { kind: "unknown" };
 
-/** The bloom of a header or block; all zero although gas was used says nothing. */
+/** Reads the bloom of a header or block. All zero bits with gas used count as unknown. */
 export function headerBloom(raw: Buffer): HeaderBloom {
   const header = parse(raw);
   const { logsBloom, gasUsed } = header;
@@ -42,7 +44,7 @@ export function headerBloom(raw: Buffer): HeaderBloom {
   return { kind: "bloom", bytes: Buffer.from(logsBloom.slice(2), "hex") };
 }
 
-/** The bits of a filter. */
+/** Computes the bits of a filter. */
 export function filterBits({ addresses, topics }: LogFilter, keccak: Keccak): FilterBits {
   const lists = [addresses, ...topics].filter(
     (list) => list.length > 0 && list.length <= MAX_CHOICES,
@@ -50,14 +52,14 @@ export function filterBits({ addresses, topics }: LogFilter, keccak: Keccak): Fi
   return { lists: lists.map((list) => list.map((text) => bitsOf(text, keccak))) };
 }
 
-/** Whether a block with this bloom may hold logs that the filter wants. */
+/** Whether a block with this bloom may hold logs that match the filter. */
 export function mayHold(bloom: Buffer, { lists }: FilterBits): boolean {
-  // A filter that wants everything wants something of every block that has logs at all.
+  // A filter without conditions matches every block that has logs.
   if (lists.length === 0) return bloom.some((byte) => byte !== 0);
   return lists.every((list) => list.some((bits) => has(bloom, bits)));
 }
 
-/** Whether a bloom says that this log may be there. */
+/** Whether the bloom covers a log. */
 export function covers(bloom: Buffer, { address, topics }: LogKeys, keccak: Keccak): boolean {
   return [address, ...topics].every((text) => has(bloom, bitsOf(text, keccak)));
 }
@@ -68,7 +70,7 @@ export function addTo(bloom: Buffer, text: string, keccak: Keccak): void {
     bloom[byteOf(bit)] = (bloom[byteOf(bit)] ?? 0) | maskOf(bit);
 }
 
-/** A bloom without anything. */
+/** An empty bloom. */
 export function emptyBloom(): Buffer {
   return Buffer.alloc(BLOOM_BYTES);
 }

@@ -1,46 +1,46 @@
-// Which blocks have their logs checked with another provider, and what a check finds. Decides only;
-// asks nobody and draws no chance.
+// Which blocks have their logs checked with another provider, and how the result of a check is
+// compared. Pure: sends no queries and draws no random numbers.
 import type { Log } from "./chain-event.ts";
 import type { LogKeys } from "./log-bloom.ts";
 import type { LogFilter } from "./subscription.ts";
 
-/** How closely the logs of subscriptions are checked. */
+/** The modes of log verification: every block that needs it, a sample, or none. */
 export const LOG_VERIFICATIONS = ["strict", "sampled", "off"] as const;
 
-/** One of the ways. */
+/** One of the modes. */
 export type LogVerification = (typeof LOG_VERIFICATIONS)[number];
 
-/** Blocks at least this far apart leave time to check each of them. */
+/** Least block time (ms) at which every block can be checked. */
 const STRICT_FROM_MS = 1_000;
 
-/** How closely the logs of a chain are checked unless the configuration says so. */
+/** The default mode of a chain. */
 export function usualVerification(blockTimeMs: number): LogVerification {
   return blockTimeMs >= STRICT_FROM_MS ? "strict" : "sampled";
 }
 
-/** What is known of a block when it is decided. */
+/** What is known of a block when the decision is made. */
 export interface BlockEvidence {
-  /** Whether it may hold logs that are wanted; `unknown` = there is no bloom to believe. */
+  /** Whether its bloom allows matching logs; `unknown` = there is no bloom that can be trusted. */
   readonly mayHold: "yes" | "no" | "unknown";
-  /** The source has told of logs that are wanted. */
+  /** The source has pushed matching logs. */
   readonly brought: boolean;
-  /** Logs were left out a short while ago. */
+  /** Some provider left logs out recently. */
   readonly alarmed: boolean;
-  /**
-   * At least half of the budget is there: otherwise `strict` takes a sample of what need not be
-   * checked.
-   */
+  /** At least half of the budget is unspent; otherwise `strict` only samples routine checks. */
   readonly roomy: boolean;
-  /** Uniform in [0, 1). */
+  /** A random number, uniform in [0, 1). */
   readonly chance: number;
 }
 
-/** Whether a block is checked: `needed` before `routine` where not all can be. */
+/**
+ * Whether a block is checked. `needed` checks take precedence over `routine` ones when the budget
+ * is short.
+ */
 export type Need = "none" | "routine" | "needed";
 
 const SAMPLE = 1 / 16;
 
-/** Whether a block has its logs checked. */
+/** Decides whether the logs of a block are checked. */
 export function needOf(
   mode: LogVerification,
   { mayHold, brought, alarmed, roomy, chance }: BlockEvidence,
@@ -57,22 +57,25 @@ export function needOf(
   }
 }
 
-/** Logs that one side has and the other has not. */
+/** The difference between the logs that a source pushed and the logs that others have. */
 export interface LogDifference {
   readonly missing: readonly Log[];
   readonly surplus: number;
 }
 
-/** What a source told of a block, against what was answered for it. */
-export function differenceOf(told: ReadonlySet<number>, answered: readonly Log[]): LogDifference {
+/**
+ * Compares the log indexes that a source pushed with the logs in the answers of others. `missing`:
+ * the source left them out; `surplus`: only the source had them.
+ */
+export function differenceOf(pushed: ReadonlySet<number>, answered: readonly Log[]): LogDifference {
   const indexes = new Set(answered.map((log) => log.logIndex));
   return {
-    missing: answered.filter((log) => !told.has(log.logIndex)),
-    surplus: [...told].filter((index) => !indexes.has(index)).length,
+    missing: answered.filter((log) => !pushed.has(log.logIndex)),
+    surplus: [...pushed].filter((index) => !indexes.has(index)).length,
   };
 }
 
-/** Whether a filter wants a log. */
+/** Whether a log matches a filter. */
 export function wants({ addresses, topics }: LogFilter, log: LogKeys): boolean {
   if (addresses.length > 0 && !addresses.includes(log.address)) return false;
   return topics.every(

@@ -1,50 +1,55 @@
-// The last blocks of a chain as a subscriber has been told of them: each the parent of the next.
-// Says where a further block belongs. Knows no provider.
+// The last blocks of a chain as delivered to a subscriber, each the parent of the next, and where a
+// further block belongs. Knows no provider.
 import type { Block } from "./chain-event.ts";
 
 /**
- * The blocks a subscriber knows, oldest first, without holes; changed in place, and only by
+ * The blocks delivered to a subscriber, oldest first, without gaps. Changed in place, only by
  * `adopt`.
  */
 export interface RecentBlocks {
   readonly blocks: Block[];
-  /** How many are kept. */
+  /** Most blocks that are kept. */
   readonly window: number;
-  /** The oldest block is the one it began with: a block that replaces it needs no parent here. */
+  /**
+   * The oldest block is the one that the subscription started with: a block that replaces it needs
+   * no known parent.
+   */
   rooted: boolean;
 }
 
 /**
- * Where a block belongs. `known`: it is in the view. `next`: its parent is in the view, or it takes
- * the place of the very first block. `unlinked`: its parent must be found first. `old`: it lies
- * before everything known. `far`: too far ahead to be reached by asking block by block.
+ * Where a block belongs. `known`: already in the record. `next`: its parent is in the record, or it
+ * replaces the very first block. `unlinked`: its parent must be fetched first. `old`: before the
+ * oldest block. `far`: too far ahead to fetch the blocks between.
  */
 export type Placement = "known" | "next" | "unlinked" | "old" | "far";
 
 const MIN_WINDOW = 64;
 const MAX_WINDOW = 1_024;
 
-/** How many blocks are worth keeping: as many as may be asked for, within reason. */
+/** The number of blocks to keep: as many as may be backfilled (`reach`), within bounds. */
 export function windowFor(reach: number): number {
   return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, reach));
 }
 
-/** A view without blocks. */
+/** An empty record. */
 export function createRecentBlocks(window: number): RecentBlocks {
   return { blocks: [], window, rooted: true };
 }
 
-/** The newest block; null = none yet. */
+/** The newest block; null = there is none yet. */
 export function tipOf(view: RecentBlocks): Block | null {
   return view.blocks.at(-1) ?? null;
 }
 
-/** Whether the view holds this very block. */
+/** Whether the record holds the block with this number and hash. */
 export function holds(view: RecentBlocks, number: number, hash: string): boolean {
   return blockAt(view, number)?.hash === hash;
 }
 
-/** Where a block belongs; `reach` is how many blocks may lie between the tip and it. */
+/**
+ * Determines where a block belongs; `reach` is the most blocks that may lie between the tip and it.
+ */
 export function place(view: RecentBlocks, block: Block, reach: number): Placement {
   const [first] = view.blocks;
   const tip = tipOf(view);
@@ -59,7 +64,7 @@ export function place(view: RecentBlocks, block: Block, reach: number): Placemen
   return block.number - tip.number - 1 > reach ? "far" : "unlinked";
 }
 
-/** Adds a block that is `next`. Returns the blocks that leave the chain for it, newest first. */
+/** Adds a block placed as `next`. Returns the blocks that leave the chain for it, newest first. */
 export function adopt(view: RecentBlocks, block: Block): readonly Block[] {
   const { blocks, window } = view;
   const left: Block[] = [];

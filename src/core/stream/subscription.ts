@@ -1,5 +1,5 @@
-// What a caller subscribes to: kind and filter, checked and brought into one form, so that equal
-// subscriptions are equal texts. Pure.
+// What a caller subscribes to: kind and filter, validated and normalised, so that equal
+// subscriptions have equal texts. Pure.
 
 /** The kinds of subscription that are served. */
 export const SUBSCRIPTION_KINDS = [
@@ -12,12 +12,12 @@ export const SUBSCRIPTION_KINDS = [
 /** One of the kinds. */
 export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
 
-/** The kinds that are served over HTTP too, by polling, where no provider has a socket. */
+/** The kinds that are polled over HTTP when no provider has a socket. */
 export const POLLED_KINDS: readonly SubscriptionKind[] = ["newHeads", "logs"];
 
 /**
- * Which logs a `logs` subscription wants, normalised: lower case, lists sorted and without repeats,
- * no trailing empty topics.
+ * The filter of a `logs` subscription, normalised: lower case, lists sorted without duplicates, no
+ * trailing empty topics.
  */
 export interface LogFilter {
   /** Empty = any. */
@@ -26,38 +26,38 @@ export interface LogFilter {
   readonly topics: readonly (readonly string[])[];
 }
 
-/** The blocks of which logs are wanted, both ends included; null = no bound. */
+/** The block range of a filter, both ends included; null = no bound. */
 export interface BlockBounds {
   readonly from: number | null;
   readonly to: number | null;
 }
 
-/** A subscription in its one form. */
+/** A normalised subscription. */
 export interface Subscription {
   readonly kind: SubscriptionKind;
   /**
-   * The normalised JSON array of `eth_subscribe`: what is sent upstream, and the key by which equal
-   * ones are shared.
+   * The parameters of `eth_subscribe` as a normalised JSON array: sent upstream, and the key under
+   * which equal subscriptions share a stream.
    */
   readonly params: string;
-  /** Only for `logs`. */
+  /** Only of `logs`. */
   readonly filter: LogFilter | null;
   /**
-   * Only for `logs` whose caller bounds the blocks. Never sent upstream, so that such a caller
-   * shares the upstream of others.
+   * Only of `logs` with a block range. Never sent upstream, so that callers with different ranges
+   * share one stream.
    */
   readonly bounds: BlockBounds | null;
 }
 
-/** The criteria of `eth_newFilter`. */
+/** The criteria of `eth_newFilter`, parsed. */
 export interface LogCriteria {
   readonly kind: "criteria";
   readonly subscription: Subscription;
-  /** The JSON array of `eth_getLogs` that asks for the same logs in history. */
+  /** The parameters of `eth_getLogs` that query the same logs in history, as a JSON array. */
   readonly query: string;
 }
 
-/** Parameters that are none; `message` says what is allowed. */
+/** Invalid parameters; `message` says what is allowed. */
 export interface InvalidSubscription {
   readonly kind: "invalid";
   readonly message: string;
@@ -67,7 +67,7 @@ const MAX_ADDRESSES = 1_000;
 const MAX_TOPICS = 4;
 const MAX_TOPIC_CHOICES = 1_000;
 
-/** Reads the parameters of `eth_subscribe`. */
+/** Parses the parameters of `eth_subscribe`. */
 export function readSubscription(params: unknown): Subscription | InvalidSubscription {
   if (!Array.isArray(params) || params.length === 0)
     return invalid(
@@ -100,12 +100,12 @@ export function readSubscription(params: unknown): Subscription | InvalidSubscri
   }
 }
 
-/** The parameters of `eth_getLogs` that ask for the logs of one block which a filter wants. */
+/** The parameters of `eth_getLogs` that query the logs of one block that match a filter. */
 export function logsOfBlock(filter: LogFilter, blockHash: string): string {
   return JSON.stringify([{ blockHash, ...shown(filter) }]);
 }
 
-/** Reads the parameters of `eth_newFilter`. */
+/** Parses the parameters of `eth_newFilter`. */
 export function readCriteria(params: unknown): LogCriteria | InvalidSubscription {
   if (!Array.isArray(params) || params.length > 1)
     return invalid("params must be an array with one object of criteria");
@@ -122,7 +122,7 @@ export function readCriteria(params: unknown): LogCriteria | InvalidSubscription
   };
 }
 
-/** Whether logs of a block are wanted. */
+/** Whether a block is within the bounds. */
 export function isWithin({ from, to }: BlockBounds, blockNumber: number): boolean {
   return (from === null || blockNumber >= from) && (to === null || blockNumber <= to);
 }
@@ -160,7 +160,7 @@ const TOPIC = /^0x[0-9a-fA-F]{64}$/;
 const BLOCK_NUMBER = /^0x[0-9a-fA-F]{1,16}$/;
 
 /**
- * The bounds of live logs as geth reads them; a text says why there are none. Sources: geth
+ * The bounds of live logs, as geth reads them; a text = they are invalid, and why. Sources: geth
  * `eth/filters`, `SubscribeLogs` and `filterLogs`.
  */
 function readBounds(fromBlock: unknown, toBlock: unknown): BlockBounds | string | null {
@@ -178,7 +178,7 @@ function readBounds(fromBlock: unknown, toBlock: unknown): BlockBounds | string 
   return (from ?? 0) === 0 && to === null ? null : { from, to };
 }
 
-/** A number; null = the newest block, undefined = neither. */
+/** Parses one bound: null = the newest block, undefined = neither a number nor that. */
 function readBound(value: unknown): number | null | undefined {
   if (value === undefined || value === null || value === "latest") return null;
   return typeof value === "string" && BLOCK_NUMBER.test(value) ? Number(value) : undefined;
@@ -195,7 +195,7 @@ function readTopics(value: unknown): string[][] | null {
   return known;
 }
 
-/** One value or a list of them; a null in a list of topics stands for any, as nodes read it. */
+/** Parses one value or a list of values; a null in a list of topics means any, as nodes read it. */
 function choices(value: unknown, shape: RegExp, most: number): string[] | null {
   const list: unknown[] = Array.isArray(value) ? value : [value];
   if (list.length > most) return null;
@@ -208,7 +208,7 @@ function choices(value: unknown, shape: RegExp, most: number): string[] | null {
     : [...new Set(texts.map((text) => text.toLowerCase()))].sort();
 }
 
-/** A filter as nodes read it. */
+/** A filter as the JSON members of `eth_getLogs`. */
 function shown({ addresses, topics }: LogFilter): {
   readonly address?: unknown;
   readonly topics?: unknown;

@@ -15,13 +15,13 @@ export type CallRequest = WireRequest;
 export class PendingCall implements Dispatch {
   sent = false;
   readonly id: string;
-  readonly question: CallRequest;
+  readonly request: CallRequest;
   readonly listener: CallListener;
   readonly #calls: PendingCalls;
 
-  constructor(id: string, question: CallRequest, listener: CallListener, calls: PendingCalls) {
+  constructor(id: string, request: CallRequest, listener: CallListener, calls: PendingCalls) {
     this.id = id;
-    this.question = question;
+    this.request = request;
     this.listener = listener;
     this.#calls = calls;
   }
@@ -30,11 +30,11 @@ export class PendingCall implements Dispatch {
    * Its bytes, made when they are needed: a call that waits holds no second copy of its request.
    */
   write(): Buffer {
-    return withWireId(this.question, this.id);
+    return withWireId(this.request, this.id);
   }
 
   cancel(): void {
-    this.#calls.abandon(this, DEAF);
+    this.#calls.abandon(this, IGNORED);
   }
 }
 
@@ -56,9 +56,9 @@ export class PendingCalls {
     return this.#pending.size;
   }
 
-  begin(question: CallRequest, listener: CallListener): PendingCall {
+  begin(request: CallRequest, listener: CallListener): PendingCall {
     this.begun++;
-    const call = new PendingCall(this.#wireId(), question, listener, this);
+    const call = new PendingCall(this.#wireId(), request, listener, this);
     this.#pending.set(call.id, call);
     return call;
   }
@@ -103,7 +103,7 @@ export class PendingCalls {
 }
 
 /** Hears nothing. */
-const DEAF: CallListener = { result() {}, failed() {} };
+const IGNORED: CallListener = { result() {}, failed() {} };
 
 const MAX_ABANDONED = 1_000;
 const EXCERPT_BYTES = 512;

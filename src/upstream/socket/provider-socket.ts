@@ -126,13 +126,13 @@ export class ProviderSocket {
    * Sends a request over it, or keeps it until the socket is open; null = the listener has been
    * told why not.
    */
-  ask(question: CallRequest, listener: CallListener): PendingCall | null {
+  ask(request: CallRequest, listener: CallListener): PendingCall | null {
     const obstacle = this.#ensureOpen() ?? this.#crowded();
     if (obstacle !== null) {
       listener.failed(obstacle, null);
       return null;
     }
-    const call = this.#calls.begin(question, listener);
+    const call = this.#calls.begin(request, listener);
     if (this.#state === "open") this.#write(call);
     return call;
   }

@@ -18,7 +18,7 @@ import type { Runtime } from "../../runtime.ts";
 export interface Backfill {
   readonly runtime: Runtime;
   readonly ask: (method: string, params: string) => Promise<Buffer | null>;
-  readonly track: DeliveryState;
+  readonly state: DeliveryState;
   readonly subscription: Subscription;
   /** Most blocks asked for. */
   readonly reach: number;
@@ -50,10 +50,10 @@ const MAX_LOGS_PER_BLOCK = 100_000;
 
 /** The path from the view to `head`. */
 export async function backfillTo(backfill: Backfill, head: Head): Promise<BackfillResult> {
-  const { track, reach } = backfill;
+  const { state, reach } = backfill;
   const path: Head[] = [head];
   for (let oldest = head; ; ) {
-    switch (place(track.recent, oldest, reach)) {
+    switch (place(state.recent, oldest, reach)) {
       case "known":
         return { kind: "path", path: path.slice(1) };
       case "next":

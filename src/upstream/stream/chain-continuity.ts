@@ -470,7 +470,7 @@ export class ChainContinuity implements Continuity {
     return {
       runtime,
       ask: (method, params) => source.ask(method, params),
-      track: state,
+      state,
       subscription,
       reach: this.#reach(),
       progress: () => this.#onProgress(),

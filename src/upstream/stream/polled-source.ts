@@ -1,7 +1,6 @@
-// Heads and logs over HTTP, for chains and times without a socket: sources that ask for what a
-// socket would push. Everything goes through the router, so that circuits, limits and deadlines
-// hold; the newest block of a provider is asked for once, however many streams want it. Continuity
-// is not kept here.
+// Heads and logs over HTTP, for chains and times without a socket: polls for what a socket would
+// push. Every query passes the router, so circuits, rate limits and deadlines apply. The newest
+// block of a provider is polled once, however many streams need it. Keeps no continuity.
 
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
@@ -20,7 +19,7 @@ import type { Upstream } from "../transport.ts";
 import { BreakerBypass } from "./breaker-bypass.ts";
 import type { Polls, Source, SourceEvents } from "./source.ts";
 
-/** What polling works with. */
+/** Dependencies of polling. */
 export interface PollsParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -28,18 +27,18 @@ export interface PollsParts {
   readonly limits: () => RouterLimits;
 }
 
-/** Two polls for each block, within these. */
+/** Polling interval: `POLLS_PER_BLOCK` polls a block time, within these bounds. */
 const LEAST_INTERVAL_MS = 200;
 const LONGEST_INTERVAL_MS = 4_000;
 const POLLS_PER_BLOCK = 2;
-/** Longest time for one question. */
+/** Deadline of one query. */
 const ASK_MS = 5_000;
 const NEWEST = Buffer.from('["latest",false]');
 
-/** Polls of nothing yet. */
+/** Creates polled sources; nothing is polled before the first one opens. */
 export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): Polls {
   const router = createRouter({ runtime, timerWheel, limits, upstreams: { http } });
-  const polled = new WeakMap<RoutingState, Map<string, HeadPoll>>();
+  const polls = new WeakMap<RoutingState, Map<string, HeadPoll>>();
   const breakerBypass = new WeakMap<RoutingState, RoutingState>();
 
   function bypassOf(strict: RoutingState): RoutingState {
@@ -48,13 +47,13 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
     return tracker;
   }
 
-  function pollOf(asker: Asker): HeadPoll {
-    const byProvider = polled.get(asker.tracker) ?? new Map<string, HeadPoll>();
-    polled.set(asker.tracker, byProvider);
-    const { id } = asker.provider;
+  function pollOf(polled: PolledProvider): HeadPoll {
+    const byProvider = polls.get(polled.tracker) ?? new Map<string, HeadPoll>();
+    polls.set(polled.tracker, byProvider);
+    const { id } = polled.provider;
     const known = byProvider.get(id);
     if (known !== undefined) return known;
-    const poll = new HeadPoll(asker, timerWheel, () => byProvider.delete(id));
+    const poll = new HeadPoll(polled, timerWheel, () => byProvider.delete(id));
     byProvider.set(id, poll);
     return poll;
   }
@@ -65,19 +64,19 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
       events,
     ) {
       const tracker = bypassesBreaker ? bypassOf(strict) : strict;
-      const askerIn = (bound: Tracker, provider: Provider): Asker => ({
+      const polledIn = (bound: Tracker, provider: Provider): PolledProvider => ({
         router,
         tracker: bypassesBreaker ? bypassOf(bound) : bound,
         provider,
       });
       const source = new PolledSource(events, (bound, provider) =>
-        source.begin(askerIn(bound, provider), pollOf(askerIn(bound, provider))),
+        source.begin(polledIn(bound, provider), pollOf(polledIn(bound, provider))),
       );
-      const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
+      const query = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
       const opening = ask(
         router,
         { tracker, strategy, pin, avoid },
-        question,
+        query,
         ({ outcome, source: from }, route) => {
           const provider = providerOf(from);
           const isHead =
@@ -85,8 +84,8 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
             readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
           if (provider === null || !isHead)
             return events.opened({ kind: "refused", outcome, route, lacking: provider });
-          const asker = askerIn(strict, provider);
-          source.begin(asker, pollOf(asker));
+          const polled = polledIn(strict, provider);
+          source.begin(polled, pollOf(polled));
           events.opened({ kind: "open", source: source.of(provider), route });
         },
       );
@@ -98,26 +97,26 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
   };
 }
 
-/** One provider, and how it is asked. */
-interface Asker {
+/** One provider and the router that queries it. */
+interface PolledProvider {
   readonly router: Router;
   readonly tracker: RoutingState;
   readonly provider: Provider;
 }
 
-interface Question {
+interface PollQuery {
   readonly method: string;
   /** The JSON array of parameters. */
   readonly params: Buffer;
   readonly deadlineMs: number;
 }
 
-type Where = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
+type ProviderChoice = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
 
 function ask(
   router: Router,
-  where: Where,
-  { method, params, deadlineMs }: Question,
+  choice: ProviderChoice,
+  { method, params, deadlineMs }: PollQuery,
   done: (answer: Answer, route: RoutedCall) => void,
 ): RoutedCall {
   const call = {
@@ -127,24 +126,27 @@ function ask(
     ...writeRequest(method, params),
   };
   return router.route(
-    { call, ...where, caller: SERVICE_CALLER, transport: "http", deadlineMs, mayStream: false },
+    { call, ...choice, caller: SERVICE_CALLER, transport: "http", deadlineMs, mayStream: false },
     done,
   );
 }
 
-/** Asks one provider. `done` hears the raw JSON of the result, or null where there is none. */
+/**
+ * Queries one provider. `done` gets the raw JSON of the result, or null when the provider gave
+ * none.
+ */
 function askOne(
-  { router, tracker, provider }: Asker,
-  question: Question,
+  { router, tracker, provider }: PolledProvider,
+  query: PollQuery,
   done: (result: Buffer | null) => void,
 ): RoutedCall {
   return ask(
     router,
     { tracker, strategy: "priority", pin: provider, avoid: null },
-    question,
+    query,
     ({ outcome }) => {
       // Copied: the buffer of an answer is much larger than most results, and results may be kept
-      // for long.
+      // for a long time.
       done(
         outcome.kind === "result"
           ? Buffer.from(outcome.body.subarray(outcome.start, outcome.end))
@@ -157,10 +159,10 @@ function askOne(
 /** One provider as the source of one stream. */
 class PolledSource {
   readonly #events: SourceEvents;
-  /** Begins anew with a provider. */
+  /** Starts again with a provider as it is configured now. */
   readonly #moveTo: Source["follow"];
-  readonly #asks = new Set<RoutedCall>();
-  #asker: Asker | null = null;
+  readonly #pending = new Set<RoutedCall>();
+  #polled: PolledProvider | null = null;
   #leave: () => void = () => {};
   #closed = false;
 
@@ -169,9 +171,9 @@ class PolledSource {
     this.#moveTo = moveTo;
   }
 
-  begin(asker: Asker, poll: HeadPoll): void {
+  begin(polled: PolledProvider, poll: HeadPoll): void {
     const leaveLast = this.#leave;
-    this.#asker = asker;
+    this.#polled = polled;
     this.#leave = poll.join({
       head: (raw) => this.#events.head(raw),
       lost: () => {
@@ -198,40 +200,40 @@ class PolledSource {
   close(): void {
     this.#closed = true;
     this.#leave();
-    for (const route of this.#asks) route.cancel();
-    this.#asks.clear();
+    for (const route of this.#pending) route.cancel();
+    this.#pending.clear();
   }
 
   #ask(method: string, params: string): Promise<Buffer | null> {
-    const asker = this.#asker;
+    const polled = this.#polled;
     return new Promise((resolve) => {
-      if (this.#closed || asker === null) return;
+      if (this.#closed || polled === null) return;
       let route: RoutedCall | null = null;
       let over = false;
       route = askOne(
-        asker,
+        polled,
         { method, params: Buffer.from(params), deadlineMs: ASK_MS },
         (result) => {
           over = true;
-          if (route !== null) this.#asks.delete(route);
+          if (route !== null) this.#pending.delete(route);
           resolve(result);
         },
       );
-      if (!over) this.#asks.add(route);
+      if (!over) this.#pending.add(route);
     });
   }
 }
 
 interface PollListener {
-  /** A head in the shape of pushed ones, other than the last. */
+  /** A new head, in the shape of pushed headers. */
   head(raw: Buffer): void;
-  /** The provider has failed to answer; nothing more is heard. */
+  /** The provider failed to answer; no further call follows. */
   lost(): void;
 }
 
-/** The newest block of one provider, asked for again and again while somebody wants it. */
+/** Polls the newest block of one provider while it has listeners. */
 class HeadPoll {
-  readonly #asker: Asker;
+  readonly #polled: PolledProvider;
   readonly #timerWheel: TimerWheel;
   readonly #over: () => void;
   readonly #listeners = new Set<PollListener>();
@@ -239,8 +241,8 @@ class HeadPoll {
   #route: RoutedCall | null = null;
   #last = "";
 
-  constructor(asker: Asker, timerWheel: TimerWheel, over: () => void) {
-    this.#asker = asker;
+  constructor(polled: PolledProvider, timerWheel: TimerWheel, over: () => void) {
+    this.#polled = polled;
     this.#timerWheel = timerWheel;
     this.#over = over;
   }
@@ -254,7 +256,7 @@ class HeadPoll {
   }
 
   #wait(): void {
-    const { blockTimeMs } = this.#asker.tracker.set.chain;
+    const { blockTimeMs } = this.#polled.tracker.set.chain;
     const intervalMs = Math.min(
       LONGEST_INTERVAL_MS,
       Math.max(LEAST_INTERVAL_MS, blockTimeMs / POLLS_PER_BLOCK),
@@ -263,9 +265,9 @@ class HeadPoll {
   }
 
   #poll(): void {
-    const question = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs: ASK_MS };
+    const query = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs: ASK_MS };
     let over = false;
-    const route = askOne(this.#asker, question, (result) => {
+    const route = askOne(this.#polled, query, (result) => {
       over = true;
       this.#route = null;
       const head = result === null ? null : readHead(result);

@@ -112,7 +112,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
   readonly #parts: SourceParts;
   readonly #request: SourceRequest;
   readonly #events: SourceEvents;
-  readonly #asks = new Set<{ stop: () => void }>();
+  readonly #pending = new Set<{ stop: () => void }>();
   #route: RoutedCall | null = null;
   #main: Dispatch | null = null;
   #heads: Dispatch | null = null;
@@ -176,13 +176,13 @@ class Opening implements Pick<Source, "ask" | "close"> {
     const provider = this.#provider;
     return new Promise((resolve) => {
       if (this.#closed || provider === null) return;
-      const asking = { stop: (): void => {} };
-      this.#asks.add(asking);
+      const question = { stop: (): void => {} };
+      this.#pending.add(question);
       const end = (result: Buffer | null): void => {
-        this.#asks.delete(asking);
+        this.#pending.delete(question);
         resolve(result);
       };
-      asking.stop = rpcCall(
+      question.stop = rpcCall(
         timerWheel,
         { upstream: sockets, provider, method, params, timeoutMs: ASK_MS },
         { result: end, failed: () => end(null) },
@@ -200,8 +200,8 @@ class Opening implements Pick<Source, "ask" | "close"> {
     this.#route?.cancel();
     this.#main?.cancel();
     this.#heads?.cancel();
-    for (const asking of this.#asks) asking.stop();
-    this.#asks.clear();
+    for (const question of this.#pending) question.stop();
+    this.#pending.clear();
   }
 
   #sourceAt(provider: Provider): Source {
