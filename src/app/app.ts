@@ -103,8 +103,8 @@ export async function build(config: Config, outside: Outside): Promise<App> {
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
   const providers = upstreamSide(config, outside, () => live.config);
-  const { profileUpdater, directory, check } = providers;
-  const serving = servingOf({ profileUpdater, directory, rules: addressRulesOf(config), check });
+  const { profileUpdater, registry, check } = providers;
+  const serving = servingOf({ profileUpdater, registry, rules: addressRulesOf(config), check });
   warnOfKeyless(config, log);
   const hosting =
     config.hosted === null
@@ -176,9 +176,9 @@ function appOf(
 /** What calls are served with, over HTTP and over sockets. */
 function rpcPartsOf(foundation: Foundation): RpcParts {
   const { config, live, outside, providers, hosting } = foundation;
-  const { directory, observer, timerWheel, router, budget, filters } = providers;
+  const { registry, observer, timerWheel, router, budget, filters } = providers;
   const authentication = {
-    resolver: createTargetResolver(directory, observer),
+    resolver: createTargetResolver(registry, observer),
     admission: hosting?.admission ?? null,
     proxies: foundation.proxies,
   };
@@ -188,7 +188,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     filters: createFilterMethods({
       ...authentication,
       filters,
-      directory,
+      registry,
       deadlineMs,
       limits: () => live.config.limits,
     }),
@@ -211,10 +211,10 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
 /** The pages and documents that answer GET. */
 function pagesOf(foundation: Foundation): Pages {
   const { config, live, outside, providers, hosting } = foundation;
-  const { directory, observer, budget, subscriptions, filters, sockets } = providers;
+  const { registry, observer, budget, subscriptions, filters, sockets } = providers;
   return createPages({
     runtime: outside.runtime,
-    directory,
+    registry,
     observer,
     budget,
     version: outside.version,
@@ -258,7 +258,7 @@ function upstreamSide(
     }),
     ws: sockets,
   };
-  const directory = createProfileRegistry(config.chains, config.profiles, runtime, {
+  const registry = createProfileRegistry(config.chains, config.profiles, runtime, {
     ...config.selection,
     onChange: observer.channelChanged,
   });
@@ -274,7 +274,7 @@ function upstreamSide(
     log,
   });
   const profileUpdater = createProfileUpdater({
-    directory,
+    registry,
     prober,
     headWatch,
     subscriptions,
@@ -284,7 +284,7 @@ function upstreamSide(
     timerWheel,
     budget,
     observer,
-    directory,
+    registry,
     router,
     profileUpdater,
     subscriptions,
@@ -422,24 +422,24 @@ function chainsOf(chains: readonly Chain[]): string {
 /** The side of providers for Custom profiles. */
 function servingOf({
   profileUpdater,
-  directory,
+  registry,
   ...rest
-}: { readonly profileUpdater: ProfileUpdater; readonly directory: ProfileRegistry } & Pick<
+}: { readonly profileUpdater: ProfileUpdater; readonly registry: ProfileRegistry } & Pick<
   CustomServing,
   "rules" | "check"
 >): CustomServing {
   const served = {
     put: profileUpdater.put,
     remove: profileUpdater.remove,
-    has: (id: string) => directory.served(id) !== undefined,
+    has: (id: string) => registry.served(id) !== undefined,
   };
   // As addresses are resolved: where `premium` is not configured, `public` serves it.
   const servedBy = (slug: string) =>
-    directory.profile(slug) ?? (slug === "premium" ? directory.profile("public") : undefined);
+    registry.profile(slug) ?? (slug === "premium" ? registry.profile("public") : undefined);
   const servedChains = (slug: string): readonly string[] => [
     ...(servedBy(slug)?.trackers.keys() ?? []),
   ];
-  return { ...rest, served, status: statusIn(directory), servedChains };
+  return { ...rest, served, status: statusIn(registry), servedChains };
 }
 
 /** Where users' providers may be: on the internet, and not at this service itself. */

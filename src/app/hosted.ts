@@ -311,7 +311,7 @@ async function sessionsOf({
     rails,
     offerMs,
     waitMs,
-    bucket: settings.buckets.managed,
+    rateLimitSize: settings.buckets.managed,
     ...challengeSettings(config),
   });
 }

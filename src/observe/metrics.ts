@@ -321,8 +321,8 @@ export const METRICS: readonly Metric[] = [
     type: "gauge",
     labels: CHAIN,
     help: "Height the providers of a profile agree on.",
-    collect: ({ directory }) =>
-      directory.profiles.flatMap(({ profile, trackers }) =>
+    collect: ({ registry }) =>
+      registry.profiles.flatMap(({ profile, trackers }) =>
         [...trackers.values()].flatMap((tracker) =>
           known(tracker.head()).map(
             ([, head]): Sample => [[profile.slug, tracker.set.chain.chainName], head],

@@ -20,7 +20,7 @@ export interface StreamFacts {
 
 /** Where all numbers come from. */
 export interface MetricFacts extends StreamFacts {
-  readonly directory: Pick<ProfileRegistry, "profiles">;
+  readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly observer: Pick<Observer, "allSeries" | "refusals" | "returnsTwice" | "sockets">;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
   /** The method table as it is configured now. */
@@ -58,8 +58,8 @@ export function takeReadings(facts: MetricFacts): Readings {
   return { ...facts, providers: providersOf(facts), reports: facts.subscriptions.reports() };
 }
 
-function providersOf({ directory, socketOf, realIds }: MetricFacts): readonly ProviderReading[] {
-  return directory.profiles.flatMap(({ profile, trackers }) =>
+function providersOf({ registry, socketOf, realIds }: MetricFacts): readonly ProviderReading[] {
+  return registry.profiles.flatMap(({ profile, trackers }) =>
     [...trackers.values()].flatMap((tracker) =>
       tracker.set.providers.flatMap((provider) =>
         transportsOf(provider).map((transport) => ({

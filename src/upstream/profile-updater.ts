@@ -24,7 +24,7 @@ export interface ProfileUpdater {
 
 /** Everything that holds on to providers. */
 export interface ProfileUpdaterParts {
-  readonly directory: ProfileRegistry;
+  readonly registry: ProfileRegistry;
   readonly prober: Pick<Prober, "watch">;
   readonly headWatch: Pick<HeadWatch, "watch">;
   readonly subscriptions: Pick<Subscriptions, "rebind">;
@@ -33,17 +33,17 @@ export interface ProfileUpdaterParts {
 
 /** Creates an updater; it does nothing before `begin` or the first change. */
 export function createProfileUpdater({
-  directory,
+  registry,
   prober,
   headWatch,
   subscriptions,
   upstreams,
 }: ProfileUpdaterParts): ProfileUpdater {
   function takeEffect(): void {
-    const trackers = directory.trackers();
+    const trackers = registry.trackers();
     prober.watch(trackers);
     headWatch.watch(trackers);
-    subscriptions.rebind(directory);
+    subscriptions.rebind(registry);
     const providers: readonly Provider[] = trackers.flatMap((tracker) => tracker.set.providers);
     for (const upstream of upstreams) upstream.retain(providers);
   }
@@ -51,15 +51,15 @@ export function createProfileUpdater({
   return {
     begin: takeEffect,
     replace(profiles) {
-      directory.replace(profiles);
+      registry.replace(profiles);
       takeEffect();
     },
     put(profile) {
-      directory.put(profile);
+      registry.put(profile);
       takeEffect();
     },
     remove(...ids) {
-      for (const id of ids) directory.remove(id);
+      for (const id of ids) registry.remove(id);
       takeEffect();
     },
   };

@@ -46,7 +46,7 @@ const SERIES = {
 /** An instance with payments and pay-per-call. */
 function factsWith(over: Partial<MetricFacts>): MetricFacts {
   return {
-    directory: { profiles: [] },
+    registry: { profiles: [] },
     observer: {
       allSeries: () => [SERIES],
       refusals: () => new Map([["unknown_chain", 2] as const]),

@@ -631,7 +631,7 @@ test(
       managed: false,
       chains: new Map([["sim", set]]),
     });
-    const directory = createProfileRegistry(
+    const registry = createProfileRegistry(
       [at.set.chain],
       [profileOf(at.set)],
       at.runtime,
@@ -640,8 +640,8 @@ test(
     const ear = at.open(HEADS);
     const pinned = at.open(HEADS, { pin: at.providers[0] });
     await at.pass(200);
-    directory.replace([profileOf({ ...at.set, providers: [at.providers[0], at.providers[1]] })]);
-    at.subscriptions.rebind(directory);
+    registry.replace([profileOf({ ...at.set, providers: [at.providers[0], at.providers[1]] })]);
+    at.subscriptions.rebind(registry);
     await at.pass(200);
     assert.deepEqual(
       at.subscriptions.reports().map((it) => [it.provider?.id, it.failovers]),
@@ -650,8 +650,8 @@ test(
         ["p0", 0],
       ],
     );
-    directory.replace([profileOf({ ...at.set, providers: [{ ...at.providers[1], index: 0 }] })]);
-    at.subscriptions.rebind(directory);
+    registry.replace([profileOf({ ...at.set, providers: [{ ...at.providers[1], index: 0 }] })]);
+    at.subscriptions.rebind(registry);
     at.mine();
     await at.pass(500);
     assert.deepEqual([ear.state, pinned.state], ["started", "ended"]);
@@ -661,8 +661,8 @@ test(
     );
     assert.equal(at.subscriptions.counts()[0]?.failovers.removed, 1);
     ear.audience.settled();
-    directory.replace([]);
-    at.subscriptions.rebind(directory);
+    registry.replace([]);
+    at.subscriptions.rebind(registry);
     assert.equal(ear.state, "ended");
     assert.deepEqual(at.subscriptions.reports(), []);
   },

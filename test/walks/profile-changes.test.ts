@@ -40,13 +40,13 @@ function wing(t: TestContext, chain: Profile) {
   const guard = createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
   const ws = createSockets({ runtime, timerWheel, guard });
   const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };
-  const directory = createProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
+  const registry = createProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
   const limits = (): typeof LIMITS => LIMITS;
   const subscriptions = createSubscriptions({ runtime, timerWheel, sockets: ws, limits });
   const prober = createProber({ runtime, timerWheel, upstreams });
   const headWatch = createHeadWatch({ runtime, timerWheel, sockets: ws });
   const profileUpdater = createProfileUpdater({
-    directory,
+    registry,
     prober,
     headWatch,
     subscriptions,
@@ -60,7 +60,7 @@ function wing(t: TestContext, chain: Profile) {
     await Promise.all(Object.values(upstreams).map((it) => it.close()));
   });
   return {
-    directory,
+    registry,
     profileUpdater,
     subscriptions,
     ws,
@@ -96,10 +96,10 @@ test("a hundred changes of a profile under load fail no call and break no subscr
       slug,
       [...version].flatMap((name) => providers[NAMES.indexOf(name)] ?? []),
     );
-  const { directory, profileUpdater, router, subscriptions } = wing(t, profile(null, "public", []));
+  const { registry, profileUpdater, router, subscriptions } = wing(t, profile(null, "public", []));
   profileUpdater.put(of("ab"));
   const trackerNow = () => {
-    const tracker = directory.served("acct_1/mine")?.trackers.get("test");
+    const tracker = registry.served("acct_1/mine")?.trackers.get("test");
     assert.ok(tracker);
     return tracker;
   };

@@ -26,7 +26,7 @@ export interface ServiceTier {
   readonly fallback: Fallback | null;
   /** Slug of the profile that serves. */
   readonly profile: string;
-  readonly bucket: RateLimit;
+  readonly rateLimit: RateLimit;
   readonly funding: FundingSource;
 }
 
@@ -51,7 +51,7 @@ export function customServiceTiers(slug: string): readonly ServiceTier[] {
       access: "custom",
       fallback: null,
       profile: slug,
-      bucket: { name: slug, size: "custom" },
+      rateLimit: { name: slug, size: "custom" },
       funding: "custom",
     },
   ];
@@ -71,17 +71,23 @@ const PREMIUM: readonly ServiceTier[] = [
     access: "premium",
     fallback: null,
     profile: "premium",
-    bucket: { name: "managed", size: "managed" },
+    rateLimit: { name: "managed", size: "managed" },
     funding: "balance",
   },
-  { access: "public", fallback: "payment", profile: "public", bucket: reduced, funding: "payment" },
-  { access: "public", fallback: "free", profile: "public", bucket: reduced, funding: "free" },
+  {
+    access: "public",
+    fallback: "payment",
+    profile: "public",
+    rateLimit: reduced,
+    funding: "payment",
+  },
+  { access: "public", fallback: "free", profile: "public", rateLimit: reduced, funding: "free" },
 ];
 const PUBLIC: readonly ServiceTier[] = (["free", "balance", "payment"] as const).map((funding) => ({
   access: "public",
   fallback: null,
   profile: "public",
-  bucket: { name: "public", size: "public" },
+  rateLimit: { name: "public", size: "public" },
   funding,
 }));
 const LAPSED: readonly ServiceTier[] = PREMIUM.map((tier) =>

@@ -45,7 +45,7 @@ export interface Refusal {
 
 /** A rate limit without a token left. */
 export interface ExceededLimit {
-  readonly bucket: RateLimit;
+  readonly rateLimit: RateLimit;
   /** Milliseconds in which it gets a token. */
   readonly tokenMs: number;
 }
@@ -77,14 +77,17 @@ export interface Admission {
    * returned function cancels.
    */
   prepare(keyContext: KeyContext, profile: string, done: (why: Fault | null) => void): () => void;
-  /** Keeps an open socket that asked for a profile; the returned function forgets it. */
-  seat(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void;
+  /**
+   * Calls `close` when a key ends or may not use a profile any more. For open sockets and filters;
+   * the returned function ends the watch.
+   */
+  watchKey(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void;
   /**
    * Charges notifications of a subscription that was granted. Returns why its socket has to be
    * closed: nothing pays any more, or that cannot be said for too long.
    */
   meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
-  quota(keyContext: KeyContext, bucket: RateLimit): RateLimitStatus;
+  rateLimitStatus(keyContext: KeyContext, rateLimit: RateLimit): RateLimitStatus;
   /** Estimate of what is left, in nano-USD; null = unknown. */
   balanceN(grant: Grant): number | null;
   close(): void;
@@ -147,7 +150,7 @@ class KeyAdmission implements Admission {
         return final
           ? refusalOf(keyContext, BALANCE_UNKNOWN_FAULT)
           : { kind: "wait", refilled: (run) => credit.refilled(wallet, run) };
-      const refused = this.#takeToken(keyContext, service.bucket);
+      const refused = this.#takeToken(keyContext, service.rateLimit);
       if (refused !== null) {
         credit.release(wallet, held, freeCuOf(service, cu));
         return refused;
@@ -173,7 +176,11 @@ class KeyAdmission implements Admission {
     return this.#parts.profiles.prepare({ accountId: account.id, slug: profile }, done);
   }
 
-  seat(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void {
+  watchKey(
+    keyContext: KeyContext,
+    profile: string,
+    close: (reason: SocketEnd) => void,
+  ): () => void {
     return this.keyCache.addSocket(keyContext, {
       profile,
       custom: isCustom(keyContext.account, profile),
@@ -215,9 +222,9 @@ class KeyAdmission implements Admission {
     return "balance_exhausted";
   }
 
-  quota({ account }: KeyContext, bucket: RateLimit): RateLimitStatus {
-    return rateLimitStatusOf(account, bucket, {
-      size: this.#parts.settings.buckets[bucket.size],
+  rateLimitStatus({ account }: KeyContext, rateLimit: RateLimit): RateLimitStatus {
+    return rateLimitStatusOf(account, rateLimit, {
+      size: this.#parts.settings.buckets[rateLimit.size],
       nowMs: this.#parts.runtime.now(),
     });
   }
@@ -275,11 +282,14 @@ class KeyAdmission implements Admission {
     }
   }
 
-  #takeToken(keyContext: KeyContext, bucket: RateLimit): Refusal | null {
-    const size = this.#parts.settings.buckets[bucket.size];
-    const why = takeToken(keyContext.account, bucket, { size, nowMs: this.#parts.runtime.now() });
+  #takeToken(keyContext: KeyContext, rateLimit: RateLimit): Refusal | null {
+    const size = this.#parts.settings.buckets[rateLimit.size];
+    const why = takeToken(keyContext.account, rateLimit, {
+      size,
+      nowMs: this.#parts.runtime.now(),
+    });
     if (why === null) return null;
-    const limit = { bucket, tokenMs: 1_000 / size.perSecond };
+    const limit = { rateLimit, tokenMs: 1_000 / size.perSecond };
     return { kind: "refusal", fault: why, keyContext, limit };
   }
 

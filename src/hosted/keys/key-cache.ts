@@ -38,7 +38,7 @@ export interface KeyCache {
   /** Calls `run` for each key context with open sockets. */
   eachWithSockets(run: (keyContext: KeyContext) => void): void;
   /** Keeps an open socket; the returned function forgets it. */
-  addSocket(keyContext: KeyContext, seat: OpenSocket): () => void;
+  addSocket(keyContext: KeyContext, socket: OpenSocket): () => void;
   /** Secrets in memory. */
   readonly size: number;
 }
@@ -315,6 +315,6 @@ class MemoryKeyCache implements KeyCache {
   }
 
   #closeAll({ openSockets }: KeyContext, reason: SocketEnd): void {
-    for (const seat of [...(openSockets ?? [])]) seat.close(reason);
+    for (const socket of [...(openSockets ?? [])]) socket.close(reason);
   }
 }

@@ -57,7 +57,7 @@ export interface SessionsParts {
   readonly offerMs: number;
   readonly waitMs: number;
   /** Requests of each channel. */
-  readonly bucket: RateLimitSize;
+  readonly rateLimitSize: RateLimitSize;
   /** Between two looks at a channel that owes something. */
   readonly watchMs?: number;
 }
@@ -133,7 +133,7 @@ function openRail(
   const till = createVoucherAcceptor({
     session,
     charges: createChargeBatcher(session),
-    bucket: parts.bucket,
+    rateLimitSize: parts.rateLimitSize,
   });
   return {
     session,

@@ -48,7 +48,7 @@ export interface CallBill {
   readonly chargedUnits: bigint;
   /** What the deposit has left. */
   readonly leftUnits: bigint;
-  readonly quota: RateLimitStatus;
+  readonly rateLimitStatus: RateLimitStatus;
   /** Names and values in turn: the receipt. */
   readonly headers: readonly string[];
 }

@@ -56,10 +56,10 @@ export interface VoucherAcceptorParts {
   readonly session: SessionRail;
   readonly charges: ChargeBatcher;
   /** Of each channel. */
-  readonly bucket: RateLimitSize;
+  readonly rateLimitSize: RateLimitSize;
 }
 
-const BUCKET: RateLimit = { name: "managed", size: "managed" };
+const RATE_LIMIT: RateLimit = { name: "managed", size: "managed" };
 /** Equal requests at one time that are sorted out. */
 const MAX_TRIES = 16;
 
@@ -146,7 +146,7 @@ function accept(
   { payload, call, challengeId }: VoucherCredential,
 ): VoucherHold | Managed | Refused {
   const { session } = parts;
-  const { burst } = parts.bucket;
+  const { burst } = parts.rateLimitSize;
   if (call !== null && call.calls > burst)
     return refused(
       fault(
@@ -166,15 +166,15 @@ const SMALLER = "send several smaller batches";
 
 /** Takes a token for each of so many calls, or none. */
 function takeTokens(
-  { session, bucket: size }: VoucherAcceptorParts,
+  { session, rateLimitSize: size }: VoucherAcceptorParts,
   live: LiveChannel,
   calls: number,
 ): Refused | null {
   const nowMs = session.runtime.now();
   const before = new Map(live.fullAtMs ?? []);
-  const missing = calls - rateLimitStatusOf(live, BUCKET, { size, nowMs }).remaining;
+  const missing = calls - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;
   for (let taken = 0; taken < calls; taken++) {
-    const empty = takeToken(live, BUCKET, { size, nowMs });
+    const empty = takeToken(live, RATE_LIMIT, { size, nowMs });
     if (empty === null) continue;
     live.fullAtMs = before;
     const retryAfterMs = Math.max(
@@ -420,11 +420,14 @@ function receiptOf(
 }
 
 function billOf(
-  { session, bucket }: VoucherAcceptorParts,
+  { session, rateLimitSize }: VoucherAcceptorParts,
   live: LiveChannel,
   { cu, chargedUnits }: Pick<CallBill, "cu" | "chargedUnits">,
 ): Omit<CallBill, "headers"> {
   const { deposit, spent } = live.record;
-  const quota = rateLimitStatusOf(live, BUCKET, { size: bucket, nowMs: session.runtime.now() });
-  return { kind: "bill", cu, chargedUnits, leftUnits: deposit - spent, quota };
+  const rateLimitStatus = rateLimitStatusOf(live, RATE_LIMIT, {
+    size: rateLimitSize,
+    nowMs: session.runtime.now(),
+  });
+  return { kind: "bill", cu, chargedUnits, leftUnits: deposit - spent, rateLimitStatus };
 }

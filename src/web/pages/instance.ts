@@ -12,9 +12,9 @@ import { socketDocument, subscriptionsDocument } from "./stream-document.ts";
 const TRANSPORTS: readonly Transport[] = ["http", "ws"];
 
 /** `GET /api/chains`. */
-export function chainsDocument(directory: ProfileRegistry): unknown {
-  const served = directory.chains.filter((chain) =>
-    directory.profiles.some(({ trackers }) => trackers.has(chain.chainName)),
+export function chainsDocument(registry: ProfileRegistry): unknown {
+  const served = registry.chains.filter((chain) =>
+    registry.profiles.some(({ trackers }) => trackers.has(chain.chainName)),
   );
   return {
     chains: served.map(({ chainId, name, chainName }) => ({
@@ -53,10 +53,10 @@ export function healthDocument(facts: InstanceFacts): unknown {
 
 /** `GET /api/ready`: ready once a provider of some chain has answered, and not while draining. */
 export function readyDocument(
-  directory: ProfileRegistry,
+  registry: ProfileRegistry,
   draining: boolean,
 ): { readonly ready: boolean; readonly document: unknown } {
-  const chains = directory.profiles.flatMap((served) =>
+  const chains = registry.profiles.flatMap((served) =>
     [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)),
   );
   const usable = chains.some(({ ready }) => ready);
@@ -102,11 +102,11 @@ export interface MetricsFacts extends StreamFacts {
 
 /** `GET /api/metrics/{chain}`: every profile that serves the chain. */
 export function metricsDocument(
-  directory: ProfileRegistry,
+  registry: ProfileRegistry,
   chain: Chain,
   facts: MetricsFacts,
 ): unknown {
-  const profiles = directory.profiles.filter(({ trackers }) => trackers.has(chain.chainName));
+  const profiles = registry.profiles.filter(({ trackers }) => trackers.has(chain.chainName));
   return {
     chain_id: String(chain.chainId),
     chain_name: chain.chainName,

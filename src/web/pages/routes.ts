@@ -36,7 +36,7 @@ type ScrapeFacts = "uptimeMs" | "residentBytes" | "cpuSeconds" | "inFlightBytes"
 /** What the pages show. */
 export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly runtime: Runtime;
-  readonly directory: ProfileRegistry;
+  readonly registry: ProfileRegistry;
   readonly observer: Observer;
   readonly budget: Pick<MemoryBudget, "used">;
   /** True = `/metrics` has its own address, and this one treats local peers like any other. */
@@ -85,17 +85,17 @@ export function createPages(parts: PageParts): Pages {
 }
 
 function instancePages(
-  { directory, runtime, version, isDraining }: PageParts,
+  { registry, runtime, version, isDraining }: PageParts,
   uptimeMs: () => number,
 ): Readonly<Record<string, PageHandler>> {
   return {
-    "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(directory)),
+    "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(registry)),
     "/api/health": (response, headers) => {
       const facts = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version };
       json(response, 200, headers, healthDocument(facts));
     },
     "/api/ready": (response, headers) => {
-      const { ready, document } = readyDocument(directory, isDraining());
+      const { ready, document } = readyDocument(registry, isDraining());
       if (!ready) headers.push("Retry-After", "1");
       json(response, ready ? 200 : 503, headers, document);
     },
@@ -132,9 +132,9 @@ function metricsWriter(parts: PageParts, uptimeMs: () => number): (realIds: bool
 }
 
 function chainMetricsPage(parts: PageParts): PageHandler {
-  const { directory, observer } = parts;
+  const { registry, observer } = parts;
   return (response, headers, { path, isOperator }) => {
-    const chain = directory.chain(path.slice(CHAIN_METRICS.length));
+    const chain = registry.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
       return writeFault(
         response,
@@ -150,7 +150,7 @@ function chainMetricsPage(parts: PageParts): PageHandler {
       series: observer.series,
       openSockets: observer.sockets.open,
     };
-    json(response, 200, headers, metricsDocument(directory, chain, facts));
+    json(response, 200, headers, metricsDocument(registry, chain, facts));
   };
 }
 

@@ -42,7 +42,7 @@ export function answerHeaders(
   if (offers !== null) headers.push(...offers, "Cache-Control", "no-store");
   if (isLegacy(target, request)) {
     legacyForms.announce(headers);
-    addLegacyBilling(headers, admission, { address: target, bill });
+    addLegacyBilling(headers, admission, { target: target, bill });
   }
   return headers;
 }

@@ -101,7 +101,7 @@ export class AnswerWriter {
 
   /** Writes a reply of the pipeline. */
   reply(reply: Reply): void {
-    const { outcome, address, billing } = reply;
+    const { outcome, target, billing } = reply;
     if (reply.id === null) {
       reply.written?.(false);
       return this.#acknowledge(reply);
@@ -110,13 +110,13 @@ export class AnswerWriter {
     const why = outcome.kind === "fault" ? outcome.fault : null;
     const status = why === null ? 200 : why.status;
     const headers = this.#headers(status, why, billing === null ? null : addTo(null, billing));
-    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
-    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
+    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
+    if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#isBegun = true;
     const { lender, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;
     const borrowed = lender === undefined ? null : { bytes: body, lender };
-    const pieces = renderReply(reply, address.meta === "body" ? meta : null, lender !== undefined);
+    const pieces = renderReply(reply, target.meta === "body" ? meta : null, lender !== undefined);
     this.#send(status, headers, pieces, borrowed);
     if (outcome.kind === "result" && outcome.body.length > SHORT_BYTES) this.#countUnsent();
   }
@@ -240,6 +240,6 @@ export class AnswerWriter {
   #tellListeners(written: boolean): void {
     const listeners = this.#listeners;
     this.#listeners = null;
-    listeners?.tell(written);
+    listeners?.notify(written);
   }
 }

@@ -23,8 +23,8 @@ export interface RequestInfo {
 
 /** A caller that may send requests, and where this one is bound for. */
 export interface Authenticated {
-  readonly kind: "arrival";
-  readonly address: Target;
+  readonly kind: "authenticated";
+  readonly target: Target;
   /** Null = a caller without a key. */
   readonly keyContext: KeyContext | null;
   readonly caller: CallerIdentity;
@@ -127,21 +127,21 @@ function bind(
   const strategy = request.header("x-svc-strategy");
   const input = {
     url,
-    home: keyContext === null ? null : keyContext.defaultProfile,
+    defaultProfile: keyContext === null ? null : keyContext.defaultProfile,
     within: null,
     provider,
     strategy,
   };
   const { old } = request.credential;
-  const address = resolver.resolve(
+  const target = resolver.resolve(
     old === null ? input : { ...input, old },
     keyContext?.account ?? null,
   );
-  return address.kind === "fault"
-    ? address
+  return target.kind === "fault"
+    ? target
     : {
-        kind: "arrival",
-        address,
+        kind: "authenticated",
+        target,
         keyContext,
         caller: new RequestCaller(request, keyContext, proxies),
       };
@@ -158,23 +158,23 @@ function bindPayer(
   const { url, old } = request.credential;
   const input = {
     url,
-    home: PAYERS_HOME,
+    defaultProfile: PAYERS_PROFILE,
     within: null,
     provider: request.header("x-svc-provider"),
     strategy: request.header("x-svc-strategy"),
   };
-  const address = resolver.resolve(old === null ? input : { ...input, old }, null);
-  return address.kind === "fault"
-    ? address
+  const target = resolver.resolve(old === null ? input : { ...input, old }, null);
+  return target.kind === "fault"
+    ? target
     : {
-        kind: "arrival",
-        address,
+        kind: "authenticated",
+        target,
         keyContext: null,
         caller: new RequestCaller(request, null, proxies),
       };
 }
 
-const PAYERS_HOME = "premium";
+const PAYERS_PROFILE = "premium";
 
 const NO_KEY = fault("unauthorized", "this request has no RPC key", {
   nextAction:

@@ -40,7 +40,7 @@ export interface BatchPlan {
 /** A batch of one caller. */
 export interface RpcBatch extends Omit<BatchPlan, "kind"> {
   readonly bytes: Buffer;
-  readonly address: Target;
+  readonly target: Target;
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
@@ -131,7 +131,7 @@ export function runBatch(
   batch: RpcBatch,
   done: BatchDone,
 ): (why: Interruption) => void {
-  const { bytes, spans, address, payment, caller, transport, subscriptionMethods, pacer, room } =
+  const { bytes, spans, target, payment, caller, transport, subscriptionMethods, pacer, room } =
     batch;
   const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
   const cancels = new Map<number, Cancel>();
@@ -187,7 +187,7 @@ export function runBatch(
     };
     const cancel = runPipeline(
       parts,
-      { bytes, span, address, payment, caller, ...ways },
+      { bytes, span, target, payment, caller, ...ways },
       (reply) => {
         end();
         keep(index, reply);
@@ -211,7 +211,7 @@ export function runBatch(
   }
 
   function bounded(reply: Reply): readonly Buffer[] {
-    const meta = address.meta === "body" ? evidenceOfReply(reply, parts.runtime.now()) : null;
+    const meta = target.meta === "body" ? evidenceOfReply(reply, parts.runtime.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     // What is charged had room a moment ago, or has written something.

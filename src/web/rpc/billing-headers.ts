@@ -37,7 +37,7 @@ export function addBilling(
   { last, cu, chargeN }: Bill,
 ): void {
   if (!("grant" in last)) {
-    if (last.limit !== null) addQuota(headers, admission, last, last.limit.bucket);
+    if (last.limit !== null) addRateLimit(headers, admission, last, last.limit.rateLimit);
     return;
   }
   const { keyContext, service } = last.grant;
@@ -47,20 +47,20 @@ export function addBilling(
     headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
   const balanceN = admission.balanceN(last.grant);
   if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));
-  addQuota(headers, admission, last.grant, service.bucket);
+  addRateLimit(headers, admission, last.grant, service.rateLimit);
 }
 
-function addQuota(
+function addRateLimit(
   headers: Headers,
   admission: Admission,
   { keyContext }: Pick<Refusal, "keyContext">,
-  bucket: RateLimit,
+  rateLimit: RateLimit,
 ): void {
-  addQuotaOf(headers, admission.quota(keyContext, bucket));
+  addRateLimitStatus(headers, admission.rateLimitStatus(keyContext, rateLimit));
 }
 
 /** Adds what a bucket still lets through. */
-export function addQuotaOf(
+export function addRateLimitStatus(
   headers: Headers,
   { name, burst, windowS, remaining, resetS }: RateLimitStatus,
 ): void {

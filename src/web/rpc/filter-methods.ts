@@ -26,13 +26,13 @@ import { streamCaller } from "./stream-caller.ts";
 /** What they work with. */
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
-  readonly directory: Pick<ProfileRegistry, "served">;
+  readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
 
 /** The methods of filters, over the filters that are kept. */
 export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
-  const { filters, directory, admission } = parts;
+  const { filters, registry, admission } = parts;
   const keys = admission === null ? null : new KeyWatch(admission);
 
   function open(
@@ -40,8 +40,8 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
     wanted: Wanted,
     done: (answer: MethodAnswer) => void,
   ): (() => void) | null {
-    const { address, method, grant } = call;
-    const { profile, tracker, strategy, pin } = address;
+    const { target, method, grant } = call;
+    const { profile, tracker, strategy, pin } = target;
     const owner = ownerOf(call);
     const place = {
       profile: profileId(profile),
@@ -60,7 +60,7 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
       },
       (opened) => {
         over = true;
-        if (opened.kind === "opened" && grant !== null) keys?.watch(grant, address.named, opened);
+        if (opened.kind === "opened" && grant !== null) keys?.watch(grant, target.named, opened);
         done(answerOf(wanted.kind, opened));
       },
     );
@@ -90,7 +90,7 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
     logs(call) {
       const place = filters.place(ownerOf(call), idIn(call));
       if (place === null) return NOT_FOUND;
-      const served = directory.served(place.profile);
+      const served = registry.served(place.profile);
       const tracker = served?.trackers.get(place.chain);
       const pin =
         place.pin === null
@@ -100,7 +100,7 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
         return NOT_FOUND;
       return {
         kind: "query",
-        address: { ...call.address, profile: served.profile, tracker, pin },
+        target: { ...call.target, profile: served.profile, tracker, pin },
         params: Buffer.from(place.query),
       };
     },
@@ -128,7 +128,7 @@ function wantedBy(call: FilterCall): Wanted | Fault | null {
       return subscribed("blocks", ["newHeads"]);
     case "eth_newPendingTransactionFilter": {
       const isPushed = (provider: Provider): boolean => provider.wsUrl !== null;
-      const { pin, tracker } = call.address;
+      const { pin, tracker } = call.target;
       if (!(pin === null ? tracker.set.providers : [pin]).some(isPushed))
         return noPending("no provider here tells of pending transactions");
       return subscribed("pending", [
@@ -186,10 +186,10 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
  * A filter belongs to the key that made it, on its chain; without one to all callers of the profile
  * who know its id, which nobody can guess.
  */
-function ownerOf({ grant, address }: FilterCall): string {
+function ownerOf({ grant, target }: FilterCall): string {
   const whose =
-    grant === null ? `profile ${profileId(address.profile)}` : `key ${grant.keyContext.keyId}`;
-  return `${whose} ${address.chain.chainName}`;
+    grant === null ? `profile ${profileId(target.profile)}` : `key ${grant.keyContext.keyId}`;
+  return `${whose} ${target.chain.chainName}`;
 }
 
 function idIn(call: FilterCall): string {
@@ -271,17 +271,17 @@ class KeyWatch {
       if (watched.keyContext === keyContext) continue;
       watched.forget();
       watched.keyContext = keyContext;
-      watched.forget = this.#seat(keyContext, profile, watched.ends);
+      watched.forget = this.#watchKey(keyContext, profile, watched.ends);
     }
   }
 
   #begin(keyContext: KeyContext, profile: string): Watched {
     const ends = new Set<(why: FilterEnd) => void>();
-    return { keyContext, ends, forget: this.#seat(keyContext, profile, ends) };
+    return { keyContext, ends, forget: this.#watchKey(keyContext, profile, ends) };
   }
 
-  #seat(keyContext: KeyContext, profile: string, ends: Watched["ends"]): () => void {
-    return this.#admission.seat(keyContext, profile, (reason) => {
+  #watchKey(keyContext: KeyContext, profile: string, ends: Watched["ends"]): () => void {
+    return this.#admission.watchKey(keyContext, profile, (reason) => {
       // A key whose secret was replaced, whose balance is used up or whose default has changed
       // keeps its filters: no other call uses them.
       if (

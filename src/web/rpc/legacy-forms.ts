@@ -74,11 +74,8 @@ export function createLegacyForms(
  * Whether a request has an old form. It is looked for only where the request is bound for no chain
  * (null).
  */
-export function isLegacy(
-  address: Target | null,
-  request: Pick<RequestInfo, "credential">,
-): boolean {
-  if (address !== null) return address.old !== null;
+export function isLegacy(target: Target | null, request: Pick<RequestInfo, "credential">): boolean {
+  if (target !== null) return target.old !== null;
   const { old, url } = request.credential;
   return old !== null || legacyFormsOf(url).length > 0;
 }
@@ -93,11 +90,11 @@ const LOW_SHARE = 0.1;
 export function addLegacyBilling(
   headers: Headers,
   admission: Admission | null,
-  { address, bill }: { readonly address: Target | null; readonly bill: Bill | null },
+  { target, bill }: { readonly target: Target | null; readonly bill: Bill | null },
 ): void {
   const last = bill?.last ?? null;
   const grant = last !== null && "grant" in last ? last.grant : null;
-  const profile = grant?.service.profile ?? address?.profile.slug;
+  const profile = grant?.service.profile ?? target?.profile.slug;
   if (profile !== undefined)
     headers.push(
       "x-svc-profile",
@@ -106,17 +103,17 @@ export function addLegacyBilling(
       String(grant !== null && grant.service.fallback !== null),
     );
   if (last === null || admission === null) return;
-  const [keyContext, bucket] =
+  const [keyContext, rateLimit] =
     "grant" in last
-      ? [last.grant.keyContext, last.grant.service.bucket]
-      : [last.keyContext, last.limit?.bucket ?? null];
+      ? [last.grant.keyContext, last.grant.service.rateLimit]
+      : [last.keyContext, last.limit?.rateLimit ?? null];
   if (
     grant !== null &&
     isLow(admission.balanceN(grant), grant.keyContext.account.paid?.fundedN ?? 0)
   )
     headers.push("x-svc-balance-warning", "low");
-  if (bucket === null) return;
-  const { burst, remaining, resetS } = admission.quota(keyContext, bucket);
+  if (rateLimit === null) return;
+  const { burst, remaining, resetS } = admission.rateLimitStatus(keyContext, rateLimit);
   headers.push(
     "x-svc-rate-limit-limit",
     String(burst),

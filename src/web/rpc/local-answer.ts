@@ -8,13 +8,13 @@ import type { Target } from "./target.ts";
  * What needs no provider: facts of the configuration, and methods that are served nowhere or only
  * on a socket.
  */
-export function answerHere(method: Method, name: string, address: Target): Outcome | null {
+export function answerHere(method: Method, name: string, target: Target): Outcome | null {
   switch (method.handling) {
     case "route":
     case "filter":
       return null;
     case "local": {
-      const body = localResult(name, address);
+      const body = localResult(name, target);
       return body === null
         ? null
         : { kind: "result", body, start: 0, end: body.length, idAt: null };
@@ -28,7 +28,7 @@ export function answerHere(method: Method, name: string, address: Target): Outco
       return {
         kind: "fault",
         fault: fault("websocket_only", `${name} needs a WebSocket`, {
-          details: { websocket_url: address.socketPath },
+          details: { websocket_url: target.socketPath },
         }),
       };
   }

@@ -46,7 +46,7 @@ export interface Reply {
   readonly source: AnswerSource;
   /** Null when no provider was involved. */
   readonly route: RoutedCall | null;
-  readonly address: Target;
+  readonly target: Target;
   readonly requestId: string;
   /** How the caller is connected. */
   readonly transport: Transport;
@@ -81,7 +81,7 @@ export interface SubscriptionCall {
   readonly method: Method;
   /** JSON text; null = none were sent. */
   readonly params: string | null;
-  readonly address: Target;
+  readonly target: Target;
   /** False for a notification, whose reply nobody would see. */
   readonly answered: boolean;
   /** Charges the notifications that follow; null = they are not charged. */
@@ -100,7 +100,7 @@ export interface FilterMethods {
   /** Where the logs of a filter are asked for, and with which parameters; or why they are not. */
   logs(
     call: FilterCall,
-  ): { readonly kind: "query"; readonly address: Target; readonly params: Buffer } | Fault;
+  ): { readonly kind: "query"; readonly target: Target; readonly params: Buffer } | Fault;
 }
 
 /** The answer to a subscription or filter method. */
@@ -125,7 +125,7 @@ export interface PipelineParts {
 export interface PipelineRequest {
   readonly bytes: Buffer;
   readonly span: Span;
-  readonly address: Target;
+  readonly target: Target;
   /** Admits the request, and pays for it. */
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
@@ -162,12 +162,12 @@ export function runPipeline(
   incoming: PipelineRequest,
   done: Done,
 ): Cancel | null {
-  const { bytes, span, address, requestId, transport } = incoming;
+  const { bytes, span, target, requestId, transport } = incoming;
   const envelope = readRequest(bytes, span.start, span.end);
   if (envelope.kind === "invalid") {
     parts.observer.refused("invalid_request");
     const outcome: Outcome = { kind: "fault", fault: fault("invalid_request", envelope.message) };
-    done({ ...NO_ANSWER, id: envelope.id, outcome, address, requestId, transport, notify: false });
+    done({ ...NO_ANSWER, id: envelope.id, outcome, target, requestId, transport, notify: false });
     return null;
   }
   const method = parts.methods().of(envelope.method);
@@ -207,9 +207,9 @@ interface ValidRequest {
 /** Has a request admitted; waits once for credit that is on its way. */
 function admit(request: ValidRequest, done: Done, final: boolean): Cancel | null {
   const { parts, incoming, envelope, method } = request;
-  const { address } = incoming;
+  const { target } = incoming;
   const admitted = incoming.payment.admit(
-    { profile: address.named, method, strategy: address.strategy },
+    { profile: target.named, method, strategy: target.strategy },
     final,
   );
   switch (admitted.kind) {
@@ -234,7 +234,7 @@ function admit(request: ValidRequest, done: Done, final: boolean): Cancel | null
       return null;
     }
     case "grant":
-      return serveAt(request, admitted, servedAt(parts, address, admitted), done);
+      return serveAt(request, admitted, servedAt(parts, target, admitted), done);
     case "keyless":
     case "voucher":
       return serve(parts, incoming, { envelope, method, grant: admitted }, done);
@@ -258,10 +258,10 @@ function serveAt(
 ): Cancel | null {
   const request: GrantedRequest = { envelope, method, grant };
   const serveNow = (target: Target | Fault): Cancel | null => {
-    if (target.kind === "address")
+    if (target.kind === "target")
       return serve(
         parts,
-        target === incoming.address ? incoming : { ...incoming, address: target },
+        target === incoming.target ? incoming : { ...incoming, target: target },
         request,
         done,
       );
@@ -276,12 +276,12 @@ function serveAt(
     );
     return null;
   };
-  if (served.kind === "address" || served.code !== "not_prepared") return serveNow(served);
+  if (served.kind === "target" || served.code !== "not_prepared") return serveNow(served);
   let waiting = true;
   let cancel: Cancel | null = null;
   const stop = grant.prepare((why) => {
     waiting = false;
-    cancel = serveNow(why ?? servedAt(parts, incoming.address, grant));
+    cancel = serveNow(why ?? servedAt(parts, incoming.target, grant));
   });
   return (why) => {
     if (!waiting) return void cancel?.(why);
@@ -295,15 +295,15 @@ function serveAt(
  */
 function servedAt(
   { resolver }: PipelineParts,
-  address: Target,
+  target: Target,
   { service, strategy, keyContext }: Grant,
 ): Target | Fault {
   const isThere =
-    service.profile === address.named &&
-    (service.access === "custom") === (address.profile.owner !== null);
+    service.profile === target.named &&
+    (service.access === "custom") === (target.profile.owner !== null);
   const served = isThere
-    ? address
-    : resolver.resolve({ ...address.input, within: service.profile }, keyContext.account);
+    ? target
+    : resolver.resolve({ ...target.input, within: service.profile }, keyContext.account);
   return served.kind === "fault" || served.strategy === strategy ? served : { ...served, strategy };
 }
 
@@ -313,14 +313,14 @@ function serve(
   request: GrantedRequest,
   done: Done,
 ): Cancel | null {
-  const { address, subscriptionMethods } = incoming;
+  const { target, subscriptionMethods } = incoming;
   const { method, envelope } = request;
   if (method.handling === "socket_only" && subscriptionMethods !== null)
     return serveSubscription(parts, incoming, { ...request, subscriptionMethods }, done);
   if (method.handling === "filter") return serveFilter(parts, incoming, request, done);
-  const here = answerHere(method, envelope.method, address);
+  const here = answerHere(method, envelope.method, target);
   if (here === null) return route(parts, incoming, request, done);
-  parts.observer.local(address.series, method, here.kind);
+  parts.observer.local(target.series, method, here.kind);
   done(
     settled(incoming, request, {
       outcome: here,
@@ -385,9 +385,9 @@ function settled(
   answer: MethodAnswer,
 ): Reply {
   const { outcome, route, written, source } = answer;
-  const { address, requestId, transport } = incoming;
+  const { target, requestId, transport } = incoming;
   const { id, notify } = envelope;
-  const reply = { id, outcome, source, route, address, requestId, transport, notify, written };
+  const reply = { id, outcome, source, route, target, requestId, transport, notify, written };
   if (grant.kind === "keyless") return { ...reply, billing: null, settle: null };
   const isOpen = outcome.kind === "stream" || (incoming.settlesLater && isCharged(source));
   if (!isOpen) return { ...reply, billing: grant.settle(source), settle: null };
@@ -400,28 +400,28 @@ function settled(
 
 /** A reply to which its outcome has yet to be added. */
 function replyOf(
-  { address, requestId, transport }: PipelineRequest,
+  { target, requestId, transport }: PipelineRequest,
   { id, notify }: Envelope,
 ): Omit<Reply, "outcome"> {
-  return { ...NO_ANSWER, id, address, requestId, transport, notify };
+  return { ...NO_ANSWER, id, target, requestId, transport, notify };
 }
 
 /** The evidence of a reply. */
 export function evidenceOfReply(reply: Reply, now: number): Evidence {
-  const { route, address } = reply;
+  const { route, target } = reply;
   const selected = providerOf(reply.source);
   return evidenceOf({
     requestId: reply.requestId,
-    strategy: address.strategy,
-    chain: address.chain,
+    strategy: target.strategy,
+    chain: target.chain,
     transport: reply.transport,
-    profile: address.profile,
+    profile: target.profile,
     plan: route?.plan ?? EMPTY_PLAN,
     attempts: route?.traces.map(({ attempt }) => attempt) ?? [],
     breakerState:
       selected === null
         ? null
-        : address.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http")
+        : target.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http")
             .breaker,
     source: reply.source,
     endToEndMs: route === null ? 0 : now - route.startedAtMs,
@@ -463,7 +463,7 @@ function serveFilter(
   if (logs.kind === "query")
     return send(
       parts,
-      { ...incoming, address: logs.address },
+      { ...incoming, target: logs.target },
       { ...request, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) },
       done,
     );
@@ -479,7 +479,7 @@ function serveFilter(
 }
 
 function subscriptionCall(
-  { bytes, address }: PipelineRequest,
+  { bytes, target }: PipelineRequest,
   { envelope, method, grant }: GrantedRequest,
 ): SubscriptionCall {
   const params =
@@ -490,7 +490,7 @@ function subscriptionCall(
     methodName: envelope.method,
     method,
     params,
-    address,
+    target,
     answered: envelope.id !== null,
     grant: grant.kind === "grant" ? grant : null,
   };
@@ -502,7 +502,7 @@ function answered(
   request: GrantedRequest,
   told: MethodAnswer,
 ): Reply {
-  const { series } = incoming.address;
+  const { series } = incoming.target;
   const answer = fitting(incoming, request.method, told);
   if (answer.route === null) parts.observer.local(series, request.method, answer.outcome.kind);
   else parts.observer.routed(series, answer.route, answer.outcome.kind, incoming.requestId);
@@ -562,13 +562,13 @@ function send(
   request: RoutedRequest,
   done: Done,
 ): Cancel {
-  const { address, requestId, mayStream } = incoming;
+  const { target, requestId, mayStream } = incoming;
   const { call } = request;
   const routed = {
     call,
-    tracker: address.tracker,
-    strategy: address.strategy,
-    pin: address.pin,
+    tracker: target.tracker,
+    strategy: target.strategy,
+    pin: target.pin,
     caller: incoming.caller,
     transport: null,
     avoid: null,
@@ -583,7 +583,7 @@ function send(
       written: null,
       source,
     });
-    parts.observer.routed(address.series, finished, answer.outcome.kind, requestId);
+    parts.observer.routed(target.series, finished, answer.outcome.kind, requestId);
     done(settled(incoming, request, answer));
   });
   return (why) =>
@@ -602,7 +602,7 @@ function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): Wir
 /** Settles a call that has ended before its answer: what reached a provider may be charged. */
 function cancelled(
   parts: PipelineParts,
-  { address }: PipelineRequest,
+  { target }: PipelineRequest,
   { method, grant }: GrantedRequest,
   {
     why,
@@ -613,5 +613,5 @@ function cancelled(
   const charged = isAbandonedCharged(method, why, left);
   if (charged) grant.settle({ kind: "provider" });
   else grant.release();
-  parts.observer.cancelled(address.series, method, route);
+  parts.observer.cancelled(target.series, method, route);
 }

@@ -38,7 +38,7 @@ export function renderReply(
     case "fault":
       return [
         renderFault(
-          reply.address.old === null ? outcome.fault : withErrorType(outcome.fault),
+          reply.target.old === null ? outcome.fault : withErrorType(outcome.fault),
           id,
           meta,
         ),

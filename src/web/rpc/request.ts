@@ -117,17 +117,17 @@ export class RpcRequest {
     this.#body = null;
     if (this.#answer.isBegun) return;
     if (found.kind === "fault") return this.refuse(found);
-    const { address, keyContext, caller } = found;
+    const { target, keyContext, caller } = found;
     const why =
       refusalOfSession(this.#parts.payPerCall, found) ??
-      (address.old === null ? null : this.#parts.legacyForms.used(address.old));
+      (target.old === null ? null : this.#parts.legacyForms.used(target.old));
     if (why !== null) return this.refuse(why);
-    this.#target = address;
+    this.#target = target;
     this.#keyContext = keyContext;
     this.#payment = callPaymentOf(this.#parts.admission, keyContext);
     this.#identity = caller;
     this.memory.countFor(caller);
-    this.#answer.bindTo(address);
+    this.#answer.bindTo(target);
     if (body !== null) this.serve(body);
   }
 
@@ -157,7 +157,7 @@ export class RpcRequest {
     const incoming: PipelineRequest = {
       bytes,
       span: { start, end: endOf(bytes) },
-      address: target,
+      target: target,
       payment: this.#payment,
       caller: this.#identity,
       requestId: this.#exchange.requestId,
@@ -180,7 +180,7 @@ export class RpcRequest {
     const batch: RpcBatch = {
       ...plan,
       bytes,
-      address: target,
+      target: target,
       payment: this.#payment,
       caller: this.#identity,
       requestId: this.#exchange.requestId,
@@ -207,7 +207,7 @@ export class RpcRequest {
       caller: this.#exchange,
       identity: this.#identity,
       bytes,
-      address: target,
+      target: target,
       room: this.memory,
       whenWritten: (listener: WriteListener) => this.#answer.whenWritten(listener),
     };

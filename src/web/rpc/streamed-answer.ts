@@ -58,7 +58,7 @@ export class StreamedAnswer implements StreamSink {
     this.#reply = reply;
     this.#source = source;
     this.#settle = settle;
-    this.#isVerbatim = reply.address.meta !== "body";
+    this.#isVerbatim = reply.target.meta !== "body";
     this.#out = exchange;
   }
 
@@ -126,7 +126,7 @@ export class StreamedAnswer implements StreamSink {
   }
 
   #evidence() {
-    return this.#reply.address.meta === "body"
+    return this.#reply.target.meta === "body"
       ? evidenceOfReply(this.#reply, this.#parts.runtime.now())
       : null;
   }

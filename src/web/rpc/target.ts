@@ -27,7 +27,7 @@ export type MetaMode = "none" | "body" | "headers";
 
 /** Where a request is bound for. */
 export interface Target {
-  readonly kind: "address";
+  readonly kind: "target";
   /** What it was resolved from. */
   readonly input: TargetInput;
   /**
@@ -55,7 +55,7 @@ export interface TargetInput {
   /** Path and query as requested, without a key. */
   readonly url: string;
   /** The profile of URLs that name none; null = the instance's. */
-  readonly home: string | null;
+  readonly defaultProfile: string | null;
   /** The profile that serves in place of the one that the URL names; null = the one it names. */
   readonly within: string | null;
   /** `X-Svc-Provider`. */
@@ -105,38 +105,38 @@ export interface TargetResolver {
 const REMEMBERED = 1_024;
 const LONGEST_URL_CHARS = 4_096;
 
-/** A resolver over the chains and profiles of `directory`. */
+/** A resolver over the chains and profiles of `registry`. */
 export function createTargetResolver(
-  directory: ProfileRegistry,
+  registry: ProfileRegistry,
   observer: Observer,
 ): TargetResolver {
   // By the profile that is not in the URL, then by URL.
   const homes = new Map<string | null, Map<string, Target>>();
   const withins = new Map<string | null, Map<string, Target>>();
   let size = 0;
-  let revision = directory.revision;
+  let revision = registry.revision;
   return {
     get revision() {
-      return directory.revision;
+      return registry.revision;
     },
     resolve(input, account) {
       const plain =
         input.provider === undefined && input.strategy === undefined && input.old === undefined;
-      if (revision !== directory.revision) forget();
+      if (revision !== registry.revision) forget();
       // What is remembered is the same for everyone.
       if (!plain || (account !== null && account.own !== null))
-        return resolve({ directory, observer, account }, input);
+        return resolve({ registry, observer, account }, input);
       const group = input.within === null ? homes : withins;
-      const slug = input.within ?? input.home;
+      const slug = input.within ?? input.defaultProfile;
       const remembered = group.get(slug)?.get(input.url);
       if (remembered !== undefined) return remembered;
-      const address = resolve({ directory, observer, account: null }, input);
-      if (address.kind === "fault") return address;
+      const target = resolve({ registry, observer, account: null }, input);
+      if (target.kind === "fault") return target;
       if (size >= REMEMBERED) forget();
       size++;
       const known = group.get(slug) ?? new Map<string, Target>();
-      group.set(slug, known.set(input.url, address));
-      return address;
+      group.set(slug, known.set(input.url, target));
+      return target;
     },
   };
 
@@ -144,7 +144,7 @@ export function createTargetResolver(
     homes.clear();
     withins.clear();
     size = 0;
-    revision = directory.revision;
+    revision = registry.revision;
   }
 }
 
@@ -174,12 +174,12 @@ type Parts = Partial<Record<"form" | "profile" | "strategy" | "chain" | "provide
 const FORMS: readonly (readonly string[])[] = URL_FORMS.map((form) => form.slice(1).split("/"));
 
 interface Scene {
-  readonly directory: ProfileRegistry;
+  readonly registry: ProfileRegistry;
   readonly observer: Observer;
   readonly account: TargetAccount | null;
 }
 
-function resolve({ directory, observer, account }: Scene, input: TargetInput): Target | Fault {
+function resolve({ registry, observer, account }: Scene, input: TargetInput): Target | Fault {
   const mark = input.url.indexOf("?");
   const path = mark === -1 ? input.url : input.url.slice(0, mark);
   const query = new URLSearchParams(mark === -1 ? "" : input.url.slice(mark + 1));
@@ -189,15 +189,15 @@ function resolve({ directory, observer, account }: Scene, input: TargetInput): T
   const parts = partsOf(segments);
   if (!parts)
     return fault("not_found", "no RPC endpoint has this path", { details: { forms: URL_FORMS } });
-  const named = parts.profile ?? input.home ?? undefined;
-  const served = profileOf(directory, input.within ?? named, {
-    keyed: input.home !== null,
+  const named = parts.profile ?? input.defaultProfile ?? undefined;
+  const served = profileOf(registry, input.within ?? named, {
+    keyed: input.defaultProfile !== null,
     account,
   });
   if ("kind" in served) return served;
-  const chain = directory.chain(parts.chain ?? "");
+  const chain = registry.chain(parts.chain ?? "");
   const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
-  if (chain === undefined || tracker === undefined) return unknownChain(directory, served, parts);
+  if (chain === undefined || tracker === undefined) return unknownChain(registry, served, parts);
   const strategy = strategyOf(parts.strategy, query.get("strategy"), input.strategy);
   if (typeof strategy !== "string") return strategy;
   const wanted = isElsewhere(account, named)
@@ -218,7 +218,7 @@ function resolve({ directory, observer, account }: Scene, input: TargetInput): T
   const payPerCall = parts.form?.startsWith(SESSIONS) === true;
   const socketPath = `/ws${payPerCall ? path.replace(SESSIONS, "/rpc/") : path}`;
   return {
-    kind: "address",
+    kind: "target",
     input,
     named: named ?? profile.slug,
     profile,
@@ -288,14 +288,14 @@ interface Caller {
 }
 
 function profileOf(
-  directory: ProfileRegistry,
+  registry: ProfileRegistry,
   slug: string | undefined,
   caller: Caller,
 ): ServedProfile | Fault {
   const services = slug === undefined ? undefined : caller.account?.own?.servicesOf(slug)?.[0];
-  if (services === undefined || slug === undefined) return sharedProfile(directory, slug, caller);
-  if (services.access !== "custom") return sharedProfile(directory, services.profile, caller);
-  const served = directory.served(profileId({ owner: caller.account?.id ?? "", slug }));
+  if (services === undefined || slug === undefined) return sharedProfile(registry, slug, caller);
+  if (services.access !== "custom") return sharedProfile(registry, services.profile, caller);
+  const served = registry.served(profileId({ owner: caller.account?.id ?? "", slug }));
   return (
     served ?? fault("not_prepared", "the profile is being loaded", { details: { profile: slug } })
   );
@@ -314,25 +314,25 @@ function isElsewhere(account: TargetAccount | null, named: string | undefined): 
  * with a key.
  */
 function sharedProfile(
-  directory: ProfileRegistry,
+  registry: ProfileRegistry,
   slug: string | undefined,
   { keyed, account }: Caller,
 ): ServedProfile | Fault {
-  const served = slug === undefined ? directory.defaultProfile : directory.profile(slug);
+  const served = slug === undefined ? registry.defaultProfile : registry.profile(slug);
   if (served !== undefined && (!keyed || served.profile.managed)) return served;
-  const shared = keyed && slug === "premium" ? directory.profile("public") : undefined;
+  const shared = keyed && slug === "premium" ? registry.profile("public") : undefined;
   if (shared !== undefined) return shared;
   const known = keyed
     ? ["premium", "public", ...(account?.own?.slugs ?? [])]
-    : directory.profiles.map(({ profile }) => profile.slug);
+    : registry.profiles.map(({ profile }) => profile.slug);
   return fault("unknown_profile", "no profile has this slug", {
     nextAction: `use one of: ${known.join(", ")}`,
     details: { known_profiles: known },
   });
 }
 
-function unknownChain(directory: ProfileRegistry, served: ServedProfile, parts: Parts): Fault {
-  const known = directory.chains
+function unknownChain(registry: ProfileRegistry, served: ServedProfile, parts: Parts): Fault {
+  const known = registry.chains
     .filter((chain) => served.trackers.has(chain.chainName))
     .map((chain) => chain.chainName);
   const inProfile = parts.profile === undefined ? "" : ` in profile ${served.profile.slug}`;

@@ -1,19 +1,19 @@
-// Those that wait to hear whether an answer was written to its end, such as filters that keep what
-// was not. Knows no connection.
+// Callbacks that are told whether an answer was written to its end: a filter, for example, keeps the
+// events of an answer that was not. Knows no connection.
 
-/** Hears whether an answer was written to its end. */
+/** Called with whether an answer was written to its end. */
 export type WriteListener = (written: boolean) => void;
 
 /** The listeners of one answer. */
 export class WriteListeners {
-  #waiting: WriteListener[] = [];
+  #listeners: WriteListener[] = [];
 
   add(listener: WriteListener): void {
-    this.#waiting.push(listener);
+    this.#listeners.push(listener);
   }
 
-  /** Tells each listener once. */
-  tell(written: boolean): void {
-    for (const listener of this.#waiting.splice(0)) listener(written);
+  /** Calls each listener once, and forgets it. */
+  notify(written: boolean): void {
+    for (const listener of this.#listeners.splice(0)) listener(written);
   }
 }

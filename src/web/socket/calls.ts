@@ -79,7 +79,7 @@ export class SocketCalls {
   readonly #payment: CallPayment;
   readonly #connection: ClientConnection;
   readonly #subscriptionMethods: ClientSubscriptions;
-  #address: Target | Fault;
+  #target: Target | Fault;
   #revision: number;
   #underWay: Set<UnderWay> | null = null;
   #bytes = 0;
@@ -90,7 +90,7 @@ export class SocketCalls {
     this.#connection = connection;
     this.#authenticated = authenticated;
     this.#payment = callPaymentOf(parts.rpc.admission, authenticated.keyContext);
-    this.#address = authenticated.address;
+    this.#target = authenticated.target;
     this.#revision = parts.rpc.resolver.revision;
     this.#subscriptionMethods = new ClientSubscriptions(parts, connection, () =>
       streamCaller(authenticated.caller, authenticated.keyContext !== null, parts.rpc.limits),
@@ -123,18 +123,18 @@ export class SocketCalls {
   }
 
   #serve(bytes: Buffer, start: number): void {
-    const address = this.#refreshed();
-    if (address.kind === "fault") return this.#refuse(bytes, start, address);
+    const target = this.#refreshed();
+    if (target.kind === "fault") return this.#refuse(bytes, start, target);
     const why = this.#beyond(bytes.length);
     if (why !== null) return this.#refuse(bytes, start, why);
-    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, address);
+    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, target);
     const call = this.#begin(bytes.length);
     if (call === null) return this.#refuse(bytes, start, NO_ROOM_FOR_REQUEST);
     const span: Span = { start, end: endOf(bytes) };
     const incoming = {
       bytes,
       span,
-      address,
+      target,
       payment: this.#payment,
       caller: this.#authenticated.caller,
       requestId: this.#parts.requestId(),
@@ -153,15 +153,14 @@ export class SocketCalls {
   /** The address of the socket as the profiles stand now. */
   #refreshed(): Target | Fault {
     const { resolver } = this.#parts.rpc;
-    if (this.#revision === resolver.revision && this.#address.kind === "address")
-      return this.#address;
+    if (this.#revision === resolver.revision && this.#target.kind === "target") return this.#target;
     this.#revision = resolver.revision;
-    this.#address = resolver.resolve(
-      this.#authenticated.address.input,
+    this.#target = resolver.resolve(
+      this.#authenticated.target.input,
       this.#authenticated.keyContext?.account ?? null,
     );
-    if (this.#address.kind === "fault") this.#prepare(this.#address);
-    return this.#address;
+    if (this.#target.kind === "fault") this.#prepare(this.#target);
+    return this.#target;
   }
 
   /** A Custom profile that is not in memory any more is got again, for the messages that follow. */
@@ -204,7 +203,7 @@ export class SocketCalls {
   #sendFault(id: string, why: Fault): void {
     this.#parts.rpc.observer.refused(why.code);
     this.#connection.send([
-      renderFault(this.#authenticated.address.old === null ? why : withErrorType(why), id),
+      renderFault(this.#authenticated.target.old === null ? why : withErrorType(why), id),
     ]);
   }
 
@@ -219,18 +218,18 @@ export class SocketCalls {
 
   #write(call: UnderWay, reply: Reply): void {
     this.#end(call);
-    const { id, address, written } = reply;
+    const { id, target, written } = reply;
     if (id === null) return written?.(false);
     const meta =
-      reply.notify || address.meta === "body"
+      reply.notify || target.meta === "body"
         ? evidenceOfReply(reply, this.#parts.rpc.runtime.now())
         : null;
-    const isSent = this.#connection.send(renderReply(reply, address.meta === "body" ? meta : null));
+    const isSent = this.#connection.send(renderReply(reply, target.meta === "body" ? meta : null));
     if (reply.notify && meta !== null) this.#connection.send([metaNotification(id, meta)]);
     written?.(isSent && !this.#over);
   }
 
-  #batch(bytes: Buffer, start: number, address: Target): void {
+  #batch(bytes: Buffer, start: number, target: Target): void {
     const { rpc, requestId } = this.#parts;
     const plan = planBatch(rpc, bytes, start, this.#authenticated.keyContext);
     if (plan.kind === "fault") return this.#sendFault("null", plan);
@@ -240,7 +239,7 @@ export class SocketCalls {
     const batch: RpcBatch = {
       ...plan,
       bytes,
-      address,
+      target,
       payment: this.#payment,
       caller: this.#authenticated.caller,
       requestId: requestId(),

@@ -97,7 +97,7 @@ export class ClientSocket implements ClientConnection {
     this.#unregister =
       keyContext === null
         ? null
-        : (parts.rpc.admission?.seat(keyContext, authenticated.address.named, (reason) =>
+        : (parts.rpc.admission?.watchKey(keyContext, authenticated.target.named, (reason) =>
             this.close(END_CODE, reason),
           ) ?? null);
     parts.rpc.observer.socketOpened();

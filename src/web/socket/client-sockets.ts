@@ -98,11 +98,11 @@ export function createClientSockets(calls: CallParts): ClientSockets {
           found.kind === "fault"
             ? found
             : (handshakeRefusal(parts, request) ?? callerRefusal(parts, found));
-        const old = isLegacy(found.kind === "arrival" ? found.address : null, info);
+        const old = isLegacy(found.kind === "authenticated" ? found.target : null, info);
         if (old) rpc.legacyForms.announce(headers);
         if (refusal !== null)
           return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
-        if (found.kind === "arrival") accept({ request, socket, head, headers }, found);
+        if (found.kind === "authenticated") accept({ request, socket, head, headers }, found);
       });
     },
     get open() {
@@ -175,18 +175,18 @@ function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMess
 /** Why this caller gets no socket here; null = it does. */
 function callerRefusal(
   { rpc }: ClientSocketParts,
-  { address, keyContext }: Authenticated,
+  { target, keyContext }: Authenticated,
 ): Fault | null {
   const nextAction = 'use include_meta=body, or send "svc_meta":"notify" in a request';
-  if (address.payPerCall)
+  if (target.payPerCall)
     return fault("not_found", "calls are paid for one by one over HTTP only", {
       nextAction: "POST to the same path without /ws",
     });
-  if (address.meta === "headers")
+  if (target.meta === "headers")
     return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
   const refusal =
-    keyContext === null ? null : (rpc.admission?.refusal(keyContext, address.named) ?? null);
-  return refusal ?? (address.old === null ? null : rpc.legacyForms.used(address.old));
+    keyContext === null ? null : (rpc.admission?.refusal(keyContext, target.named) ?? null);
+  return refusal ?? (target.old === null ? null : rpc.legacyForms.used(target.old));
 }
 
 function broken({ message }: Error): Fault {

@@ -74,12 +74,12 @@ export class ClientSubscriptions implements SubscriptionMethods {
     }
     this.#subscriptions ??= new Map();
     const id = newId(runtime, this.#subscriptions);
-    const { address, method } = request;
-    const { profile, tracker, strategy, pin } = address;
+    const { target, method } = request;
+    const { profile, tracker, strategy, pin } = target;
     const place = {
       id,
       kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind),
-      series: address.series,
+      series: target.series,
       connection: this.#connection,
       meter: meterOf(rpc.admission, request),
     };

@@ -17,8 +17,8 @@ test(
         it.access,
         it.fallback,
         it.profile,
-        it.bucket.name,
-        it.bucket.size,
+        it.rateLimit.name,
+        it.rateLimit.size,
       ]),
       [
         ["balance", "premium", null, "premium", "managed", "managed"],
@@ -36,8 +36,8 @@ test("who asks for public uses what is free first, and is not told of a fallback
       it.access,
       it.fallback,
       it.profile,
-      it.bucket.name,
-      it.bucket.size,
+      it.rateLimit.name,
+      it.rateLimit.size,
     ]),
     [
       ["free", "public", null, "public", "public", "public"],
@@ -57,8 +57,8 @@ test(
         it.access,
         it.fallback,
         it.profile,
-        it.bucket.name,
-        it.bucket.size,
+        it.rateLimit.name,
+        it.rateLimit.size,
       ]),
       [["custom", "custom", null, "mine", "mine", "custom"]],
     );

@@ -290,7 +290,9 @@ test(
     const no = premium.ask();
     assert.equal(refused(no), "rate_limit_exceeded");
     assert.ok(
-      no.kind === "refusal" && no.fault.retryAfterMs === 10 && no.limit?.bucket.name === "managed",
+      no.kind === "refusal" &&
+        no.fault.retryAfterMs === 10 &&
+        no.limit?.rateLimit.name === "managed",
     );
     assert.equal(premium.purse.availableN, left);
     premium.runtime.advance(10);
@@ -304,8 +306,8 @@ test(
 
 test("what is told of a bucket is what it does: quota, window, remaining, reset", () => {
   const { admission, keyContext, ask } = createFixture(1e9);
-  const { bucket } = granted(ask()).service;
-  assert.deepEqual(admission.quota(keyContext, bucket), {
+  const { rateLimit } = granted(ask()).service;
+  assert.deepEqual(admission.rateLimitStatus(keyContext, rateLimit), {
     name: "managed",
     burst: 200,
     windowS: 2,
@@ -463,7 +465,7 @@ test(
     granted(ask({ profile: "nodes" }));
     const limited = ask({ profile: "nodes" });
     assert.equal(refused(limited), "rate_limit_exceeded");
-    assert.equal(admission.quota(keyContext, grant.service.bucket).name, "nodes");
+    assert.equal(admission.rateLimitStatus(keyContext, grant.service.rateLimit).name, "nodes");
     assert.equal(admission.refusal(keyContext, "nodes"), null, "a socket needs no balance there");
     assert.equal(admission.meter(grant, 5), null);
     assert.equal(purse.settled.at(-1)?.chargeN, 0);

@@ -229,7 +229,7 @@ function startLife(
   const till = createVoucherAcceptor({
     session,
     charges: createChargeBatcher(session),
-    bucket: { perSecond, burst: perSecond },
+    rateLimitSize: { perSecond, burst: perSecond },
   });
   return {
     counter: createCredentialHandler({

@@ -40,8 +40,8 @@ function directoryOf(profiles: readonly Profile[], maxCustom = 10): ProfileRegis
   return createProfileRegistry([chain], profiles, simulatedWorld(1), { ...SELECTION, maxCustom });
 }
 
-function trackerOf(directory: ProfileRegistry, id: string): Tracker {
-  const tracker = directory.served(id)?.trackers.get("test");
+function trackerOf(registry: ProfileRegistry, id: string): Tracker {
+  const tracker = registry.served(id)?.trackers.get("test");
   assert.ok(tracker, id);
   return tracker;
 }
@@ -64,21 +64,21 @@ test(
   "a profile of an account is found by its id only: no slug in a URL leads to it, and two " +
     "accounts may use one slug",
   () => {
-    const directory = directoryOf([profile(null, "public"), profile(null, "team")]);
+    const registry = directoryOf([profile(null, "public"), profile(null, "team")]);
     const [one, two] = [profile("acct_1", "mine"), profile("acct_2", "mine", ["c"])];
-    directory.put(one);
-    directory.put(two);
-    assert.equal(directory.served("acct_1/mine")?.profile, one);
-    assert.equal(directory.served("acct_2/mine")?.profile, two);
+    registry.put(one);
+    registry.put(two);
+    assert.equal(registry.served("acct_1/mine")?.profile, one);
+    assert.equal(registry.served("acct_2/mine")?.profile, two);
     for (const slug of ["mine", "acct_1/mine", "acct_1%2Fmine"])
-      assert.equal(directory.profile(slug), undefined, slug);
+      assert.equal(registry.profile(slug), undefined, slug);
     assert.deepEqual(
-      directory.profiles.map((it) => it.profile.slug),
+      registry.profiles.map((it) => it.profile.slug),
       ["public", "team"],
     );
-    assert.equal(directory.defaultProfile?.profile.slug, "public");
-    assert.equal(directory.served("team"), directory.profile("team"));
-    assert.equal(directory.trackers().length, 4);
+    assert.equal(registry.defaultProfile?.profile.slug, "public");
+    assert.equal(registry.served("team"), registry.profile("team"));
+    assert.equal(registry.trackers().length, 4);
     assert.deepEqual(
       [profileId(one), publicLabel(profileId(one)), publicLabel("team")],
       ["acct_1/mine", "custom", "team"],
@@ -90,14 +90,14 @@ test(
   "a new version keeps the health of providers that stay the same, and of no others; what was " +
     "handed out before stays as it was",
   () => {
-    const directory = directoryOf([profile(null, "public")]);
-    directory.put(profile("acct_1", "mine", ["a", "b", "c"]));
-    const before = trackerOf(directory, "acct_1/mine");
+    const registry = directoryOf([profile(null, "public")]);
+    registry.put(profile("acct_1", "mine", ["a", "b", "c"]));
+    const before = trackerOf(registry, "acct_1/mine");
     for (const id of ["a", "b", "c"]) probe(before, id, 100);
-    const { revision } = directory;
-    directory.put(profile("acct_1", "mine", ["c", "b-moved", "d", "a"]));
-    const after = trackerOf(directory, "acct_1/mine");
-    assert.ok(directory.revision > revision);
+    const { revision } = registry;
+    registry.put(profile("acct_1", "mine", ["c", "b-moved", "d", "a"]));
+    const after = trackerOf(registry, "acct_1/mine");
+    assert.ok(registry.revision > revision);
     assert.deepEqual(heightsOf(after), [100, null, null, 100]);
     assert.deepEqual(heightsOf(before), [100, 100, 100]);
     assert.equal(before.set.providers.length, 3);
@@ -118,22 +118,22 @@ test(
   "a reload changes the configured profiles and leaves those of accounts alone; a configured " +
     "one can be put and removed as well",
   () => {
-    const directory = directoryOf([profile(null, "public"), profile(null, "team")]);
-    directory.put(profile("acct_1", "mine"));
-    const mine = directory.served("acct_1/mine");
-    directory.replace([profile(null, "public", ["z"])]);
-    assert.equal(directory.served("acct_1/mine"), mine);
-    assert.equal(directory.profile("team"), undefined);
-    directory.put(profile(null, "team"));
-    assert.equal(directory.profile("team")?.profile.slug, "team");
-    directory.remove("team");
-    directory.remove("acct_1/mine");
-    directory.remove("acct_1/mine");
+    const registry = directoryOf([profile(null, "public"), profile(null, "team")]);
+    registry.put(profile("acct_1", "mine"));
+    const mine = registry.served("acct_1/mine");
+    registry.replace([profile(null, "public", ["z"])]);
+    assert.equal(registry.served("acct_1/mine"), mine);
+    assert.equal(registry.profile("team"), undefined);
+    registry.put(profile(null, "team"));
+    assert.equal(registry.profile("team")?.profile.slug, "team");
+    registry.remove("team");
+    registry.remove("acct_1/mine");
+    registry.remove("acct_1/mine");
     assert.deepEqual(
-      [directory.profile("team"), directory.served("acct_1/mine"), directory.custom],
+      [registry.profile("team"), registry.served("acct_1/mine"), registry.custom],
       [undefined, undefined, []],
     );
-    assert.equal(directory.trackers().length, 1);
+    assert.equal(registry.trackers().length, 1);
   },
 );
 
@@ -141,30 +141,30 @@ test(
   "past the bound the profile that was unused for longest is forgotten, and never a configured " +
     "one",
   () => {
-    const directory = directoryOf([profile(null, "public")], 3);
-    for (const slug of ["a", "b", "c"]) directory.put(profile("acct_1", slug));
-    directory.served("acct_1/a");
-    directory.put(profile("acct_1", "b"));
-    directory.put(profile("acct_1", "d"));
+    const registry = directoryOf([profile(null, "public")], 3);
+    for (const slug of ["a", "b", "c"]) registry.put(profile("acct_1", slug));
+    registry.served("acct_1/a");
+    registry.put(profile("acct_1", "b"));
+    registry.put(profile("acct_1", "d"));
     assert.deepEqual(
-      directory.custom.map((it) => it.profile.slug),
+      registry.custom.map((it) => it.profile.slug),
       ["a", "b", "d"],
     );
-    for (let n = 0; n < 50; n++) directory.put(profile("acct_2", `p${n}`));
-    assert.equal(directory.custom.length, 3);
-    assert.ok(directory.profile("public"));
+    for (let n = 0; n < 50; n++) registry.put(profile("acct_2", `p${n}`));
+    assert.equal(registry.custom.length, 3);
+    assert.ok(registry.profile("public"));
   },
 );
 
 test("each change takes effect everywhere that holds on to providers, after the directory has it", () => {
-  const directory = directoryOf([profile(null, "public", ["a"])]);
+  const registry = directoryOf([profile(null, "public", ["a"])]);
   const told: string[] = [];
-  const served = (): string => directory.custom.map((it) => it.profile.slug).join();
+  const served = (): string => registry.custom.map((it) => it.profile.slug).join();
   const profileUpdater = createProfileUpdater({
-    directory,
+    registry,
     prober: { watch: (trackers) => void told.push(`probe ${trackers.length} ${served()}`) },
     headWatch: { watch: (trackers) => void told.push(`heads ${trackers.length}`) },
-    subscriptions: { rebind: (it) => void told.push(`rebind ${it === directory}`) },
+    subscriptions: { rebind: (it) => void told.push(`rebind ${it === registry}`) },
     upstreams: [
       { retain: (providers) => void told.push(`retain ${providers.map((it) => it.id).join("")}`) },
     ],
@@ -183,7 +183,7 @@ test("each change takes effect everywhere that holds on to providers, after the 
 
 test("probing goes on undisturbed for profiles that a change does not touch", () => {
   const runtime = simulatedWorld(3);
-  const directory = createProfileRegistry(
+  const registry = createProfileRegistry(
     [chain],
     [profile(null, "public", ["a"])],
     runtime,
@@ -204,7 +204,7 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
     upstreams: { http },
   });
   const profileUpdater = createProfileUpdater({
-    directory,
+    registry,
     prober,
     headWatch: { watch() {} },
     subscriptions: { rebind() {} },

@@ -36,14 +36,14 @@ const OWN: OwnProfiles = {
 
 function createFixture(refusal: Fault | null = null) {
   const runtime = simulatedWorld(1);
-  const directory = createProfileRegistry(
+  const registry = createProfileRegistry(
     [SET.chain],
     [profile("public", null), profile("premium", null)],
     runtime,
     SELECTION,
   );
   const resolver = createTargetResolver(
-    directory,
+    registry,
     createObserver(pino({ level: "silent" }), runtime),
   );
   const keyContext: KeyContext = {
@@ -77,7 +77,7 @@ function createFixture(refusal: Fault | null = null) {
       },
       (it) => told.push(it),
     );
-  return { directory, keyContext, waiting, cancelled, told, ask };
+  return { registry, keyContext, waiting, cancelled, told, ask };
 }
 
 const shown = (it: Authenticated | Fault | undefined) =>
@@ -85,13 +85,13 @@ const shown = (it: Authenticated | Fault | undefined) =>
     ? "nothing yet"
     : it.kind === "fault"
       ? `${it.status} ${it.code}`
-      : [it.address.named, it.address.profile.owner];
+      : [it.target.named, it.target.profile.owner];
 
 test("a profile that is not in memory is waited for and then served; one that is, is served at once", () => {
-  const { directory, waiting, told, ask } = createFixture();
+  const { registry, waiting, told, ask } = createFixture();
   ask(`/rpc/profile/mine/${CHAIN}`);
   assert.equal(shown(told[0]), "nothing yet");
-  directory.put(profile("mine", "acc_1"));
+  registry.put(profile("mine", "acc_1"));
   waiting[0]?.(null);
   assert.deepEqual(shown(told[0]), ["mine", "acc_1"]);
   ask(`/rpc/profile/mine/fastest/${CHAIN}`);
@@ -147,8 +147,8 @@ test(
   "no text in a URL leads to the profile of another account, and what is remembered for others " +
     "does not either",
   () => {
-    const { directory, keyContext, told, ask } = createFixture();
-    directory.put(profile("mine", "acc_2"));
+    const { registry, keyContext, told, ask } = createFixture();
+    registry.put(profile("mine", "acc_2"));
     for (const slug of ["acc_2/mine", "acc_2%2Fmine", "..%2Facc_2%2Fmine", "acc_1%2Fmine"])
       ask(`/rpc/profile/${slug}/${CHAIN}`);
     assert.ok(
@@ -159,7 +159,7 @@ test(
       ),
       JSON.stringify(told),
     );
-    directory.put(profile("mine", "acc_1"));
+    registry.put(profile("mine", "acc_1"));
     ask(`/rpc/profile/mine/${CHAIN}`);
     assert.deepEqual(shown(told.at(-1)), ["mine", "acc_1"]);
     keyContext.account = { ...keyContext.account, id: "acc_3", own: null };

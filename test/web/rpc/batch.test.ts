@@ -28,11 +28,11 @@ const resolver = createTargetResolver(
   createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
   observer,
 );
-const address = resolver.resolve(
-  { url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined },
+const target = resolver.resolve(
+  { url: "/rpc/1", defaultProfile: null, within: null, provider: undefined, strategy: undefined },
   null,
 );
-assert.ok(address.kind === "address");
+assert.ok(target.kind === "target");
 
 /** A call that waits for the test to answer it. */
 interface Waiting {
@@ -103,7 +103,7 @@ function run(
   };
   const bytes = Buffer.from(`[${items.join(",")}]`);
   const spans = elements(bytes, 0, bytes.length, 1_000);
-  assert.ok(address.kind === "address");
+  assert.ok(target.kind === "target");
   const parts = {
     runtime,
     router,
@@ -131,7 +131,7 @@ function run(
     {
       bytes,
       spans,
-      address,
+      target,
       requestId: "r",
       concurrency,
       room: { take: reserve, giveBack: () => {} },

@@ -53,11 +53,11 @@ function createFixture(size: RateLimitSize) {
     createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
     observer,
   );
-  const address = resolver.resolve(
-    { url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined },
+  const target = resolver.resolve(
+    { url: "/rpc/1", defaultProfile: null, within: null, provider: undefined, strategy: undefined },
     null,
   );
-  assert.ok(address.kind === "address");
+  assert.ok(target.kind === "target");
   const [service] = customServiceTiers("team");
   assert.ok(service !== undefined);
   const batches = createWaitingBatches();
@@ -88,11 +88,11 @@ function createFixture(size: RateLimitSize) {
     return null;
   };
   const ends = { settle: end, release: end };
-  const limit = { bucket: service.bucket, tokenMs: 1_000 / size.perSecond };
+  const limit = { bucket: service.rateLimit, tokenMs: 1_000 / size.perSecond };
   const admission = parseGate({
     batches,
     admit(keyContext: KeyContext) {
-      const why = takeToken(keyContext.account, service.bucket, { size, nowMs: runtime.now() });
+      const why = takeToken(keyContext.account, service.rateLimit, { size, nowMs: runtime.now() });
       return why === null
         ? { kind: "grant", keyContext, service, strategy: "load-balanced", cu: 1, ...ends }
         : { kind: "refusal", fault: why, keyContext, limit };
@@ -131,13 +131,13 @@ function createFixture(size: RateLimitSize) {
         retryAfterMs: plan.retryAfterMs,
       };
     let answer: readonly Ended[] | null = null;
-    assert.ok(address.kind === "address");
+    assert.ok(target.kind === "target");
     const cancel = runBatch(
       parts,
       {
         ...plan,
         bytes,
-        address,
+        target,
         payment: callPaymentOf(admission, keyContext),
         caller: { key: "test" },
         requestId: "r",

@@ -46,9 +46,9 @@ const config = configOf(
   }),
 );
 const runtime = simulatedWorld(1);
-const directory = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
+const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
 const newResolver = () =>
-  createTargetResolver(directory, createObserver(pino({ level: "silent" }), runtime));
+  createTargetResolver(registry, createObserver(pino({ level: "silent" }), runtime));
 
 interface Hints {
   readonly provider?: string;
@@ -56,17 +56,14 @@ interface Hints {
 }
 
 const resolve = (url: string, { provider, strategy }: Hints = {}): Target | Fault =>
-  newResolver().resolve({ url, home: null, within: null, provider, strategy }, null);
+  newResolver().resolve({ url, defaultProfile: null, within: null, provider, strategy }, null);
 
 /** Profile, chain, strategy, pin: how an address reads in the rows below. */
-function shown(address: Target | Fault): string {
-  if (address.kind === "fault") return `${address.status} ${address.code}`;
-  return [
-    address.profile.slug,
-    address.chain.chainName,
-    address.strategy,
-    address.pin?.id ?? "-",
-  ].join(" ");
+function shown(target: Target | Fault): string {
+  if (target.kind === "fault") return `${target.status} ${target.code}`;
+  return [target.profile.slug, target.chain.chainName, target.strategy, target.pin?.id ?? "-"].join(
+    " ",
+  );
 }
 
 const FORMS: readonly (readonly [url: string, expected: string, hints?: Hints])[] = [
@@ -195,8 +192,8 @@ test("evidence is off, in the body or in a header, as asked", () => {
     ["?include_meta=none", "none"],
   ];
   for (const [query, mode] of modes) {
-    const address = resolve(`/rpc/ethereum${query}`);
-    assert.equal(address.kind === "address" && address.meta, mode);
+    const target = resolve(`/rpc/ethereum${query}`);
+    assert.equal(target.kind === "target" && target.meta, mode);
   }
 });
 
@@ -233,8 +230,8 @@ test(
 );
 
 test("the path for WebSockets is the same path under /ws, without the query", () => {
-  const address = resolve("/rpc/profile/team/fastest/1?include_meta=body");
-  assert.equal(address.kind === "address" && address.socketPath, "/ws/rpc/profile/team/fastest/1");
+  const target = resolve("/rpc/profile/team/fastest/1?include_meta=body");
+  assert.equal(target.kind === "target" && target.socketPath, "/ws/rpc/profile/team/fastest/1");
 });
 
 test("the RPC surface is its two prefixes and nothing else", () => {
@@ -265,7 +262,7 @@ test("a resolver that has seen a URL before gives the same answer, hints and rel
           assert.equal(
             shown(
               resolver.resolve(
-                { url, home: null, within: null, provider: pin, strategy: undefined },
+                { url, defaultProfile: null, within: null, provider: pin, strategy: undefined },
                 null,
               ),
             ),
@@ -276,24 +273,42 @@ test("a resolver that has seen a URL before gives the same answer, hints and rel
     { numRuns: 50 },
   );
   const before = resolver.resolve(
-    { url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined },
+    {
+      url: "/rpc/ethereum",
+      defaultProfile: null,
+      within: null,
+      provider: undefined,
+      strategy: undefined,
+    },
     null,
   );
   assert.equal(
     resolver.resolve(
-      { url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined },
+      {
+        url: "/rpc/ethereum",
+        defaultProfile: null,
+        within: null,
+        provider: undefined,
+        strategy: undefined,
+      },
       null,
     ),
     before,
     "remembered",
   );
-  directory.replace(config.profiles);
+  registry.replace(config.profiles);
   const after = resolver.resolve(
-    { url: "/rpc/ethereum", home: null, within: null, provider: undefined, strategy: undefined },
+    {
+      url: "/rpc/ethereum",
+      defaultProfile: null,
+      within: null,
+      provider: undefined,
+      strategy: undefined,
+    },
     null,
   );
   assert.ok(
-    before.kind === "address" && after.kind === "address" && after.tracker !== before.tracker,
+    before.kind === "target" && after.kind === "target" && after.tracker !== before.tracker,
     "forgotten on reload",
   );
 });

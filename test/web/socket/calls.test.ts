@@ -21,18 +21,18 @@ const resolver = createTargetResolver(
   createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
   observer,
 );
-const address = resolver.resolve(
-  { url: "/rpc/1", home: null, within: null, provider: undefined, strategy: undefined },
+const target = resolver.resolve(
+  { url: "/rpc/1", defaultProfile: null, within: null, provider: undefined, strategy: undefined },
   null,
 );
-assert.ok(address.kind === "address");
+assert.ok(target.kind === "target");
 
 /**
  * Polls a filter in a message on a socket that takes messages, or none; tells what the filter
  * heard.
  */
 function heardOf(message: unknown, takes: boolean): readonly boolean[] {
-  assert.ok(address.kind === "address");
+  assert.ok(target.kind === "target");
   const heard: boolean[] = [];
   const filters: FilterMethods = {
     ...NO_FILTERS,
@@ -67,8 +67,8 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
   } as unknown as CallParts;
   const outlet = { send: () => takes, notify: () => takes, close: () => {} };
   const calls = new SocketCalls(parts, outlet, {
-    kind: "arrival",
-    address,
+    kind: "authenticated",
+    target,
     keyContext: null,
     caller: { key: "test" },
   });

@@ -47,7 +47,7 @@ export interface ClientSocketFixture {
   readonly port: number;
   readonly server: WebServer;
   readonly observer: Observer;
-  readonly directory: ProfileRegistry;
+  readonly registry: ProfileRegistry;
   readonly budget: MemoryBudget;
   readonly calls: WaitingCall[];
   readonly asked: Asked[];
@@ -65,12 +65,7 @@ export async function createFixture(
 ): Promise<ClientSocketFixture> {
   let config = configOf(text);
   const observer = createObserver(pino({ level: "silent" }), runtime);
-  const directory = createProfileRegistry(
-    config.chains,
-    config.profiles,
-    runtime,
-    config.selection,
-  );
+  const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
   const calls: WaitingCall[] = [];
   const asked: Asked[] = [];
   const budget = new MemoryBudget(() => config.limits);
@@ -82,7 +77,7 @@ export async function createFixture(
     router: routerOf(runtime, calls, () => it.echo),
     observer,
     budget,
-    resolver: createTargetResolver(directory, observer),
+    resolver: createTargetResolver(registry, observer),
     admission: null,
     legacyForms,
     compression: null,
@@ -107,7 +102,7 @@ export async function createFixture(
   };
   const { page } = createPages({
     runtime,
-    directory,
+    registry,
     observer,
     budget,
     version: "0",
@@ -139,13 +134,13 @@ export async function createFixture(
   );
   const reload = (next: string): void => {
     config = configOf(next);
-    directory.replace(config.profiles);
+    registry.replace(config.profiles);
   };
   const it: ClientSocketFixture = {
     port: server.port,
     server,
     observer,
-    directory,
+    registry,
     budget,
     calls,
     asked,

@@ -130,7 +130,7 @@ export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
     const found = await new Promise<Authenticated | Fault>((resolve) => {
       authenticate(parts, request, resolve);
     });
-    if (found.kind === "arrival")
+    if (found.kind === "authenticated")
       return found.keyContext === null
         ? NO_KEY
         : orderOf(request, paidKeyOf(found.keyContext), mark);

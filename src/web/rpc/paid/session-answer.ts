@@ -11,7 +11,7 @@ import type {
 } from "../../../payments/session/sessions.ts";
 import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
-import { addQuotaOf } from "../billing-headers.ts";
+import { addRateLimitStatus } from "../billing-headers.ts";
 import type { SessionCallsAnswer } from "./session-calls.ts";
 
 /** A whole answer. */
@@ -73,7 +73,7 @@ export function refusedAnswer(
 
 function addBill(
   headers: Headers,
-  { cu, chargedUnits, leftUnits, quota, headers: receipt }: CallBill,
+  { cu, chargedUnits, leftUnits, rateLimitStatus, headers: receipt }: CallBill,
   status: number,
 ): void {
   headers.push(
@@ -86,7 +86,7 @@ function addBill(
     "x-svc-balance-usd",
     usdText(nanoOf(leftUnits)),
   );
-  addQuotaOf(headers, quota);
+  addRateLimitStatus(headers, rateLimitStatus);
   // Clients take a receipt for a call that was served.
   if (status < REFUSED) headers.push(...receipt);
   headers.push("Cache-Control", "private");

@@ -32,7 +32,7 @@ export interface SessionCallsParts extends PipelineParts {
 /** Where the calls come from and go to. */
 export interface SessionCallsRequest {
   readonly bytes: Buffer;
-  readonly address: Target;
+  readonly target: Target;
   readonly identity: CallerIdentity;
   readonly requestId: string;
   /** For what is gathered, and for the answer until it has been sent. */
@@ -96,14 +96,14 @@ export class SessionCalls {
   }
 
   /** Tells what waits for it whether the answer was written to its end. */
-  written: WriteListener = (written) => this.#listeners.tell(written);
+  written: WriteListener = (written) => this.#listeners.notify(written);
 
   #single(span: Span, end: (answer: SessionCallsAnswer) => void): void {
-    const { bytes, address, identity, requestId, room } = this.#request;
+    const { bytes, target, identity, requestId, room } = this.#request;
     const incoming = {
       bytes,
       span,
-      address,
+      target,
       payment: this.#payment,
       caller: identity,
       requestId,
@@ -120,13 +120,13 @@ export class SessionCalls {
   }
 
   #batch(spans: readonly Span[], end: (answer: SessionCallsAnswer) => void): void {
-    const { bytes, address, identity, requestId, room } = this.#request;
+    const { bytes, target, identity, requestId, room } = this.#request;
     const batch = {
       bytes,
       spans,
       concurrency: this.#parts.limits.batchConcurrency,
       pacer: null,
-      address,
+      target,
       payment: this.#payment,
       caller: identity,
       requestId,
@@ -149,13 +149,13 @@ export class SessionCalls {
   }
 
   #rendered(reply: Reply): SessionCallsAnswer {
-    const { address, room } = this.#request;
+    const { target, room } = this.#request;
     const headers: Headers = [];
-    const meta = address.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
-    if (address.meta === "headers" && meta !== null) addMeta(headers, meta);
+    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
+    if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     this.#listen(reply, reply.id !== null);
     if (reply.id === null) return { status: NO_CONTENT, fault: null, headers, body: null };
-    const body = Buffer.concat(renderReply(reply, address.meta === "body" ? meta : null));
+    const body = Buffer.concat(renderReply(reply, target.meta === "body" ? meta : null));
     if (!room.take(body.length) && !isCharged(reply.source)) {
       this.written(false);
       const why = noRoom();

@@ -52,7 +52,7 @@ export interface SessionRequest {
   readonly caller: HttpExchange;
   readonly identity: CallerIdentity;
   readonly bytes: Buffer;
-  readonly address: Target;
+  readonly target: Target;
   /** For what is gathered, and for the answer until it has been sent. */
   readonly room: Room;
   /** Calls back once it is known whether the answer was written to its end. */
@@ -71,9 +71,9 @@ export interface SessionListener {
  */
 export function refusalOfSession(
   payPerCall: PayPerCall | null,
-  { address, keyContext }: Pick<Authenticated, "address" | "keyContext">,
+  { target, keyContext }: Pick<Authenticated, "target" | "keyContext">,
 ): Fault | null {
-  if (!address.payPerCall) return null;
+  if (!target.payPerCall) return null;
   if (payPerCall === null)
     return fault("not_found", "calls are not paid for one by one here", {
       nextAction: "create a key with POST /api/v1/agent/keys",
@@ -111,7 +111,7 @@ class PaidRequest {
     this.#parts = parts;
     this.#request = request;
     this.#listener = listener;
-    const { strategy, pin } = request.address;
+    const { strategy, pin } = request.target;
     this.#pricing = {
       tariff: parts.payPerCall.tariff,
       methods: parts.methods(),
@@ -195,8 +195,8 @@ class PaidRequest {
   }
 
   #calls(): SessionCalls {
-    const { bytes, address, identity, room, caller } = this.#request;
-    const request = { bytes, address, identity, room, requestId: caller.requestId };
+    const { bytes, target, identity, room, caller } = this.#request;
+    const request = { bytes, target, identity, room, requestId: caller.requestId };
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
   }
 

@@ -174,14 +174,9 @@ async function serve({ runtime, admission, payments, store }: Serving) {
     log += line;
   };
   const observer = createObserver(pino({ level: "error" }, { write }), runtime);
-  const directory = createProfileRegistry(
-    config.chains,
-    config.profiles,
-    runtime,
-    config.selection,
-  );
+  const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
   const arrival = {
-    resolver: createTargetResolver(directory, observer),
+    resolver: createTargetResolver(registry, observer),
     admission,
     proxies: trustedProxiesOf(["127.0.0.1"]),
   };
