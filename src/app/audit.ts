@@ -188,18 +188,18 @@ async function receiverReport(
     throw error;
   });
   if (network === null) return null;
-  const till = {
+  const receiver = {
     chain,
     token: first.token.address,
     recipient,
     confirmations: Math.min(...same.map((rail) => rail.confirmations)),
   };
   onProgress(`reading the transfers to ${recipient} on chain ${chainId}`);
-  const records = recordsAt({ store, chainId, network, token: till.token, recipient });
+  const records = recordsAt({ store, chainId, network, token: receiver.token, recipient });
   const since = sinceMs ?? (await firstDayMs(store)) - HOUR_MS;
   const onBlock = (block: bigint, to: bigint): void =>
     onProgress(`chain ${chainId}: block ${block} of ${to}`);
-  return { name, ...(await reconcile({ till, records, sinceMs: since, onProgress: onBlock })) };
+  return { name, ...(await reconcile({ receiver, records, sinceMs: since, onProgress: onBlock })) };
 }
 
 /** When the store's first account was created; no payment can be older. */

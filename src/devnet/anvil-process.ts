@@ -98,7 +98,7 @@ export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): 
         url,
         wsUrl: `ws://127.0.0.1:${port}`,
         alive: () => ended === null,
-        rpc: (method, ...params) => ask(node, method, params),
+        rpc: (method, ...params) => rpcCall(node, method, params),
         end,
       };
       if (await answers(node)) {
@@ -180,7 +180,11 @@ async function answers(node: AnvilNode): Promise<boolean> {
   }
 }
 
-async function ask(node: AnvilNode, method: string, params: readonly unknown[]): Promise<unknown> {
+async function rpcCall(
+  node: AnvilNode,
+  method: string,
+  params: readonly unknown[],
+): Promise<unknown> {
   const { result, error } = await post(
     node,
     JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),

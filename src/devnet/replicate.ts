@@ -273,23 +273,23 @@ function watchPool(node: AnvilNode, onChange: () => void, onLost: () => void): W
 
 function createBell(runtime: Runtime): Bell {
   let rung = false;
-  let wake: (() => void) | null = null;
+  let finish: (() => void) | null = null;
   return {
     ring: () => {
       rung = true;
-      wake?.();
+      finish?.();
     },
     wait: async (ms) => {
       if (!rung) {
         await new Promise<void>((resolve) => {
           const cancel = runtime.after(ms, resolve);
-          wake = () => {
+          finish = () => {
             cancel();
             resolve();
           };
         });
       }
-      wake = null;
+      finish = null;
       rung = false;
     },
   };

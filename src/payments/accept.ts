@@ -39,12 +39,12 @@ export async function acceptPayment<F>(
   { given, request }: { readonly given: PaymentHeaders; readonly request: RequestMark },
   order: () => Promise<Order | F>,
 ): Promise<PaidPurchase | PaymentDeclined | F> {
-  const presented = readOfferedPayment(parts.protocol, parts.offerMacs, given);
-  if (presented.kind === "bad_payment") return notOurs(parts, presented);
-  const there = await byKeys(parts.store, keysOf(parts.rails, presented.read));
-  if (there !== null) return found(parts, there, { presented, request });
+  const offered = readOfferedPayment(parts.protocol, parts.offerMacs, given);
+  if (offered.kind === "bad_payment") return notOurs(parts, offered);
+  const there = await byKeys(parts.store, keysOf(parts.rails, offered.read));
+  if (there !== null) return found(parts, there, { offered, request });
   const ordered = await order();
-  return isOrder(ordered) ? takeNew(parts, { presented, request }, ordered) : ordered;
+  return isOrder(ordered) ? takeNew(parts, { offered, request }, ordered) : ordered;
 }
 
 /**
@@ -66,7 +66,7 @@ async function notOurs(
 }
 
 interface Shown {
-  readonly presented: OfferedPayment;
+  readonly offered: OfferedPayment;
   readonly request: RequestMark;
 }
 
@@ -78,10 +78,10 @@ function isOrder<F>(value: Order | F): value is Order {
 async function found(
   parts: AcceptParts,
   row: PurchaseRow,
-  { presented, request }: Shown,
+  { offered, request }: Shown,
 ): Promise<PaidPurchase | PaymentDeclined> {
   // Everything else of a payment is public on its chain.
-  if (row.offer_id !== presented.offerId)
+  if (row.offer_id !== offered.offerId)
     return conflict(
       "this payment was recorded with another offer: repeat exactly what was sent first",
       null,
@@ -114,7 +114,7 @@ async function takeNew(
   if (recorded.kind === "there") return found(parts, recorded.row, shown);
   // The same payment, or another one for its offer, may have been recorded meanwhile: that would be
   // why its chain refuses this one.
-  const { read, offerId } = shown.presented;
+  const { read, offerId } = shown.offered;
   const there = await byKeys(parts.store, keysOf(parts.rails, read));
   if (there !== null) return found(parts, there, shown);
   const used =
@@ -126,26 +126,26 @@ type Recording = (Recorded & { readonly kind: "new" | "there" }) | PaymentDeclin
 
 /** Checks a new payment and records it; a refused one is not recorded. */
 async function recordNew(parts: AcceptParts, shown: Shown, order: Order): Promise<Recording> {
-  const { presented, request } = shown;
+  const { offered, request } = shown;
   const units = unitsOf(order.amountN);
   if (units === null || units <= 0n)
     throw new RangeError(`an order of ${order.amountN} nano-USD is no amount of whole base units`);
-  const rail = railFor(parts.rails, presented.read, units);
+  const rail = railFor(parts.rails, offered.read, units);
   if (rail === null)
     return invalid({
       problem: "method-unsupported",
       reason: "no rail takes this payment: answer an offer of this response",
     });
-  const payment = await rail.read(presented.read, units);
+  const payment = await rail.read(offered.read, units);
   if ("kind" in payment) return invalid(payment);
   const refusal = await refusalOf(parts, { rail, payment, ...shown });
   if (refusal !== null) return refusal;
-  const network = await parts.asks.ask(rail, () => rail.network());
-  if (network.kind === "trouble") return unavailable(UNREACHABLE);
-  const bad = await parts.asks.ask(rail, () => rail.check(payment));
-  if (bad.kind === "trouble") return unavailable(UNREACHABLE);
+  const network = await parts.railCalls.call(rail, () => rail.network());
+  if (network.kind === "unavailable") return unavailable(UNREACHABLE);
+  const bad = await parts.railCalls.call(rail, () => rail.check(payment));
+  if (bad.kind === "unavailable") return unavailable(UNREACHABLE);
   if (bad.value !== null) return invalid(bad.value);
-  const { read, offerId } = presented;
+  const { read, offerId } = offered;
   const purchase = {
     payment,
     rail,
@@ -180,9 +180,9 @@ const OFFER_USED = "another payment has taken this offer up: see what became of 
  */
 async function refusalOf(
   { store, runtime, canSettle }: AcceptParts,
-  { presented, request, rail, payment }: Shown & { readonly rail: Rail; readonly payment: Payment },
+  { offered, request, rail, payment }: Shown & { readonly rail: Rail; readonly payment: Payment },
 ): Promise<PaymentDeclined | null> {
-  if (!presented.isFor(request)) {
+  if (!offered.isFor(request)) {
     return invalid({
       problem: "verification-failed",
       reason:
@@ -191,12 +191,12 @@ async function refusalOf(
     });
   }
   if (payment.isSent) return null;
-  if (!(presented.offeredUntilMs > runtime.wallMs()))
+  if (!(offered.offeredUntilMs > runtime.wallMs()))
     return invalid({
       problem: "payment-expired",
       reason: "the offer that this payment answers is over",
     });
-  const used = await usedOffer(store, presented.offerId);
+  const used = await usedOffer(store, offered.offerId);
   if (used !== null) return conflict(OFFER_USED, used);
   return canSettle(rail) ? null : unavailable("payments by this rail cannot be settled right now");
 }

@@ -7,7 +7,7 @@ import type { BadPayment, Rail } from "./rails/rail.ts";
 
 /** A payment that answers an offer of ours. */
 export interface OfferedPayment {
-  readonly kind: "presented";
+  readonly kind: "offered";
   readonly read: ReadPayment;
   /** Known to the payer only: a copier of the payment from its chain does not have it. */
   readonly offerId: string;
@@ -29,7 +29,7 @@ export function readOfferedPayment(
     const offered = offerMacs.read(read.accepted);
     if (offered === null) return { ...NOT_OFFERED, offerId: offerMacs.idIn(read.accepted) };
     return {
-      kind: "presented",
+      kind: "offered",
       read,
       offerId: offered.id,
       offeredUntilMs: offered.expiresAtMs,
@@ -40,7 +40,7 @@ export function readOfferedPayment(
   const offeredUntilMs = read.challenge.expires === null ? 0 : Date.parse(read.challenge.expires);
   const isFor = ({ fingerprint, digest }: RequestMark): boolean =>
     bound?.fingerprint === fingerprint && bound.digest === digest;
-  return { kind: "presented", read, offerId: read.challenge.id, offeredUntilMs, isFor };
+  return { kind: "offered", read, offerId: read.challenge.id, offeredUntilMs, isFor };
 }
 
 const NOT_OFFERED: BadPayment = {

@@ -110,7 +110,7 @@ export interface PaidPurchase {
 
 /** A payment that has bought nothing, or nothing yet. */
 export interface PaymentDeclined {
-  readonly kind: "unpaid";
+  readonly kind: "declined";
   readonly fault: ApiFault<
     | "payment_invalid"
     | "payment_conflict"

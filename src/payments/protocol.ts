@@ -91,7 +91,7 @@ export function createProtocol({ realm, secret, previousSecret }: ProtocolParts)
           bound: null,
         };
       return isOurs(credential, realm, secrets)
-        ? presented(credential)
+        ? paymentOf(credential)
         : { ...NOT_OURS, offerId: credential.challenge.id };
     },
     receipt: (parts) =>
@@ -198,7 +198,7 @@ function isOurs({ challenge }: MppCredential, realm: string, secrets: readonly s
   );
 }
 
-function presented({ challenge, payload, source }: MppCredential): ReadPayment {
+function paymentOf({ challenge, payload, source }: MppCredential): ReadPayment {
   const { id, realm, method, intent, request, expires, digest, opaque } = challenge;
   return {
     protocol: "mpp",

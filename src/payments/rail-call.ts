@@ -6,22 +6,22 @@ import type { Rail } from "./rails/rail.ts";
 
 /** The result of a call, or that the chain did not answer. */
 export type RailResult<T> =
-  | { readonly kind: "told"; readonly value: T }
-  | { readonly kind: "trouble" };
+  | { readonly kind: "result"; readonly value: T }
+  | { readonly kind: "unavailable" };
 
 /** Calls rails. */
 export interface RailCalls {
   /** Never throws. */
-  ask<T>(rail: Rail, run: () => Promise<T>): Promise<RailResult<T>>;
+  call<T>(rail: Rail, run: () => Promise<T>): Promise<RailResult<T>>;
   /** Checks whether a rail's chain is reachable. Never throws. */
-  reach(rail: Rail): Promise<boolean>;
+  checkReachable(rail: Rail): Promise<boolean>;
   /**
    * Whether the chain was unreachable at the last check. Failures of single payments do not count:
    * payers could cause them.
    */
-  isTroubled(rail: Rail): boolean;
+  isUnreachable(rail: Rail): boolean;
   /** As `isTroubled`, but checks again if the last check is some time ago. */
-  isOut(rail: Rail): Promise<boolean>;
+  isStillUnreachable(rail: Rail): Promise<boolean>;
 }
 
 interface State {
@@ -50,14 +50,14 @@ export function createRailCalls({
     return state;
   };
   const about = ({ method, chainId }: Rail) => ({ rail: method, chainId });
-  const isTroubled = (rail: Rail): boolean => stateOf(rail).unreachedAtMs !== null;
+  const isUnreachable = (rail: Rail): boolean => stateOf(rail).unreachedAtMs !== null;
 
-  async function reach(rail: Rail): Promise<boolean> {
+  async function checkReachable(rail: Rail): Promise<boolean> {
     const state = stateOf(rail);
     const before = state.unreachedAtMs;
     // Concurrent callers do not check as well.
     if (before !== null) state.unreachedAtMs = runtime.now();
-    const isReached = await rail.reach().then(
+    const isReached = await rail.ping().then(
       () => true,
       (error: unknown) => {
         if (state.unreachedAtMs === null)
@@ -74,9 +74,9 @@ export function createRailCalls({
   }
 
   return {
-    async ask(rail, run) {
+    async call(rail, run) {
       try {
-        return { kind: "told", value: await run() };
+        return { kind: "result", value: await run() };
       } catch (error) {
         const state = stateOf(rail);
         if (runtime.now() - state.loggedAtMs >= LOG_MS) {
@@ -86,15 +86,15 @@ export function createRailCalls({
             "a payment chain did not answer as it should",
           );
         }
-        return { kind: "trouble" };
+        return { kind: "unavailable" };
       }
     },
-    reach,
-    isTroubled,
-    async isOut(rail) {
+    checkReachable,
+    isUnreachable,
+    async isStillUnreachable(rail) {
       const { unreachedAtMs } = stateOf(rail);
       if (unreachedAtMs === null) return false;
-      return runtime.now() - unreachedAtMs < RECHECK_MS || !(await reach(rail));
+      return runtime.now() - unreachedAtMs < RECHECK_MS || !(await checkReachable(rail));
     },
   };
 }

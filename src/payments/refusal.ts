@@ -9,7 +9,7 @@ import type { BadPayment } from "./rails/rail.ts";
 type Code = PaymentDeclined["fault"]["code"];
 
 const PENDING_RETRY_MS = 2_000;
-const TROUBLE_RETRY_MS = 5_000;
+const UNAVAILABLE_RETRY_MS = 5_000;
 const LIMIT_RETRY_MS = 30_000;
 
 /** The payment is invalid, and nothing was recorded. */
@@ -17,23 +17,23 @@ export function invalid({
   problem,
   reason,
 }: Pick<BadPayment, "problem" | "reason">): PaymentDeclined {
-  return unpaid(apiFault("payment_invalid", reason), null, problem);
+  return declined(apiFault("payment_invalid", reason), null, problem);
 }
 
 /** The payment cannot be accepted now, and nothing was recorded. */
 export function unavailable(message: string): PaymentDeclined {
-  const occasion = {
+  const details = {
     nextAction:
       "repeat the same request with the same payment after Retry-After: nothing was recorded",
-    retryAfterMs: TROUBLE_RETRY_MS,
+    retryAfterMs: UNAVAILABLE_RETRY_MS,
   };
-  return unpaid(apiFault("unavailable", message, occasion), null, "internal-payment-error");
+  return declined(apiFault("unavailable", message, details), null, "internal-payment-error");
 }
 
 /** The payer has too many payments under way. */
 export function tooMany(): PaymentDeclined {
   const message = "this payer has too many payments under way";
-  return unpaid(
+  return declined(
     apiFault("rate_limited", message, { retryAfterMs: LIMIT_RETRY_MS }),
     null,
     "internal-payment-error",
@@ -42,7 +42,7 @@ export function tooMany(): PaymentDeclined {
 
 /** The payment or its offer belongs to another request; null = that purchase is not named. */
 export function conflict(message: string, purchaseId: string | null): PaymentDeclined {
-  return unpaid(apiFault("payment_conflict", message), purchaseId, "invalid-challenge");
+  return declined(apiFault("payment_conflict", message), purchaseId, "invalid-challenge");
 }
 
 /** The state of a recorded payment that has bought nothing. */
@@ -70,7 +70,7 @@ export function purchaseRefusal(row: PurchaseRow): PaymentDeclined {
 
 /** The payment has settled, and its result cannot be read. */
 export function unreadable(row: PurchaseRow): PaymentDeclined {
-  const occasion = {
+  const details = {
     nextAction:
       "do not pay again; report the purchase via feedback, and repeat the same request later",
     retryAfterMs: LIMIT_RETRY_MS,
@@ -79,7 +79,7 @@ export function unreadable(row: PurchaseRow): PaymentDeclined {
     row,
     "unavailable",
     "the payment has settled, and what it gave cannot be shown right now",
-    occasion,
+    details,
   );
 }
 
@@ -87,19 +87,19 @@ function about(
   row: PurchaseRow,
   code: Code,
   message: string,
-  occasion: ApiFaultDetails = {},
+  details: ApiFaultDetails = {},
 ): PaymentDeclined {
-  return unpaid(
-    apiFault(code, message, occasion),
+  return declined(
+    apiFault(code, message, details),
     row.id,
     code === "payment_failed" ? "verification-failed" : "internal-payment-error",
   );
 }
 
-function unpaid(
+function declined(
   fault: ApiFault<Code>,
   purchaseId: string | null,
   problem: ProblemCode | string,
 ): PaymentDeclined {
-  return { kind: "unpaid", fault, purchaseId, problem };
+  return { kind: "declined", fault, purchaseId, problem };
 }

@@ -59,7 +59,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     );
   const advanceParts: AdvanceParts = {
     ...parts,
-    asks: createRailCalls(parts),
+    railCalls: createRailCalls(parts),
     notice: noticing(log),
   };
   const scheduler = createPurchaseScheduler({ ...advanceParts, onError });
@@ -89,7 +89,8 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
   let isClosed = false;
   return {
     range: settings,
-    challenge: (order) => challenge({ ...parts, asks: advanceParts.asks }, order, canSettle),
+    challenge: (order) =>
+      challenge({ ...parts, railCalls: advanceParts.railCalls }, order, canSettle),
     async take(given, request, order) {
       if (isClosed) return unavailable("the service is ending");
       if (underWay >= MAX_ACCEPTING) return unavailable("too many payments are being taken");
@@ -125,12 +126,12 @@ function walletGauges(rails: readonly Rail[], { states }: Wallets) {
 async function challenge(
   {
     rails,
-    asks,
+    railCalls,
     protocol,
     offerMacs,
     runtime,
     settings,
-  }: PaymentParts & Pick<AdvanceParts, "asks">,
+  }: PaymentParts & Pick<AdvanceParts, "railCalls">,
   order: Order,
   canSettle: (rail: Rail) => boolean,
 ): Promise<PaymentChallenge | null> {
@@ -141,7 +142,8 @@ async function challenge(
   const reached = await Promise.all(
     able.map(
       async (rail) =>
-        !(await asks.isOut(rail)) && (await asks.ask(rail, () => rail.network())).kind === "told",
+        !(await railCalls.isStillUnreachable(rail)) &&
+        (await railCalls.call(rail, () => rail.network())).kind === "result",
     ),
   );
   const offering = able.filter((_, index) => reached[index]);
@@ -163,14 +165,14 @@ async function challenge(
 }
 
 /** Notices that are logged once each. */
-const MAX_OCCASIONS = 64;
+const MAX_TOPICS = 64;
 
-function noticing(log: PaymentParts["log"]): (occasion: string, text: string) => void {
-  const told = new Set<string>();
-  return (occasion, text) => {
-    if (told.has(occasion) || told.size >= MAX_OCCASIONS) return;
-    told.add(occasion);
-    log.error({ occasion }, text);
+function noticing(log: PaymentParts["log"]): (topic: string, text: string) => void {
+  const logged = new Set<string>();
+  return (topic, text) => {
+    if (logged.has(topic) || logged.size >= MAX_TOPICS) return;
+    logged.add(topic);
+    log.error({ topic: topic }, text);
   };
 }
 

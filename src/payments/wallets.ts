@@ -34,11 +34,12 @@ export function createWallets(parts: AdvanceParts): Wallets {
       return state === undefined || !(state.empty || state.dear);
     },
     async sweep(rail) {
-      if (!(await parts.asks.reach(rail))) return;
-      const state = await parts.asks.ask(rail, () => rail.wallet());
-      const network = await parts.asks.ask(rail, () => rail.network());
-      if (state.kind === "trouble" || network.kind === "trouble" || state.value === null) return;
-      tell(parts, rail, { before: states.get(rail), now: state.value });
+      if (!(await parts.railCalls.checkReachable(rail))) return;
+      const state = await parts.railCalls.call(rail, () => rail.wallet());
+      const network = await parts.railCalls.call(rail, () => rail.network());
+      if (state.kind === "unavailable" || network.kind === "unavailable" || state.value === null)
+        return;
+      logChange(parts, rail, { before: states.get(rail), now: state.value });
       states.set(rail, state.value);
       const walletId = walletIdOf(state.value.id, network.value);
       await markPassed(parts, walletId, {
@@ -51,7 +52,7 @@ export function createWallets(parts: AdvanceParts): Wallets {
 }
 
 /** Logs a change of state of a wallet. */
-function tell(
+function logChange(
   { log }: Pick<AdvanceParts, "log">,
   rail: Rail,
   { before, now }: { readonly before: WalletState | undefined; readonly now: WalletState },

@@ -9,7 +9,7 @@ import { crc32 } from "node:zlib";
  */
 export type SecretKind = "key" | "token" | "claim" | "connection" | "approval";
 
-const MARKS: Readonly<Record<SecretKind, string>> = {
+const PREFIXES: Readonly<Record<SecretKind, string>> = {
   key: "svc_ak_",
   token: "svc_mt_",
   claim: "svc_cl_",
@@ -17,16 +17,16 @@ const MARKS: Readonly<Record<SecretKind, string>> = {
   approval: "svc_ca_",
 };
 const KINDS: readonly SecretKind[] = ["key", "token", "claim", "connection", "approval"];
-const MARK_CHARS = 7;
+const PREFIX_CHARS = 7;
 /** 226 bits; at least 192 stay unknown when the shown prefix is known. */
 const RANDOM_CHARS = 38;
 const CHECK_CHARS = 6;
-const SECRET_CHARS = MARK_CHARS + RANDOM_CHARS + CHECK_CHARS;
+const SECRET_CHARS = PREFIX_CHARS + RANDOM_CHARS + CHECK_CHARS;
 const SHOWN_CHARS = 12;
 
 /** A new secret. Show it once, keep its hash. */
 export function newSecret(kind: SecretKind): string {
-  const text = MARKS[kind] + randomText(BASE62, RANDOM_CHARS);
+  const text = PREFIXES[kind] + randomText(BASE62, RANDOM_CHARS);
   return text + checksum(text);
 }
 
@@ -36,8 +36,8 @@ export function newSecret(kind: SecretKind): string {
  */
 export function readSecret(text: string): SecretKind | null {
   if (text.length !== SECRET_CHARS) return null;
-  const kind = KINDS.find((candidate) => text.startsWith(MARKS[candidate]));
-  if (kind === undefined || !/^[0-9A-Za-z]+$/.test(text.slice(MARK_CHARS))) return null;
+  const kind = KINDS.find((candidate) => text.startsWith(PREFIXES[candidate]));
+  if (kind === undefined || !/^[0-9A-Za-z]+$/.test(text.slice(PREFIX_CHARS))) return null;
   const body = text.slice(0, -CHECK_CHARS);
   return checksum(body) === text.slice(-CHECK_CHARS) ? kind : null;
 }

@@ -148,7 +148,7 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
           ? "payment_failed"
           : "beneficiary_conflict";
     return {
-      kind: "unpaid",
+      kind: "declined",
       fault: apiFault(code, `the payment is ${purchase.state}`, {}),
       purchaseId: purchase.id,
       problem: code,
@@ -167,7 +167,7 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
       return known.fingerprint === request.fingerprint
         ? answerOf(known, true)
         : {
-            kind: "unpaid",
+            kind: "declined",
             fault: apiFault("payment_conflict", "this payment came with another request"),
             purchaseId: known.purchase.id,
             problem: "",
@@ -242,7 +242,7 @@ function unrecorded(
   problem: string,
 ): PaymentDeclined {
   return {
-    kind: "unpaid",
+    kind: "declined",
     fault: apiFault(code, "the payment could not be taken"),
     purchaseId: null,
     problem,

@@ -97,7 +97,7 @@ eachStore(({ engine, open }) => {
         );
         const ids = new Set(
           all.map((it) =>
-            it.kind === "paid" ? it.purchase.id : it.kind === "unpaid" ? it.purchaseId : null,
+            it.kind === "paid" ? it.purchase.id : it.kind === "declined" ? it.purchaseId : null,
           ),
         );
         assert.equal(ids.size, 1, how);
@@ -211,10 +211,10 @@ eachStore(({ engine, open }) => {
       );
       const words = both.map(wordOf).sort();
       assert.deepEqual(words, ["paid", "payment_conflict"]);
-      const conflict = both.find((it) => it.kind === "unpaid");
+      const conflict = both.find((it) => it.kind === "declined");
       const winner = both.find((it) => it.kind === "paid");
       assert.equal(
-        conflict?.kind === "unpaid" && conflict.purchaseId,
+        conflict?.kind === "declined" && conflict.purchaseId,
         winner?.kind === "paid" && winner.purchase.id,
       );
       assert.equal(shop.chain.received(), UNITS);
@@ -643,7 +643,7 @@ function withoutMark(given: { readonly protocol: "mpp" | "x402"; readonly text: 
 function paid(taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" }): PaidPurchase {
   assert.ok(
     taken.kind === "paid",
-    `${wordOf(taken)}: ${taken.kind === "unpaid" ? taken.fault.message : ""}`,
+    `${wordOf(taken)}: ${taken.kind === "declined" ? taken.fault.message : ""}`,
   );
   return taken;
 }
@@ -651,6 +651,6 @@ function paid(taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused"
 function unpaid(
   taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" },
 ): PaymentDeclined {
-  assert.ok(taken.kind === "unpaid", wordOf(taken));
+  assert.ok(taken.kind === "declined", wordOf(taken));
   return taken;
 }

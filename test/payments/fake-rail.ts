@@ -230,7 +230,7 @@ function common(
     recipient: RECIPIENT,
     local,
     network: () => outside("network", () => chain.network),
-    reach: () => outside("reach", () => undefined),
+    ping: () => outside("reach", () => undefined),
   };
 }
 

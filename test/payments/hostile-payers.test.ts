@@ -112,7 +112,7 @@ eachStore(({ engine, open }) => {
         });
         const taken = await shop.run(bring(life, given, wish));
         assert.equal(wordOf(taken), "payment_pending");
-        return taken.kind === "unpaid" ? (taken.purchaseId ?? "") : "";
+        return taken.kind === "declined" ? (taken.purchaseId ?? "") : "";
       };
       const slow = [];
       for (let index = 0; index < 12; index++) slow.push(await bought("mpp"));
@@ -167,7 +167,8 @@ eachStore(({ engine, open }) => {
     shop.runtime.jump(-3_600_000);
     await shop.pass(30_000);
     assert.equal(
-      pending.kind === "unpaid" && (await life.payments.purchase(pending.purchaseId ?? ""))?.state,
+      pending.kind === "declined" &&
+        (await life.payments.purchase(pending.purchaseId ?? ""))?.state,
       "settled",
     );
   });
@@ -263,7 +264,7 @@ eachStore(({ engine, open }) => {
       );
       assert.equal(wordOf(await insist(shop, life, { given, wish })), "paid");
       const told = await shop.run(bring(life, unknown, wish));
-      assert.ok(told.kind === "unpaid");
+      assert.ok(told.kind === "declined");
       assert.deepEqual(
         [told.fault.code, told.purchaseId],
         ["payment_conflict", null],

@@ -342,5 +342,5 @@ export async function insist(
 export function wordOf(
   taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" },
 ): string {
-  return taken.kind === "unpaid" ? taken.fault.code : taken.kind;
+  return taken.kind === "declined" ? taken.fault.code : taken.kind;
 }

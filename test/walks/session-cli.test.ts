@@ -54,7 +54,7 @@ test("mppx on the command line pays for two calls over one channel and closes it
     const at = { token: token.address, recipient: SESSION.address };
     const records = recordsAt({ store, chainId, network: await chain.network(), ...at });
     const report = await reconcile({
-      till: { chain, ...at, confirmations: 0 },
+      receiver: { chain, ...at, confirmations: 0 },
       records,
       sinceMs: startedMs,
       onProgress: () => {},

@@ -53,13 +53,13 @@ const Sent = z.object({
  * Places the stand-in, and has every development account approve it, as the real one needs no
  * approval. False = the node has the real one: nothing was done.
  */
-export async function placeStandIn(ask: NodeCall, token: string): Promise<boolean> {
-  if ((await ask("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
-  await ask("anvil_setCode", CHANNEL_RESERVE, codeOf("ChannelReserve.bin-runtime"));
+export async function placeStandIn(call: NodeCall, token: string): Promise<boolean> {
+  if ((await call("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
+  await call("anvil_setCode", CHANNEL_RESERVE, codeOf("ChannelReserve.bin-runtime"));
   const data = `${APPROVE}${pad(CHANNEL_RESERVE).slice(2)}${ANYTHING}`;
-  const accounts = Accounts.parse(await ask("eth_accounts"));
+  const accounts = Accounts.parse(await call("eth_accounts"));
   await Promise.all(
-    accounts.map((from) => ask("eth_sendTransaction", { from, to: token, data, gas: GAS })),
+    accounts.map((from) => call("eth_sendTransaction", { from, to: token, data, gas: GAS })),
   );
   return true;
 }
@@ -89,11 +89,11 @@ export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
 }
 
 /** Tells the stand-in the context of a channel before the block that opens it. */
-export async function setContext(ask: NodeCall, { payer, salt, context }: Opening): Promise<void> {
+export async function setContext(call: NodeCall, { payer, salt, context }: Opening): Promise<void> {
   const ofPayer = keccak256(
     encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [payer, 0n]),
   );
-  await ask("anvil_setStorageAt", CHANNEL_RESERVE, keccak256(concatHex([salt, ofPayer])), context);
+  await call("anvil_setStorageAt", CHANNEL_RESERVE, keccak256(concatHex([salt, ofPayer])), context);
 }
 
 /**

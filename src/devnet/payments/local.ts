@@ -138,9 +138,9 @@ async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<
 }
 
 /** The other nodes make the block of the deployment a moment later. */
-async function waitForToken(ask: NodeCall, address: string, runtime: Runtime): Promise<void> {
+async function waitForToken(call: NodeCall, address: string, runtime: Runtime): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    if ((await ask("eth_getCode", address, "latest")) !== "0x") return;
+    if ((await call("eth_getCode", address, "latest")) !== "0x") return;
     await new Promise<void>((resolve) => runtime.after(PAUSE_MS, resolve));
   }
   throw new Error("its nodes do not come to the block with the token");

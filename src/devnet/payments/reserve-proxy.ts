@@ -41,9 +41,9 @@ type Request = z.infer<typeof Request>;
 type Forward = (request: unknown) => Promise<z.infer<typeof Answer>>;
 
 /** Starts it on a free port of 127.0.0.1. */
-export async function startReserveProxy(nodeUrl: string, ask: NodeCall): Promise<ReserveProxy> {
+export async function startReserveProxy(nodeUrl: string, call: NodeCall): Promise<ReserveProxy> {
   const server = createServer((request, response) => {
-    serve(request, nodeUrl, ask).then(
+    serve(request, nodeUrl, call).then(
       (text) => response.writeHead(200, HEADERS).end(text),
       () => refuse(response),
     );
@@ -63,25 +63,25 @@ export async function startReserveProxy(nodeUrl: string, ask: NodeCall): Promise
   };
 }
 
-async function serve(request: IncomingMessage, nodeUrl: string, ask: NodeCall): Promise<string> {
+async function serve(request: IncomingMessage, nodeUrl: string, call: NodeCall): Promise<string> {
   const text = await bodyOf(request);
   const requests = z.union([Request, z.array(Request)]).safeParse(JSON.parse(text));
   if (!requests.success) return pass(nodeUrl, text);
   if (!Array.isArray(requests.data))
-    return JSON.stringify(await answer(requests.data, nodeUrl, ask));
+    return JSON.stringify(await answer(requests.data, nodeUrl, call));
   return JSON.stringify(
-    await Promise.all(requests.data.map((request) => answer(request, nodeUrl, ask))),
+    await Promise.all(requests.data.map((request) => answer(request, nodeUrl, call))),
   );
 }
 
-async function answer(request: Request, nodeUrl: string, ask: NodeCall): Promise<unknown> {
+async function answer(request: Request, nodeUrl: string, call: NodeCall): Promise<unknown> {
   const forward: Forward = async (message) =>
     Answer.parse(JSON.parse(await pass(nodeUrl, JSON.stringify(message))));
   switch (request.method) {
     case "eth_sendRawTransaction":
     case "eth_sendRawTransactionSync":
       for (const opening of await openingsOf(hex.catch("0x").parse(request.params[0])))
-        await setContext(ask, opening);
+        await setContext(call, opening);
       return forward(request);
     case "eth_call":
     case "eth_estimateGas":

@@ -26,14 +26,14 @@ const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nu
  * Deploys the token, with funds for every payer; rejects when the chain does not take it within
  * thirty seconds.
  */
-export async function deployToken(ask: NodeCall, runtime: Runtime): Promise<PaymentToken> {
-  const holders = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
-  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(holders.length))}${holders.join("")}`;
+export async function deployToken(call: NodeCall, runtime: Runtime): Promise<PaymentToken> {
+  const accounts = [PAYER, ...OTHER_PAYERS].map(({ address }) => word(BigInt(address)));
+  const data = `${codeOf("DevelopmentDollar.bin")}${word(64n)}${word(FUNDS_UNITS)}${word(BigInt(accounts.length))}${accounts.join("")}`;
   const hash = Hash.parse(
-    await ask("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }),
+    await call("eth_sendTransaction", { from: MINTER.address, data, gas: GAS }),
   );
   for (const deadline = runtime.now() + WAIT_MS; runtime.now() < deadline; await pause(runtime)) {
-    const receipt = Receipt.parse(await ask("eth_getTransactionReceipt", hash));
+    const receipt = Receipt.parse(await call("eth_getTransactionReceipt", hash));
     if (receipt === null) continue;
     if (receipt.status !== "0x1")
       throw new Error(

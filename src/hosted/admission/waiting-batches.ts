@@ -29,10 +29,10 @@ export interface WaitingBatches {
 
 /** No batch waits yet. */
 export function createWaitingBatches(): WaitingBatches {
-  const waiting = new Map<string, Set<PacedBatch>>();
+  const byAccount = new Map<string, Set<PacedBatch>>();
   return {
     fullForMs({ id }) {
-      const batches = waiting.get(id);
+      const batches = byAccount.get(id);
       if (batches === undefined || batches.size < MAX_WAITING) return null;
       // They share the tokens as they come.
       return Math.min(
@@ -42,16 +42,16 @@ export function createWaitingBatches(): WaitingBatches {
       );
     },
     enter({ id }, batch) {
-      const batches = waiting.get(id) ?? new Set();
+      const batches = byAccount.get(id) ?? new Set();
       if (batches.size >= MAX_WAITING) return null;
-      waiting.set(id, batches.add(batch));
+      byAccount.set(id, batches.add(batch));
       return () => {
         batches.delete(batch);
-        if (batches.size === 0 && waiting.get(id) === batches) waiting.delete(id);
+        if (batches.size === 0 && byAccount.get(id) === batches) byAccount.delete(id);
       };
     },
     get size() {
-      return waiting.size;
+      return byAccount.size;
     },
   };
 }

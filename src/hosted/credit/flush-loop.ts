@@ -346,7 +346,7 @@ export class FlushLoop {
     );
     this.#others = new Map(seen);
     const silent = seen.filter(([, { silentMs }]) => silentMs >= settings.nodeTimeoutMs);
-    for (const [id, sighting] of silent) await markDead(store, id, sighting);
+    for (const [id, heartbeat] of silent) await markDead(store, id, heartbeat);
     this.#checks += 1;
     if (silent.length > 0 || this.#checks % SWEEP_EVERY === 0)
       await closeEnded(store, runtime.wallMs());

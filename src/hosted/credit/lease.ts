@@ -25,7 +25,7 @@ export interface LeaseRequest {
   /** What the largest of them costs; 0 = no call waits. */
   readonly needN: number;
   /** What is asked for ahead. */
-  readonly wantN: number;
+  readonly wantedN: number;
   /** What this node has of the account already and has not spent. */
   readonly hereN: number;
   /** All that this node knows to have been granted on this lease. */
@@ -76,25 +76,25 @@ export async function lease(
     .where("id", "=", epoch.nodeId)
     .executeTakeFirst();
   if (node?.epoch !== epoch.epoch || node.state !== "alive") return null;
-  const ids = requests.map((ask) => ask.accountId);
+  const ids = requests.map((request) => request.accountId);
   const accounts = await accountsOf(tx, ids);
   const grants = new Map(
-    requests.map((ask) => [
-      ask.accountId,
-      grantOf(accounts.get(ask.accountId)?.balanceN ?? 0, ask, terms.minSliceN),
+    requests.map((request) => [
+      request.accountId,
+      grantOf(accounts.get(request.accountId)?.balanceN ?? 0, request, terms.minSliceN),
     ]),
   );
   await move(tx, epoch, grants);
   const granted = await grantedTo(tx, epoch, ids);
   const used = await usedCu(tx, ids, terms.month);
   const answers: LeaseGrant[] = [];
-  for (const ask of requests) {
-    const { accountId } = ask;
+  for (const request of requests) {
+    const { accountId } = request;
     const account = accounts.get(accountId);
     const leftN = (account?.balanceN ?? 0) - (grants.get(accountId) ?? 0);
     const grantedN = granted.get(accountId) ?? 0;
-    const hereN = ask.hereN + grantedN - ask.grantedN;
-    const needN = Math.max(ask.needN, terms.smallestN);
+    const hereN = request.hereN + grantedN - request.grantedN;
+    const needN = Math.max(request.needN, terms.smallestN);
     const runsOut = leftN === 0 && hereN < needN && account?.mayRunOut === true;
     const isOut =
       runsOut &&
@@ -141,13 +141,13 @@ async function accountsOf(
  */
 export function grantOf(
   balanceN: number,
-  { shortN, wantN }: Pick<LeaseRequest, "shortN" | "wantN">,
+  { shortN, wantedN }: Pick<LeaseRequest, "shortN" | "wantedN">,
   minSliceN: number,
 ): number {
-  if (wantN <= 0 && shortN <= 0) return 0;
+  if (wantedN <= 0 && shortN <= 0) return 0;
   const ahead =
     balanceN > SCARCE_SLICES * minSliceN
-      ? Math.min(Math.max(wantN, minSliceN), Math.floor(balanceN / 2))
+      ? Math.min(Math.max(wantedN, minSliceN), Math.floor(balanceN / 2))
       : minSliceN;
   return Math.min(balanceN, Math.max(shortN, ahead));
 }

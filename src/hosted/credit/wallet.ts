@@ -53,7 +53,7 @@ export class OpenWallet implements Wallet {
   /** Below this, more is asked for ahead. */
   lowWaterN = 0;
   /** What was asked for ahead the last time. */
-  wantN = 0;
+  wantedN = 0;
   /** What was here after the last grant, and when that was: tells how fast it is spent. */
   topN = 0;
   grantedAtMs = 0;
@@ -133,18 +133,18 @@ export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: num
   if (wallet.grantedAtMs > 0) {
     const usedN = Math.max(0, wallet.topN - wallet.availableN);
     const rateN = usedN / Math.max(SHORTEST_MS, nowMs - wallet.grantedAtMs);
-    wallet.wantN = Math.ceil(
-      Math.min(rateN * LEASED_MS, Math.max(minSliceN, wallet.wantN) * MAX_GROWTH),
+    wallet.wantedN = Math.ceil(
+      Math.min(rateN * LEASED_MS, Math.max(minSliceN, wallet.wantedN) * MAX_GROWTH),
     );
   }
-  const asksMoney = shortN > 0 || wallet.availableN < wallet.lowWaterN;
+  const needsMoney = shortN > 0 || wallet.availableN < wallet.lowWaterN;
   wallet.shortN = 0;
   wallet.needN = 0;
   return {
     accountId,
     shortN,
     needN,
-    wantN: asksMoney ? Math.max(minSliceN, wallet.wantN) : 0,
+    wantedN: needsMoney ? Math.max(minSliceN, wallet.wantedN) : 0,
     hereN: wallet.availableN + wallet.heldN,
     grantedN,
   };
@@ -170,7 +170,7 @@ export function receive(
   }
   wallet.lowWaterN =
     answer.leftN > 0
-      ? Math.floor(Math.min(Math.max(wallet.wantN, receivedN), wallet.availableN) * LOW_WATER)
+      ? Math.floor(Math.min(Math.max(wallet.wantedN, receivedN), wallet.availableN) * LOW_WATER)
       : 0;
   wallet.freeCu =
     wallet.freeMonth === month

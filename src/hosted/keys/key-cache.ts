@@ -128,15 +128,15 @@ class MemoryKeyCache implements KeyCache {
   }
 
   find(digest: string, address: string, done: Found): () => void {
-    const waiting = this.#waiters.get(digest);
-    const why = waiting === undefined ? this.#mayLookUp(address) : null;
+    const waiters = this.#waiters.get(digest);
+    const why = waiters === undefined ? this.#mayLookUp(address) : null;
     if (why !== null) {
       done(why);
       return () => {};
     }
-    const list = waiting ?? new Set();
+    const list = waiters ?? new Set();
     list.add(done);
-    if (waiting === undefined) {
+    if (waiters === undefined) {
       this.#waiters.set(digest, list);
       void this.#lookUp(digest, address);
     }
@@ -197,10 +197,10 @@ class MemoryKeyCache implements KeyCache {
 
   /** Calls back everyone who waits for a secret; a throw of one does not affect the others. */
   #answer(digest: string, found: KeyContext | Fault): void {
-    const waiting = this.#waiters.get(digest);
-    const told = [...(waiting ?? [])];
-    waiting?.clear();
-    for (const done of told) {
+    const waiters = this.#waiters.get(digest);
+    const callbacks = [...(waiters ?? [])];
+    waiters?.clear();
+    for (const done of callbacks) {
       try {
         done(found);
       } catch (error) {

@@ -16,12 +16,12 @@ export interface AdvanceParts extends SettleParts {
   readonly runtime: Runtime;
   readonly log: Pick<Logger, "error" | "warn" | "info">;
   readonly rails: readonly Rail[];
-  readonly asks: RailCalls;
+  readonly railCalls: RailCalls;
   readonly changes: Invalidations;
   /**
    * Says something once that the operator has to act on; the first argument tells occasions apart.
    */
-  readonly notice: (occasion: string, text: string) => void;
+  readonly notice: (topic: string, text: string) => void;
 }
 
 /** A purchase with everything that its next act depends on. */
@@ -37,8 +37,8 @@ interface OpenPurchase {
  * does.
  */
 export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
-  const { store, sealer, asks, rails, runtime, notice } = parts;
-  const rail = rails.find((it) => isRailOf(it, row));
+  const { store, sealer, railCalls, rails, runtime, notice } = parts;
+  const rail = rails.find((candidate) => isRailOf(candidate, row));
   if (rail === undefined) {
     notice(
       `rail ${row.rail} ${row.chain_id}`,
@@ -47,8 +47,8 @@ export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
     );
     return row;
   }
-  const network = await asks.ask(rail, () => rail.network());
-  if (network.kind === "trouble") return row;
+  const network = await railCalls.call(rail, () => rail.network());
+  if (network.kind === "unavailable") return row;
   if (network.value !== row.network) return onOtherNetwork(parts, rail, row);
   const rows = await submissionsOf(store.db, row.id);
   const purchase = railPurchaseOf(sealer, row, rows);
@@ -60,10 +60,10 @@ export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
     );
     return row;
   }
-  const truth = await look(parts, rail, purchase);
-  return truth.kind === "trouble"
+  const status = await look(parts, rail, purchase);
+  return status.kind === "unavailable"
     ? row
-    : act(parts, { rail, row, purchase, rows }, { truth: truth.value, nowMs: runtime.wallMs() });
+    : act(parts, { rail, row, purchase, rows }, { status: status.value, nowMs: runtime.wallMs() });
 }
 
 /**
@@ -72,15 +72,15 @@ export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
  * nothing; returns the row as it is then. Throws only where the store does.
  */
 export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
-  const { store, sealer, asks, rails, runtime } = parts;
-  const rail = rails.find((it) => isRailOf(it, row));
-  if (rail === undefined || asks.isTroubled(rail)) return row;
-  const network = await asks.ask(rail, () => rail.network());
-  if (network.kind === "trouble" || network.value !== row.network) return row;
+  const { store, sealer, railCalls, rails, runtime } = parts;
+  const rail = rails.find((candidate) => isRailOf(candidate, row));
+  if (rail === undefined || railCalls.isUnreachable(rail)) return row;
+  const network = await railCalls.call(rail, () => rail.network());
+  if (network.kind === "unavailable" || network.value !== row.network) return row;
   const purchase = railPurchaseOf(sealer, row, await submissionsOf(store.db, row.id));
-  const truth = purchase === null ? null : await look(parts, rail, purchase);
-  if (truth?.kind !== "told" || truth.value.kind !== "settled") return row;
-  const settled = await settle(parts, row.id, { truth: truth.value, nowMs: runtime.wallMs() });
+  const status = purchase === null ? null : await look(parts, rail, purchase);
+  if (status?.kind !== "result" || status.value.kind !== "settled") return row;
+  const settled = await settle(parts, row.id, { status: status.value, nowMs: runtime.wallMs() });
   await announce(parts, settled);
   return settled;
 }
@@ -89,11 +89,11 @@ export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
 const MAX_LOOK_MS = (LEASE_MS * 2) / 3;
 
 function look(
-  { asks, runtime }: AdvanceParts,
+  { railCalls, runtime }: AdvanceParts,
   rail: Rail,
   purchase: RailPurchase,
 ): Promise<RailResult<ChainStatus>> {
-  return asks.ask(
+  return railCalls.call(
     rail,
     () =>
       new Promise<ChainStatus>((resolve, reject) => {
@@ -140,23 +140,23 @@ async function onOtherNetwork(
 
 async function act(
   parts: AdvanceParts,
-  standing: OpenPurchase,
-  { truth, nowMs }: { readonly truth: ChainStatus; readonly nowMs: number },
+  open: OpenPurchase,
+  { status, nowMs }: { readonly status: ChainStatus; readonly nowMs: number },
 ): Promise<PurchaseRow> {
-  const { row } = standing;
-  switch (truth.kind) {
+  const { row } = open;
+  switch (status.kind) {
     case "settled": {
-      const settled = await settle(parts, row.id, { truth, nowMs });
+      const settled = await settle(parts, row.id, { status, nowMs });
       await announce(parts, settled);
       return settled;
     }
     case "failed":
-      return fail(parts, row.id, { reason: truth.reason, nowMs });
+      return fail(parts, row.id, { reason: status.reason, nowMs });
     case "open": {
-      const newest = standing.rows.at(-1);
-      if (newest === undefined) await sendNext(parts, standing, null);
-      else if (truth.resend) await resend(parts, standing, newest);
-      else if (truth.replace && newest.wallet_id !== null) await sendNext(parts, standing, newest);
+      const newest = open.rows.at(-1);
+      if (newest === undefined) await sendNext(parts, open, null);
+      else if (status.resend) await resend(parts, open, newest);
+      else if (status.replace && newest.wallet_id !== null) await sendNext(parts, open, newest);
       return row;
     }
   }
@@ -187,17 +187,16 @@ export async function announce(
  */
 async function resend(
   parts: AdvanceParts,
-  standing: OpenPurchase,
+  open: OpenPurchase,
   newest: SubmissionRow,
 ): Promise<void> {
-  const { rail, purchase } = standing;
+  const { rail, purchase } = open;
   const last = purchase.submissions.at(-1);
   if (last === undefined || last.raw === null) return;
   if (newest.nonce !== null) {
-    const wallet = await parts.asks.ask(rail, () => rail.wallet());
-    if (wallet.kind === "trouble") return;
-    if (wallet.value !== null && wallet.value.nonce > newest.nonce)
-      return sendAnew(parts, standing);
+    const wallet = await parts.railCalls.call(rail, () => rail.wallet());
+    if (wallet.kind === "unavailable") return;
+    if (wallet.value !== null && wallet.value.nonce > newest.nonce) return sendAnew(parts, open);
   }
   await send(parts, rail, last);
 }
@@ -206,12 +205,12 @@ async function resend(
  * The nonce is used up for good. If the payment was still not carried out it is sent once more,
  * where it could be by now.
  */
-async function sendAnew(parts: AdvanceParts, standing: OpenPurchase): Promise<void> {
-  const { rail, purchase } = standing;
-  const truth = await look(parts, rail, purchase);
-  if (truth.kind === "trouble" || truth.value.kind !== "open") return;
-  const bad = await parts.asks.ask(rail, () => rail.check(purchase.payment));
-  if (bad.kind === "told" && bad.value === null) await sendNext(parts, standing, null);
+async function sendAnew(parts: AdvanceParts, open: OpenPurchase): Promise<void> {
+  const { rail, purchase } = open;
+  const status = await look(parts, rail, purchase);
+  if (status.kind === "unavailable" || status.value.kind !== "open") return;
+  const bad = await parts.railCalls.call(rail, () => rail.check(purchase.payment));
+  if (bad.kind === "result" && bad.value === null) await sendNext(parts, open, null);
 }
 
 /** Drafts, writes down and sends; `replaces` = with the nonce of that one. */
@@ -221,8 +220,8 @@ export async function sendNext(
   replaces: SubmissionRow | null,
 ): Promise<void> {
   if (rows.length >= MAX_SUBMISSIONS) return;
-  const draft = await parts.asks.ask(rail, () => rail.draft(purchase));
-  if (draft.kind === "trouble" || draft.value === null) return;
+  const draft = await parts.railCalls.call(rail, () => rail.draft(purchase));
+  if (draft.kind === "unavailable" || draft.value === null) return;
   const next = {
     id: row.id,
     position: rows.length,
@@ -236,9 +235,9 @@ export async function sendNext(
 
 /** Sends what was written down; whether it arrived shows when the chain is looked at. */
 export async function send(
-  { asks }: Pick<AdvanceParts, "asks">,
+  { railCalls }: Pick<AdvanceParts, "railCalls">,
   rail: Rail,
   submission: Submission,
 ): Promise<void> {
-  if (submission.raw !== null) await asks.ask(rail, () => rail.send(submission));
+  if (submission.raw !== null) await railCalls.call(rail, () => rail.send(submission));
 }

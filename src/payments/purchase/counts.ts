@@ -11,16 +11,16 @@ export const NO_PURCHASES: PurchaseCounts = { accepted: 0, submitted: 0, held: 0
 
 /** Counts purchases that are under way, and those whose money is held. */
 export async function countPurchases({ db }: Pick<Store, "db">): Promise<PurchaseCounts> {
-  const counted = (it: { readonly purchases: bigint } | undefined) => Number(it?.purchases ?? 0n);
+  const counted = (row: { readonly purchases: bigint } | undefined) => Number(row?.purchases ?? 0n);
   const rows = await db
     .selectFrom("purchase")
-    .select(["state", (it) => it.fn.countAll<bigint>().as("purchases")])
+    .select(["state", (columns) => columns.fn.countAll<bigint>().as("purchases")])
     .where("ended_at", "is", null)
     .groupBy("state")
     .execute();
   const held = await db
     .selectFrom("purchase")
-    .select((it) => it.fn.countAll<bigint>().as("purchases"))
+    .select((columns) => columns.fn.countAll<bigint>().as("purchases"))
     .where("state", "=", "settled")
     .where("fulfilment", "is", null)
     .executeTakeFirst();

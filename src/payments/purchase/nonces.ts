@@ -28,13 +28,13 @@ export async function takeNonce(
   await tx
     .insertInto("settlement_wallet")
     .values({ id: walletId, next_nonce: chainNonce })
-    .onConflict((it) => it.doNothing())
+    .onConflict((conflict) => conflict.doNothing())
     .execute();
   await tx
     .selectFrom("settlement_wallet")
     .select("id")
     .where("id", "=", walletId)
-    .$if(!isEmbedded(tx), (it) => it.forUpdate())
+    .$if(!isEmbedded(tx), (query) => query.forUpdate())
     .executeTakeFirstOrThrow();
   const nonce = await freeFrom(chainNonce);
   await tx

@@ -57,8 +57,8 @@ const fulfilment = z.discriminatedUnion("kind", [
 ]);
 
 /** What a purchase buys, as it stands in its row. */
-export function purposeText(it: Purpose): string {
-  return JSON.stringify(it);
+export function purposeText(purpose: Purpose): string {
+  return JSON.stringify(purpose);
 }
 
 /** What a row says that it buys. */
@@ -67,9 +67,11 @@ export function parsePurpose(text: string): Purpose {
 }
 
 /** What money did, as it stands in a row: sealed, since it may hold a key. */
-export function sealFulfilment(sealer: Sealer, id: string, it: Fulfilment): string {
+export function sealFulfilment(sealer: Sealer, id: string, fulfilment: Fulfilment): string {
   return sealer.seal(
-    JSON.stringify(it, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
+    JSON.stringify(fulfilment, (_, value: unknown) =>
+      typeof value === "bigint" ? String(value) : value,
+    ),
     contextOf("fulfilment", id),
   );
 }
@@ -96,7 +98,7 @@ export function railPurchaseOf(
   rows: readonly SubmissionRow[],
 ): RailPurchase | null {
   const material = sealer.open(row.material, contextOf("material", row.id));
-  const submissions = rows.map((it) => submissionOf(sealer, it));
+  const submissions = rows.map((row) => submissionOf(sealer, row));
   if (material === null || submissions.includes(null)) return null;
   return {
     id: row.id,
@@ -108,7 +110,7 @@ export function railPurchaseOf(
       isSent: row.is_sent === 1n,
       material,
     },
-    submissions: submissions.filter((it) => it !== null),
+    submissions: submissions.filter((submission) => submission !== null),
   };
 }
 

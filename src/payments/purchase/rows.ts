@@ -82,7 +82,7 @@ export function record(
     const row = await tx
       .insertInto("purchase")
       .values(rowOf(purchase, { sealer, node, nowMs }))
-      .onConflict((it) => it.doNothing())
+      .onConflict((conflict) => conflict.doNothing())
       .returningAll()
       .executeTakeFirst();
     if (row !== undefined) return { kind: "new", row };
@@ -158,7 +158,7 @@ export async function usedOffer(
 async function openOf(tx: Tx, payer: string): Promise<bigint> {
   const { open } = await tx
     .selectFrom("purchase")
-    .select((it) => it.fn.countAll<bigint>().as("open"))
+    .select((columns) => columns.fn.countAll<bigint>().as("open"))
     .where("payer", "=", payer)
     .where("is_sent", "=", 0n)
     .where("ended_at", "is", null)
@@ -224,10 +224,12 @@ export async function due(
     .selectFrom("purchase")
     .select("id")
     .where("ended_at", "is", null)
-    .where((it) => isOf(it, which))
-    .where((it) => it.or([it("look_at", "<=", now), it("look_at", ">", now + MAX_AHEAD_MS)]))
-    .where((it) => it.or([...isFree(it, now), it("lease_node", "=", node)]))
-    .$if(own.length > 0, (it) => it.where("id", "not in", own))
+    .where((columns) => isOf(columns, which))
+    .where((columns) =>
+      columns.or([columns("look_at", "<=", now), columns("look_at", ">", now + MAX_AHEAD_MS)]),
+    )
+    .where((columns) => columns.or([...isFree(columns, now), columns("lease_node", "=", node)]))
+    .$if(own.length > 0, (query) => query.where("id", "not in", own))
     .orderBy("look_at")
     .orderBy("id")
     .limit(limit)
@@ -235,18 +237,18 @@ export async function due(
   return rows.map(({ id }) => id);
 }
 
-function isOf(it: ExpressionBuilder<Tables, "purchase">, which: DueRails) {
+function isOf(columns: ExpressionBuilder<Tables, "purchase">, which: DueRails) {
   const isBy = ({ method, chainId }: RailName) =>
-    it.and([it("rail", "=", method), it("chain_id", "=", BigInt(chainId))]);
-  return which.kind === "of" ? isBy(which.rail) : it.not(it.or(which.rails.map(isBy)));
+    columns.and([columns("rail", "=", method), columns("chain_id", "=", BigInt(chainId))]);
+  return which.kind === "of" ? isBy(which.rail) : columns.not(columns.or(which.rails.map(isBy)));
 }
 
 /** When nobody has a purchase, be it that the one who had it has ended. */
-function isFree(it: ExpressionBuilder<Tables, "purchase">, now: bigint) {
+function isFree(columns: ExpressionBuilder<Tables, "purchase">, now: bigint) {
   return [
-    it("lease_until", "is", null),
-    it("lease_until", "<=", now),
-    it("lease_until", ">", now + MAX_AHEAD_MS),
+    columns("lease_until", "is", null),
+    columns("lease_until", "<=", now),
+    columns("lease_until", ">", now + MAX_AHEAD_MS),
   ];
 }
 
@@ -264,7 +266,7 @@ export async function lease(
     .set({ lease_node: node, lease_until: now + BigInt(LEASE_MS) })
     .where("id", "=", id)
     .where("ended_at", "is", null)
-    .where((it) => it.or([...isFree(it, now), it("lease_node", "=", node)]))
+    .where((columns) => columns.or([...isFree(columns, now), columns("lease_node", "=", node)]))
     .returningAll()
     .executeTakeFirst();
   return row ?? null;
@@ -300,11 +302,11 @@ export async function resumeAll({ store, node }: RowParts, nowMs: number): Promi
     .updateTable("purchase")
     .set({ lease_node: null, lease_until: null, look_at: now, looks: 0n })
     .where("ended_at", "is", null)
-    .where((it) =>
-      it.or([
-        it("lease_until", "is", null),
-        it("lease_until", "<=", now),
-        it("lease_node", "=", node),
+    .where((columns) =>
+      columns.or([
+        columns("lease_until", "is", null),
+        columns("lease_until", "<=", now),
+        columns("lease_node", "=", node),
       ]),
     )
     .execute();
@@ -316,7 +318,7 @@ export async function locked(tx: Tx, id: string): Promise<PurchaseRow> {
     .selectFrom("purchase")
     .selectAll()
     .where("id", "=", id)
-    .$if(!isEmbedded(tx), (it) => it.forUpdate())
+    .$if(!isEmbedded(tx), (query) => query.forUpdate())
     .executeTakeFirstOrThrow();
 }
 

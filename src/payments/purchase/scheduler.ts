@@ -129,7 +129,8 @@ async function stepOnce(parts: PurchaseSchedulerParts, id: string): Promise<void
   const rail = parts.rails.find((candidate) => isRailOf(candidate, row));
   // A chain that does not answer is not asked for each of its purchases: the others would wait for
   // all of its timeouts.
-  const after = rail !== undefined && parts.asks.isTroubled(rail) ? row : await advance(parts, row);
+  const after =
+    rail !== undefined && parts.railCalls.isUnreachable(rail) ? row : await advance(parts, row);
   const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(looks, 10), LONGEST_BACKOFF_MS);
   if (after.ended_at === null)
     await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });

@@ -130,7 +130,7 @@ async function isCovered(
 ): Promise<boolean> {
   const { sent } = await tx
     .selectFrom("purchase")
-    .select((it) => it.fn.sum<bigint | string | null>("units").as("sent"))
+    .select((columns) => columns.fn.sum<bigint | string | null>("units").as("sent"))
     .where("payer", "=", payer)
     .where("chain_id", "=", chain_id)
     .where("network", "=", network)
@@ -155,14 +155,14 @@ export function settle(
   { store, sealer, beneficiaries }: SettleParts,
   id: string,
   {
-    truth,
+    status,
     nowMs,
-  }: { readonly truth: ChainStatus & { readonly kind: "settled" }; readonly nowMs: number },
+  }: { readonly status: ChainStatus & { readonly kind: "settled" }; readonly nowMs: number },
 ) {
   return store.transaction(async (tx): Promise<PurchaseRow> => {
     const row = await locked(tx, id);
     if (row.state === "settled") return row;
-    const settledRef = `${row.chain_id}:${row.network}:${truth.txHash.toLowerCase()}:${truth.logIndex}`;
+    const settledRef = `${row.chain_id}:${row.network}:${status.txHash.toLowerCase()}:${status.logIndex}`;
     const other = await tx
       .selectFrom("purchase")
       .select("id")
@@ -195,7 +195,7 @@ export function settle(
     return ended(
       tx,
       id,
-      { state: "settled", reason: null, settled_ref: settledRef, tx_hash: truth.txHash, ...given },
+      { state: "settled", reason: null, settled_ref: settledRef, tx_hash: status.txHash, ...given },
       nowMs,
     );
   });

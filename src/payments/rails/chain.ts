@@ -50,7 +50,7 @@ export interface PaymentChainParts {
 export interface PaymentChain {
   readonly chainId: number;
   /** `read` may throw: an answer that it cannot read is trouble. */
-  ask<T>(
+  call<T>(
     method: string,
     params: readonly unknown[],
     read: (result: unknown) => T,
@@ -72,9 +72,9 @@ export function endingAt(chain: PaymentChain, runtime: Runtime, untilMs: number)
   };
   return {
     chainId: chain.chainId,
-    async ask(method, params, read) {
+    async call(method, params, read) {
       orEnd();
-      return chain.ask(method, params, read);
+      return chain.call(method, params, read);
     },
     async get(method, params, read) {
       orEnd();
@@ -95,7 +95,7 @@ const NETWORK_CHARS = 18;
 
 /** A node of a payment chain. Opens no connection before it is asked. */
 export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
-  const ask: PaymentChain["ask"] = async (method, params, read) => {
+  const call: PaymentChain["call"] = async (method, params, read) => {
     const id = Number(parts.runtime.wireId());
     const answer = parseAnswer(await exchanged(parts, { id, method, params }), { id, method });
     if (answer.kind === "node_error") return answer;
@@ -108,14 +108,14 @@ export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
     }
   };
   const get: PaymentChain["get"] = async (method, params, read) => {
-    const answer = await ask(method, params, read);
+    const answer = await call(method, params, read);
     if (answer.kind === "node_error") throw chainFailureOf(answer, method);
     return answer.value;
   };
   let network: string | null = null;
   return {
     chainId: parts.chainId,
-    ask,
+    call,
     get,
     async network() {
       if (network !== null) return network;
@@ -263,7 +263,7 @@ const answerShape = z.union([
         .optional(),
       result: z.unknown(),
     })
-    .refine((it) => it.result !== undefined),
+    .refine((answer) => answer.result !== undefined),
 ]);
 
 /** Code that nodes give a call that reverted. */
@@ -275,7 +275,9 @@ function revertData(data: unknown): string | null {
     .string()
     .regex(/^0x[0-9a-fA-F]*$/)
     .max(MAX_DATA_CHARS);
-  const found = z.union([hex, z.object({ data: hex }).transform((it) => it.data)]).safeParse(data);
+  const found = z
+    .union([hex, z.object({ data: hex }).transform((error) => error.data)])
+    .safeParse(data);
   return found.success ? found.data : null;
 }
 

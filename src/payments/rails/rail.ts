@@ -178,7 +178,7 @@ export interface Rail {
    */
   network(): Promise<string>;
   /** Asks the chain for something that any node knows at once. Throws while it is not reached. */
-  reach(): Promise<void>;
+  ping(): Promise<void>;
   offer(units: bigint): RailOffer;
   /** Null = it is not paid by x402. */
   x402Offer(units: bigint, validMs: number): X402Offer | null;
@@ -188,9 +188,9 @@ export interface Rail {
    * Reads a payment, checks signatures and what it says against the offer it answers; asks no
    * chain. `units` = what has to be paid.
    */
-  read(presented: PaymentCredential, units: bigint): Promise<Payment | BadPayment>;
+  read(credential: PaymentCredential, units: bigint): Promise<Payment | BadPayment>;
   /** The key of a payment without any check, to find it again; null = it has none. */
-  keyOf(presented: PaymentCredential): string | null;
+  keyOf(credential: PaymentCredential): string | null;
   /**
    * Asks the chain whether it would carry the payment out now. Throws where the chain cannot be
    * asked.

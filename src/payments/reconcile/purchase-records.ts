@@ -71,10 +71,10 @@ export function purchaseRecords(at: PurchasesAt): Records {
 function mergedOf(
   rows: readonly { readonly id: string; readonly tx_hash: string | null; readonly units: bigint }[],
 ): readonly Paid[] {
-  const byTx = Map.groupBy(rows, (it) => it.tx_hash?.toLowerCase() ?? "");
+  const byTx = Map.groupBy(rows, (row) => row.tx_hash?.toLowerCase() ?? "");
   return [...byTx].map(([txHash, its]) => ({
     txHash,
-    units: its.reduce((sum, it) => sum + it.units, 0n),
-    ids: its.map((it) => it.id),
+    units: its.reduce((sum, row) => sum + row.units, 0n),
+    ids: its.map((row) => row.id),
   }));
 }

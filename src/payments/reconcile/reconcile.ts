@@ -34,7 +34,7 @@ export interface Records {
     readonly { readonly txHash: string; readonly units: bigint; readonly ids: readonly string[] }[]
   >;
   /** Whether something that is under way may be what this transfer is for. */
-  isUnderWay(arrival: IncomingTransfer): Promise<boolean>;
+  isUnderWay(transfer: IncomingTransfer): Promise<boolean>;
 }
 
 /** Money that moved and money that was recorded, where they differ. */
@@ -65,7 +65,7 @@ export interface ReceivingAddressReport {
 
 /** What reconciliation works with. */
 export interface ReconcileParts {
-  readonly till: ReceivingAddress;
+  readonly receiver: ReceivingAddress;
   readonly records: Records;
   /** Transfers of blocks before this time do not count, milliseconds since the epoch. */
   readonly sinceMs: number;
@@ -79,38 +79,39 @@ const MS_PER_S = 1_000n;
 
 /** Compares a till with its records. Throws `ChainFailure` where the chain cannot be read. */
 export async function reconcile({
-  till,
+  receiver,
   records,
   sinceMs,
   onProgress,
 }: ReconcileParts): Promise<ReceivingAddressReport> {
-  const { chain, confirmations } = till;
+  const { chain, confirmations } = receiver;
   const head = await chain.get("eth_blockNumber", [], parseQuantity);
   const toBlock = head - BigInt(confirmations);
   const fromBlock = await firstBlockSince(chain, BigInt(Math.floor(sinceMs)) / MS_PER_S, head);
   const found = { transfers: 0, movedUnits: 0n, matchedUnits: 0n, underWay: 0, differing: 0 };
   const differences: MoneyDifference[] = [];
-  const differ = (it: Omit<MoneyDifference, "chainId">): void => {
+  const differ = (difference: Omit<MoneyDifference, "chainId">): void => {
     found.differing++;
-    if (differences.length < MAX_DIFFERENCES) differences.push({ chainId: chain.chainId, ...it });
+    if (differences.length < MAX_DIFFERENCES)
+      differences.push({ chainId: chain.chainId, ...difference });
   };
-  for await (const { arrivals, block } of arrivalsBetween(till, fromBlock, toBlock)) {
-    const recorded = await records.recorded(arrivals.map((it) => it.txHash));
-    for (const arrival of arrivals) {
-      const recordedUnits = recorded.get(arrival.txHash) ?? 0n;
+  for await (const { transfers, block } of transfersBetween(receiver, fromBlock, toBlock)) {
+    const recorded = await records.recorded(transfers.map((transfer) => transfer.txHash));
+    for (const transfer of transfers) {
+      const recordedUnits = recorded.get(transfer.txHash) ?? 0n;
       found.transfers++;
-      found.movedUnits += arrival.units;
+      found.movedUnits += transfer.units;
       found.matchedUnits += recordedUnits;
-      if (recordedUnits === arrival.units) continue;
-      if (recordedUnits === 0n && (await records.isUnderWay(arrival))) found.underWay++;
-      else differ({ txHash: arrival.txHash, movedUnits: arrival.units, recordedUnits, ids: [] });
+      if (recordedUnits === transfer.units) continue;
+      if (recordedUnits === 0n && (await records.isUnderWay(transfer))) found.underWay++;
+      else differ({ txHash: transfer.txHash, movedUnits: transfer.units, recordedUnits, ids: [] });
     }
     onProgress(block, toBlock);
   }
   const recordedUnits = await records.total();
   // Only where something is recorded that was not met, each record is looked up.
   if (recordedUnits !== found.matchedUnits)
-    await lookUp({ till, records, fromBlock, toBlock }, differ);
+    await lookUp({ receiver, records, fromBlock, toBlock }, differ);
   const { transfers, movedUnits, underWay, differing } = found;
   return {
     chainId: chain.chainId,
@@ -130,24 +131,24 @@ export async function reconcile({
  */
 async function lookUp(
   {
-    till,
+    receiver,
     records,
     fromBlock,
     toBlock,
-  }: Pick<ReconcileParts, "till" | "records"> &
+  }: Pick<ReconcileParts, "receiver" | "records"> &
     Pick<ReceivingAddressReport, "fromBlock" | "toBlock">,
-  differ: (it: Omit<MoneyDifference, "chainId">) => void,
+  differ: (difference: Omit<MoneyDifference, "chainId">) => void,
 ): Promise<void> {
   for await (const page of records.pages()) {
     for (const { txHash, units, ids } of page) {
-      const receipt = await till.chain.get("eth_getTransactionReceipt", [txHash], (it) =>
-        receiptShape.nullable().parse(it),
+      const receipt = await receiver.chain.get("eth_getTransactionReceipt", [txHash], (result) =>
+        receiptShape.nullable().parse(result),
       );
       const block = receipt === null ? null : BigInt(receipt.blockNumber);
       // Those that differ in the blocks that were read are listed already, and deeper ones may have
       // been passed over by `sinceMs`.
       const movedUnits =
-        receipt === null ? 0n : unitsOf(receipt.logs.filter((log) => isTo(log, till)));
+        receipt === null ? 0n : unitsOf(receipt.logs.filter((log) => isTo(log, receiver)));
       const wasRead = block !== null && movedUnits > 0n && block >= fromBlock && block <= toBlock;
       if (wasRead || movedUnits === units) continue;
       // One transaction may have paid for several, which need not stand on one page.
@@ -158,22 +159,22 @@ async function lookUp(
 }
 
 /** What arrived, by transaction, in order. */
-async function* arrivalsBetween(
-  till: ReceivingAddress,
+async function* transfersBetween(
+  receiver: ReceivingAddress,
   fromBlock: bigint,
   toBlock: bigint,
-): AsyncGenerator<{ readonly arrivals: readonly IncomingTransfer[]; readonly block: bigint }> {
+): AsyncGenerator<{ readonly transfers: readonly IncomingTransfer[]; readonly block: bigint }> {
   let range = MAX_RANGE;
   for (let from = fromBlock; from <= toBlock; ) {
     const to = from + range - 1n < toBlock ? from + range - 1n : toBlock;
-    const logs = await logsBetween(till, from, to);
+    const logs = await logsBetween(receiver, from, to);
     if (logs === null) {
       if (range === 1n)
         throw new ChainFailure(`The payment chain's node gives no logs of block ${from}`);
       range /= 2n;
       continue;
     }
-    yield { arrivals: arrivalsOf(logs), block: to };
+    yield { transfers: arrivalsOf(logs), block: to };
     from = to + 1n;
     range = range * 2n < MAX_RANGE ? range * 2n : MAX_RANGE;
   }
@@ -192,7 +193,7 @@ async function logsBetween(
     toBlock: hex(to),
   };
   const answer = await chain
-    .ask("eth_getLogs", [filter], (it) => z.array(logShape).parse(it))
+    .call("eth_getLogs", [filter], (result) => z.array(logShape).parse(result))
     .catch((error: unknown) => {
       // Also what is larger than may be read at once.
       if (error instanceof ChainFailure && to > from) return null;
@@ -203,7 +204,7 @@ async function logsBetween(
 }
 
 function arrivalsOf(logs: readonly TransferLog[]): readonly IncomingTransfer[] {
-  const byTx = Map.groupBy(logs, (it) => it.transactionHash);
+  const byTx = Map.groupBy(logs, (log) => log.transactionHash);
   return [...byTx].map(([txHash, its]) => ({
     txHash,
     units: unitsOf(its),
@@ -212,7 +213,7 @@ function arrivalsOf(logs: readonly TransferLog[]): readonly IncomingTransfer[] {
 }
 
 function unitsOf(logs: readonly TransferLog[]): bigint {
-  return logs.reduce((sum, it) => sum + BigInt(it.data), 0n);
+  return logs.reduce((sum, log) => sum + BigInt(log.data), 0n);
 }
 
 function isTo(log: TransferLog, { token, recipient }: ReceivingAddress): boolean {
@@ -233,8 +234,8 @@ async function firstBlockSince(
   let high = head;
   while (low < high) {
     const middle = (low + high) / 2n;
-    const seconds = await chain.get("eth_getBlockByNumber", [hex(middle), false], (it) =>
-      BigInt(blockShape.parse(it).timestamp),
+    const seconds = await chain.get("eth_getBlockByNumber", [hex(middle), false], (result) =>
+      BigInt(blockShape.parse(result).timestamp),
     );
     if (seconds < sinceSeconds) low = middle + 1n;
     else high = middle;
@@ -251,7 +252,7 @@ const logShape = z.object({
   address: z.string(),
   topics: z.array(word).max(4),
   data: amount,
-  transactionHash: word.transform((it) => it.toLowerCase()),
+  transactionHash: word.transform((hash) => hash.toLowerCase()),
 });
 type TransferLog = z.infer<typeof logShape>;
 const anyLogShape = logShape.extend({ data: z.string() });

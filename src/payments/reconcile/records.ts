@@ -39,8 +39,8 @@ function together(all: readonly Records[]): Records {
     async *pages() {
       for (const records of all) yield* records.pages();
     },
-    async isUnderWay(arrival) {
-      for (const records of all) if (await records.isUnderWay(arrival)) return true;
+    async isUnderWay(transfer) {
+      for (const records of all) if (await records.isUnderWay(transfer)) return true;
       return false;
     },
   };

@@ -16,7 +16,7 @@ export interface ChannelsAt {
   readonly recipient: string;
 }
 
-interface Moved {
+interface MovedUnits {
   readonly tx_hash: string;
   readonly channel_id: string;
   readonly moved_units: bigint;
@@ -33,7 +33,7 @@ export function sessionRecords(at: ChannelsAt): Records {
       const found = new Map<string, bigint>();
       for (const some of chunks(txHashes)) {
         const { rows } =
-          await sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
+          await sql<MovedUnits>`select tx_hash, channel_id, moved_units from ${transactions}
           where tx_hash in (${sql.join(some)}) and moved_units > 0 and ${isHere}`.execute(db);
         for (const { tx_hash, moved_units } of rows) found.set(tx_hash, moved_units);
       }
@@ -49,14 +49,14 @@ export function sessionRecords(at: ChannelsAt): Records {
     },
     async *pages() {
       const next = (
-        last: Moved | null,
-      ) => sql<Moved>`select tx_hash, channel_id, moved_units from ${transactions}
+        last: MovedUnits | null,
+      ) => sql<MovedUnits>`select tx_hash, channel_id, moved_units from ${transactions}
         where moved_units > 0 and ${isHere} and tx_hash > ${last?.tx_hash ?? ""} order by tx_hash limit ${ROWS_PER_PAGE}`;
       for await (const rows of pagesOf(db, next))
-        yield rows.map((it) => ({
-          txHash: it.tx_hash,
-          units: it.moved_units,
-          ids: [it.channel_id],
+        yield rows.map((row) => ({
+          txHash: row.tx_hash,
+          units: row.moved_units,
+          ids: [row.channel_id],
         }));
     },
     async isUnderWay({ txHash }) {

@@ -93,7 +93,7 @@ export async function takeRerun(
 ): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable("session_call")
-    .set((it) => ({ reruns: it("reruns", "+", 1n) }))
+    .set((columns) => ({ reruns: columns("reruns", "+", 1n) }))
     .where("channel_id", "=", channelId)
     .where("position", "=", position)
     .where("reruns", "<", MAX_RERUNS)
@@ -124,19 +124,19 @@ export async function forgetCalls(
   });
 }
 
-function rowOf(it: RecordedCall, atMs: number): SessionCallTable {
+function rowOf(call: RecordedCall, atMs: number): SessionCallTable {
   return {
-    channel_id: it.channelId,
-    position: it.position,
-    voucher_units: it.voucherUnits,
-    fingerprint: it.fingerprint,
-    challenge_id: it.challengeId,
-    charged_units: it.chargedUnits,
-    accepted_units: it.acceptedUnits,
-    spent_units: it.spentUnits,
-    cu: BigInt(it.cu),
-    status: BigInt(it.status),
-    body: it.body,
+    channel_id: call.channelId,
+    position: call.position,
+    voucher_units: call.voucherUnits,
+    fingerprint: call.fingerprint,
+    challenge_id: call.challengeId,
+    charged_units: call.chargedUnits,
+    accepted_units: call.acceptedUnits,
+    spent_units: call.spentUnits,
+    cu: BigInt(call.cu),
+    status: BigInt(call.status),
+    body: call.body,
     reruns: 0n,
     created_at: BigInt(Math.floor(atMs)),
   };

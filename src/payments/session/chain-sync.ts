@@ -137,7 +137,8 @@ async function end(
   const { transactions, store, runtime, log } = parts;
   // One of ours may have: then its receipt says how much came in.
   const ours = await transactions.open(store.db, before.id);
-  if (ours.some((it) => it.kind === "close" && it.state === "written")) return before;
+  if (ours.some((transaction) => transaction.kind === "close" && transaction.state === "written"))
+    return before;
   // What was seen is from before it was opened.
   if (head.number <= before.seenBlock && !isFarAbove(before.seenBlock, head)) return before;
   const ended = await findEnd(parts, before, head);

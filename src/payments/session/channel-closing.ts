@@ -60,8 +60,8 @@ export async function closeForPayer(
     const transaction =
       state === "closed" || state === "failed"
         ? null
-        : await beginClose(parts, id).catch(orTrouble);
-    if (transaction === "trouble") return pending(WHAT);
+        : await beginClose(parts, id).catch(asUnreachable);
+    if (transaction === "unreachable") return pending(WHAT);
     return await outcome(parts, id, transaction);
   } finally {
     live.ending = false;
@@ -75,14 +75,16 @@ export async function closeForPayer(
 export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTransaction | null> {
   const { store, channels, transactions, settler, runtime, live } = parts;
   const channel = await store.transaction(async (tx) => {
-    const it = await channels.lock(tx, id);
-    if (it?.state === "open")
+    const channel = await channels.lock(tx, id);
+    if (channel?.state === "open")
       await channels.write(tx, id, { state: "closing", lookAtMs: runtime.wallMs() });
-    return it?.state === "open" ? { ...it, state: "closing" as const } : it;
+    return channel?.state === "open" ? { ...channel, state: "closing" as const } : channel;
   });
   if (channel?.state !== "closing") return null;
   live.note(channel);
-  const there = (await transactions.open(store.db, id)).find((it) => it.kind === "close");
+  const there = (await transactions.open(store.db, id)).find(
+    (transaction) => transaction.kind === "close",
+  );
   if (there !== undefined) return there;
   const units = greaterOf(channel.spent, channel.settled);
   // A transaction before this one has failed: this one is made of the same.
@@ -107,7 +109,9 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
   return store.transaction(async (tx) => {
     // Only one at a time: two would take the same out, and one of them would fail.
     await channels.lock(tx, id);
-    const other = (await transactions.open(tx, id)).find((it) => it.kind === "close");
+    const other = (await transactions.open(tx, id)).find(
+      (transaction) => transaction.kind === "close",
+    );
     if (other !== undefined) return other;
     await transactions.insert(tx, transaction, runtime.wallMs());
     return transaction;
@@ -156,8 +160,8 @@ function reminderOf(live: LiveChannel): Snapshot | null {
   return snapshotOf(live, 0n);
 }
 
-function orTrouble(error: unknown): "trouble" {
-  if (error instanceof ChainFailure) return "trouble";
+function asUnreachable(error: unknown): "unreachable" {
+  if (error instanceof ChainFailure) return "unreachable";
   throw error;
 }
 

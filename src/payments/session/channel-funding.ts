@@ -80,10 +80,10 @@ async function open(
   if (read.kind === "bad_payment") return invalidAs(read);
   const wrong =
     (await wrongVoucher(session, { payload, units, deposit: read.units })) ??
-    refusalOf(await reader.trial(read).catch(orTrouble));
+    refusalOf(await reader.trial(read).catch(asUnreachable));
   if (wrong !== null) return wrong;
-  const network = await session.escrow.network().catch(orTrouble);
-  if (network === "trouble") return chainDown();
+  const network = await session.escrow.network().catch(asUnreachable);
+  if (network === "unreachable") return chainDown();
   const channel = channelOf(session, payload, { network, atMs: session.runtime.wallMs() });
   const written = await session.store.transaction((tx) =>
     writeOpening(session, tx, { channel, transaction: writtenOf(channelId, "open", read) }),
@@ -169,7 +169,7 @@ async function writeOpening(
 ): Promise<"written" | "too many"> {
   const { count } = await tx
     .selectFrom("session_channel")
-    .select((it) => it.fn.countAll<bigint>().as("count"))
+    .select((columns) => columns.fn.countAll<bigint>().as("count"))
     .where("payer", "=", channel.descriptor.payer)
     .where("ended_at", "is", null)
     .where("state", "=", "opening")
@@ -225,7 +225,7 @@ async function topUp(
         "session/channel-finalized",
         "The channel is closed, or about to be: open another one.",
       );
-    const wrong = refusalOf(await reader.trial(read).catch(orTrouble));
+    const wrong = refusalOf(await reader.trial(read).catch(asUnreachable));
     if (wrong !== null) return wrong;
     if (
       !(await store.transaction((tx) =>
@@ -272,23 +272,23 @@ function writtenOf(
   return { hash, channelId, kind, raw, units, validUntilMs, state: "written", reason: null };
 }
 
-function refusalOf(tried: BadPayment | null | "trouble"): Refused | null {
-  if (tried === "trouble") return chainDown();
+function refusalOf(tried: BadPayment | null | "unreachable"): Refused | null {
+  if (tried === "unreachable") return chainDown();
   return tried === null ? null : invalidAs(tried);
 }
 
-function refusalIn(standing: TxStatus, what: string): Refused | null {
-  switch (standing.kind) {
+function refusalIn(status: TxStatus, what: string): Refused | null {
+  switch (status.kind) {
     case "done":
       return null;
     case "pending":
       return pending(what);
     case "failed":
-      return failed(what, standing.reason);
+      return failed(what, status.reason);
   }
 }
 
-function orTrouble(error: unknown): "trouble" {
-  if (error instanceof ChainFailure) return "trouble";
+function asUnreachable(error: unknown): "unreachable" {
+  if (error instanceof ChainFailure) return "unreachable";
   throw error;
 }

@@ -94,7 +94,7 @@ export function createChannelRecord(sealer: Sealer): ChannelRecord {
       const inserted = await tx
         .insertInto("session_channel")
         .values(rowOf(channel, sealer, atMs))
-        .onConflict((it) => it.doNothing())
+        .onConflict((conflict) => conflict.doNothing())
         .returning("id")
         .execute();
       return inserted.length > 0;
@@ -123,13 +123,13 @@ export function createChannelRecord(sealer: Sealer): ChannelRecord {
         .where(
           "id",
           "in",
-          rows.map((it) => it.id),
+          rows.map((row) => row.id),
         )
         .execute();
       const read = rows.map((row) => [row.id, readable(row, sealer)] as const);
       return {
-        channels: read.flatMap(([, it]) => it ?? []),
-        unreadable: read.flatMap(([id, it]) => (it === null ? [id] : [])),
+        channels: read.flatMap(([, channel]) => channel ?? []),
+        unreadable: read.flatMap(([id, channel]) => (channel === null ? [id] : [])),
       };
     },
   };
@@ -148,47 +148,47 @@ function contextOf(id: string): string {
   return `session channel ${id}`;
 }
 
-function rowOf(it: SessionChannel, sealer: Sealer, atMs: number): SessionChannelTable {
+function rowOf(channel: SessionChannel, sealer: Sealer, atMs: number): SessionChannelTable {
   return {
-    id: it.id,
-    chain_id: BigInt(it.chainId),
-    network: it.network,
-    payer: it.descriptor.payer,
-    descriptor: JSON.stringify(it.descriptor),
-    state: it.state,
-    reason: it.reason,
-    deposit_units: it.deposit,
-    spent_units: it.spent,
-    settled_units: it.settled,
-    vouchers: sealed(it.id, it.vouchers, sealer),
-    calls: it.calls,
-    owed_since: msOf(it.owedSinceMs),
-    close_requested_at: msOf(it.closeRequestedAtMs),
-    seen_block: it.seenBlock,
-    look_at: BigInt(Math.floor(it.lookAtMs)),
-    looks: BigInt(it.looks),
+    id: channel.id,
+    chain_id: BigInt(channel.chainId),
+    network: channel.network,
+    payer: channel.descriptor.payer,
+    descriptor: JSON.stringify(channel.descriptor),
+    state: channel.state,
+    reason: channel.reason,
+    deposit_units: channel.deposit,
+    spent_units: channel.spent,
+    settled_units: channel.settled,
+    vouchers: sealed(channel.id, channel.vouchers, sealer),
+    calls: channel.calls,
+    owed_since: msOf(channel.owedSinceMs),
+    close_requested_at: msOf(channel.closeRequestedAtMs),
+    seen_block: channel.seenBlock,
+    look_at: BigInt(Math.floor(channel.lookAtMs)),
+    looks: BigInt(channel.looks),
     created_at: BigInt(Math.floor(atMs)),
     ended_at: null,
   };
 }
 
-function columnsOf(id: Hex, it: ChannelPatch, sealer: Sealer): Partial<SessionChannelTable> {
+function columnsOf(id: Hex, patch: ChannelPatch, sealer: Sealer): Partial<SessionChannelTable> {
   return {
-    ...(it.state === undefined ? {} : { state: it.state }),
-    ...(it.reason === undefined ? {} : { reason: it.reason }),
-    ...(it.deposit === undefined ? {} : { deposit_units: it.deposit }),
-    ...(it.spent === undefined ? {} : { spent_units: it.spent }),
-    ...(it.settled === undefined ? {} : { settled_units: it.settled }),
-    ...(it.vouchers === undefined ? {} : { vouchers: sealed(id, it.vouchers, sealer) }),
-    ...(it.calls === undefined ? {} : { calls: it.calls }),
-    ...(it.owedSinceMs === undefined ? {} : { owed_since: msOf(it.owedSinceMs) }),
-    ...(it.closeRequestedAtMs === undefined
+    ...(patch.state === undefined ? {} : { state: patch.state }),
+    ...(patch.reason === undefined ? {} : { reason: patch.reason }),
+    ...(patch.deposit === undefined ? {} : { deposit_units: patch.deposit }),
+    ...(patch.spent === undefined ? {} : { spent_units: patch.spent }),
+    ...(patch.settled === undefined ? {} : { settled_units: patch.settled }),
+    ...(patch.vouchers === undefined ? {} : { vouchers: sealed(id, patch.vouchers, sealer) }),
+    ...(patch.calls === undefined ? {} : { calls: patch.calls }),
+    ...(patch.owedSinceMs === undefined ? {} : { owed_since: msOf(patch.owedSinceMs) }),
+    ...(patch.closeRequestedAtMs === undefined
       ? {}
-      : { close_requested_at: msOf(it.closeRequestedAtMs) }),
-    ...(it.seenBlock === undefined ? {} : { seen_block: it.seenBlock }),
-    ...(it.lookAtMs === undefined ? {} : { look_at: BigInt(Math.floor(it.lookAtMs)) }),
-    ...(it.looks === undefined ? {} : { looks: BigInt(it.looks) }),
-    ...(it.endedAtMs === undefined ? {} : { ended_at: BigInt(Math.floor(it.endedAtMs)) }),
+      : { close_requested_at: msOf(patch.closeRequestedAtMs) }),
+    ...(patch.seenBlock === undefined ? {} : { seen_block: patch.seenBlock }),
+    ...(patch.lookAtMs === undefined ? {} : { look_at: BigInt(Math.floor(patch.lookAtMs)) }),
+    ...(patch.looks === undefined ? {} : { looks: BigInt(patch.looks) }),
+    ...(patch.endedAtMs === undefined ? {} : { ended_at: BigInt(Math.floor(patch.endedAtMs)) }),
   };
 }
 

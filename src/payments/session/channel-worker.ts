@@ -23,7 +23,7 @@ export interface ChannelWorker {
 
 const TICK_MS = 1_000;
 const AT_ONCE = 32;
-const ROUNDS_A_TICK = 4;
+const PASSES_A_TICK = 4;
 const SIDE_BY_SIDE = 8;
 /** A channel that was taken by an instance which then ended is looked at again after this. */
 const TAKEN_MS = 60_000;
@@ -98,8 +98,8 @@ interface State {
 
 async function tick(parts: SessionRail, state: State): Promise<void> {
   const { runtime, store, transactions, terms } = parts;
-  for (let rounds = 0; rounds < ROUNDS_A_TICK && !state.closed; rounds++)
-    if ((await round(parts, state)) < AT_ONCE) break;
+  for (let pass = 0; pass < PASSES_A_TICK && !state.closed; pass++)
+    if ((await processDue(parts, state)) < AT_ONCE) break;
   if (runtime.now() >= state.forgetMs) {
     state.forgetMs = runtime.now() + FORGET_MS;
     while (!state.closed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS)))
@@ -107,14 +107,14 @@ async function tick(parts: SessionRail, state: State): Promise<void> {
   }
   if (runtime.now() >= state.walletMs) {
     state.walletMs = runtime.now() + WALLET_MS;
-    await lookAround(parts, state).catch(unlessTrouble);
+    await lookAround(parts, state).catch(ignoreChainFailure);
   }
   for (const transaction of await transactions.leftOver(store.db, terms.chainId))
-    await confirm(parts, transaction, false).catch(unlessTrouble);
+    await confirm(parts, transaction, false).catch(ignoreChainFailure);
 }
 
 /** Looks at the channels that are due, a bounded number. */
-async function round(parts: SessionRail, state: State): Promise<number> {
+async function processDue(parts: SessionRail, state: State): Promise<number> {
   const { runtime, store, channels, terms, escrow } = parts;
   const nowMs = runtime.wallMs();
   const taken = await store.transaction((tx) =>
@@ -137,7 +137,7 @@ async function round(parts: SessionRail, state: State): Promise<number> {
     if (network === null) return taken.channels.length;
     const head = await escrow.head();
     const states = await escrow.states(
-      due.map((it) => it.id),
+      due.map((channel) => channel.id),
       head.number,
     );
     report(parts, state, false);
@@ -149,7 +149,7 @@ async function round(parts: SessionRail, state: State): Promise<number> {
       else await endOtherNetwork(parts, channel);
     });
   } catch (error) {
-    unlessTrouble(error);
+    ignoreChainFailure(error);
     report(parts, state, true);
     await store.transaction(async (tx) => {
       for (const { id } of taken.channels)
@@ -165,11 +165,11 @@ async function round(parts: SessionRail, state: State): Promise<number> {
  */
 async function sideBySide<T>(
   list: readonly T[],
-  run: (it: T, at: number) => Promise<void>,
+  run: (item: T, at: number) => Promise<void>,
 ): Promise<void> {
   const left = list.entries();
   const lane = async (): Promise<void> => {
-    for (const [at, it] of left) await run(it, at);
+    for (const [at, item] of left) await run(item, at);
   };
   const ends = await Promise.allSettled(Array.from({ length: SIDE_BY_SIDE }, lane));
   for (const end of ends) if (end.status === "rejected") throw end.reason;
@@ -234,12 +234,13 @@ async function lookAfter(
   if (now.state === "closing" || now.closeRequestedAtMs !== null) {
     // Calls that are under way are still charged: there is time.
     if (now.state === "open" && (live.peek(channel.id)?.underWay.size ?? 0) > 0) return null;
-    if (!open.some((it) => it.kind === "close"))
+    if (!open.some((transaction) => transaction.kind === "close"))
       await send(parts, await beginClose(parts, channel.id));
     return null;
   }
   if (isDue(parts, now)) {
-    if (!open.some((it) => it.kind === "settle")) await send(parts, await beginSettle(parts, now));
+    if (!open.some((transaction) => transaction.kind === "settle"))
+      await send(parts, await beginSettle(parts, now));
     return null;
   }
   return open.length > 0 ? null : nextLookMs(parts, now);
@@ -287,7 +288,10 @@ async function beginSettle(
   return store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
     const open = await transactions.open(tx, channel.id);
-    if (now?.state !== "open" || open.some((it) => it.kind === "settle" || it.kind === "close"))
+    if (
+      now?.state !== "open" ||
+      open.some((transaction) => transaction.kind === "settle" || transaction.kind === "close")
+    )
       return null;
     return (await transactions.insert(tx, transaction, runtime.wallMs())) ? transaction : null;
   });
@@ -365,7 +369,7 @@ function report({ log, terms }: SessionRail, state: State, down: boolean): void 
   state.chainDown = down;
 }
 
-function unlessTrouble(error: unknown): void {
+function ignoreChainFailure(error: unknown): void {
   if (!(error instanceof ChainFailure)) throw error;
 }
 

@@ -54,12 +54,12 @@ export function acceptedOf(money: Pick<ChannelMoney, "vouchers">): bigint {
  * what was taken out before.
  */
 export function collectable({ vouchers, spent, settled }: ChannelMoney): Voucher | null {
-  return vouchers.findLast((it) => it.units <= spent && it.units > settled) ?? null;
+  return vouchers.findLast((voucher) => voucher.units <= spent && voucher.units > settled) ?? null;
 }
 
 /** Keeps a voucher, whose signature was found to be right. */
 export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney {
-  if (money.vouchers.some((it) => it.units === voucher.units)) return money;
+  if (money.vouchers.some((kept) => kept.units === voucher.units)) return money;
   const vouchers = [...money.vouchers, voucher].sort((a, b) => (a.units < b.units ? -1 : 1));
   return { ...money, vouchers: useful(vouchers, money.spent) };
 }
@@ -111,7 +111,7 @@ export function lesserOf(a: bigint, b: bigint): bigint {
  * closest together.
  */
 function useful(vouchers: readonly Voucher[], spent: bigint): readonly Voucher[] {
-  const payable = vouchers.findLastIndex((it) => it.units <= spent);
+  const payable = vouchers.findLastIndex((voucher) => voucher.units <= spent);
   const kept = vouchers.slice(Math.max(0, payable));
   while (kept.length > MAX_VOUCHERS) kept.splice(mostCrowded(kept), 1);
   return kept;

@@ -41,7 +41,7 @@ export interface ChargeBatcher {
 
 const MAX_AT_ONCE = 64;
 
-interface Waiting {
+interface QueuedCharge {
   readonly charge: VoucherCharge;
   readonly resolve: (charged: WrittenCharge) => void;
   readonly reject: (error: unknown) => void;
@@ -51,16 +51,16 @@ interface Waiting {
 export function createChargeBatcher(
   parts: Pick<SessionRail, "store" | "channels" | "runtime" | "policy">,
 ): ChargeBatcher {
-  const waiting: Waiting[] = [];
+  const queue: QueuedCharge[] = [];
   let writing = false;
 
   async function writeAll(): Promise<void> {
     writing = true;
-    while (waiting.length > 0) {
+    while (queue.length > 0) {
       // All calls that have ended by now share one commit.
       await new Promise(setImmediate);
-      const group = waiting.splice(0, MAX_AT_ONCE);
-      const charges = group.map((it) => it.charge);
+      const group = queue.splice(0, MAX_AT_ONCE);
+      const charges = group.map((queued) => queued.charge);
       try {
         const charged = await parts.store.transaction(async (tx) => {
           const all: WrittenCharge[] = [];
@@ -68,10 +68,10 @@ export function createChargeBatcher(
           return all;
         });
         for (const [at, { charge, resolve, reject }] of inOrder(group).entries()) {
-          const it = charged[at];
-          if (it === undefined)
+          const written = charged[at];
+          if (written === undefined)
             reject(new Error(`no charge was written for channel ${charge.channelId}`));
-          else resolve(it);
+          else resolve(written);
         }
       } catch (error) {
         for (const { reject } of group) reject(error);
@@ -83,7 +83,7 @@ export function createChargeBatcher(
   return {
     write(charge) {
       return new Promise((resolve, reject) => {
-        waiting.push({ charge, resolve, reject });
+        queue.push({ charge, resolve, reject });
         if (!writing) void writeAll();
       });
     },
@@ -91,9 +91,9 @@ export function createChargeBatcher(
 }
 
 /** Always in the same order, so that two instances never wait for each other. */
-function inOrder<T extends VoucherCharge | Waiting>(list: readonly T[]): readonly T[] {
-  const idOf = (it: VoucherCharge | Waiting): string =>
-    "charge" in it ? it.charge.channelId : it.channelId;
+function inOrder<T extends VoucherCharge | QueuedCharge>(list: readonly T[]): readonly T[] {
+  const idOf = (queued: VoucherCharge | QueuedCharge): string =>
+    "charge" in queued ? queued.charge.channelId : queued.channelId;
   return list.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : idOf(a) > idOf(b) ? 1 : 0));
 }
 

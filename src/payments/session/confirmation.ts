@@ -49,7 +49,7 @@ export async function confirm(
   }
   if (taken.block > head.number) return PENDING;
   if (!taken.ok) return fail(parts, transaction, "the transaction was reverted");
-  const event = taken.events.findLast((it) => it.name === EVENTS[transaction.kind]);
+  const event = taken.events.findLast((candidate) => candidate.name === EVENTS[transaction.kind]);
   if (event === undefined)
     return fail(parts, transaction, "the transaction does not do what it was sent for");
   await finish(parts, transaction, { event, block: taken.block, movedUnits: taken.movedUnits });
@@ -70,14 +70,14 @@ export async function confirmWithin(
   for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(LAST_POLL_MS, pollMs * 2)) {
     const send = runtime.now() >= sendMs;
     if (send) sendMs = runtime.now() + RESEND_MS;
-    const standing = await confirm(parts, transaction, send).catch(pendingIfTrouble);
-    if (standing.kind !== "pending" || runtime.now() + pollMs >= endMs) return standing;
+    const status = await confirm(parts, transaction, send).catch(pendingIfUnreachable);
+    if (status.kind !== "pending" || runtime.now() + pollMs >= endMs) return status;
     await pause(runtime, pollMs);
   }
 }
 
 /** Trouble of the chain as something that is not decided yet; anything else is thrown on. */
-function pendingIfTrouble(error: unknown): TxStatus {
+function pendingIfUnreachable(error: unknown): TxStatus {
   if (error instanceof ChainFailure) return PENDING;
   throw error;
 }
@@ -245,8 +245,8 @@ async function change(
   { channels }: SessionRail,
   tx: Tx,
   channel: SessionChannel,
-  it: ChannelPatch,
+  patch: ChannelPatch,
 ): Promise<SessionChannel> {
-  await channels.write(tx, channel.id, it);
-  return { ...channel, ...it };
+  await channels.write(tx, channel.id, patch);
+  return { ...channel, ...patch };
 }

@@ -30,7 +30,7 @@ export interface SessionCredential {
 
 /** Takes credentials of one rail. */
 export interface CredentialHandler {
-  take(presented: SessionCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
+  take(credential: SessionCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
   /** A channel as its payer is reminded of it; null = there is none to be used. */
   remind(channelId: Hex, units: bigint): Promise<Snapshot | null>;
 }
@@ -38,7 +38,7 @@ export interface CredentialHandler {
 /** What it works with. */
 export interface CredentialHandlerParts {
   readonly session: SessionRail;
-  readonly till: VoucherAcceptor;
+  readonly voucherAcceptor: VoucherAcceptor;
   readonly openings: ChannelFunding;
 }
 
@@ -46,7 +46,7 @@ export interface CredentialHandlerParts {
 export function createCredentialHandler(parts: CredentialHandlerParts): CredentialHandler {
   const { session } = parts;
   return {
-    take: (presented) => take(parts, presented),
+    take: (credential) => take(parts, credential),
     async remind(channelId, units) {
       // Another rail's channel must not come into memory here: it would be taken for one of ours.
       const record =
@@ -65,9 +65,9 @@ export function createCredentialHandler(parts: CredentialHandlerParts): Credenti
 
 async function take(
   parts: CredentialHandlerParts,
-  { payload: given, ...presented }: SessionCredential,
+  { payload: given, ...credential }: SessionCredential,
 ): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
-  const { session, till, openings } = parts;
+  const { session, voucherAcceptor, openings } = parts;
   const payload = parsePayload(given);
   if (payload === null)
     return invalid(
@@ -80,13 +80,13 @@ async function take(
     payload.action === "open" &&
     (await session.channels.read(session.store.db, payload.channelId)) === null;
   // A repeated opening gets its first result, even after the challenge has expired.
-  if (isOpening && presented.expired)
+  if (isOpening && credential.expired)
     return invalid(
       "payment-expired",
       "The challenge is over: answer a challenge of this response.",
     );
   const refusal =
-    payload.action === "open" ? await openings.open(payload, presented.call?.units ?? 0n) : null;
+    payload.action === "open" ? await openings.open(payload, credential.call?.units ?? 0n) : null;
   if (refusal !== null) return refusal;
   const live = await session.live.find(payload.channelId);
   if (live === "full") return busy("too many channels are in use");
@@ -99,15 +99,15 @@ async function take(
     case "open":
     case "voucher":
       // An opening that began in time may take longer on its chain than the challenge lasts.
-      return till.take(live, {
-        ...presented,
+      return voucherAcceptor.take(live, {
+        ...credential,
         payload,
-        expired: presented.expired && payload.action === "voucher",
+        expired: credential.expired && payload.action === "voucher",
       });
     case "close":
-      return close(session, live, { ...presented, payload });
+      return close(session, live, { ...credential, payload });
     case "top_up":
-      return topUp(parts, live, { ...presented, payload });
+      return topUp(parts, live, { ...credential, payload });
   }
 }
 

@@ -69,7 +69,7 @@ const units = z
   .string()
   .regex(/^\d{1,29}$/)
   .transform(BigInt)
-  .refine((it) => it < 1n << 96n);
+  .refine((value) => value < 1n << 96n);
 
 const descriptorShape = z.object({
   payer: address,
@@ -166,16 +166,16 @@ export function signerOf({ authorizedSigner, payer }: Descriptor): Hex {
 }
 
 /** The id that a descriptor has at a contract of a chain. Source: TIP-1034, `computeChannelId`. */
-export function channelIdOf(it: Descriptor, escrow: Hex, chainId: number): Hex {
+export function channelIdOf(descriptor: Descriptor, escrow: Hex, chainId: number): Hex {
   return keccak256(
     encodeAbiParameters(ID_PARTS, [
-      it.payer,
-      it.payee,
-      it.operator,
-      it.token,
-      it.salt,
-      it.authorizedSigner,
-      it.expiringNonceHash,
+      descriptor.payer,
+      descriptor.payee,
+      descriptor.operator,
+      descriptor.token,
+      descriptor.salt,
+      descriptor.authorizedSigner,
+      descriptor.expiringNonceHash,
       escrow,
       BigInt(chainId),
     ]),

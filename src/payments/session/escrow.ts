@@ -125,7 +125,7 @@ export function createEscrow({ chain, terms, confirmations, runtime }: EscrowPar
     },
     async send(raw) {
       // The node's answer decides nothing: the receipt does.
-      await chain.ask("eth_sendRawTransaction", [raw], (result) => result);
+      await chain.call("eth_sendRawTransaction", [raw], (result) => result);
     },
     ...contractReads(chain, terms),
   };

@@ -5,7 +5,7 @@ import { channelIdOf } from "./descriptor.ts";
 import type { SessionRail } from "./session-rail.ts";
 import { isOurs } from "./terms.ts";
 
-const MAX_TOLD = 10_000;
+const MAX_LOGGED = 10_000;
 const PUT_OFF_MS = 600_000;
 
 /**
@@ -14,17 +14,17 @@ const PUT_OFF_MS = 600_000;
  */
 export async function leaveForeign(
   parts: SessionRail,
-  told: Set<string>,
+  logged: Set<string>,
   due: readonly SessionChannel[],
 ): Promise<readonly SessionChannel[]> {
   const { store, channels, terms, runtime, log } = parts;
   const isMine = ({ id, descriptor }: SessionChannel): boolean =>
     isOurs(terms, descriptor) && channelIdOf(descriptor, terms.escrow, terms.chainId) === id;
-  const foreign = due.filter((it) => !isMine(it));
+  const foreign = due.filter((channel) => !isMine(channel));
   if (foreign.length === 0) return due;
   for (const { id } of foreign) {
-    if (told.has(id) || told.size >= MAX_TOLD) continue;
-    told.add(id);
+    if (logged.has(id) || logged.size >= MAX_LOGGED) continue;
+    logged.add(id);
     log.error(
       { channel: id },
       "a channel is to another recipient, wallet, token or contract than is configured: it is " +
@@ -35,5 +35,5 @@ export async function leaveForeign(
     for (const { id } of foreign)
       await channels.write(tx, id, { lookAtMs: runtime.wallMs() + PUT_OFF_MS });
   });
-  return due.filter((it) => !foreign.includes(it));
+  return due.filter((channel) => !foreign.includes(channel));
 }

@@ -85,8 +85,9 @@ export function createLiveChannels({
 
   function makeRoom(): boolean {
     let tried = 0;
-    for (const [id, it] of all) {
-      if (it.held === 0n && it.underWay.size === 0 && !it.ending) return all.delete(id);
+    for (const [id, channel] of all) {
+      if (channel.held === 0n && channel.underWay.size === 0 && !channel.ending)
+        return all.delete(id);
       if (++tried >= MAX_TRIED) return false;
     }
     return false;

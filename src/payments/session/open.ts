@@ -100,7 +100,7 @@ export async function openSessions(parts: SessionsParts): Promise<Sessions> {
 
 interface OpenRail {
   readonly session: SessionRail;
-  readonly counter: CredentialHandler;
+  readonly credentialHandler: CredentialHandler;
   readonly watch: ChannelWorker;
 }
 
@@ -130,16 +130,16 @@ function openRail(
     live: createLiveChannels({ store, channels }),
     waitMs,
   };
-  const till = createVoucherAcceptor({
+  const voucherAcceptor = createVoucherAcceptor({
     session,
     charges: createChargeBatcher(session),
     rateLimitSize: parts.rateLimitSize,
   });
   return {
     session,
-    counter: createCredentialHandler({
+    credentialHandler: createCredentialHandler({
       session,
-      till,
+      voucherAcceptor,
       openings: createChannelFunding({ session, reader: createClientReader(terms, chain) }),
     }),
     watch: startChannelWorker(session),
@@ -190,11 +190,13 @@ class AllRails implements Sessions {
     if (tooMany !== null) return { kind: "refusal", fault: tooMany, headers: [] };
     let isWrong = false;
     const taken = await this.#take(this.#opened.protocol.read(given), call)
-      .then((it) => {
+      .then((taken) => {
         // A payer who is reminded of a channel has signed for it: what was wrong is not a guess.
         isWrong =
-          it.kind === "refused" && it.fault.code === "payment_invalid" && it.snapshot === null;
-        return it;
+          taken.kind === "refused" &&
+          taken.fault.code === "payment_invalid" &&
+          taken.snapshot === null;
+        return taken;
       })
       .finally(() => {
         if (!isWrong) this.#invalid.giveBack(caller.address);
@@ -236,18 +238,18 @@ class AllRails implements Sessions {
   gauges(): ReturnType<Sessions["gauges"]> {
     const { rails } = this.#opened;
     const sum = (of: (rail: OpenRail) => number): number =>
-      rails.reduce((total, it) => total + of(it), 0);
+      rails.reduce((total, rail) => total + of(rail), 0);
     return {
-      channels: sum((it) => it.session.live.size),
-      held: sum((it) => it.session.live.held),
-      chainDown: rails.some((it) => it.watch.chainDown),
-      walletLow: rails.some((it) => it.watch.walletLow),
+      channels: sum((rail) => rail.session.live.size),
+      held: sum((rail) => rail.session.live.held),
+      chainDown: rails.some((rail) => rail.watch.chainDown),
+      walletLow: rails.some((rail) => rail.watch.walletLow),
     };
   }
 
   async close(): Promise<void> {
     const { rails, vouchers } = this.#opened;
-    await Promise.all([...rails.map((it) => it.watch.close()), vouchers.close()]);
+    await Promise.all([...rails.map((rail) => rail.watch.close()), vouchers.close()]);
   }
 
   async #take(
@@ -262,20 +264,22 @@ class AllRails implements Sessions {
         fault("payment_invalid", "calls are paid for by MPP `tempo`/`session`, not by x402"),
       );
     const { challenge, payload } = read;
-    const rail = this.#opened.rails.find((it) => isOffered(it.session.terms, challenge));
+    const rail = this.#opened.rails.find((candidate) =>
+      isOffered(candidate.session.terms, challenge),
+    );
     if (rail === undefined)
       return invalid(
         "invalid-challenge",
         "The challenge is not for pay-per-call: answer a challenge of this response.",
       );
     const expiresMs = challenge.expires === null ? Number.NaN : Date.parse(challenge.expires);
-    const presented: SessionCredential = {
+    const credential: SessionCredential = {
       payload,
       challengeId: challenge.id,
       expired: !(this.#parts.runtime.wallMs() < expiresMs),
       call,
     };
-    return rail.counter.take(presented);
+    return rail.credentialHandler.take(credential);
   }
 
   /** A hold whose refusals carry challenges as well. */
@@ -306,8 +310,8 @@ class AllRails implements Sessions {
    */
   async #snapshot(hint: string | null, units: bigint): Promise<Snapshot | null> {
     if (hint === null || !/^0x[0-9a-fA-F]{64}$/.test(hint)) return null;
-    for (const { counter } of this.#opened.rails) {
-      const found = await counter.remind(parseHex(hint), units);
+    for (const { credentialHandler } of this.#opened.rails) {
+      const found = await credentialHandler.remind(parseHex(hint), units);
       if (found !== null) return found;
     }
     return null;

@@ -17,20 +17,20 @@ export interface SessionReceipt {
 /** Names and values in turn. */
 export function receiptHeaders(
   runtime: Pick<Runtime, "wallMs">,
-  it: SessionReceipt,
+  receipt: SessionReceipt,
 ): readonly string[] {
-  const receipt = {
+  const payload = {
     method: "tempo",
     intent: "session",
     status: "success",
     timestamp: new Date(runtime.wallMs()).toISOString(),
-    reference: it.channelId,
-    challengeId: it.challengeId,
-    channelId: it.channelId,
-    acceptedCumulative: String(it.acceptedUnits),
-    spent: String(it.spentUnits),
-    units: Number(it.calls),
-    ...(it.txHash === null ? {} : { txHash: it.txHash }),
+    reference: receipt.channelId,
+    challengeId: receipt.challengeId,
+    channelId: receipt.channelId,
+    acceptedCumulative: String(receipt.acceptedUnits),
+    spent: String(receipt.spentUnits),
+    units: Number(receipt.calls),
+    ...(receipt.txHash === null ? {} : { txHash: receipt.txHash }),
   };
-  return ["Payment-Receipt", Buffer.from(JSON.stringify(receipt)).toString("base64url")];
+  return ["Payment-Receipt", Buffer.from(JSON.stringify(payload)).toString("base64url")];
 }

@@ -16,7 +16,7 @@ export interface Refused {
 
 const PROBLEMS = "https://paymentauth.org/problems/";
 const AGAIN_MS = 2_000;
-const TROUBLE_MS = 5_000;
+const UNAVAILABLE_RETRY_MS = 5_000;
 
 /** The payment is not right; `problem` = last part of MPP's problem type. */
 export function invalid(
@@ -56,7 +56,7 @@ export function failed(what: string, reason: string): Refused {
 export function chainDown(): Refused {
   return refused(
     fault("unavailable", "the payment chain cannot be asked right now; nothing was charged", {
-      retryAfterMs: TROUBLE_MS,
+      retryAfterMs: UNAVAILABLE_RETRY_MS,
     }),
   );
 }

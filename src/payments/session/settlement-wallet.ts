@@ -43,7 +43,7 @@ export interface Settler {
   /**
    * Null = the chain would not carry it out. Throws `ChainFailure` where the chain cannot be asked.
    */
-  sign(taking: Settlement): Promise<SignedSettlement | NodeError>;
+  sign(settlement: Settlement): Promise<SignedSettlement | NodeError>;
 }
 
 /** What it signs with. */
@@ -75,15 +75,15 @@ export function createSettler({ chain, terms, walletKey }: SettlerParts): Settle
   const address = parseHex(account.address);
   return {
     address,
-    async sign(taking) {
-      const call = { to: terms.escrow, data: dataOf(taking) };
+    async sign(settlement) {
+      const call = { to: terms.escrow, data: dataOf(settlement) };
       const { timeMs, baseFee } = await chain.get(
         "eth_getBlockByNumber",
         ["latest", false],
         parseBlock,
       );
       const validBefore = Math.floor((timeMs + VALID_MS) / 1_000);
-      const sized = await chain.ask(
+      const sized = await chain.call(
         "eth_estimateGas",
         [requestOf(call, { address, terms, validBefore }), "latest"],
         (result) => parseQuantity(result),
@@ -121,21 +121,21 @@ const hexShape = z
   .regex(/^0x[0-9a-fA-F]+$/)
   .transform(parseHex);
 
-function dataOf(taking: Settlement): Hex {
-  const { descriptor, voucher } = taking;
+function dataOf(settlement: Settlement): Hex {
+  const { descriptor, voucher } = settlement;
   const signature = voucher === null ? NO_SIGNATURE : parseHex(voucher.signature);
-  switch (taking.kind) {
+  switch (settlement.kind) {
     case "settle":
       return encodeFunctionData({
         abi: Abis.tip20ChannelReserve,
         functionName: "settle",
-        args: [descriptor, taking.voucher.units, signature],
+        args: [descriptor, settlement.voucher.units, signature],
       });
     case "close":
       return encodeFunctionData({
         abi: Abis.tip20ChannelReserve,
         functionName: "close",
-        args: [descriptor, voucher?.units ?? taking.units, taking.units, signature],
+        args: [descriptor, voucher?.units ?? settlement.units, settlement.units, signature],
       });
   }
 }

@@ -114,19 +114,19 @@ export function isOurs(
 
 function snapshotOf(
   { chainId, escrow }: SessionTerms,
-  it: Snapshot,
+  snapshot: Snapshot,
 ): Readonly<Record<string, unknown>> {
   return {
     chainId,
     escrow,
-    channelId: it.channelId,
-    descriptor: it.descriptor,
-    acceptedCumulative: String(it.acceptedUnits),
-    requiredCumulative: String(it.requiredUnits),
-    deposit: String(it.depositUnits),
-    settled: String(it.settledUnits),
-    spent: String(it.spentUnits),
-    units: Number(it.calls),
+    channelId: snapshot.channelId,
+    descriptor: snapshot.descriptor,
+    acceptedCumulative: String(snapshot.acceptedUnits),
+    requiredCumulative: String(snapshot.requiredUnits),
+    deposit: String(snapshot.depositUnits),
+    settled: String(snapshot.settledUnits),
+    spent: String(snapshot.spentUnits),
+    units: Number(snapshot.calls),
   };
 }
 

@@ -64,10 +64,10 @@ export function createTransactionRecord(sealer: Sealer): TransactionRecord {
   const many = (rows: readonly SessionTransactionTable[]): readonly WrittenTransaction[] =>
     rows.map((row) => parseTransaction(row, sealer));
   return {
-    async insert(tx, it, atMs) {
+    async insert(tx, transaction, atMs) {
       const inserted = await tx
         .insertInto("session_transaction")
-        .values(rowOf(it, sealer, atMs))
+        .values(rowOf(transaction, sealer, atMs))
         .onConflict((conflict) => conflict.doNothing())
         .returning("tx_hash")
         .execute();
@@ -139,17 +139,21 @@ function leftOverRows(db: Reader, chainId: number): Promise<readonly SessionTran
     .execute();
 }
 
-function rowOf(it: WrittenTransaction, sealer: Sealer, atMs: number): SessionTransactionTable {
+function rowOf(
+  transaction: WrittenTransaction,
+  sealer: Sealer,
+  atMs: number,
+): SessionTransactionTable {
   return {
-    tx_hash: it.hash,
-    channel_id: it.channelId,
-    kind: it.kind,
-    raw: sealer.seal(it.raw, contextOf(it.hash)),
-    units: it.units,
+    tx_hash: transaction.hash,
+    channel_id: transaction.channelId,
+    kind: transaction.kind,
+    raw: sealer.seal(transaction.raw, contextOf(transaction.hash)),
+    units: transaction.units,
     moved_units: 0n,
-    valid_until: BigInt(Math.floor(it.validUntilMs)),
-    state: it.state,
-    reason: it.reason,
+    valid_until: BigInt(Math.floor(transaction.validUntilMs)),
+    state: transaction.state,
+    reason: transaction.reason,
     created_at: BigInt(Math.floor(atMs)),
     ended_at: null,
   };

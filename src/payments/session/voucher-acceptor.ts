@@ -47,7 +47,7 @@ export interface VoucherHold {
 export interface VoucherAcceptor {
   take(
     live: LiveChannel,
-    presented: VoucherCredential,
+    credential: VoucherCredential,
   ): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
 }
 
@@ -65,7 +65,7 @@ const MAX_TRIES = 16;
 
 /** The till of a rail. */
 export function createVoucherAcceptor(parts: VoucherAcceptorParts): VoucherAcceptor {
-  return { take: (live, presented) => take(parts, live, presented) };
+  return { take: (live, credential) => take(parts, live, credential) };
 }
 
 /**
@@ -83,7 +83,7 @@ export async function checkVoucher(
   const known =
     live.accepted?.units === units
       ? live.accepted
-      : live.record.vouchers.find((it) => it.units === units);
+      : live.record.vouchers.find((voucher) => voucher.units === units);
   if (known?.signature === signature) return null;
   const { chainId, escrow } = terms;
   const signed = await vouchers.isSigned({
@@ -103,10 +103,10 @@ export async function checkVoucher(
 async function take(
   parts: VoucherAcceptorParts,
   live: LiveChannel,
-  presented: VoucherCredential,
+  credential: VoucherCredential,
 ): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
   const { session } = parts;
-  const { payload, call, challengeId, expired } = presented;
+  const { payload, call, challengeId, expired } = credential;
   const wrong = await checkVoucher(session, live, payload);
   if (wrong !== null) return wrong;
   const asked = call === null ? null : { payload, call, challengeId };
@@ -131,7 +131,7 @@ async function take(
     // The same request may have come in, or even through, meanwhile.
     if (asked !== null && (live.underWay.has(keyOf(asked)) || live.record.calls !== calls))
       continue;
-    return accept(parts, live, presented);
+    return accept(parts, live, credential);
   }
   return busy("the channel is too busy");
 }

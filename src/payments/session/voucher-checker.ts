@@ -20,52 +20,52 @@ export interface VoucherCheckerParts {
   readonly onError: (error: unknown) => void;
 }
 
-const MAX_WAITING = 256;
+const MAX_PENDING = 256;
 const ANSWER_MS = 5_000;
 const AGAIN_MS = 1_000;
 const MAX_HEAP_MB = 128;
 
 /** Starts the thread. */
 export function createVoucherChecker({ runtime, onError }: VoucherCheckerParts): VoucherChecker {
-  const waiting = new Map<number, (signed: boolean | null) => void>();
+  const pending = new Map<number, (signed: boolean | null) => void>();
   let last = 0;
   let closed = false;
   let worker: Worker | null = start();
   let cancelStart: (() => void) | null = null;
 
   function start(): Worker {
-    const it = new Worker(new URL("./voucher-worker.ts", import.meta.url), {
+    const created = new Worker(new URL("./voucher-worker.ts", import.meta.url), {
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
-    it.unref();
-    it.on("message", ({ id, signed }: VoucherSignatureAnswer) => waiting.get(id)?.(signed));
-    it.on("error", onError);
-    it.once("exit", () => ended(it));
-    return it;
+    created.unref();
+    created.on("message", ({ id, signed }: VoucherSignatureAnswer) => pending.get(id)?.(signed));
+    created.on("error", onError);
+    created.once("exit", () => ended(created));
+    return created;
   }
 
-  function ended(it: Worker): void {
-    if (worker !== it) return;
+  function ended(finished: Worker): void {
+    if (worker !== finished) return;
     worker = null;
-    for (const answer of [...waiting.values()]) answer(null);
+    for (const answer of [...pending.values()]) answer(null);
     if (!closed) cancelStart = runtime.after(AGAIN_MS, () => (worker = start()));
   }
 
   return {
     isSigned(voucher) {
       const asked = worker;
-      if (asked === null || waiting.size >= MAX_WAITING) return Promise.resolve(null);
+      if (asked === null || pending.size >= MAX_PENDING) return Promise.resolve(null);
       const id = ++last;
       return new Promise((resolve) => {
         const answer = (signed: boolean | null): void => {
           cancel();
-          waiting.delete(id);
+          pending.delete(id);
           resolve(signed);
         };
         // One that does not answer in time is not asked any further.
         const cancel = runtime.after(ANSWER_MS, () => void asked.terminate());
-        waiting.set(id, answer);
+        pending.set(id, answer);
         asked.postMessage({ id, voucher } satisfies VoucherSignatureRequest);
       });
     },

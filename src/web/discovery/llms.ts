@@ -19,7 +19,7 @@ export function llmsText(facts: DocumentFacts, site: Site): string {
     `Chains: ${facts.chains.map((chain) => `${chain.name} (${chain.chainId})`).join(", ")}. Live values ` +
       `stand in ${site.baseUrl}${DOCUMENT_PATHS.agent}; where anything differs, that and ` +
       `${site.baseUrl}${DOCUMENT_PATHS.openapi} are right.\n`,
-    walk(facts, site),
+    gettingStarted(facts, site),
     ...(hosted === null || hosted.payments === null
       ? []
       : [
@@ -33,7 +33,7 @@ export function llmsText(facts: DocumentFacts, site: Site): string {
     .join("\n");
 }
 
-function walk(facts: DocumentFacts, site: Site): string {
+function gettingStarted(facts: DocumentFacts, site: Site): string {
   const steps = [...firstSteps(facts, site), ...paymentSteps(facts, site)].map(
     ({ title, shell, note }, i) => `${i + 1}. ${title}. ${note}\n\n\`\`\`sh\n${shell}\n\`\`\`\n`,
   );

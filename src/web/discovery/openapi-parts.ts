@@ -228,14 +228,14 @@ function refusalResponse(
   { envelope, narrow, example, headers }: Refusals,
 ): Json {
   const waits = entries.some((entry) => entry.retryable);
-  const asks = entries.some((entry) => entry.status === PAYMENT_REQUIRED);
+  const requiresPayment = entries.some((entry) => entry.status === PAYMENT_REQUIRED);
   const codes = entries.map((entry) => entry.code);
   return {
     description: entries.map((entry) => `\`${entry.code}\`: ${entry.meaning}`).join(" "),
     headers: headersOf([
       "RequestId",
       ...(waits ? (["RetryAfter"] as const) : []),
-      ...(asks ? (["Challenge", "PaymentRequired"] as const) : []),
+      ...(requiresPayment ? (["Challenge", "PaymentRequired"] as const) : []),
       ...headers,
     ]),
     content: {

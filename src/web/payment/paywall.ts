@@ -153,7 +153,7 @@ const NOTHING = { kind: "payment_refusal", headers: [], purchaseId: null } as co
 function isUnpaid<F extends { readonly kind: string }>(
   taken: PaidPurchase | PaymentDeclined | F,
 ): taken is PaymentDeclined {
-  return taken.kind === "unpaid";
+  return taken.kind === "declined";
 }
 
 function limited(message: string, retryAfterMs: number): PaymentRefusal {

@@ -139,7 +139,7 @@ export class AnswerWriter {
   /** The service failed: nothing is charged, and a caller without an answer is to get a refusal. */
   abandon(): void {
     this.#settleOnce(false);
-    this.#tellListeners(false);
+    this.#notifyListeners(false);
   }
 
   /** The request is over; `why`: how, if its answer was not delivered. */
@@ -148,7 +148,7 @@ export class AnswerWriter {
     this.#stream?.close();
     const { delivered } = this.#exchange;
     this.#settleOnce(delivered || why === "left");
-    this.#tellListeners(delivered);
+    this.#notifyListeners(delivered);
   }
 
   /** The answer to a notification. */
@@ -237,7 +237,7 @@ export class AnswerWriter {
     settle?.(delivered);
   }
 
-  #tellListeners(written: boolean): void {
+  #notifyListeners(written: boolean): void {
     const listeners = this.#listeners;
     this.#listeners = null;
     listeners?.notify(written);

@@ -148,7 +148,7 @@ export function runBatch(
     // Replies that come at once must not nest a call per item.
     if (starting) return;
     starting = true;
-    while (inFlight < batch.concurrency && pacer?.waiting !== true && itemsLeft() > 0)
+    while (inFlight < batch.concurrency && pacer?.isWaiting !== true && itemsLeft() > 0)
       begin(postponed.shift() ?? next++);
     starting = false;
     if (itemsLeft() === 0) pacer?.stop();

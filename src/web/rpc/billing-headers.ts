@@ -17,12 +17,12 @@ export interface Bill {
 }
 
 /** Adds a call to the bill of its request; null = it is the first. */
-export function addTo(bill: Bill | null, it: Billing): Bill {
-  const sum = bill ?? { last: it, cu: 0, chargeN: 0 };
-  if ("grant" in it || !("grant" in sum.last)) sum.last = it;
-  if ("grant" in it) {
-    sum.cu += it.grant.cu;
-    sum.chargeN += it.chargeN;
+export function addTo(bill: Bill | null, billing: Billing): Bill {
+  const sum = bill ?? { last: billing, cu: 0, chargeN: 0 };
+  if ("grant" in billing || !("grant" in sum.last)) sum.last = billing;
+  if ("grant" in billing) {
+    sum.cu += billing.grant.cu;
+    sum.chargeN += billing.chargeN;
   }
   return sum;
 }

@@ -56,7 +56,7 @@ export interface CompressionJob {
    * Compresses what is written on its way to `sink`. `moved` is called whenever some of it was
    * taken.
    */
-  body(sink: BodySink, moved: () => void): CompressedBody;
+  body(sink: BodySink, onProgress: () => void): CompressedBody;
 }
 
 /** Compresses long answers. */
@@ -156,7 +156,7 @@ function createJob(encoding: Encoding, release: () => void): CompressionJob {
         release();
       }
     },
-    body: (sink, moved) => compressedBody(encoding, sink, { moved, release }),
+    body: (sink, onProgress) => compressedBody(encoding, sink, { onProgress, release }),
   };
 }
 
@@ -167,7 +167,7 @@ function encoderOf(encoding: Encoding) {
 function compressedBody(
   encoding: Encoding,
   sink: BodySink,
-  { moved, release }: { readonly moved: () => void; readonly release: () => void },
+  { onProgress, release }: { readonly onProgress: () => void; readonly release: () => void },
 ): CompressedBody {
   const work = encoderOf(encoding);
   const abandon = (): void => {
@@ -175,7 +175,7 @@ function compressedBody(
     release();
   };
   work.on("data", (part: Buffer) => {
-    if (sink.write(part, moved) <= UNSENT_BYTES) return;
+    if (sink.write(part, onProgress) <= UNSENT_BYTES) return;
     work.pause();
     sink.drained(() => work.resume());
   });
@@ -190,7 +190,7 @@ function compressedBody(
   return {
     write(chunk, written) {
       work.write(chunk, () => {
-        moved();
+        onProgress();
         written();
       });
       // Read by another thread until `written` says that it was.

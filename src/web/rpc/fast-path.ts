@@ -204,7 +204,7 @@ class Connection implements HttpExchange {
       this.#unsentHead = "";
       socket.cork();
       if (head !== "") socket.write(head, "latin1");
-      this.#frame(chunk, written);
+      this.#writeChunk(chunk, written);
       socket.uncork();
     }
     return socket.writableLength;
@@ -239,7 +239,7 @@ class Connection implements HttpExchange {
     if (this.#request === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
   }
 
-  #frame(chunk: Buffer, written: () => void): void {
+  #writeChunk(chunk: Buffer, written: () => void): void {
     const socket = this.#socket;
     if (!this.#chunked) {
       socket.write(chunk, written);

@@ -27,7 +27,7 @@ export interface TokenWait {
 /** The pace of one batch. */
 export interface Pacer {
   /** True while the batch waits: no further item is to be started. */
-  readonly waiting: boolean;
+  readonly isWaiting: boolean;
   /**
    * Waits for the next token, then calls `resume` once; `itemsLeft` says how many items have yet to
    * begin. False = the batch may not wait: its deadline has passed, or too many batches of the
@@ -54,7 +54,7 @@ export function createPacer(
   let leave: (() => void) | null = null;
   let timer: Timer | null = null;
   return {
-    get waiting() {
+    get isWaiting() {
       return timer !== null;
     },
     wait(token, itemsLeft, resume) {

@@ -277,14 +277,14 @@ function serveAt(
     return null;
   };
   if (served.kind === "target" || served.code !== "not_prepared") return serveNow(served);
-  let waiting = true;
+  let isPreparing = true;
   let cancel: Cancel | null = null;
   const stop = grant.prepare((why) => {
-    waiting = false;
+    isPreparing = false;
     cancel = serveNow(why ?? servedAt(parts, incoming.target, grant));
   });
   return (why) => {
-    if (!waiting) return void cancel?.(why);
+    if (!isPreparing) return void cancel?.(why);
     stop();
     grant.release();
   };
@@ -500,10 +500,10 @@ function answered(
   parts: PipelineParts,
   incoming: PipelineRequest,
   request: GrantedRequest,
-  told: MethodAnswer,
+  methodAnswer: MethodAnswer,
 ): Reply {
   const { series } = incoming.target;
-  const answer = fitting(incoming, request.method, told);
+  const answer = fitting(incoming, request.method, methodAnswer);
   if (answer.route === null) parts.observer.local(series, request.method, answer.outcome.kind);
   else parts.observer.routed(series, answer.route, answer.outcome.kind, incoming.requestId);
   return settled(incoming, request, answer);

@@ -76,21 +76,21 @@ export class StreamedAnswer implements StreamSink {
     this.#source.flow(this);
   }
 
-  data(chunk: Buffer, lent: boolean): boolean {
+  data(chunk: Buffer, borrowed: boolean): boolean {
     this.#progress++;
     if (chunk.length === 0) return true;
     let kept = false;
     const unsent = this.#out.write(chunk, () => {
       this.#progress++;
-      if (kept && lent) this.#source.recycle(chunk);
+      if (kept && borrowed) this.#source.recycle(chunk);
     });
     if (unsent > UNSENT_BYTES) this.#pause();
     kept = unsent > 0;
     return !kept;
   }
 
-  end(last: Buffer, valueBytes: number, lent: boolean): void {
-    const written = lent ? () => this.#source.recycle(last) : nothing;
+  end(last: Buffer, valueBytes: number, borrowed: boolean): void {
+    const written = borrowed ? () => this.#source.recycle(last) : nothing;
     if (this.#compressed === null) this.#exchange.cork();
     this.#out.write(this.#isVerbatim ? last : last.subarray(0, valueBytes), written);
     if (!this.#isVerbatim) this.#out.write(closing(this.#evidence()), nothing);

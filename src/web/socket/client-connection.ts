@@ -52,7 +52,7 @@ interface Farewell {
   /** Without reading anything. */
   readonly patienceMs: number;
   /** Bytes that waited to be sent when it was last looked at. */
-  readonly waiting: number;
+  readonly unsentBytes: number;
   readonly silentMs: number;
   readonly totalMs: number;
 }
@@ -78,7 +78,7 @@ export class ClientSocket implements ClientConnection {
   #queueHeld = 0;
   #paused = false;
   #missedPongs = 0;
-  #waitingAtPing = 0;
+  #unsentAtPing = 0;
   /** The code it was closed with from here; 0 = it was not. */
   #code = 0;
   #over = false;
@@ -138,11 +138,11 @@ export class ClientSocket implements ClientConnection {
    */
   ping(): void {
     if (this.#over) return;
-    const waiting = this.#socket.writableLength;
+    const unsentBytes = this.#socket.writableLength;
     // While nothing is read its pongs cannot be seen: that it goes on taking what waits is its sign
     // of life.
-    if (this.#paused && waiting < this.#waitingAtPing) this.#missedPongs = 0;
-    this.#waitingAtPing = waiting;
+    if (this.#paused && unsentBytes < this.#unsentAtPing) this.#missedPongs = 0;
+    this.#unsentAtPing = unsentBytes;
     if (this.#missedPongs >= MISSED_PONGS) return this.close(1002, "no pong came");
     this.#missedPongs++;
     if (this.#ws.readyState === WebSocket.OPEN) this.#socket.write(PING, "latin1");
@@ -165,23 +165,23 @@ export class ClientSocket implements ClientConnection {
     this.#ws.resume();
     this.#terminateLater({
       patienceMs: code === SLOW_CODE ? SLOW_PATIENCE_MS : LOOK_MS,
-      waiting: this.#socket.writableLength,
+      unsentBytes: this.#socket.writableLength,
       silentMs: 0,
       totalMs: 0,
     });
   }
 
-  #terminateLater({ patienceMs, waiting, silentMs, totalMs }: Farewell): void {
+  #terminateLater({ patienceMs, unsentBytes, silentMs, totalMs }: Farewell): void {
     this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, () => {
       const left = this.#socket.writableLength;
-      const quietMs = left < waiting ? 0 : silentMs + LOOK_MS;
+      const quietMs = left < unsentBytes ? 0 : silentMs + LOOK_MS;
       // Once all is out it had at least a second to answer.
-      const enough = left === 0 ? waiting === 0 : quietMs >= patienceMs;
+      const enough = left === 0 ? unsentBytes === 0 : quietMs >= patienceMs;
       if (enough || totalMs + LOOK_MS >= LONGEST_FAREWELL_MS) this.#ws.terminate();
       else
         this.#terminateLater({
           patienceMs,
-          waiting: left,
+          unsentBytes: left,
           silentMs: quietMs,
           totalMs: totalMs + LOOK_MS,
         });

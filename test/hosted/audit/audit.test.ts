@@ -398,7 +398,7 @@ async function post(store: Store, { random, isOver, onRound }: Posting): Promise
         atMs: 1,
       });
     await store.transaction((tx) => postAll(tx, money));
-    const ask = { accountId, shortN: 100, needN: 100, wantN: 0, hereN: 0, grantedN: 0 };
+    const ask = { accountId, shortN: 100, needN: 100, wantedN: 0, hereN: 0, grantedN: 0 };
     await store.transaction((tx) =>
       lease(tx, epoch, {
         requests: [ask],

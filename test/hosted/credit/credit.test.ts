@@ -507,8 +507,8 @@ test(
 );
 
 test("a grant is what is needed now, and ahead of need no more than half of what is left", () => {
-  const grant = (balanceN: number, shortN: number, wantN: number) =>
-    grantOf(balanceN, { shortN, wantN }, 100);
+  const grant = (balanceN: number, shortN: number, wantedN: number) =>
+    grantOf(balanceN, { shortN, wantedN }, 100);
   assert.equal(grant(0, 10, 100), 0);
   assert.equal(grant(30, 10, 100), 30);
   assert.equal(grant(400, 10, 1_000), 100);

@@ -129,7 +129,7 @@ async function rest({ store, run, pass }: MatrixFixture, note: string): Promise<
 
 function resultOf(taken: PaidPurchase | PaymentDeclined | { readonly kind: "refused" }): unknown {
   if (taken.kind !== "paid")
-    return { word: wordOf(taken), purchase: taken.kind === "unpaid" ? taken.purchaseId : null };
+    return { word: wordOf(taken), purchase: taken.kind === "declined" ? taken.purchaseId : null };
   return {
     purchase: taken.purchase.id,
     txHash: taken.purchase.txHash,

@@ -219,7 +219,7 @@ export async function buy(
     const life = await next();
     const result = await tried(payer, life);
     if (result?.kind === "paid") return result;
-    if (result?.kind === "unpaid") {
+    if (result?.kind === "declined") {
       const { code, message } = result.fault;
       last = `${code}: ${message} (${result.purchaseId})`;
       if (code === "payment_invalid") await assertExpired(payer, mayExpire, result);
@@ -227,7 +227,7 @@ export async function buy(
     }
     await pause(
       fixture,
-      result?.kind === "unpaid" ? (result.fault.retryAfterMs ?? AGAIN_MS) : AGAIN_MS,
+      result?.kind === "declined" ? (result.fault.retryAfterMs ?? AGAIN_MS) : AGAIN_MS,
     );
     if (payer.isPatient && payer.given !== undefined) await endOf(payer);
   }

@@ -152,7 +152,7 @@ export function testPoints(rail: "tempo" | "evm"): void {
       assert.equal(
         bought.kind,
         "paid",
-        `${note}: ${bought.kind === "unpaid" ? bought.fault.message : ""}`,
+        `${note}: ${bought.kind === "declined" ? bought.fault.message : ""}`,
       );
       life?.kill();
       const fresh = await fixture.run(fixture.start({ rails }));

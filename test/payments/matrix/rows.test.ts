@@ -266,7 +266,7 @@ for (const way of EVM_WAYS) {
       const given = await signIn(situation);
       await fixture.ask(evm, "anvil_setBalance", settlement.address, "0x0");
       const refused = await fixture.run(bring(life, given, payer.wish));
-      assert.deepEqual(refused.kind === "unpaid" && [refused.fault.code, refused.purchaseId], [
+      assert.deepEqual(refused.kind === "declined" && [refused.fault.code, refused.purchaseId], [
         "unavailable",
         null,
       ]);
@@ -315,7 +315,7 @@ for (const way of ["tempo pull", "tempo push"] as const)
       if (given.sent !== null) await fixture.ask(tempo, "eth_sendRawTransaction", given.sent);
       const first = await fixture.run(buying);
       assert.equal(wordOf(first), "payment_failed");
-      assert.match(first.kind === "unpaid" ? first.fault.message : "", /reverted/);
+      assert.match(first.kind === "declined" ? first.fault.message : "", /reverted/);
       await situation.reckon(first);
     },
   );

@@ -140,7 +140,7 @@ async function buy(
       if (buyer.how === "push") resend(shop, buyer.given);
       const taken = await bring(life, buyer.given, buyer.wish);
       if (taken.kind === "paid") return taken;
-      if (taken.kind === "unpaid" && taken.fault.code === "payment_invalid") {
+      if (taken.kind === "declined" && taken.fault.code === "payment_invalid") {
         assert.equal(
           await isRecorded(shop.store, buyer),
           false,
@@ -149,7 +149,7 @@ async function buy(
         return { kind: "payment_invalid" };
       }
       if (
-        taken.kind === "unpaid" &&
+        taken.kind === "declined" &&
         !["payment_pending", "unavailable", "rate_limited"].includes(taken.fault.code)
       )
         return { kind: taken.fault.code };
@@ -254,7 +254,7 @@ async function reckon(
     if (buyer.result === undefined || buyer.given === undefined) continue;
     const again = await shop.run(bring(life, buyer.given, buyer.wish));
     assert.equal(
-      again.kind === "paid" ? textOf(again) : again.kind === "unpaid" ? again.fault.code : "",
+      again.kind === "paid" ? textOf(again) : again.kind === "declined" ? again.fault.code : "",
       buyer.result,
       `${note}: the first result again`,
     );

@@ -70,7 +70,7 @@ describe("a payment chain's node", () => {
 
   test("a result is read by whoever asked; one that cannot be read is trouble", async () => {
     says('{"jsonrpc":"2.0","id":OWN_ID,"result":"0x10"}');
-    assert.deepEqual(await chain().ask("eth_blockNumber", [], parseQuantity), {
+    assert.deepEqual(await chain().call("eth_blockNumber", [], parseQuantity), {
       kind: "result",
       value: 16n,
     });
@@ -80,7 +80,7 @@ describe("a payment chain's node", () => {
     for (const result of ['"x"', "5", "null", '"0x"', "{}"]) {
       says(`{"jsonrpc":"2.0","id":OWN_ID,"error":null,"result":${result}}`);
       await assert.rejects(
-        chain().ask("eth_blockNumber", [], parseQuantity),
+        chain().call("eth_blockNumber", [], parseQuantity),
         isTrouble(/something else than it should/),
       );
     }
@@ -98,7 +98,7 @@ describe("a payment chain's node", () => {
       data: "0x12345678",
       reverted: true,
     };
-    assert.deepEqual(await chain().ask("eth_call", [], (it) => it), reverted);
+    assert.deepEqual(await chain().call("eth_call", [], (it) => it), reverted);
     says('{"jsonrpc":"2.0","id":OWN_ID,"error":{"code":-32000,"message":"header not found"}}');
     const trouble = {
       kind: "node_error",
@@ -107,7 +107,7 @@ describe("a payment chain's node", () => {
       data: null,
       reverted: false,
     };
-    assert.deepEqual(await chain().ask("eth_call", [], (it) => it), trouble);
+    assert.deepEqual(await chain().call("eth_call", [], (it) => it), trouble);
     await assert.rejects(
       chain().get("eth_call", [], (it) => it),
       isTrouble(/answered eth_call with error -32000/),
@@ -125,14 +125,14 @@ describe("a payment chain's node", () => {
         ]) {
           says(`{"jsonrpc":"2.0","id":${id},${said}}`);
           await assert.rejects(
-            chain().ask("eth_blockNumber", [], parseQuantity),
+            chain().call("eth_blockNumber", [], parseQuantity),
             isTrouble(/answered eth_blockNumber under another id/),
           );
         }
       }
       says('{"jsonrpc":"2.0","result":"0x10"}');
       await assert.rejects(
-        chain().ask("eth_blockNumber", [], parseQuantity),
+        chain().call("eth_blockNumber", [], parseQuantity),
         isTrouble(/under another id/),
       );
     },
@@ -143,14 +143,14 @@ describe("a payment chain's node", () => {
       "trouble",
     async () => {
       says(null);
-      const asking = chain().ask("eth_call", [], (it) => it);
+      const asking = chain().call("eth_call", [], (it) => it);
       await new Promise<void>((resolve) => {
         hanging = resolve;
       });
       runtime.advance(5_000);
       await assert.rejects(asking, isTrouble(/did not answer eth_call within 5000 ms/));
       assert.equal(runtime.pendingTimers(), 0);
-      const ask = () => chain().ask("eth_call", [], (it) => it);
+      const ask = () => chain().call("eth_call", [], (it) => it);
       says('{"jsonrpc":"2.0","id":OWN_ID,"result":1}', 429);
       await assert.rejects(ask(), isTrouble(/HTTP status 429/));
       says(`{"jsonrpc":"2.0","id":OWN_ID,"result":"${"1".repeat(1_000)}"}`);
@@ -163,7 +163,7 @@ describe("a payment chain's node", () => {
       location = "http://127.0.0.1:1/";
       await assert.rejects(ask(), isTrouble(/was not reached/));
       await assert.rejects(
-        chain("http://127.0.0.1:1/secret").ask("eth_call", [], (it) => it),
+        chain("http://127.0.0.1:1/secret").call("eth_call", [], (it) => it),
         isTrouble(/was not reached/),
       );
       assert.equal(runtime.pendingTimers(), 0);
@@ -172,7 +172,7 @@ describe("a payment chain's node", () => {
 
   test("a login in the address goes where a node looks for it", async () => {
     says('{"jsonrpc":"2.0","id":OWN_ID,"result":1}');
-    await chain(url.replace("//", "//secret-name:secret%20word@")).ask("eth_call", [], (it) => it);
+    await chain(url.replace("//", "//secret-name:secret%20word@")).call("eth_call", [], (it) => it);
     assert.equal(
       seen.at(-1)?.authorization,
       `Basic ${Buffer.from("secret-name:secret word").toString("base64")}`,

@@ -176,14 +176,14 @@ const QUIET: ReceivingAddressReport = {
 };
 
 function run(it: Case): Promise<ReceivingAddressReport> {
-  const till = {
+  const receiver = {
     chain: chainOf(it),
     token: TOKEN,
     recipient: RECIPIENT,
     confirmations: it.confirmations ?? 0,
   };
   return reconcile({
-    till,
+    receiver,
     records: recordsOf(it),
     sinceMs: it.sinceMs ?? 0,
     onProgress: () => {},
@@ -212,7 +212,7 @@ function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentC
       )
       .map(logOf);
   };
-  const ask: PaymentChain["ask"] = async (method, params, read) => {
+  const call: PaymentChain["call"] = async (method, params, read) => {
     const value = answer(method, params);
     if (value === null && method === "eth_getLogs")
       return {
@@ -226,9 +226,9 @@ function chainOf({ transfers, head = 50, maxRange = 1_000_000 }: Case): PaymentC
   };
   return {
     chainId: 1,
-    ask,
+    call,
     async get(method, params, read) {
-      const it = await ask(method, params, read);
+      const it = await call(method, params, read);
       if (it.kind === "node_error") throw new ChainFailure(method);
       return it.value;
     },

@@ -64,14 +64,14 @@ eachStore(({ engine, open }) => {
         live: createLiveChannels({ store: session.store, channels: session.channels }),
       };
       const reached: string[] = [];
-      const till: VoucherAcceptor = {
+      const voucherAcceptor: VoucherAcceptor = {
         take: async () => {
-          reached.push("till");
+          reached.push("acceptor");
           return { kind: "managed", headers: [] };
         },
       };
       const openings = { open: async () => null, topUp: async () => assert.fail("it tops up") };
-      const counter = createCredentialHandler({ session: other, till, openings });
+      const counter = createCredentialHandler({ session: other, voucherAcceptor, openings });
       assert.equal(await booth.run(counter.remind(channelOf(1).id, PRICE)), null);
       const taken = await booth.run(
         counter.take({

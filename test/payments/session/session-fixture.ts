@@ -226,7 +226,7 @@ function startLife(
     live: createLiveChannels({ store: mine, channels }),
     waitMs,
   };
-  const till = createVoucherAcceptor({
+  const voucherAcceptor = createVoucherAcceptor({
     session,
     charges: createChargeBatcher(session),
     rateLimitSize: { perSecond, burst: perSecond },
@@ -234,7 +234,7 @@ function startLife(
   return {
     counter: createCredentialHandler({
       session,
-      till,
+      voucherAcceptor,
       openings: createChannelFunding({ session, reader: readerOf(chain, outside) }),
     }),
     session,

@@ -339,7 +339,7 @@ test("no URL at all makes it throw", () => {
     fc.property(fc.array(piece, { maxLength: 12 }), fc.option(fc.string()), (pieces, header) => {
       const hints = header === null ? {} : { provider: header, strategy: header };
       for (const url of [pieces.join(""), `/rpc/${pieces.join("/")}`])
-        assert.match(resolve(url, hints).kind, /^(address|fault)$/);
+        assert.match(resolve(url, hints).kind, /^(target|fault)$/);
     }),
     { numRuns: 1_000 },
   );

@@ -41,7 +41,7 @@ const uint256 = z
   .string()
   .regex(/^\d{1,78}$/)
   .transform((text) => BigInt(text))
-  .refine((it) => it <= MAX_UINT256);
+  .refine((value) => value <= MAX_UINT256);
 const address = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
@@ -69,12 +69,12 @@ const material = z.object({
 });
 
 /** The authorization in a payment; null = it carries none that could be carried out. */
-export function parseAuthorization(presented: PaymentCredential): Authorization | null {
-  if (presented.protocol === "mpp") {
-    const read = mppPayload.safeParse(presented.payload);
+export function parseAuthorization(credential: PaymentCredential): Authorization | null {
+  if (credential.protocol === "mpp") {
+    const read = mppPayload.safeParse(credential.payload);
     return read.success ? authorizationOf(read.data) : null;
   }
-  const read = x402Payload.safeParse(presented.payload);
+  const read = x402Payload.safeParse(credential.payload);
   return read.success
     ? authorizationOf({ ...read.data.authorization, signature: read.data.signature })
     : null;
@@ -85,15 +85,15 @@ export function parseAuthorization(presented: PaymentCredential): Authorization 
  * challenge, which only the payer was told: what can be read from the chain finds nobody's payment.
  */
 export function parsePayer(
-  presented: PaymentCredential,
+  credential: PaymentCredential,
 ): Pick<Authorization, "from" | "nonce"> | null {
-  if (presented.protocol === "mpp") {
-    const read = payer.safeParse(presented.payload);
-    return read.success ? { from: read.data.from, nonce: nonceOf(presented.challenge) } : null;
+  if (credential.protocol === "mpp") {
+    const read = payer.safeParse(credential.payload);
+    return read.success ? { from: read.data.from, nonce: nonceOf(credential.challenge) } : null;
   }
   const read = z
     .object({ authorization: signed.pick({ from: true, nonce: true }) })
-    .safeParse(presented.payload);
+    .safeParse(credential.payload);
   return read.success ? read.data.authorization : null;
 }
 

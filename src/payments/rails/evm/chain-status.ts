@@ -83,11 +83,11 @@ export async function evmChainStatus(
   const head = await node.head();
   const depth = BigInt(confirmations);
   const receipts = await Promise.all(
-    submissions.slice(-MAX_RECEIPTS).map((it) => node.receipt(it.txHash)),
+    submissions.slice(-MAX_RECEIPTS).map((submission) => node.receipt(submission.txHash)),
   );
   const own = receipts.reduce<AuthorizationUse | null>(
-    (found, it) =>
-      found ?? (it === null ? null : useIn(it, material.token, material.authorization)),
+    (found, receipt) =>
+      found ?? (receipt === null ? null : useIn(receipt, material.token, material.authorization)),
     null,
   );
   const use =
@@ -96,11 +96,13 @@ export async function evmChainStatus(
       ? await foundUse({ node, runtime, material, head })
       : null);
   if (use !== null)
-    return use.block + depth <= head.number && (await isCanonical(node, use)) ? truthOf(use) : WAIT;
+    return use.block + depth <= head.number && (await isCanonical(node, use))
+      ? statusOf(use)
+      : WAIT;
   if (await isPast(node, material.authorization, { head, depth }))
     return { kind: "failed", reason: EXPIRED };
   const newest = submissions.at(-1);
-  return newest === undefined ? WAIT : { kind: "open", ...(await wallet.waiting(newest, head)) };
+  return newest === undefined ? WAIT : { kind: "open", ...(await wallet.nextStep(newest, head)) };
 }
 
 const WAIT: ChainStatus = { kind: "open", resend: false, replace: false };
@@ -127,7 +129,7 @@ async function foundUse(search: Search): Promise<AuthorizationUse> {
   return use;
 }
 
-function truthOf(use: AuthorizationUse): ChainStatus {
+function statusOf(use: AuthorizationUse): ChainStatus {
   return use.kind === "paid"
     ? { kind: "settled", txHash: use.txHash, block: use.block, logIndex: use.logIndex }
     : { kind: "failed", reason: HOW[use.how] };

@@ -49,12 +49,12 @@ export function createEvmRail(
     recipient: terms.recipient,
     local: settings.local,
     network,
-    reach: async () => void (await node.head()),
+    ping: async () => void (await node.head()),
     offer: (units) => mppOffer(terms, units),
     x402Offer: (units, validMs) => x402Offer(terms, units, validMs),
     takesX402: (accepted) => isInToken(terms, accepted),
-    read: (presented, units) => readPayment(terms, presented, { units, nowMs: runtime.wallMs() }),
-    keyOf: (presented) => keyOf(terms, presented),
+    read: (credential, units) => readPayment(terms, credential, { units, nowMs: runtime.wallMs() }),
+    keyOf: (credential) => keyOf(terms, credential),
     async check(payment) {
       await network();
       return checkPayment(looking, payment);

@@ -96,25 +96,26 @@ export function createEvmNode(chain: PaymentChain): EvmNode {
       return head;
     },
     receipt: (txHash) => chain.get("eth_getTransactionReceipt", [txHash], parseReceipt),
-    knows: (txHash) => chain.get("eth_getTransactionByHash", [txHash], (it) => it !== null),
+    knows: (txHash) =>
+      chain.get("eth_getTransactionByHash", [txHash], (transaction) => transaction !== null),
     logs: ({ fromBlock, toBlock, ...filter }) =>
-      chain.ask(
+      chain.call(
         "eth_getLogs",
         [{ ...filter, fromBlock: tagOf(fromBlock), toBlock: tagOf(toBlock) }],
         parseLogs,
       ),
-    call: (call, at) => chain.ask("eth_call", [call, tagOf(at)], parseHex),
+    call: (call, at) => chain.call("eth_call", [call, tagOf(at)], parseHex),
     word: (call, at) => chain.get("eth_call", [call, tagOf(at)], parseWord),
-    estimateGas: (call) => chain.ask("eth_estimateGas", [call], parseQuantity),
+    estimateGas: (call) => chain.call("eth_estimateGas", [call], parseQuantity),
     balance: (address) => chain.get("eth_getBalance", [address, "latest"], parseQuantity),
     nonce: (address, at) =>
-      chain.ask("eth_getTransactionCount", [address, tagOf(at)], parseQuantity),
+      chain.call("eth_getTransactionCount", [address, tagOf(at)], parseQuantity),
     async tip() {
-      const answer = await chain.ask("eth_maxPriorityFeePerGas", [], parseQuantity);
+      const answer = await chain.call("eth_maxPriorityFeePerGas", [], parseQuantity);
       return answer.kind === "result" ? answer.value : null;
     },
     async send(raw) {
-      await chain.ask("eth_sendRawTransaction", [raw], (it) => it);
+      await chain.call("eth_sendRawTransaction", [raw], (result) => result);
     },
   };
 }
@@ -195,7 +196,7 @@ function parseLogs(value: unknown): readonly EvmLog[] {
   return z
     .array(logShape)
     .parse(value)
-    .filter((it) => it.removed !== true)
+    .filter((log) => log.removed !== true)
     .map(logOf);
 }
 

@@ -69,8 +69,8 @@ export function isInToken({ domain }: EvmTerms, { network, asset }: X402Offer): 
 }
 
 /** The key of a payment, unchecked; null = it names no payer. */
-export function keyOf({ domain }: EvmTerms, presented: PaymentCredential): string | null {
-  const payer = parsePayer(presented);
+export function keyOf({ domain }: EvmTerms, credential: PaymentCredential): string | null {
+  const payer = parsePayer(credential);
   return payer === null
     ? null
     : `evm:${domain.chainId}:${domain.address}:${payer.from}:${payer.nonce}`.toLowerCase();
@@ -79,18 +79,18 @@ export function keyOf({ domain }: EvmTerms, presented: PaymentCredential): strin
 /** Reads and checks a payment of `units`. */
 export async function readPayment(
   terms: EvmTerms,
-  presented: PaymentCredential,
+  credential: PaymentCredential,
   { units, nowMs }: { readonly units: bigint; readonly nowMs: number },
 ): Promise<Payment | BadPayment> {
-  const authorization = parseAuthorization(presented);
-  const key = keyOf(terms, presented);
+  const authorization = parseAuthorization(credential);
+  const key = keyOf(terms, credential);
   if (authorization === null || key === null) return bad("invalid-payload", UNREADABLE);
   const refusal =
-    (presented.protocol === "mpp"
-      ? mppTrouble(terms, presented, { units, authorization })
-      : x402Trouble(terms, presented.accepted, units)) ??
-    moneyTrouble(terms, authorization, units) ??
-    timeTrouble(terms, authorization, nowMs);
+    (credential.protocol === "mpp"
+      ? mppProblem(terms, credential, { units, authorization })
+      : x402Problem(terms, credential.accepted, units)) ??
+    moneyProblem(terms, authorization, units) ??
+    timeProblem(terms, authorization, nowMs);
   if (refusal !== null) return refusal;
   const signer = await signerOf(authorization, terms.domain);
   if (signer !== authorization.from) return bad("verification-failed", NOT_SIGNED);
@@ -124,7 +124,7 @@ const mppRequest = z.object({
   methodDetails: z.object({ chainId: z.number() }),
 });
 
-function mppTrouble(
+function mppProblem(
   { domain, recipient }: EvmTerms,
   { challenge, source }: Extract<PaymentCredential, { readonly protocol: "mpp" }>,
   { units, authorization }: { readonly units: bigint; readonly authorization: Authorization },
@@ -157,7 +157,7 @@ function mppTrouble(
   return null;
 }
 
-function x402Trouble(terms: EvmTerms, accepted: X402Offer, units: bigint): BadPayment | null {
+function x402Problem(terms: EvmTerms, accepted: X402Offer, units: bigint): BadPayment | null {
   const { domain, recipient } = terms;
   const { name, version } = accepted.extra;
   if (!isInToken(terms, accepted))
@@ -180,7 +180,7 @@ function x402Trouble(terms: EvmTerms, accepted: X402Offer, units: bigint): BadPa
       );
 }
 
-function moneyTrouble(
+function moneyProblem(
   { recipient }: EvmTerms,
   { from, to, value }: Authorization,
   units: bigint,
@@ -205,7 +205,7 @@ function moneyTrouble(
       );
 }
 
-function timeTrouble(
+function timeProblem(
   { marginS }: EvmTerms,
   { validAfterS, validBeforeS }: Authorization,
   nowMs: number,

@@ -41,7 +41,7 @@ export interface EvmWallet {
   /** Null = the call would be reverted, or costs more than the wallet holds or may pay. */
   draft(purchase: RailPurchase, call: Call): Promise<Draft | null>;
   /** What is to be done about the newest submission, which has not done its work as of `head`. */
-  waiting(
+  nextStep(
     newest: Submission,
     head: EvmBlock,
   ): Promise<{ readonly resend: boolean; readonly replace: boolean }>;
@@ -85,7 +85,7 @@ export function createEvmWallet(parts: EvmWalletParts): EvmWallet {
             : signedBy(account, made.deed, { chainId, nonce: taken, fees: made.fees }),
       };
     },
-    waiting: (newest, head) =>
+    nextStep: (newest, head) =>
       actionFor({ ...parts, address: account.address, isStuck }, newest, head),
     async state() {
       const head = await node.head();

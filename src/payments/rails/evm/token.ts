@@ -103,9 +103,9 @@ export function useIn(
   authorization: Authorization,
 ): AuthorizationUse | null {
   if (!succeeded) return null;
-  const own = logs.filter((it) => it.address === token.toLowerCase());
+  const own = logs.filter((log) => log.address === token.toLowerCase());
   const at = own.findIndex(
-    (it) => (it.topics[0] === USED || it.topics[0] === CANCELLED) && isOf(it, authorization),
+    (log) => (log.topics[0] === USED || log.topics[0] === CANCELLED) && isOf(log, authorization),
   );
   const end = own[at];
   if (end === undefined) return null;
@@ -143,10 +143,10 @@ function transferAt(
   at: number,
   authorization: Authorization,
 ): EvmLog | undefined {
-  const uses = own.flatMap((it, index) => (it.topics[0] === USED ? [index] : []));
-  const next = uses.find((it) => it > at) ?? own.length;
-  const before = uses.findLast((it) => it < at) ?? -1;
-  const pays = (it: EvmLog): boolean => isTransferOf(it, authorization);
+  const uses = own.flatMap((log, index) => (log.topics[0] === USED ? [index] : []));
+  const next = uses.find((index) => index > at) ?? own.length;
+  const before = uses.findLast((index) => index < at) ?? -1;
+  const pays = (log: EvmLog): boolean => isTransferOf(log, authorization);
   return own.slice(at + 1, next).find(pays) ?? own.slice(before + 1, at).findLast(pays);
 }
 

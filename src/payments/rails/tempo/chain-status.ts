@@ -20,12 +20,12 @@ export async function tempoChainStatus(
   material: TempoMaterial,
 ): Promise<ChainStatus> {
   const receipt = await parts.node.receipt(material.hash);
-  if (receipt !== null) return truthOf(parts, receipt, material);
+  if (receipt !== null) return statusOf(parts, receipt, material);
   return material.kind === "pull" ? absentPull(parts, material) : absentPush(parts, material);
 }
 
 /** Of a transaction that is in a block. */
-async function truthOf(
+async function statusOf(
   { node, confirmations }: TempoStatusParts,
   receipt: EvmReceipt,
   { due }: TempoMaterial,
@@ -35,8 +35,8 @@ async function truthOf(
     confirmations === 0 ? null : node.head(),
   ]);
   // The block was replaced since; the next look tells.
-  if (block?.hash !== receipt.blockHash) return WAITING;
-  if (head !== null && head.number - receipt.block < BigInt(confirmations)) return WAITING;
+  if (block?.hash !== receipt.blockHash) return STILL_OPEN;
+  if (head !== null && head.number - receipt.block < BigInt(confirmations)) return STILL_OPEN;
   if (!receipt.succeeded)
     return { kind: "failed", reason: "the transaction reverted: nothing was paid" };
   const log = paidBy(receipt.logs, due);
@@ -45,7 +45,7 @@ async function truthOf(
   return { kind: "settled", txHash: receipt.txHash, block: receipt.block, logIndex: log.logIndex };
 }
 
-const WAITING: ChainStatus = { kind: "open", resend: false, replace: false };
+const STILL_OPEN: ChainStatus = { kind: "open", resend: false, replace: false };
 
 /** Nodes behind one address may differ by so much in what they know. */
 const LAG_S = 10n;
@@ -65,7 +65,7 @@ async function absentPull(parts: TempoStatusParts, material: PullMaterial): Prom
   if (over === null) return { kind: "open", resend: !known, replace: false };
   // Asked after the block that says it is over: now there either is one or there will be none.
   const late = (await node.receipt(material.hash)) ?? (await otherReceipt(node, material, deep));
-  return late === null ? { kind: "failed", reason: over } : truthOf(parts, late, material);
+  return late === null ? { kind: "failed", reason: over } : statusOf(parts, late, material);
 }
 
 /** Why no block after `deep` can hold the transaction; null = one can. */
@@ -92,7 +92,7 @@ async function absentPush(
   { expiresAtMs }: PushMaterial,
 ): Promise<ChainStatus> {
   const deep = await deepBlock(parts);
-  if (Number(deep.timeS) < expiresAtMs / MS_PER_S + PATIENCE_PUSH_S) return WAITING;
+  if (Number(deep.timeS) < expiresAtMs / MS_PER_S + PATIENCE_PUSH_S) return STILL_OPEN;
   return { kind: "failed", reason: "the transaction is not on the chain" };
 }
 
@@ -104,7 +104,7 @@ async function deepBlock({ node, confirmations }: TempoStatusParts): Promise<Evm
   return (number < 0n ? null : await node.block(number)) ?? { ...head, timeS: 0n, number: 0n };
 }
 
-const BLOCKS_PER_QUESTION = 5_000n;
+const BLOCKS_PER_CALL = 5_000n;
 const MAX_QUESTIONS = 20;
 /** More than any Tempo chain makes. */
 const MAX_BLOCKS_PER_S = 4n;
@@ -125,7 +125,7 @@ async function otherReceipt(
   const topics = [TRANSFER_WITH_MEMO, topicOf(payer), topicOf(due.recipient), memo];
   let last = deep.number;
   for (let asked = 0; asked < MAX_QUESTIONS && last >= 0n && last >= oldest; asked += 1) {
-    const first = last < BLOCKS_PER_QUESTION ? 0n : last - BLOCKS_PER_QUESTION + 1n;
+    const first = last < BLOCKS_PER_CALL ? 0n : last - BLOCKS_PER_CALL + 1n;
     const fromBlock = first > oldest ? first : oldest;
     const answer = await node.logs({
       address: due.token,

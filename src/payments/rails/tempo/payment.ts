@@ -66,23 +66,23 @@ export function tempoOffer(
 }
 
 /** The key of what was shown, without any check; null = it has none. */
-export function keyOf({ chainId }: TempoTerms, presented: PaymentCredential): string | null {
-  const shown = presented.protocol === "mpp" ? payloadShape.safeParse(presented.payload) : null;
-  if (presented.protocol !== "mpp" || shown?.data === undefined) return null;
+export function keyOf({ chainId }: TempoTerms, credential: PaymentCredential): string | null {
+  const shown = credential.protocol === "mpp" ? payloadShape.safeParse(credential.payload) : null;
+  if (credential.protocol !== "mpp" || shown?.data === undefined) return null;
   const hash =
     shown.data.type === "hash" ? shown.data.hash.toLowerCase() : hashOf(shown.data.signature);
-  return hash === null ? null : keyFor(chainId, hash, presented.challenge.id);
+  return hash === null ? null : keyFor(chainId, hash, credential.challenge.id);
 }
 
 /** Reads what was shown and checks it against the offer that it answers. */
 export function readPayment(
   terms: TempoTerms,
-  presented: PaymentCredential,
+  credential: PaymentCredential,
   { units, nowMs }: { readonly units: bigint; readonly nowMs: number },
 ): Payment | BadPayment {
-  if (presented.protocol !== "mpp")
+  if (credential.protocol !== "mpp")
     return bad("method-unsupported", "This token is paid by MPP `tempo`/`charge`, not by x402.");
-  const { challenge, payload, source } = presented;
+  const { challenge, payload, source } = credential;
   if (!isOffered(terms, challenge.request, units))
     return bad(
       "invalid-challenge",
@@ -129,7 +129,7 @@ export function parseMaterial(text: string): TempoMaterial {
 /** How long after its challenge a transaction may be valid. */
 const GRACE_AFTER_OFFER_MS = 60_000;
 
-const NOBODY = "0x0000000000000000000000000000000000000000";
+const NO_PAYER = "0x0000000000000000000000000000000000000000";
 const MS_PER_S = 1_000;
 
 const hash = z.string().regex(/^0x[0-9a-fA-F]{64}$/);
@@ -197,7 +197,7 @@ function pushed(
     source,
   }: Shown & { readonly hash: string; readonly source: string | null },
 ): Payment | BadPayment {
-  const payer = source === null ? NOBODY : addressOf(source, terms.chainId);
+  const payer = source === null ? NO_PAYER : addressOf(source, terms.chainId);
   if (payer === null)
     return bad(
       "invalid-payload",

@@ -44,7 +44,7 @@ const callShape = z.object({
 const transactionShape = z
   .union([
     z.object({ calls: z.array(callShape).min(1) }),
-    callShape.transform((it) => ({ calls: [it] })),
+    callShape.transform((call) => ({ calls: [call] })),
   ])
   .nullable();
 
@@ -152,10 +152,10 @@ async function wrongKey(
   head: EvmBlock,
 ): Promise<BadPayment | null> {
   if (accessKey === null || bringsKey) return null;
-  const question = { abi: Abis.accountKeychain, functionName: "getKey" } as const;
-  const data = encodeFunctionData({ ...question, args: [hexOf(payer), hexOf(accessKey)] });
-  const read = (it: unknown) => decodeFunctionResult({ ...question, data: hexOf(String(it)) });
-  const answer = await chain.ask(
+  const view = { abi: Abis.accountKeychain, functionName: "getKey" } as const;
+  const data = encodeFunctionData({ ...view, args: [hexOf(payer), hexOf(accessKey)] });
+  const read = (result: unknown) => decodeFunctionResult({ ...view, data: hexOf(String(result)) });
+  const answer = await chain.call(
     "eth_call",
     [{ to: Addresses.accountKeychain, data }, "latest"],
     read,
@@ -190,7 +190,7 @@ async function wrongInTrial(
       : []),
   ];
   for (const answer of await Promise.all(
-    trials.map((it) => chain.ask("eth_call", [it, "latest"], (result) => result)),
+    trials.map((trial) => chain.call("eth_call", [trial, "latest"], (result) => result)),
   )) {
     if (answer.kind === "node_error") return wrongOf(answer);
   }
@@ -252,7 +252,7 @@ function wrongOf(error: NodeError): BadPayment {
         `(${error.data?.slice(0, SELECTOR_CHARS) ?? "without a reason"}): nothing would be paid.`,
     );
   }
-  const refusal = REFUSALS.find((it) => it.words.test(error.message));
+  const refusal = REFUSALS.find((candidate) => candidate.words.test(error.message));
   if (refusal === undefined) throw chainFailureOf(error, "eth_call");
   return bad(refusal.problem, refusal.reason);
 }

@@ -52,13 +52,13 @@ export function createTempoRail(
     recipient: terms.recipient,
     local: settings.local,
     network,
-    reach: async () => void (await node.head()),
+    ping: async () => void (await node.head()),
     offer: (units) => tempoOffer(terms, units),
     x402Offer: () => null,
     takesX402: () => false,
-    read: async (presented, units) =>
-      readPayment(terms, presented, { units, nowMs: runtime.wallMs() }),
-    keyOf: (presented) => keyOf(terms, presented),
+    read: async (credential, units) =>
+      readPayment(terms, credential, { units, nowMs: runtime.wallMs() }),
+    keyOf: (credential) => keyOf(terms, credential),
     async check(payment) {
       await network();
       return checkMaterial({ chain, node }, parseMaterial(payment.material));
@@ -90,17 +90,13 @@ const SHOWN_CHARS = 8;
 
 /** A token of another currency would be credited at a wrong value. */
 async function requireDollar(chain: PaymentChain, token: string): Promise<void> {
-  const ask = (functionName: "currency" | "decimals"): Promise<string> => {
-    const question = { abi: Abis.tip20, functionName } as const;
-    const read = (it: unknown): string =>
-      `${decodeFunctionResult({ ...question, data: `0x${String(it).slice(2)}` })}`;
-    return chain.get(
-      "eth_call",
-      [{ to: token, data: encodeFunctionData(question) }, "latest"],
-      read,
-    );
+  const readField = (functionName: "currency" | "decimals"): Promise<string> => {
+    const view = { abi: Abis.tip20, functionName } as const;
+    const read = (result: unknown): string =>
+      `${decodeFunctionResult({ ...view, data: `0x${String(result).slice(2)}` })}`;
+    return chain.get("eth_call", [{ to: token, data: encodeFunctionData(view) }, "latest"], read);
   };
-  const [currency, decimals] = await Promise.all([ask("currency"), ask("decimals")]);
+  const [currency, decimals] = await Promise.all([readField("currency"), readField("decimals")]);
   if (currency === "USD" && decimals === `${DECIMALS}`) return;
   throw new ChainFailure(
     `The token of the Tempo rail is in ${currency.slice(0, SHOWN_CHARS)} with ${decimals} ` +

@@ -95,8 +95,10 @@ const REFUSALS: Readonly<Record<Exclude<MergeRefusal, "claimed">, string>> = {
   same: "That is the account behind this link. Use a secret of your own account, or create one.",
 };
 
-function isRefusal(it: MergeRefusal | LinkEnd | "unknown"): it is Exclude<MergeRefusal, "claimed"> {
-  return Object.hasOwn(REFUSALS, it);
+function isRefusal(
+  end: MergeRefusal | LinkEnd | "unknown",
+): end is Exclude<MergeRefusal, "claimed"> {
+  return Object.hasOwn(REFUSALS, end);
 }
 
 function claimForm(parts: AccountPageParts, link: ClaimLink, wrong: string | null): Page {

@@ -83,11 +83,11 @@ const DAYS: readonly (readonly [string, string])[] = [
 const DEFAULT_DAYS = "90";
 
 function restrictionsOf(form: Form, nowMs: number): Restrictions | null {
-  const slugs = (form.get("profiles") ?? "").split(/[\s,]+/).filter((it) => it !== "");
-  if (slugs.length > MAX_PROFILES || !slugs.every((it) => /^[a-z0-9][a-z0-9-]{0,62}$/.test(it)))
+  const slugs = (form.get("profiles") ?? "").split(/[\s,]+/).filter((slug) => slug !== "");
+  if (slugs.length > MAX_PROFILES || !slugs.every((slug) => /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)))
     return null;
   const chosen = form.get("days") ?? DEFAULT_DAYS;
-  const days = Number(DAYS.some(([it]) => it === chosen) ? chosen : DEFAULT_DAYS);
+  const days = Number(DAYS.some(([offered]) => offered === chosen) ? chosen : DEFAULT_DAYS);
   return {
     profiles: slugs.length === 0 ? null : [...new Set(slugs)],
     readOnly: form.get("read_only") !== null,

@@ -19,7 +19,7 @@ export function html(parts: TemplateStringsArray, ...pieces: readonly Piece[]): 
 function textOf(piece: Piece): string {
   if (piece === null) return "";
   if (typeof piece === "string" || typeof piece === "number") return escaped(String(piece));
-  return "kind" in piece ? piece.text : piece.map((it) => it.text).join("");
+  return "kind" in piece ? piece.text : piece.map((part) => part.text).join("");
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -31,5 +31,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (it) => ENTITIES[it] ?? "");
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }

@@ -20,7 +20,7 @@ export function notice(status: number, title: string, lines: readonly string[]):
   return {
     status,
     title,
-    body: html`<h1>${title}</h1>${lines.map((it) => html`<p class="lead">${it}</p>`)}`,
+    body: html`<h1>${title}</h1>${lines.map((line) => html`<p class="lead">${line}</p>`)}`,
   };
 }
 
