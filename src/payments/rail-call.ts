@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
 import type { Rail } from "./rails/rail.ts";
 
-/** The result of a call, or that the chain did not answer. */
+/** The result of a call; `unavailable` = the chain did not answer as it should. */
 export type RailResult<T> =
   | { readonly kind: "result"; readonly value: T }
   | { readonly kind: "unavailable" };
@@ -20,7 +20,7 @@ export interface RailCalls {
    * payers could cause them.
    */
   isUnreachable(rail: Rail): boolean;
-  /** As `isTroubled`, but checks again if the last check is some time ago. */
+  /** As `isUnreachable`, but checks again if the last check is some time ago. */
   isStillUnreachable(rail: Rail): Promise<boolean>;
 }
 

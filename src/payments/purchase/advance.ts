@@ -1,6 +1,6 @@
-// One step of a purchase's walk: ask its chain what is true, and act on it. Everything is written
-// before it is done; whoever comes later, after a crash too, goes on from what is written. Leases
-// nothing and waits for nothing.
+// One step of a purchase: reads the chain's status of its payment and acts on it. Every act is
+// recorded before it is carried out, so that another process, also after a crash, continues from
+// the record. Takes no leases and does not wait.
 import type { Logger } from "pino";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -11,20 +11,18 @@ import { openFulfilment, type PurchaseRow, railPurchaseOf, type SubmissionRow } 
 import { LEASE_MS, submissionsOf } from "./rows.ts";
 import { fail, MAX_SUBMISSIONS, type SettleParts, settle, submit } from "./transitions.ts";
 
-/** What purchases are walked with. */
+/** What advancing a purchase needs. */
 export interface AdvanceParts extends SettleParts {
   readonly runtime: Runtime;
   readonly log: Pick<Logger, "error" | "warn" | "info">;
   readonly rails: readonly Rail[];
   readonly railCalls: RailCalls;
   readonly changes: Invalidations;
-  /**
-   * Says something once that the operator has to act on; the first argument tells occasions apart.
-   */
+  /** Logs something that the operator has to act on, once for each topic. */
   readonly notice: (topic: string, text: string) => void;
 }
 
-/** A purchase with everything that its next act depends on. */
+/** A purchase under way, with its rail and its submissions. */
 interface OpenPurchase {
   readonly rail: Rail;
   readonly row: PurchaseRow;
@@ -33,8 +31,7 @@ interface OpenPurchase {
 }
 
 /**
- * Goes one step on with a purchase; returns its row as it is then. Throws only where the store
- * does.
+ * Takes one step with a purchase and returns its row after it. Throws only where the store does.
  */
 export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
   const { store, sealer, railCalls, rails, runtime, notice } = parts;
@@ -67,9 +64,9 @@ export async function advance(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
 }
 
 /**
- * Looks once more at a purchase that has failed. Some failures are impatience: a transaction that
- * nothing but its nonce ends may get into a block later, and the money has moved then. Sends
- * nothing; returns the row as it is then. Throws only where the store does.
+ * Checks a failed purchase once more: a transaction that can expire only by its nonce may be
+ * included in a block after the purchase was given up, and its money has moved then. Sends nothing;
+ * returns the row after the check. Throws only where the store does.
  */
 export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<PurchaseRow> {
   const { store, sealer, railCalls, rails, runtime } = parts;
@@ -85,7 +82,7 @@ export async function recheck(parts: AdvanceParts, row: PurchaseRow): Promise<Pu
   return settled;
 }
 
-/** A look may be many questions; all of them together end before the lease of the purchase does. */
+/** A look may take many RPC calls; all of them together end before the purchase's lease does. */
 const MAX_LOOK_MS = (LEASE_MS * 2) / 3;
 
 function look(
@@ -109,7 +106,7 @@ function look(
   );
 }
 
-/** Whether a rail is the one that a purchase came by, with the same token and recipient. */
+/** Whether a purchase was paid by this rail, with the same token and recipient. */
 export function isRailOf(rail: Rail, row: PurchaseRow): boolean {
   const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
   return (
@@ -163,8 +160,8 @@ async function act(
 }
 
 /**
- * Lets memory hear of money or days that an account was given; what fails there is read again
- * sooner or later.
+ * Refreshes the account in memory after it was given money or days. An account whose refresh fails
+ * is read again later.
  */
 export async function announce(
   { sealer, changes, log }: Pick<AdvanceParts, "sealer" | "changes" | "log">,
@@ -182,9 +179,7 @@ export async function announce(
   }
 }
 
-/**
- * Sends the newest submission again, or a new one where its nonce was used up by something else.
- */
+/** Sends the newest submission again, or a new one if another transaction has used its nonce. */
 async function resend(
   parts: AdvanceParts,
   open: OpenPurchase,
@@ -202,8 +197,8 @@ async function resend(
 }
 
 /**
- * The nonce is used up for good. If the payment was still not carried out it is sent once more,
- * where it could be by now.
+ * The nonce is used up for good. If the payment was still not carried out, it is submitted once
+ * more, provided that the chain would accept it now.
  */
 async function sendAnew(parts: AdvanceParts, open: OpenPurchase): Promise<void> {
   const { rail, purchase } = open;
@@ -213,7 +208,9 @@ async function sendAnew(parts: AdvanceParts, open: OpenPurchase): Promise<void> 
   if (bad.kind === "result" && bad.value === null) await sendNext(parts, open, null);
 }
 
-/** Drafts, writes down and sends; `replaces` = with the nonce of that one. */
+/**
+ * Drafts a submission, records it and sends it; `replaces` = the submission whose nonce it uses.
+ */
 export async function sendNext(
   parts: AdvanceParts,
   { rail, row, purchase, rows }: OpenPurchase,
@@ -233,7 +230,7 @@ export async function sendNext(
   if (submission !== null) await send(parts, rail, submission);
 }
 
-/** Sends what was written down; whether it arrived shows when the chain is looked at. */
+/** Sends a recorded submission; the next look at the chain shows whether it arrived. */
 export async function send(
   { railCalls }: Pick<AdvanceParts, "railCalls">,
   rail: Rail,

@@ -1,12 +1,11 @@
-// How payments stand, counted in the store from time to time and kept for whoever asks. Knows no
-// format of metrics.
+// Counts purchases in the store for metrics, which read the last count. Knows no format of metrics.
 import type { Store } from "../../store/store.ts";
 import type { PaymentGauges } from "../payments.ts";
 
-/** Counts. */
+/** The counts of purchases among the gauges. */
 export type PurchaseCounts = Omit<PaymentGauges, "wallets">;
 
-/** Counted before anything was. */
+/** The counts before the first count. */
 export const NO_PURCHASES: PurchaseCounts = { accepted: 0, submitted: 0, held: 0 };
 
 /** Counts purchases that are under way, and those whose money is held. */

@@ -1,13 +1,13 @@
-// What settled money does, within the transaction that says that it has settled: credit, a new key,
-// days of Custom access. Where its beneficiary is gone the money is held for it. Knows no chain and
-// no rail.
+// What settled money does, in the transaction that records the settlement: adds credit, creates a
+// key, or extends Custom access. If the beneficiary is gone, the money is held for it. Knows no
+// chain and no rail.
 import type { Purpose } from "../../core/billing/payment.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { type LedgerEvent, lockAccount, post, type Tx } from "../../ledger/ledger.ts";
 import type { Beneficiaries } from "../beneficiaries.ts";
 import type { Fulfilment } from "../payments.ts";
 
-/** Money that has come in, and what it is for. */
+/** Money that has arrived, and what it is for. */
 export interface SettledMoney {
   readonly purchaseId: string;
   readonly purpose: Purpose;
@@ -17,10 +17,12 @@ export interface SettledMoney {
   readonly from: "chain" | "held";
 }
 
-/** Merges that may happen one after the other while the account is looked for. */
+/** Merges of accounts that are followed in a row while the account is looked up. */
 const MAX_MERGES = 3;
 
-/** Gives money to whom it is for; null = that one is gone, and the money is held (still). */
+/**
+ * Gives money to its beneficiary; null = the beneficiary is gone, and the money is (still) held.
+ */
 export async function fulfil(
   tx: Tx,
   money: SettledMoney,
@@ -38,8 +40,8 @@ export async function fulfil(
 }
 
 /**
- * The event of a purchase in the ledger: its money comes in under the first name, and leaves the
- * held book under the second one.
+ * The ledger key of a purchase: under the first name its money comes in, under the second one it
+ * leaves the held book.
  */
 function ledgerKey({ purchaseId, from }: Pick<SettledMoney, "purchaseId" | "from">): string {
   return from === "chain" ? `purchase:${purchaseId}` : `purchase:${purchaseId}:released`;
@@ -134,8 +136,8 @@ async function postOnce(tx: Tx, event: LedgerEvent): Promise<void> {
 }
 
 /**
- * The account that a key belongs to now, taken for this transaction; null = the key is gone, and
- * nobody else manages its account.
+ * The account that owns a key now, locked for this transaction; null = the key is gone, and nobody
+ * else manages its account.
  */
 async function accountOfKey(tx: Tx, keyId: string): Promise<string | null> {
   const key = await tx
@@ -154,7 +156,10 @@ async function accountOfKey(tx: Tx, keyId: string): Promise<string | null> {
   return account?.kind === "account" ? accountId : null;
 }
 
-/** The account that one is or became part of, taken for this transaction; null = there is none. */
+/**
+ * The account itself, or the one that it was merged into, locked for this transaction; null = there
+ * is none.
+ */
 async function livingAccount(tx: Tx, accountId: string): Promise<string | null> {
   let id = accountId;
   for (let merges = 0; merges <= MAX_MERGES; merges++) {

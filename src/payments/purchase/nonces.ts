@@ -1,25 +1,26 @@
-// The nonces of our wallets: each is taken once, in the transaction that writes down what is sent
-// with it, and none is left out. Signs and sends nothing.
+// The nonces of our wallets: each is taken once, in the transaction that records what is sent with
+// it, and none is skipped. Signs and sends nothing.
 import type { Tx } from "../../ledger/ledger.ts";
 import { isEmbedded } from "../../ledger/ledger.ts";
 
-/** A wallet, and what its chain says. */
+/** A wallet and its next nonce on the chain. */
 export interface WalletNonce {
   /** `<chain id>:<address>:<network>` */
   readonly walletId: string;
-  /** Its next nonce, as the chain says. */
+  /** The next nonce that the chain reports. */
   readonly chainNonce: bigint;
   /**
-   * The first nonce from one on that nothing has which may have to be sent again. Asked after the
-   * wallet was taken for this transaction.
+   * The first nonce at or after `nonce` that no submission uses that may have to be sent again.
+   * Called with the wallet's row locked.
    */
   readonly freeFrom: (nonce: bigint) => Promise<bigint>;
 }
 
 /**
- * Takes the first nonce of a wallet that is free by the chain's own number and by what is open
- * here. What was counted before is no bound: where a node was wrong once, or a transaction got
- * lost, it would leave a nonce out for ever, and everything that comes after that one waits.
+ * Takes the lowest free nonce of a wallet: at or above the chain's own, and used by no open
+ * submission. An earlier count is no lower bound: if a node once reported a wrong nonce, or a
+ * transaction got lost, it would skip a nonce for ever, and every later transaction would wait for
+ * that one.
  */
 export async function takeNonce(
   tx: Tx,

@@ -1,5 +1,5 @@
-// The record of a purchase as values: what stands in its row, what of it is sealed, what may be
-// shown. Changes nothing.
+// The record of a purchase as values: its row, the sealed fields in it, and the view that callers
+// get. Changes nothing.
 import type { Selectable } from "kysely";
 import { z } from "zod";
 import type { Purpose } from "../../core/billing/payment.ts";
@@ -11,7 +11,7 @@ import type { RailPurchase, Submission } from "../rails/rail.ts";
 /** A row of a purchase. */
 export type PurchaseRow = Selectable<PurchaseTable>;
 
-/** A row of what was sent for one. */
+/** A row of a transaction that was submitted for a purchase. */
 export type SubmissionRow = Selectable<PurchaseSubmissionTable>;
 
 const digits = z
@@ -56,17 +56,17 @@ const fulfilment = z.discriminatedUnion("kind", [
   }),
 ]);
 
-/** What a purchase buys, as it stands in its row. */
+/** The purpose of a purchase as text for its row. */
 export function purposeText(purpose: Purpose): string {
   return JSON.stringify(purpose);
 }
 
-/** What a row says that it buys. */
+/** Reads the purpose in a row. */
 export function parsePurpose(text: string): Purpose {
   return purpose.parse(JSON.parse(text));
 }
 
-/** What money did, as it stands in a row: sealed, since it may hold a key. */
+/** The fulfilment of a purchase as text for its row: sealed, since it may hold a key's secret. */
 export function sealFulfilment(sealer: Sealer, id: string, fulfilment: Fulfilment): string {
   return sealer.seal(
     JSON.stringify(fulfilment, (_, value: unknown) =>
@@ -77,20 +77,22 @@ export function sealFulfilment(sealer: Sealer, id: string, fulfilment: Fulfilmen
 }
 
 /**
- * What a row says that money did; null = it was sealed with a secret that is not known any more.
+ * Reads the fulfilment in a row; null = it was sealed with a secret that is not configured any
+ * more.
  */
 export function openFulfilment(sealer: Sealer, id: string, sealed: string): Fulfilment | null {
   const text = sealer.open(sealed, contextOf("fulfilment", id));
   return text === null ? null : fulfilment.parse(JSON.parse(text));
 }
 
-/** What the seals of a purchase belong to. */
+/** The context that a sealed field is bound to. */
 export function contextOf(what: "material" | "raw" | "fulfilment", id: string): string {
   return `purchase ${what}:${id}`;
 }
 
 /**
- * A purchase as its rail sees it; null = it was sealed with a secret that is not known any more.
+ * A purchase as its rail sees it; null = it was sealed with a secret that is not configured any
+ * more.
  */
 export function railPurchaseOf(
   sealer: Sealer,
@@ -119,7 +121,7 @@ function submissionOf(sealer: Sealer, row: SubmissionRow): Submission | null {
   return row.raw !== null && raw === null ? null : { txHash: row.tx_hash, raw, nonce: row.nonce };
 }
 
-/** A purchase as it may be shown. */
+/** A purchase as callers see it. */
 export function viewOf(row: PurchaseRow): PurchaseView {
   return {
     id: row.id,

@@ -1,10 +1,9 @@
-// What is kept in sealed fields of purchases: secrets of keys are taken out of them after a time,
-// and all is sealed anew after the service was given another secret. Changes no state and no money.
+// What sealed fields of purchases keep: removes the secrets of keys after a time, and seals
+// everything anew after a change of the service's secret. Changes no state and no money.
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
 import { contextOf, openFulfilment, sealFulfilment } from "./record.ts";
 
-/** What it works with. */
 export interface RetentionParts {
   readonly store: Store;
   readonly sealer: Sealer;
@@ -13,7 +12,8 @@ export interface RetentionParts {
 const PAGE = 100;
 
 /**
- * Takes the secrets of keys out of purchases that settled long enough ago; at most a page of them.
+ * Removes the secrets of keys from purchases that settled long enough ago, at most a page at a
+ * time.
  */
 export async function blankSecrets(
   { store, sealer }: RetentionParts,
@@ -38,8 +38,8 @@ export async function blankSecrets(
 }
 
 /**
- * Seals with the present secret what was sealed with the one before. Returns how many purchases had
- * something of that.
+ * Seals with the present secret what was sealed with the previous one. Returns the number of
+ * purchases that changed.
  */
 export async function resealPurchases({ store, sealer }: RetentionParts): Promise<number> {
   let resealed = 0;

@@ -1,5 +1,5 @@
-// Rows of purchases: found, written for the first time, and leased, so that one node at a time
-// looks after each. What becomes of them stands in `transitions.ts`.
+// Rows of purchases: finds them, inserts them, and leases each to one node at a time. Changes of
+// state stand in `transitions.ts`.
 import type { ExpressionBuilder } from "kysely";
 import type { Purpose } from "../../core/billing/payment.ts";
 import { isEmbedded, type Tx } from "../../ledger/ledger.ts";
@@ -10,11 +10,11 @@ import type { Tables } from "../../store/tables.ts";
 import type { Payment, Rail } from "../rails/rail.ts";
 import { contextOf, type PurchaseRow, purposeText, type SubmissionRow } from "./record.ts";
 
-/** What rows are written with. */
+/** What reading and writing rows needs. */
 export interface RowParts {
   readonly store: Store;
   readonly sealer: Sealer;
-  /** Who leases. */
+  /** The id of the node that leases. */
   readonly node: string;
 }
 
@@ -31,8 +31,8 @@ export interface NewPurchase {
 }
 
 /**
- * How the recording of a payment ended: it is new; it was there; another payment has used its offer
- * up; its payer has too many under way.
+ * The result of recording a payment: `new`, `there` = it was recorded before, `offer_used` =
+ * another payment has used its offer, `too_many` = its payer has too many open purchases.
  */
 export type Recorded =
   | { readonly kind: "new"; readonly row: PurchaseRow }
@@ -41,26 +41,23 @@ export type Recorded =
   | { readonly kind: "too_many" };
 
 /**
- * Purchases of one payer that may be under way. What a payer says to have sent itself is not
- * counted: nothing proves who that is, and its money moves.
+ * Open purchases of one payer. Payments that the client claims to have sent itself are not counted:
+ * nothing proves yet who sent them, and their money moves in any case.
  */
 const MAX_OPEN_OF_PAYER = 16;
 
-/**
- * How long a node has a purchase for itself without saying so again: longer than any question to a
- * chain.
- */
+/** How long a lease lasts without renewal: longer than any call to a chain. */
 export const LEASE_MS = 30_000;
 
 /**
- * Times that are further ahead were written by a clock that was set back since: they count as past.
- * Every purchase is looked at more often than this.
+ * A time further ahead than this was written by a clock that was set back since, and counts as
+ * past. Every purchase is checked more often than this.
  */
 const MAX_AHEAD_MS = 120_000n;
 
 /**
- * Writes a payment down before anything is done with it, leased to this node; of two that are the
- * same one is written.
+ * Records a payment before anything is done with it, leased to this node. Of two concurrent
+ * recordings of one payment, one is written.
  */
 export function record(
   { store, sealer, node }: RowParts,
@@ -139,7 +136,7 @@ function rowOf(
   };
 }
 
-/** The purchase that has used an offer up; null = none has. */
+/** The purchase that has used an offer; null = none has. */
 export async function usedOffer(
   { db }: { readonly db: Pick<Store["db"], "selectFrom"> },
   offerId: string,
@@ -166,7 +163,7 @@ async function openOf(tx: Tx, payer: string): Promise<bigint> {
   return open;
 }
 
-/** The purchase of one of some payment keys; null = there is none. */
+/** The purchase that has one of these payment keys; null = there is none. */
 export async function byKeys(
   { db }: Pick<Store, "db">,
   keys: readonly string[],
@@ -193,27 +190,24 @@ export async function byId({ db }: Pick<Store, "db">, id: string): Promise<Purch
 /** A rail by its name and chain. */
 type RailName = Pick<Rail, "method" | "chainId">;
 
-/** Purchases by one rail, or by none of some. */
+/** Purchases of one rail, or of none of these rails. */
 export type DueRails =
   | { readonly kind: "of"; readonly rail: RailName }
   | { readonly kind: "of_none"; readonly rails: readonly RailName[] };
 
-/** Which purchases are looked for. */
+/** Selects due purchases. */
 export interface DueQuery {
   readonly which: DueRails;
   readonly limit: number;
   readonly nowMs: number;
   /**
-   * Those that this process looks after right now. What else is leased to its node it has left
-   * behind: an answer of the store was lost.
+   * Ids that this process is working on. Any other purchase leased to its node was left behind,
+   * because an answer of the store got lost.
    */
   readonly except: Iterable<string>;
 }
 
-/**
- * Purchases that are to be looked at and that nobody looks after, those first that have waited for
- * longest.
- */
+/** Due purchases that nobody works on, the longest overdue first. */
 export async function due(
   { store, node }: Pick<RowParts, "store" | "node">,
   { which, limit, nowMs, except }: DueQuery,
@@ -243,7 +237,7 @@ function isOf(columns: ExpressionBuilder<Tables, "purchase">, which: DueRails) {
   return which.kind === "of" ? isBy(which.rail) : columns.not(columns.or(which.rails.map(isBy)));
 }
 
-/** When nobody has a purchase, be it that the one who had it has ended. */
+/** True for purchases that nobody leases, or whose lease has ended. */
 function isFree(columns: ExpressionBuilder<Tables, "purchase">, now: bigint) {
   return [
     columns("lease_until", "is", null),
@@ -253,7 +247,7 @@ function isFree(columns: ExpressionBuilder<Tables, "purchase">, now: bigint) {
 }
 
 /**
- * Takes a purchase for this node, or goes on having it; null = another one has it, or it has ended.
+ * Leases a purchase to this node, or renews its lease; null = another node has it, or it has ended.
  */
 export async function lease(
   { store, node }: RowParts,
@@ -272,7 +266,7 @@ export async function lease(
   return row ?? null;
 }
 
-/** Gives a purchase back, to be looked at again at a time. */
+/** Releases a purchase, due again at a time. */
 export async function giveBack(
   { store, node }: RowParts,
   id: string,
@@ -293,8 +287,8 @@ export async function giveBack(
 }
 
 /**
- * Makes every purchase due that no other node looks after; what an earlier start of this node had
- * is given back, since that is over.
+ * Makes every purchase due that no other node leases. Leases of an earlier start of this node are
+ * released, since that process is over.
  */
 export async function resumeAll({ store, node }: RowParts, nowMs: number): Promise<void> {
   const now = BigInt(Math.floor(nowMs));
@@ -312,7 +306,7 @@ export async function resumeAll({ store, node }: RowParts, nowMs: number): Promi
     .execute();
 }
 
-/** Takes the row of a purchase for this transaction. */
+/** Locks the row of a purchase for this transaction. */
 export async function locked(tx: Tx, id: string): Promise<PurchaseRow> {
   return tx
     .selectFrom("purchase")
@@ -322,7 +316,7 @@ export async function locked(tx: Tx, id: string): Promise<PurchaseRow> {
     .executeTakeFirstOrThrow();
 }
 
-/** What was sent for a purchase, the newest last. */
+/** The submissions of a purchase, the newest last. */
 export function submissionsOf(
   db: Pick<Store["db"], "selectFrom">,
   id: string,

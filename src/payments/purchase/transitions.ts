@@ -1,6 +1,6 @@
-// The steps of a purchase: accepted → submitted → settled | failed, and from failed to settled
-// where its money has moved after all. Each is one transaction, written before the act that it
-// names; a step that was taken meanwhile is not taken twice. Talks to no chain.
+// The states of a purchase: accepted → submitted → settled | failed, and from failed to settled if
+// its money has moved after all. Each transition is one transaction of the store, written before
+// the act that it names; a transition that happened meanwhile is not repeated. Talks to no chain.
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Beneficiaries } from "../beneficiaries.ts";
 import type { ChainStatus, Draft, Submission } from "../rails/rail.ts";
@@ -15,26 +15,26 @@ import {
 } from "./record.ts";
 import { locked, type RowParts, submissionsOf } from "./rows.ts";
 
-/** Transactions that are sent for one purchase at most. */
+/** Submissions of one purchase, at most. */
 export const MAX_SUBMISSIONS = 16;
 
-/** How long a repeated payment gets the key that it bought. */
+/** How long a repeated payment is answered with the secret of the key that it bought. */
 const SECRET_MS = 7 * 86_400_000;
 
-/** What is to be sent next for a purchase. */
+/** The next submission of a purchase. */
 export interface NextSubmission {
   readonly id: string;
-  /** How many were written before, as far as the one who drafted knew. */
+  /** Submissions that were recorded when this one was drafted. */
   readonly position: number;
   readonly draft: Draft;
-  /** The submission that it replaces, whose nonce it has; null = it takes a nonce of its own. */
+  /** The submission whose nonce it uses again; null = it takes a nonce of its own. */
   readonly replaces: SubmissionRow | null;
   readonly nowMs: number;
 }
 
 /**
- * Signs a transaction and writes it down; only then may it be sent. Null = somebody else went on
- * with the purchase meanwhile, or it has to wait.
+ * Signs a submission and records it; only then may it be sent. Null = another process went on with
+ * the purchase meanwhile, or it has to wait.
  */
 export function submit(
   { store, sealer }: RowParts,
@@ -53,7 +53,8 @@ export function submit(
       draft.wallet === null || walletId === null
         ? null
         : (replaces?.nonce ?? (await newNonce(tx, walletId, draft.wallet.chainNonce)));
-    // Only now: a concurrent sender for the same payer has waited for the wallet.
+    // Checked only now: a concurrent submission for the same payer has waited for the wallet's
+    // lock.
     if (
       draft.heldUnits !== undefined &&
       replaces === null &&
@@ -84,7 +85,7 @@ export function submit(
   });
 }
 
-/** Names a wallet on one chain, also where a chain with the same number was there before. */
+/** The id of a wallet on one chain, distinct from an earlier chain with the same number. */
 export function walletIdOf(wallet: string, network: string): string {
   return `${wallet}:${network}`;
 }
@@ -97,7 +98,7 @@ function newNonce(tx: Tx, walletId: string, chainNonce: bigint): Promise<bigint>
   });
 }
 
-/** Counted in pages: a wallet has few that are open, and mostly none. */
+/** Read in pages: a wallet has few open submissions, and mostly none. */
 async function freeFrom(tx: Tx, walletId: string, from: bigint): Promise<bigint> {
   for (let free = from; ; ) {
     const query = tx
@@ -120,8 +121,8 @@ async function freeFrom(tx: Tx, walletId: string, from: bigint): Promise<bigint>
 const NONCES_PER_PAGE = 200;
 
 /**
- * Whether the payer holds enough for this payment beside those that were sent for it and have not
- * ended. Asked after the wallet was taken.
+ * Whether the payer holds enough for this payment and for those already sent that have not ended.
+ * Called with the wallet's row locked.
  */
 async function isCovered(
   tx: Tx,
@@ -142,14 +143,14 @@ async function isCovered(
   return units + BigInt(sent ?? 0n) <= heldUnits;
 }
 
-/** What settled money is given away with. */
+/** What settling a purchase needs. */
 export interface SettleParts extends RowParts {
   readonly beneficiaries: Beneficiaries;
 }
 
 /**
- * The money has moved, be it after all: what it was for happens in the same transaction. Returns
- * the row as it is then.
+ * Settles a purchase whose money has moved, also one that had failed: its fulfilment happens in the
+ * same transaction. Returns the row after it.
  */
 export function settle(
   { store, sealer, beneficiaries }: SettleParts,
@@ -212,8 +213,8 @@ function givenAs(
 }
 
 /**
- * The money will never move; its offer may be taken up by another payment. Returns the row as it is
- * then.
+ * Fails a purchase whose money will never move; another payment may use its offer. Returns the row
+ * after it.
  */
 export function fail(
   { store }: RowParts,
@@ -242,10 +243,7 @@ function ended(
     .executeTakeFirstOrThrow();
 }
 
-/**
- * Gives money that is held to whom it was for, where that is possible by now. Returns the row as it
- * is then.
- */
+/** Gives held money to its beneficiary, if there is one by now. Returns the row after it. */
 export function giveHeld(
   { store, sealer, beneficiaries }: SettleParts,
   id: string,
@@ -278,9 +276,9 @@ export function giveHeld(
 }
 
 /**
- * Notes how far a wallet's chain has come: what was sent with nonces below need not be sent again.
- * What has those from there on has to be, also where it was there before: the chain has gone back
- * further than it should, and whatever follows waits for it.
+ * Records the next nonce that a wallet's chain reports: submissions with lower nonces need not be
+ * sent again. Those with higher ones have to be, also if they were on the chain before: the chain
+ * was reorganised deeper than it should be, and all later nonces wait for them.
  */
 export async function markPassed(
   { store }: Pick<RowParts, "store">,

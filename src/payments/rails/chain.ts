@@ -1,7 +1,7 @@
-// A node of a payment chain, asked over HTTP: every question with a deadline, every answer bounded,
-// nothing sent twice. Tells trouble on the way, which is thrown, from what the node answered, which
-// is a value. Knows no token and no rail; the node's URL may be a secret and stands in no text of
-// its own.
+// A node of a payment chain, called over HTTP: every call has a deadline, every answer a size
+// limit, and nothing is sent twice. A failure on the way to the chain is thrown, an error that the
+// node answers is a value. Knows no token and no rail; the node's URL may be a secret and appears
+// in no error text.
 import { z } from "zod";
 import type { Runtime } from "../../runtime.ts";
 
@@ -9,32 +9,29 @@ import type { Runtime } from "../../runtime.ts";
 export interface NodeError {
   readonly kind: "node_error";
   readonly code: number;
-  /** In the node's own words, cut short: to decide by, never to log or show. */
+  /** The node's own words, shortened: to decide by, never to log or show. */
   readonly message: string;
-  /** What a reverted call left, 0x…; null = nothing. */
+  /** Data of a reverted call, 0x…; null = none. */
   readonly data: string | null;
   /**
-   * True when the node says that the transaction itself cannot be carried out: it has tried, and it
-   * reverts.
+   * True if the node has tried the transaction and it reverts: then the transaction itself is at
+   * fault.
    */
   readonly reverted: boolean;
 }
 
-/** A result, read by the one who asked. */
+/** A result as the caller's `read` returned it. */
 export interface NodeResult<T> {
   readonly kind: "result";
   readonly value: T;
 }
 
-/**
- * Trouble on the way to the chain, or a node that cannot do its work now: it says nothing about any
- * payment.
- */
+/** The chain was not reached, or its node cannot answer now: says nothing about any payment. */
 export class ChainFailure extends Error {
   override readonly name = "ChainFailure";
 }
 
-/** Which node, and the bounds of asking it. */
+/** The node, and the limits of a call to it. */
 export interface PaymentChainParts {
   /** May hold a secret. */
   readonly rpcUrl: string;
@@ -46,25 +43,31 @@ export interface PaymentChainParts {
   readonly maxAnswerBytes?: number;
 }
 
-/** Asks one node. */
+/** Calls one node. */
 export interface PaymentChain {
   readonly chainId: number;
-  /** `read` may throw: an answer that it cannot read is trouble. */
+  /** `read` may throw: an answer that it cannot read is a `ChainFailure`. */
   call<T>(
     method: string,
     params: readonly unknown[],
     read: (result: unknown) => T,
   ): Promise<NodeResult<T> | NodeError>;
-  /** As `ask`, where a node that works has nothing but a result: its errors are trouble. */
+  /**
+   * As `call`, for methods that a working node answers with a result only: its errors are thrown as
+   * `ChainFailure`.
+   */
   get<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T>;
   /**
-   * Tells this chain from another one with the same number: its first block's hash, shortened.
-   * Throws too when the node serves another number.
+   * Distinguishes this chain from another one with the same number: its first block's hash,
+   * shortened. Throws also if the node serves another chain id.
    */
   network(): Promise<string>;
 }
 
-/** The same node, asked nothing more from a time on the monotonic clock: that is trouble then. */
+/**
+ * The same node, which throws `ChainFailure` instead of calling after a time on the monotonic
+ * clock.
+ */
 export function endingAt(chain: PaymentChain, runtime: Runtime, untilMs: number): PaymentChain {
   const orEnd = (): void => {
     if (runtime.now() >= untilMs)
@@ -93,7 +96,7 @@ const MAX_MESSAGE_CHARS = 500;
 const MAX_DATA_CHARS = 4_096;
 const NETWORK_CHARS = 18;
 
-/** A node of a payment chain. Opens no connection before it is asked. */
+/** A node of a payment chain. Opens no connection before the first call. */
 export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
   const call: PaymentChain["call"] = async (method, params, read) => {
     const id = Number(parts.runtime.wireId());
@@ -132,8 +135,7 @@ export function createPaymentChain(parts: PaymentChainParts): PaymentChain {
 }
 
 /**
- * An answer of the node that is no answer to the question: rate limits, missing state, methods that
- * it does not have.
+ * An error that answers nothing: rate limits, missing state, methods that the node does not have.
  */
 export function chainFailureOf(error: NodeError, method: string): ChainFailure {
   return new ChainFailure(`The payment chain's node answered ${method} with error ${error.code}`);
@@ -210,7 +212,7 @@ function targetOf(rpcUrl: string): {
   };
 }
 
-/** Null = it is longer than `maxBytes`, and was not read to its end. */
+/** Null = it is longer than `maxBytes`; the rest was not read. */
 async function bodyOf(response: Response, maxBytes: number): Promise<string | null> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -223,8 +225,8 @@ async function bodyOf(response: Response, maxBytes: number): Promise<string | nu
 }
 
 /**
- * An answer under another id may be that to another question, and money would follow it: it is
- * trouble, and nothing of it is believed.
+ * An answer under another id may belong to another call, and money would follow it: nothing of it
+ * is believed.
  */
 function parseAnswer(
   text: string,
@@ -266,10 +268,10 @@ const answerShape = z.union([
     .refine((answer) => answer.result !== undefined),
 ]);
 
-/** Code that nodes give a call that reverted. */
+/** The error code of nodes for a reverted call. */
 const REVERTED = 3;
 
-/** Some nodes wrap it once more. */
+/** Some nodes nest the data one level deeper. */
 function revertData(data: unknown): string | null {
   const hex = z
     .string()

@@ -1,14 +1,13 @@
-// Finds the transaction that used an authorization, when it is none of ours: somebody else may
-// carry it out, and the payer may cancel it. Looks at the newest blocks, then from the time when
-// the payment was read. Bounded in questions and time: a search that was cut short is trouble and
-// no answer.
+// Finds the transaction that used an authorization if it is none of ours: anybody may carry it out,
+// and the payer may cancel it. Searches the newest blocks first, then from the time when the
+// payment was read. Bounded in calls and time: a search that was cut short throws and is no answer.
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, chainFailureOf, type NodeError } from "../chain.ts";
 import type { EvmMaterial } from "./authorization.ts";
 import type { EvmBlock, EvmLog, EvmNode } from "./node.ts";
 import { type AuthorizationUse, endTopics, useIn } from "./token.ts";
 
-/** Where to look, and with whom. */
+/** What to search, and in which chain. */
 export interface Search {
   readonly node: EvmNode;
   readonly runtime: Runtime;
@@ -16,21 +15,21 @@ export interface Search {
   readonly head: EvmBlock;
 }
 
-/** Blocks that are asked for at once, until the node finds them too many. */
+/** Blocks of one log query, until the node refuses such a range. */
 const MAX_BLOCKS = 5_000n;
 const RECENT_BLOCKS = 500n;
 const MAX_QUESTIONS = 64;
 /** Less than a whole look may take. */
 const MAX_SEARCH_MS = 15_000;
 /**
- * An offer lasts an hour at most: nothing that was read now was signed and used before. Clocks
+ * Offers last an hour at most, so nothing that was read now was signed and used earlier. Clocks
  * differ by less.
  */
 const BEFORE_READ_S = 3_600n;
 
 /**
- * What became of an authorization of which the token says that it is used or cancelled; null =
- * nothing since an offer could be made that it answers.
+ * How an authorization was used that the token reports as used or cancelled; null = no use since
+ * its offer could have been made.
  */
 export async function searchUse(search: Search): Promise<AuthorizationUse | null> {
   const { node, runtime, material } = search;
@@ -56,7 +55,7 @@ async function recentEnd(search: Search): Promise<EvmLog | null> {
   return answer.kind === "node_error" ? null : answer.end;
 }
 
-/** From the oldest block that can hold it, in ranges as wide as the node takes them. */
+/** Searches from the oldest block that can hold the use, in ranges as wide as the node allows. */
 async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | null> {
   const { runtime, material, head } = search;
   let from = await blockAt(
@@ -82,10 +81,7 @@ async function earlierEnd(search: Search, untilMs: number): Promise<EvmLog | nul
   return null;
 }
 
-/**
- * The first block that is not older than `timeS`; the oldest that the node has, where it has not
- * all.
- */
+/** The first block that is not older than `timeS`, or the oldest one that the node has. */
 async function blockAt(
   { node, runtime, head }: Search,
   timeS: bigint,

@@ -1,16 +1,16 @@
-// An EIP-3009 authorization: a payer's signed order to a token to move some of it, whoever brings
-// it. Reads what MPP and x402 carry, recovers who signed, and writes it as text to keep. Asks no
-// chain, and knows no price.
+// An EIP-3009 authorization: a payer's signed order to a token to move an amount, which anybody may
+// submit. Reads it from MPP and x402 payments, recovers its signer, and writes it as text for the
+// store. Calls no chain, and knows no price.
 import { getAddress, type Hex, keccak256, recoverTypedDataAddress, stringToBytes } from "viem";
 import { z } from "zod";
 import type { PaymentCredential } from "../rail.ts";
 
-/** What was signed, and the signature. Secret: who has it can carry it out. */
+/** The signed order and its signature. Secret: anybody who has it can carry it out. */
 export interface Authorization {
   readonly from: Hex;
   readonly to: Hex;
   readonly value: bigint;
-  /** Seconds of the chain's clock; the chain carries it out strictly between them. */
+  /** Seconds of the chain's clock; valid strictly between both. */
   readonly validAfterS: bigint;
   readonly validBeforeS: bigint;
   /** Lower case. */
@@ -18,7 +18,7 @@ export interface Authorization {
   readonly signature: Hex;
 }
 
-/** A token as its signatures name it. */
+/** The EIP-712 domain of a token. */
 export interface TokenDomain {
   readonly chainId: number;
   readonly address: Hex;
@@ -26,11 +26,11 @@ export interface TokenDomain {
   readonly version: string;
 }
 
-/** What the rail keeps of a payment, so that changed settings do not change it. */
+/** What the rail keeps of a payment, so that later changes of settings do not affect it. */
 export interface EvmMaterial {
   readonly token: Hex;
   readonly authorization: Authorization;
-  /** When it was read, on the wall clock: it was made not long before. */
+  /** When it was read, on the wall clock, milliseconds; it was signed not long before. */
   readonly readAtMs: number;
 }
 
@@ -68,7 +68,7 @@ const material = z.object({
   readAtMs: z.int(),
 });
 
-/** The authorization in a payment; null = it carries none that could be carried out. */
+/** The authorization in a payment; null = there is none that could be carried out. */
 export function parseAuthorization(credential: PaymentCredential): Authorization | null {
   if (credential.protocol === "mpp") {
     const read = mppPayload.safeParse(credential.payload);
@@ -81,8 +81,9 @@ export function parseAuthorization(credential: PaymentCredential): Authorization
 }
 
 /**
- * Who pays by which nonce, unchecked; null = it does not say. Under MPP the nonce is that of the
- * challenge, which only the payer was told: what can be read from the chain finds nobody's payment.
+ * Payer and nonce of a payment, unchecked; null = it does not name them. Under MPP the nonce is
+ * that of the challenge, which only the payer knows: data copied from the chain finds nobody's
+ * payment.
  */
 export function parsePayer(
   credential: PaymentCredential,
@@ -103,8 +104,8 @@ export function nonceOf({ id, realm }: { readonly id: string; readonly realm: st
 }
 
 /**
- * The address that signed, or null where the token would find nobody or take another form only.
- * Contract wallets are not asked.
+ * The address that signed; null = the token would recover none, or accept another form only.
+ * Contract wallets are not supported.
  */
 export async function signerOf(
   authorization: Authorization,
@@ -137,12 +138,12 @@ export async function signerOf(
       signature,
     });
   } catch {
-    // Numbers that are on no curve.
+    // The numbers are on no curve.
     return null;
   }
 }
 
-/** As text to keep. */
+/** As text for the store. */
 export function materialText({ token, authorization, readAtMs }: EvmMaterial): string {
   const { from, to, value, validAfterS, validBeforeS, nonce, signature } = authorization;
   return JSON.stringify({
@@ -160,7 +161,7 @@ export function materialText({ token, authorization, readAtMs }: EvmMaterial): s
   });
 }
 
-/** From its text; throws when it is none of ours. */
+/** Reads text that `materialText` wrote; throws on any other. */
 export function parseMaterial(text: string): EvmMaterial {
   const { authorization, ...rest } = material.parse(JSON.parse(text));
   return { ...rest, authorization: authorizationOf(authorization) };
@@ -180,7 +181,7 @@ function authorizationOf({
   };
 }
 
-/** Some signers write the parity as 0 or 1, which tokens do not take. */
+/** Some signers write the parity as 0 or 1, which tokens refuse. */
 function withCanonicalParity(signature: Hex): Hex {
   const parity = Number.parseInt(signature.slice(130), 16);
   return parity > 1 ? signature : `0x${signature.slice(2, 130)}${(parity + 27).toString(16)}`;

@@ -1,6 +1,6 @@
-// What the chain says of an EIP-3009 payment: whether it would carry it out, and what became of it.
-// Truth is the token's own mark and events at a depth that stays, whoever sent the transaction.
-// Writes and sends nothing.
+// The status of an EIP-3009 payment on its chain: whether the chain would carry it out, and how it
+// ended. Decides by the token's own state and events at the configured depth, whichever address
+// sent the transaction. Writes and sends nothing.
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, chainFailureOf, type NodeError } from "../chain.ts";
 import type { BadPayment, ChainStatus, Payment, RailPurchase } from "../rail.ts";
@@ -17,7 +17,7 @@ import {
   useIn,
 } from "./token.ts";
 
-/** With whom to look, and how deep. */
+/** The node, and the depth of final blocks. */
 export interface EvmStatusParts {
   readonly node: EvmNode;
   readonly runtime: Runtime;
@@ -27,7 +27,7 @@ export interface EvmStatusParts {
 
 const MAX_RECEIPTS = 8;
 
-/** Whether the chain would carry a payment out now, or has done so. */
+/** Checks whether the chain would carry a payment out now, or has done so. */
 export async function checkPayment(
   { node, runtime, wallet }: EvmStatusParts,
   payment: Payment,
@@ -43,7 +43,7 @@ export async function checkPayment(
   ]);
   if (ended) {
     const use = await searchUse({ node, runtime, material, head });
-    // Somebody carried it out before we were told of it: the money is there.
+    // It was carried out before it was shown to us: the money has arrived.
     return use?.kind === "paid"
       ? null
       : bad("verification-failed", `${HOW[use?.how ?? "before"]} Sign a fresh one.`);
@@ -54,7 +54,7 @@ export async function checkPayment(
       "The payer does not hold that much of the token. Fund the account, or pay from another one.",
     );
   if (tried.kind === "node_error") return refusedBy(tried);
-  // No fault of the payer's, and nothing is to be taken that cannot be settled.
+  // Not the payer's fault; a payment that cannot be settled is not accepted.
   if (!hasGas)
     throw new ChainFailure(
       "The settlement wallet holds too little to pay for a settlement, or gas costs more than " +
@@ -73,7 +73,7 @@ function refusedBy(error: NodeError): BadPayment {
   );
 }
 
-/** What became of a purchase. */
+/** The status of a purchase. */
 export async function evmChainStatus(
   parts: EvmStatusParts,
   { payment, submissions }: RailPurchase,
@@ -116,8 +116,8 @@ const HOW = {
 } as const;
 
 /**
- * It was not ended when the payment was taken, or it had paid: what ended it is there to be found,
- * or no verdict is given.
+ * The authorization was unused when the payment was accepted, or it had paid: its use must be
+ * found, or there is no verdict.
  */
 async function foundUse(search: Search): Promise<AuthorizationUse> {
   const use = await searchUse(search);
@@ -135,7 +135,7 @@ function statusOf(use: AuthorizationUse): ChainStatus {
     : { kind: "failed", reason: HOW[use.how] };
 }
 
-/** Whether the token says that an authorization was used or cancelled. */
+/** Whether the token reports an authorization as used or cancelled. */
 async function isEnded(
   node: EvmNode,
   { token, authorization }: EvmMaterial,
@@ -158,8 +158,8 @@ async function isCanonical(
 }
 
 /**
- * Whether no block from the depth on can carry it out. It was not used as of the newest one, so in
- * none before.
+ * Whether no block from the final one on can carry it out. It was unused as of the newest block, so
+ * no earlier one has.
  */
 async function isPast(
   node: EvmNode,

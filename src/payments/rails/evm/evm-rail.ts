@@ -1,6 +1,6 @@
-// The EIP-3009 rail: authorizations that a payer signs and a wallet of ours carries out, offered as
-// MPP `evm`/`charge` and as x402 `exact`. Puts the parts together; writes nothing to the store and
-// credits nobody.
+// The EIP-3009 rail: authorizations that a payer signs and our wallet submits, offered as MPP
+// `evm`/`charge` and as x402 `exact`. Composes the parts; writes nothing to the store and credits
+// nobody.
 import { domainSeparator, getAddress } from "viem";
 import type { EvmRailSettings } from "../../../core/billing/payment.ts";
 import type { Runtime } from "../../../runtime.ts";
@@ -16,12 +16,12 @@ import { balanceData, decimalsData, separatorData, transferData } from "./token.
 const DECIMALS = 6n;
 /** 32 bytes as hex. */
 const WORD_CHARS = 66;
-/** A payment gets into a block, and blocks follow it, within so long at most chains. */
+/** Time that a payment needs to be included and confirmed on most chains. */
 const MARGIN_S = 12;
 const MARGIN_PER_BLOCK_S = 6;
 const MAX_MARGIN_S = 60;
 
-/** The rail of these settings. Asks its chain only when it is asked. */
+/** The rail of these settings. Calls its chain only on demand. */
 export function createEvmRail(
   settings: EvmRailSettings,
   { runtime }: { readonly runtime: Runtime },
@@ -33,8 +33,8 @@ export function createEvmRail(
   const looking: EvmStatusParts = { node, runtime, wallet, confirmations };
   let isRight = false;
   /**
-   * Throws while the node is not reached, and where chain or token are not those of the settings:
-   * then nothing could be judged.
+   * Throws while the node is not reached, and if chain or token differ from the settings: then
+   * nothing could be judged.
    */
   const network = async (): Promise<string> => {
     const first = await node.network();
@@ -100,7 +100,7 @@ function termsOf({ token, chainId, recipient, confirmations }: EvmRailSettings):
 }
 
 /**
- * A token with other decimals would be credited at a wrong value, one with another domain would
+ * A token with other decimals would be credited at a wrong value; one with another domain would
  * refuse every signature.
  */
 async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
@@ -112,7 +112,7 @@ async function requireToken(node: EvmNode, domain: TokenDomain): Promise<void> {
     );
   const separator = await node.call({ to: domain.address, data: separatorData() }, number);
   const { name, version, chainId, address: verifyingContract } = domain;
-  // Tokens need not tell it.
+  // The method is optional for tokens.
   if (
     separator.kind === "result" &&
     separator.value.length === WORD_CHARS &&

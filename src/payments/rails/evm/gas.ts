@@ -1,25 +1,24 @@
-// What a transaction of the settlement wallet offers for its place in a block, and how one is
-// signed: EIP-1559, with bounds on every number, so that a node that lies costs a bounded amount.
-// Asks no chain.
+// Fees and signing of the settlement wallet's transactions: EIP-1559, with bounds on every number,
+// so that a lying node costs a bounded amount. Calls no chain.
 import { type Hex, keccak256, parseTransaction } from "viem";
 import type { PrivateKeyAccount } from "viem/accounts";
 import type { Submission } from "../rail.ts";
 
-/** What is offered for a unit of gas, in wei. */
+/** Fees per unit of gas, in wei. */
 export interface Fees {
-  /** At most, base fee and tip together. */
+  /** Base fee and tip together, at most. */
   readonly maxWei: bigint;
   readonly tipWei: bigint;
 }
 
-/** What a transaction does. */
+/** The contents of a transaction. */
 export interface WalletTransaction {
   readonly to: Hex;
   readonly data: Hex;
   readonly gas: bigint;
 }
 
-/** Gas of a settlement, where it was not estimated: those of known tokens need less. */
+/** Gas of a settlement where no estimate is available; known tokens need less. */
 export const USUAL_GAS = 120_000n;
 
 const GWEI = 1_000_000_000n;
@@ -29,7 +28,8 @@ const DEFAULT_TIP_WEI = GWEI;
 const MAX_GAS = 1_000_000n;
 
 /**
- * Fees that are taken soon: the base fee may double meanwhile. `tipWei` null = the node cannot say.
+ * Fees for inclusion soon, even if the base fee doubles. `tipWei` null = the node gives no
+ * estimate.
  */
 export function feesFor(baseFeeWei: bigint, tipWei: bigint | null): Fees {
   const tip = least(tipWei ?? DEFAULT_TIP_WEI, MAX_TIP_WEI);
@@ -38,8 +38,8 @@ export function feesFor(baseFeeWei: bigint, tipWei: bigint | null): Fees {
 }
 
 /**
- * Fees that nodes take instead of `before` (an eighth more), or more than that where the chain asks
- * for it; null = they would be above what we ever pay.
+ * Fees that nodes accept for a replacement of `before` (an eighth more), or higher ones if the
+ * chain needs them; null = above our limit.
  */
 export function feesToReplace(before: Fees, now: Fees): Fees | null {
   const maxWei = most(raised(before.maxWei), now.maxWei);
@@ -47,14 +47,14 @@ export function feesToReplace(before: Fees, now: Fees): Fees | null {
   return maxWei <= MAX_FEE_WEI && tipWei <= least(maxWei, MAX_TIP_WEI) ? { maxWei, tipWei } : null;
 }
 
-/** What a block asks for now. */
+/** The price of gas in the present block. */
 export interface GasPrice {
   readonly baseFeeWei: bigint;
-  /** Fees that are taken soon. */
+  /** Fees for inclusion soon. */
   readonly fees: Fees;
 }
 
-/** Fees at which so much gas costs `mostWei` at most; null = the base fee alone makes it dearer. */
+/** Fees at which this much gas costs `mostWei` at most; null = the base fee alone exceeds it. */
 export function feesWithin(
   { baseFeeWei, fees }: GasPrice,
   gas: bigint,
@@ -65,7 +65,7 @@ export function feesWithin(
   return { maxWei, tipWei: least(fees.tipWei, maxWei) };
 }
 
-/** Gas for what was estimated: state may change before it runs. */
+/** The gas limit for an estimate: state may change before the transaction runs. */
 export function gasFor(estimate: bigint): bigint {
   return least((estimate * 5n) / 4n + 10_000n, MAX_GAS);
 }
@@ -90,9 +90,7 @@ export async function signedBy(
   return { txHash: keccak256(raw), raw, nonce: place.nonce } satisfies Submission;
 }
 
-/**
- * What a transaction that was signed here does, and what it offers; throws when it is none of ours.
- */
+/** Reads a transaction that was signed here; throws on any other. */
 export function parseSigned(raw: string): {
   readonly deed: WalletTransaction;
   readonly fees: Fees;

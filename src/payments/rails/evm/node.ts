@@ -1,5 +1,5 @@
-// What an EVM node is asked for EIP-3009 payments, as typed questions: blocks, receipts, logs,
-// calls, the wallet. Knows no purchase and decides nothing.
+// The RPC calls of EIP-3009 payments, typed: blocks, receipts, logs, contract calls, the wallet.
+// Knows no purchase and decides nothing.
 import type { Hex } from "viem";
 import { z } from "zod";
 import {
@@ -11,7 +11,7 @@ import {
   parseQuantity,
 } from "../chain.ts";
 
-/** A block's header, as far as it is needed. */
+/** The fields of a block's header that are needed. */
 export interface EvmBlock {
   readonly number: bigint;
   readonly hash: string;
@@ -31,7 +31,7 @@ export interface EvmLog {
   readonly blockHash: string;
 }
 
-/** What became of a transaction that is in a block. */
+/** The receipt of a transaction in a block. */
 export interface EvmReceipt {
   readonly txHash: string;
   readonly block: bigint;
@@ -40,7 +40,7 @@ export interface EvmReceipt {
   readonly logs: readonly EvmLog[];
 }
 
-/** Which events, and where. */
+/** Filters events by contract, topics and blocks. */
 export interface LogQuery {
   readonly address: string;
   readonly topics: readonly (string | readonly string[] | null)[];
@@ -48,28 +48,25 @@ export interface LogQuery {
   readonly toBlock: bigint;
 }
 
-/** A call of a contract that changes nothing. */
+/** A call of a contract that changes no state. */
 export interface ContractCall {
   readonly from?: string;
   readonly to: string;
   readonly data: Hex;
 }
 
-/** Asks one node; every question throws where it cannot be asked. */
+/** Calls one node; every method throws `ChainFailure` while it is not reached. */
 export interface EvmNode {
   network(): Promise<string>;
-  /** Null = the chain is not that long, or the node does not have it. */
+  /** Null = the chain has no such block yet, or the node does not have it. */
   block(at: bigint | "latest"): Promise<EvmBlock | null>;
   head(): Promise<EvmBlock>;
   receipt(txHash: string): Promise<EvmReceipt | null>;
-  /** Whether the node has it, waiting or in a block. */
+  /** Whether the node has the transaction, pending or in a block. */
   knows(txHash: string): Promise<boolean>;
   logs(query: LogQuery): Promise<NodeResult<readonly EvmLog[]> | NodeError>;
   call(call: ContractCall, at: bigint): Promise<NodeResult<Hex> | NodeError>;
-  /**
-   * The one number that a call answers with; a contract that answers with something else is
-   * trouble.
-   */
+  /** The one number that a call returns; throws on any other return value. */
   word(call: ContractCall, at: bigint): Promise<bigint>;
   estimateGas(call: ContractCall): Promise<NodeResult<bigint> | NodeError>;
   balance(address: string): Promise<bigint>;
@@ -77,13 +74,13 @@ export interface EvmNode {
     address: string,
     at: bigint | "latest" | "pending",
   ): Promise<NodeResult<bigint> | NodeError>;
-  /** What transactions offer beside the base fee; null = the node cannot say. */
+  /** The usual tip, in wei; null = the node gives no estimate. */
   tip(): Promise<bigint | null>;
-  /** An error of the node is no failure here. */
+  /** Ignores errors that the node answers. */
   send(raw: string): Promise<void>;
 }
 
-/** The questions, put to `chain`. */
+/** The node of a payment chain. */
 export function createEvmNode(chain: PaymentChain): EvmNode {
   const block: EvmNode["block"] = (at) =>
     chain.get("eth_getBlockByNumber", [tagOf(at), false], parseBlock);
@@ -120,7 +117,7 @@ export function createEvmNode(chain: PaymentChain): EvmNode {
   };
 }
 
-/** A result, where the node's errors are trouble. */
+/** The result; throws an error of the node as `ChainFailure`. */
 export function resultOf<T>(answer: NodeResult<T> | NodeError, method: string): T {
   if (answer.kind === "node_error") throw chainFailureOf(answer, method);
   return answer.value;

@@ -1,5 +1,5 @@
-// What the EIP-3009 rail offers by MPP `evm`/`charge` and x402 `exact`, and whether a payment is
-// what was offered: amount, recipient, token, time, signer. Asks no chain.
+// Offers of the EIP-3009 rail by MPP `evm`/`charge` and x402 `exact`, and the check of a payment
+// against its offer: amount, recipient, token, time, signer. Calls no chain.
 import type { Hex } from "viem";
 import { z } from "zod";
 import type { BadPayment, Payment, PaymentCredential, RailOffer, X402Offer } from "../rail.ts";
@@ -13,18 +13,18 @@ import {
   type TokenDomain,
 } from "./authorization.ts";
 
-/** Who is paid in what. */
+/** Recipient and token of a rail. */
 export interface EvmTerms {
   readonly domain: TokenDomain;
   readonly recipient: Hex;
-  /** Time that a payment needs to get into a block that stays. */
+  /** Time that a payment needs to be included and confirmed. */
   readonly marginS: number;
 }
 
 const DECIMALS = 6;
 /**
- * Offers last an hour at most; clocks differ. What ends later would keep a purchase open for as
- * long.
+ * Offers last an hour at most, and clocks differ. A longer validity would keep its purchase open
+ * for as long.
  */
 const MAX_VALID_S = 7_200;
 
@@ -63,7 +63,7 @@ export function x402Offer(
   };
 }
 
-/** Whether an x402 payment is in this token on this chain. */
+/** Whether an x402 payment names this token on this chain. */
 export function isInToken({ domain }: EvmTerms, { network, asset }: X402Offer): boolean {
   return network === `eip155:${domain.chainId}` && isSame(asset, domain.address);
 }

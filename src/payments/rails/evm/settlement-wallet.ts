@@ -1,6 +1,6 @@
-// The settlement wallet: makes the transactions that carry authorizations out, knows what it holds,
-// and whether one of its transactions waits too long. Keeps no nonces: those are taken where
-// purchases are written.
+// The settlement wallet: drafts the transactions that submit authorizations, knows the wallet's
+// balance, and notices a transaction that is pending for too long. Keeps no nonces: they are taken
+// where purchases are written.
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Runtime } from "../../../runtime.ts";
@@ -28,7 +28,7 @@ export interface EvmWalletParts {
   /** Secret. */
   readonly walletKey: string;
   readonly lowGasWei: bigint;
-  /** The most that the gas of one settlement may cost. */
+  /** The highest cost of one settlement's gas, in wei. */
   readonly maxGasWei: bigint;
   readonly confirmations: number;
 }
@@ -36,11 +36,11 @@ export interface EvmWalletParts {
 /** The wallet that pays for gas. */
 export interface EvmWallet {
   readonly address: Hex;
-  /** Whether it can pay for one more settlement, and would at the present fees. */
+  /** Whether it can pay for one more settlement at the present fees, within the limit. */
   canPay(head: EvmBlock): Promise<boolean>;
-  /** Null = the call would be reverted, or costs more than the wallet holds or may pay. */
+  /** Null = the call would revert, or costs more than the wallet holds or may pay. */
   draft(purchase: RailPurchase, call: Call): Promise<Draft | null>;
-  /** What is to be done about the newest submission, which has not done its work as of `head`. */
+  /** What to do about the newest submission, which has had no effect as of `head`. */
   nextStep(
     newest: Submission,
     head: EvmBlock,
@@ -48,7 +48,7 @@ export interface EvmWallet {
   state(): Promise<WalletState>;
 }
 
-/** A transaction that is next in line and not taken for so long gets a higher fee. */
+/** A transaction that is next in line and pending for longer than this gets a higher fee. */
 const MAX_PENDING_MS = 60_000;
 const MAX_WATCHED = 1_000;
 
@@ -112,7 +112,7 @@ interface PendingParts extends EvmWalletParts {
   readonly isStuck: (txHash: string) => boolean;
 }
 
-/** Whether a transaction that has not done its work is to be sent again or replaced. */
+/** Whether a transaction without effect is to be sent again or replaced. */
 async function actionFor(
   { node, maxGasWei, address, isStuck }: PendingParts,
   { txHash, raw, nonce }: Submission,
@@ -123,7 +123,7 @@ async function actionFor(
     node.knows(txHash),
     node.nonce(address, head.number),
   ]);
-  // Its nonce is used: by another transaction, or by this one, which was reverted.
+  // Its nonce is used: by another transaction, or by this one, which reverted.
   if (place.kind === "result" && place.value > nonce) return { resend: true, replace: false };
   const { deed, fees } = parseSigned(raw);
   const isCheap = head.baseFeeWei !== null && fees.maxWei < head.baseFeeWei;
@@ -135,7 +135,7 @@ async function actionFor(
   return { resend: !isKnown && !replace, replace };
 }
 
-/** What a settlement may take from the wallet; never more than it may cost. */
+/** The reserve that one settlement needs; never more than it may cost. */
 function costOfOne({ fees }: GasPrice, maxGasWei: bigint): bigint {
   const cost = USUAL_GAS * fees.maxWei;
   return cost < maxGasWei ? cost : maxGasWei;
@@ -170,8 +170,8 @@ interface Bounds {
 }
 
 /**
- * The first transaction, or the same once more for more. No gas is spent on finding out that a call
- * would be reverted; but what has a nonce needs it no more.
+ * The first transaction, or the same one with higher fees. A first one that would revert is not
+ * sent; one that has its nonce already must be.
  */
 function madeOf(
   call: Call,
@@ -188,14 +188,14 @@ function madeOf(
   return raised === null ? null : { deed: { ...deed, gas: enough }, fees: raised };
 }
 
-/** Fees that replace `before`; null = so much gas would cost more than it may. */
+/** Fees that replace `before`; null = the gas would cost more than it may. */
 function raisedFees(before: Fees, gas: bigint, { now, maxGasWei }: Bounds): Fees | null {
   const present = feesWithin(now, gas, maxGasWei);
   const raised = present === null ? null : feesToReplace(before, present);
   return raised === null || gas * raised.maxWei > maxGasWei ? null : raised;
 }
 
-/** Null = it would be reverted. */
+/** Null = it would revert. */
 async function gasOf(node: EvmNode, from: Hex, call: Call): Promise<bigint | null> {
   const answer = await node.estimateGas({ from, ...call });
   return answer.kind === "node_error" && answer.reverted
@@ -211,13 +211,11 @@ async function nonceAtDepth(
   const depth = BigInt(confirmations);
   const answer = await node.nonce(address, head.number > depth ? head.number - depth : 0n);
   if (answer.kind === "result") return answer.value;
-  // Nodes keep the state of some hundred blocks; the newest one is the next best.
+  // Nodes keep the state of some hundred blocks only; the newest one is the fallback.
   return resultOf(await node.nonce(address, "latest"), "eth_getTransactionCount");
 }
 
-/**
- * Tells whether a transaction has been asked for over more than a minute. Forgets the oldest ones.
- */
+/** Whether a transaction has been pending for more than a minute. Forgets the oldest ones. */
 function createPatience(runtime: Runtime): (txHash: string) => boolean {
   const firstMs = new Map<string, number>();
   return (txHash) => {

@@ -1,5 +1,5 @@
-// A token with EIP-3009 as the chain speaks of it: the calls that carry an authorization out or ask
-// for it, and what its events say became of one. Asks nobody.
+// A token with EIP-3009: encodes the calls that use or query an authorization, and reads its
+// events. Calls no chain.
 import {
   decodeErrorResult,
   encodeFunctionData,
@@ -12,9 +12,9 @@ import {
 import type { Authorization } from "./authorization.ts";
 import type { EvmLog, EvmReceipt } from "./node.ts";
 
-/** What became of an authorization, and in which block. */
+/** How an authorization was used, and in which block. */
 export type AuthorizationUse =
-  /** The recipient has the money. `logIndex` = of the transfer. */
+  /** The recipient has the money. `logIndex` is the transfer's. */
   | {
       readonly kind: "paid";
       readonly txHash: string;
@@ -68,22 +68,22 @@ export function transferData({
   });
 }
 
-/** Asks whether an authorization was used or cancelled. */
+/** Queries whether an authorization was used or cancelled. */
 export function stateData({ from, nonce }: Pick<Authorization, "from" | "nonce">): Hex {
   return encodeFunctionData({ abi: ABI, functionName: "authorizationState", args: [from, nonce] });
 }
 
-/** Asks what an address holds. */
+/** Queries the balance of an address. */
 export function balanceData(owner: Hex): Hex {
   return encodeFunctionData({ abi: ABI, functionName: "balanceOf", args: [owner] });
 }
 
-/** Asks how many decimals the token has. */
+/** Queries the token's decimals. */
 export function decimalsData(): Hex {
   return encodeFunctionData({ abi: ABI, functionName: "decimals" });
 }
 
-/** Asks which EIP-712 domain its signatures are for. */
+/** Queries the EIP-712 domain separator of the token. */
 export function separatorData(): Hex {
   return encodeFunctionData({ abi: ABI, functionName: "DOMAIN_SEPARATOR" });
 }
@@ -96,7 +96,7 @@ export function endTopics({
   return [ENDS, topicOf(from), nonce];
 }
 
-/** What a transaction did to an authorization; null = nothing. */
+/** The effect of a transaction on an authorization; null = none. */
 export function useIn(
   { succeeded, logs, txHash, block, blockHash }: EvmReceipt,
   token: Hex,
@@ -116,10 +116,7 @@ export function useIn(
     : { kind: "paid", txHash, block, blockHash, logIndex: transfer.logIndex };
 }
 
-/**
- * Why a call was reverted, in the contract's words where it gave some: short, and without anything
- * unprintable.
- */
+/** Why a call reverted, in the contract's words if it gave any: short and printable. */
 export function revertReason(data: string | null): string | null {
   if (data === null || data.length < 10) return null;
   try {
@@ -128,15 +125,15 @@ export function revertReason(data: string | null): string | null {
       .replace(/[^\x20-\x7e]/g, "?")
       .slice(0, MAX_REASON_CHARS);
   } catch {
-    // An error of the contract's own making.
+    // A custom error of the contract.
     return null;
   }
 }
 
 /**
- * The transfer that an authorization made. A transaction may carry out several of one payer: each
- * says that it is used, and then moves its money. Tokens that do it the other way round are
- * understood too.
+ * The transfer that an authorization made. A transaction may carry out several authorizations of
+ * one payer: for each, the token logs its use and then the transfer. Tokens that log them the other
+ * way round are supported too.
  */
 function transferAt(
   own: readonly EvmLog[],
