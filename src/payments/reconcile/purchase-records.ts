@@ -1,16 +1,16 @@
-// What purchases say has arrived at one till: settled ones by the transaction that paid, open ones
-// as under way. Reads only.
+// The transfers that purchases have recorded at one receiving address: settled purchases by the
+// transaction that paid, open ones as under way. Reads only.
 import { sql } from "kysely";
 import { chunks } from "../../ledger/ledger.ts";
 import { pagesOf, ROWS_PER_PAGE } from "../../store/scan.ts";
 import type { Store } from "../../store/store.ts";
 import type { Records } from "./reconcile.ts";
 
-/** The purchases of one till: a token and an address that receives it, on one chain. */
+/** Selects the purchases of one token and recipient on one chain. */
 export interface PurchasesAt {
   readonly store: Store;
   readonly chainId: number;
-  /** Tells the chain from another one with the same number. */
+  /** Distinguishes the chain from another one with the same number. */
   readonly network: string;
   readonly token: string;
   readonly recipient: string;
@@ -22,7 +22,7 @@ interface Paid {
   readonly ids: readonly string[];
 }
 
-/** Purchases as records of a till. */
+/** Purchases as records of a receiving address. */
 export function purchaseRecords(at: PurchasesAt): Records {
   const { store } = at;
   const isHere = sql<boolean>`chain_id = ${BigInt(at.chainId)} and network = ${at.network}
@@ -67,7 +67,7 @@ export function purchaseRecords(at: PurchasesAt): Records {
   };
 }
 
-/** Several purchases may have been paid by one transaction. */
+/** One transaction may have paid several purchases. */
 function mergedOf(
   rows: readonly { readonly id: string; readonly tx_hash: string | null; readonly units: bigint }[],
 ): readonly Paid[] {

@@ -1,10 +1,10 @@
-// Reconciliation: what a payment chain says has arrived at an address of ours, against what was
+// Reconciliation: compares the transfers to a receiving address on a payment chain with what was
 // recorded for it. Reads the chain in bounded ranges and keeps none of them. Knows no rail's
-// protocol, and nothing of what to do about a difference.
+// protocol, and does nothing about a difference.
 import { z } from "zod";
 import { ChainFailure, type PaymentChain, parseQuantity } from "../rails/chain.ts";
 
-/** An address that receives, with a token, on a chain. */
+/** An address of ours that receives a token on a chain. */
 export interface ReceivingAddress {
   readonly chain: PaymentChain;
   readonly token: string;
@@ -13,42 +13,41 @@ export interface ReceivingAddress {
   readonly confirmations: number;
 }
 
-/** Money of one transaction: base units, and who sent the first part of it. */
+/** The transfers of one transaction: their sum in base units, and the sender of the first. */
 export interface IncomingTransfer {
   readonly txHash: string;
   readonly units: bigint;
   readonly from: string;
 }
 
-/** What was recorded for one till; all amounts in base units. */
+/** What was recorded for one receiving address; amounts in base units. */
 export interface Records {
-  /** Recorded for these transactions; those with nothing recorded are left out. */
-  recorded(txHashes: readonly string[]): Promise<ReadonlyMap<string, bigint>>;
-  /** Recorded for all transactions. */
-  total(): Promise<bigint>;
   /**
-   * Every transaction that something is recorded for, a bounded number at a time, and what it was
-   * recorded as.
+   * The recorded amount of each of these transactions; transactions without a record are left out.
    */
+  recorded(txHashes: readonly string[]): Promise<ReadonlyMap<string, bigint>>;
+  /** The sum of all recorded amounts. */
+  total(): Promise<bigint>;
+  /** Every transaction with a record, in pages of bounded size. */
   pages(): AsyncIterable<
     readonly { readonly txHash: string; readonly units: bigint; readonly ids: readonly string[] }[]
   >;
-  /** Whether something that is under way may be what this transfer is for. */
+  /** Whether something that is still under way may explain this transfer. */
   isUnderWay(transfer: IncomingTransfer): Promise<boolean>;
 }
 
-/** Money that moved and money that was recorded, where they differ. */
+/** A transaction whose moved amount differs from the recorded one. */
 export interface MoneyDifference {
   readonly chainId: number;
   readonly txHash: string;
-  /** Base units, by the chain and by our records. */
+  /** Base units: on the chain, and in our records. */
   readonly movedUnits: bigint;
   readonly recordedUnits: bigint;
   /** Purchases that name the transaction; empty = none does. */
   readonly ids: readonly string[];
 }
 
-/** What was found at one till. */
+/** The result for one receiving address. */
 export interface ReceivingAddressReport {
   readonly chainId: number;
   readonly fromBlock: bigint;
@@ -56,14 +55,14 @@ export interface ReceivingAddressReport {
   readonly transfers: number;
   readonly movedUnits: bigint;
   readonly recordedUnits: bigint;
-  /** Transfers that something under way is for. */
+  /** Transfers that something under way explains. */
   readonly underWay: number;
   /** At most `MAX_DIFFERENCES`; `differing` counts all. */
   readonly differences: readonly MoneyDifference[];
   readonly differing: number;
 }
 
-/** What reconciliation works with. */
+/** What a reconciliation needs. */
 export interface ReconcileParts {
   readonly receiver: ReceivingAddress;
   readonly records: Records;
@@ -72,12 +71,14 @@ export interface ReconcileParts {
   readonly onProgress: (block: bigint, toBlock: bigint) => void;
 }
 
-/** Differences that one till lists. */
+/** Differences listed for one receiving address. */
 export const MAX_DIFFERENCES = 500;
 const MAX_RANGE = 10_000n;
 const MS_PER_S = 1_000n;
 
-/** Compares a till with its records. Throws `ChainFailure` where the chain cannot be read. */
+/**
+ * Compares a receiving address with its records. Throws `ChainFailure` if the chain cannot be read.
+ */
 export async function reconcile({
   receiver,
   records,
@@ -109,7 +110,7 @@ export async function reconcile({
     onProgress(block, toBlock);
   }
   const recordedUnits = await records.total();
-  // Only where something is recorded that was not met, each record is looked up.
+  // Each record is looked up only if some recorded amount was not found among the transfers.
   if (recordedUnits !== found.matchedUnits)
     await lookUp({ receiver, records, fromBlock, toBlock }, differ);
   const { transfers, movedUnits, underWay, differing } = found;
@@ -126,9 +127,7 @@ export async function reconcile({
   };
 }
 
-/**
- * Looks for records whose transaction brought nothing, or was not among the blocks that were read.
- */
+/** Looks for records whose transaction moved nothing, or was not in the blocks that were read. */
 async function lookUp(
   {
     receiver,
@@ -145,20 +144,20 @@ async function lookUp(
         receiptShape.nullable().parse(result),
       );
       const block = receipt === null ? null : BigInt(receipt.blockNumber);
-      // Those that differ in the blocks that were read are listed already, and deeper ones may have
-      // been passed over by `sinceMs`.
+      // Differences within the blocks that were read are listed already, and deeper blocks may lie
+      // before `sinceMs`.
       const movedUnits =
         receipt === null ? 0n : unitsOf(receipt.logs.filter((log) => isTo(log, receiver)));
       const wasRead = block !== null && movedUnits > 0n && block >= fromBlock && block <= toBlock;
       if (wasRead || movedUnits === units) continue;
-      // One transaction may have paid for several, which need not stand on one page.
+      // One transaction may have paid for several records, not all of them on this page.
       const recordedUnits = (await records.recorded([txHash])).get(txHash) ?? units;
       if (recordedUnits !== movedUnits) differ({ txHash, movedUnits, recordedUnits, ids });
     }
   }
 }
 
-/** What arrived, by transaction, in order. */
+/** The incoming transfers, by transaction, in order of blocks. */
 async function* transfersBetween(
   receiver: ReceivingAddress,
   fromBlock: bigint,
@@ -195,7 +194,7 @@ async function logsBetween(
   const answer = await chain
     .call("eth_getLogs", [filter], (result) => z.array(logShape).parse(result))
     .catch((error: unknown) => {
-      // Also what is larger than may be read at once.
+      // Also an answer that is longer than the limit.
       if (error instanceof ChainFailure && to > from) return null;
       throw error;
     });
@@ -224,7 +223,7 @@ function isTo(log: TransferLog, { token, recipient }: ReceivingAddress): boolean
   );
 }
 
-/** The first block that is not older than a time, by halving; block 0 where all are younger. */
+/** The first block that is not older than a time, by bisection; block 0 if all are younger. */
 async function firstBlockSince(
   chain: PaymentChain,
   sinceSeconds: bigint,

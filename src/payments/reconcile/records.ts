@@ -1,26 +1,26 @@
-// All that is recorded for one till: purchases and what came out of channels, since both may
+// All records of one receiving address: purchases, and settlements of channels, since both may
 // receive at one address. Reads only.
 import type { Store } from "../../store/store.ts";
 import { purchaseRecords } from "./purchase-records.ts";
 import type { Records } from "./reconcile.ts";
 import { sessionRecords } from "./session-records.ts";
 
-/** A till as the store knows it. */
+/** Selects the records of a receiving address in the store. */
 export interface RecordsAt {
   readonly store: Store;
   readonly chainId: number;
-  /** Tells the chain from another one with the same number. */
+  /** Distinguishes the chain from another one with the same number. */
   readonly network: string;
   readonly token: string;
   readonly recipient: string;
 }
 
-/** Everything that is recorded for a till. */
+/** All records of a receiving address. */
 export function recordsAt(at: RecordsAt): Records {
   return together([purchaseRecords(at), sessionRecords(at)]);
 }
 
-/** Several records as one. A transaction may stand in more than one of them. */
+/** Several records as one. A transaction may appear in more than one of them. */
 function together(all: readonly Records[]): Records {
   return {
     async recorded(txHashes) {

@@ -1,16 +1,16 @@
-// What channels say has arrived at one address: by the transaction of ours that took it out. Reads
-// only; the same questions as purchases answer.
+// The transfers that channels have recorded at one receiving address, by our transaction that took
+// them out. Reads only; implements the same interface as the records of purchases.
 import { sql } from "kysely";
 import { chunks } from "../../ledger/ledger.ts";
 import { pagesOf, ROWS_PER_PAGE } from "../../store/scan.ts";
 import type { Store } from "../../store/store.ts";
 import type { Records } from "./reconcile.ts";
 
-/** The channels of one recipient, on one chain. */
+/** Selects the channels of one recipient on one chain. */
 export interface ChannelsAt {
   readonly store: Store;
   readonly chainId: number;
-  /** Tells the chain from another one with the same number. */
+  /** Distinguishes the chain from another one with the same number. */
   readonly network: string;
   readonly token: string;
   readonly recipient: string;
@@ -22,7 +22,7 @@ interface MovedUnits {
   readonly moved_units: bigint;
 }
 
-/** What came out of channels, as records of an address. */
+/** Settlements of channels as records of a receiving address. */
 export function sessionRecords(at: ChannelsAt): Records {
   const { db } = at.store;
   const isHere = sql<boolean>`chain_id = ${BigInt(at.chainId)} and network = ${at.network}

@@ -1,5 +1,5 @@
-// Callbacks that are told whether an answer was written to its end: a filter, for example, keeps the
-// events of an answer that was not. Knows no connection.
+// Callbacks that are told whether an answer was written to its end: a filter, for example, keeps
+// the events of an answer that was not. Knows no connection.
 
 /** Called with whether an answer was written to its end. */
 export type WriteListener = (written: boolean) => void;

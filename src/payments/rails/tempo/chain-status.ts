@@ -1,6 +1,6 @@
-// What a Tempo chain says of a payment: paid when its transfer is in a block that is deep enough,
-// over when no block can hold its transaction any more. Decides by blocks and receipts alone, never
-// by what a node answered to our sending.
+// The status of a payment on a Tempo chain: paid when its transfer is in a block that is deep
+// enough, failed when no block can include its transaction any more. Decides by blocks and receipts
+// alone, never by what a node answered to a sent transaction.
 import { ChainFailure, chainFailureOf } from "../chain.ts";
 import type { EvmBlock, EvmNode, EvmReceipt } from "../evm/node.ts";
 import { resultOf } from "../evm/node.ts";
@@ -8,13 +8,13 @@ import type { ChainStatus } from "../rail.ts";
 import type { PullMaterial, PushMaterial, TempoMaterial } from "./payment.ts";
 import { paidBy, TRANSFER_WITH_MEMO, topicOf } from "./transfer.ts";
 
-/** Whom to ask, and how deep a block has to be. */
+/** The node, and the depth of final blocks. */
 export interface TempoStatusParts {
   readonly node: EvmNode;
   readonly confirmations: number;
 }
 
-/** Says what became of a payment. Throws where the chain cannot be asked. */
+/** Reads the status of a payment. Throws while the chain is not reached. */
 export async function tempoChainStatus(
   parts: TempoStatusParts,
   material: TempoMaterial,
@@ -24,7 +24,7 @@ export async function tempoChainStatus(
   return material.kind === "pull" ? absentPull(parts, material) : absentPush(parts, material);
 }
 
-/** Of a transaction that is in a block. */
+/** The status of a transaction that is in a block. */
 async function statusOf(
   { node, confirmations }: TempoStatusParts,
   receipt: EvmReceipt,
@@ -34,7 +34,7 @@ async function statusOf(
     node.block(receipt.block),
     confirmations === 0 ? null : node.head(),
   ]);
-  // The block was replaced since; the next look tells.
+  // The block was reorganised away; the next look decides.
   if (block?.hash !== receipt.blockHash) return STILL_OPEN;
   if (head !== null && head.number - receipt.block < BigInt(confirmations)) return STILL_OPEN;
   if (!receipt.succeeded)
@@ -47,13 +47,13 @@ async function statusOf(
 
 const STILL_OPEN: ChainStatus = { kind: "open", resend: false, replace: false };
 
-/** Nodes behind one address may differ by so much in what they know. */
+/** Nodes behind one address may be behind each other by this much. */
 const LAG_S = 10n;
 const LAG_BLOCKS = 10n;
 const MS_PER_S = 1_000;
 /**
- * A transaction that only its nonce ends is waited for so long after its challenge; one that the
- * payer was to send, so long.
+ * How long after its challenge a transaction is waited for: one that ends by its nonce only (pull),
+ * and one that the payer was to send (push).
  */
 const PATIENCE_PULL_S = 86_400;
 const PATIENCE_PUSH_S = 3_600;
@@ -63,12 +63,12 @@ async function absentPull(parts: TempoStatusParts, material: PullMaterial): Prom
   const [known, deep] = await Promise.all([node.knows(material.hash), deepBlock(parts)]);
   const over = await overBy(node, material, deep);
   if (over === null) return { kind: "open", resend: !known, replace: false };
-  // Asked after the block that says it is over: now there either is one or there will be none.
+  // Read after the block that ends its validity: its receipt exists now, or never will.
   const late = (await node.receipt(material.hash)) ?? (await otherReceipt(node, material, deep));
   return late === null ? { kind: "failed", reason: over } : statusOf(parts, late, material);
 }
 
-/** Why no block after `deep` can hold the transaction; null = one can. */
+/** Why no block after `deep` can include the transaction; null = one can. */
 async function overBy(
   node: EvmNode,
   { validBeforeS, nonce, payer, expiresAtMs }: PullMaterial,
@@ -96,7 +96,7 @@ async function absentPush(
   return { kind: "failed", reason: "the transaction is not on the chain" };
 }
 
-/** The newest block that counts. */
+/** The newest block that is deep enough. */
 async function deepBlock({ node, confirmations }: TempoStatusParts): Promise<EvmBlock> {
   const head = await node.head();
   if (confirmations === 0) return head;
@@ -111,9 +111,9 @@ const MAX_BLOCKS_PER_S = 4n;
 const MARGIN_S = 60n;
 
 /**
- * A payer who signs the same payment twice has two transactions of which the chain takes one. This
- * finds it when it is the other one: by payer, recipient and memo, from the time when the payment
- * was shown on, as far as a bounded number of questions reaches.
+ * A payer who signs the same payment twice makes two transactions, of which the chain carries out
+ * one. This finds the other one: by payer, recipient and memo, from the time when the payment was
+ * shown, within a bounded number of calls.
  */
 async function otherReceipt(
   node: EvmNode,

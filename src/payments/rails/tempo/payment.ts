@@ -1,18 +1,17 @@
-// Payments by MPP `tempo`/`charge` as they are offered and shown: the request of a challenge, a
-// signed transaction (pull) or the hash of one that was sent (push), and what is kept of either.
-// Asks no chain.
+// Payments by MPP `tempo`/`charge`: the request of a challenge, the payment as a signed transaction
+// (pull) or as the hash of a sent one (push), and what the store keeps of either. Calls no chain.
 import { z } from "zod";
 import type { BadPayment, Payment, PaymentCredential, RailOffer } from "../rail.ts";
 import { hashOf, parseTransaction, type TempoTransaction } from "./transaction.ts";
 import { type ExpectedTransfer, memoOfCalls } from "./transfer.ts";
 
-/** The fields of an offer of any amount. Addresses in lower case. */
+/** The terms that are the same for every amount. Addresses in lower case. */
 export interface TempoTerms {
   readonly chainId: number;
   readonly token: string;
   readonly recipient: string;
   readonly modes: readonly ("pull" | "push")[];
-  /** Whose challenges they are. */
+  /** The realm of its challenges. */
   readonly realm: string;
 }
 
@@ -20,7 +19,7 @@ interface MaterialBase {
   readonly due: ExpectedTransfer;
   /** In lower case. */
   readonly hash: string;
-  /** End of the challenge. */
+  /** When the challenge expires, milliseconds since the epoch. */
   readonly expiresAtMs: number;
 }
 
@@ -32,8 +31,7 @@ export interface PullMaterial extends MaterialBase {
   readonly payer: string;
   readonly memo: string;
   /**
-   * Exactly one of both bounds the time in which it can get into a block: null = the other one
-   * does.
+   * Exactly one of the two ends the time in which a block can include it; the other one is null.
    */
   readonly validBeforeS: number | null;
   readonly nonce: bigint | null;
@@ -65,7 +63,7 @@ export function tempoOffer(
   };
 }
 
-/** The key of what was shown, without any check; null = it has none. */
+/** The key of a payment, unchecked; null = it has none. */
 export function keyOf({ chainId }: TempoTerms, credential: PaymentCredential): string | null {
   const shown = credential.protocol === "mpp" ? payloadShape.safeParse(credential.payload) : null;
   if (credential.protocol !== "mpp" || shown?.data === undefined) return null;
@@ -74,7 +72,7 @@ export function keyOf({ chainId }: TempoTerms, credential: PaymentCredential): s
   return hash === null ? null : keyFor(chainId, hash, credential.challenge.id);
 }
 
-/** Reads what was shown and checks it against the offer that it answers. */
+/** Reads a payment and checks it against the offer that it answers. */
 export function readPayment(
   terms: TempoTerms,
   credential: PaymentCredential,
@@ -121,12 +119,12 @@ export function readPayment(
   return pulled(terms, { due, expiresAtMs, given: shown.data.signature, nowMs });
 }
 
-/** Reads what was kept. Throws on anything else: it was written here. */
+/** Reads text that this file wrote; throws on any other. */
 export function parseMaterial(text: string): TempoMaterial {
   return materialShape.parse(JSON.parse(text));
 }
 
-/** How long after its challenge a transaction may be valid. */
+/** How long after the end of its challenge a transaction may be valid. */
 const GRACE_AFTER_OFFER_MS = 60_000;
 
 const NO_PAYER = "0x0000000000000000000000000000000000000000";
@@ -240,8 +238,8 @@ function pulled(
 }
 
 /**
- * What ends the time in which a transaction can get into a block, so that no purchase stays open
- * for ever: its own bound, or the nonce of its account.
+ * What ends the time in which a block can include a transaction, so that no purchase stays open for
+ * ever: its own bound, or the nonce of its account.
  */
 function boundOf(
   { validBeforeS, nonceKey, nonce }: TempoTransaction,

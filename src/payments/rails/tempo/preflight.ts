@@ -1,5 +1,6 @@
-// Asks the chain whether it would carry a payment by Tempo out now. What it says of the transaction
-// is a reason to refuse it; a node that cannot say is trouble, and never the payer's fault.
+// Checks with the chain whether it would carry out a payment by Tempo now. A fault of the
+// transaction refuses the payment; a node that cannot answer throws, and is never the payer's
+// fault.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis, Addresses } from "viem/tempo";
 import { z } from "zod";
@@ -10,26 +11,26 @@ import type { PullMaterial, TempoMaterial } from "./payment.ts";
 import { EXPIRING_NONCE_KEY, parseTransaction, type TempoTransaction } from "./transaction.ts";
 import { memoOfCalls, paidBy, type TempoCall } from "./transfer.ts";
 
-/** Whom to ask. */
+/** The node, and the terms of the rail. */
 export interface TempoPreflight {
   readonly chain: PaymentChain;
   readonly node: EvmNode;
 }
 
-/** Null = the chain would carry it out, or has done so. Throws where it cannot be asked. */
+/** Null = the chain would carry it out, or has done so. Throws while the chain is not reached. */
 export async function checkMaterial(
   asking: TempoPreflight,
   material: TempoMaterial,
 ): Promise<BadPayment | null> {
   const receipt = await asking.node.receipt(material.hash);
-  // It is on the chain: the money has moved, no matter who sent it.
+  // In a block: the money has moved, whoever sent it.
   if (receipt !== null) return wrongIn(receipt, material);
   if (material.kind === "pull") return checkPull(asking, material);
   const calls = await asking.chain.get("eth_getTransactionByHash", [material.hash], parseCalls);
-  // What does not show that it pays may wait for ever, and be shown for any number of challenges:
-  // it is not taken before a block tells what it does.
+  // A transaction that does not show that it pays may be pending for ever, and be shown for any
+  // number of challenges: it is accepted only once it is in a block.
   if (calls !== null && "memo" in memoOfCalls(calls, material.due)) return null;
-  // The payer's node may be ahead of this one. To refuse it would make a client pay once more.
+  // The payer's node may be ahead of ours. A refusal would make a client pay once more.
   throw new ChainFailure(
     "The payment chain's node does not know the transaction yet, or it is in no block and does " +
       "not show that it pays",
@@ -48,7 +49,7 @@ const transactionShape = z
   ])
   .nullable();
 
-/** The calls of a transaction as a node tells them; null = it does not know it. */
+/** The calls of a transaction as a node returns it; null = the node does not know it. */
 function parseCalls(value: unknown): readonly TempoCall[] | null {
   return (
     transactionShape.parse(value)?.calls.map(({ to, input, data }) => ({
@@ -58,7 +59,7 @@ function parseCalls(value: unknown): readonly TempoCall[] | null {
   );
 }
 
-/** Why a transaction that is in a block does not pay what is due; null = it does. */
+/** Why a transaction in a block does not make the expected transfer; null = it does. */
 function wrongIn(receipt: EvmReceipt, { due }: TempoMaterial): BadPayment | null {
   if (!receipt.succeeded)
     return bad("verification-failed", "The transaction reverted: nothing was paid. Pay again.");
@@ -80,8 +81,8 @@ async function checkPull(
 }
 
 /**
- * Whether the chain would carry out a transaction that a payer has signed; null = it would. Throws
- * where it cannot be asked.
+ * Why the chain would not carry out a transaction that a payer has signed; null = it would. Throws
+ * while the chain is not reached.
  */
 export async function checkTransaction(
   asking: TempoPreflight,
@@ -96,7 +97,7 @@ export async function checkTransaction(
   );
 }
 
-/** A node takes none that it could hardly put into a block. */
+/** Nodes refuse a transaction that could hardly get into a block in time. */
 const MIN_LEFT_S = 3;
 /** The chain's bound for transactions without a nonce. */
 const MAX_EXPIRING_S = 30;
@@ -126,8 +127,8 @@ function wrongTime(
 }
 
 /**
- * Only for the nonce that all of an account's ordinary transactions count: others may wait before
- * this one, but none may be missing.
+ * Checks the nonce that an account's ordinary transactions share: others may be pending before this
+ * one, but none may be missing.
  */
 async function wrongNonce(
   { node }: TempoPreflight,
@@ -174,9 +175,9 @@ function hexOf(text: string): `0x${string}` {
 }
 
 /**
- * Tries the transaction out twice: as it is, which shows whether it may be sent and its fee be
- * paid; and its only call by itself, since not every node carries the calls of such a transaction
- * out when it is only asked.
+ * Simulates the transaction twice: as it is, which shows whether it may be sent and can pay its
+ * fee; and its only call by itself, since not every node executes the calls of such a transaction
+ * in a simulation.
  */
 async function wrongInTrial(
   { chain }: TempoPreflight,
@@ -197,13 +198,13 @@ async function wrongInTrial(
   return null;
 }
 
-/** First bytes of what a TIP-20 token reverts with when a balance is too low. */
+/** First bytes of the error with which a TIP-20 token reverts when a balance is too low. */
 const INSUFFICIENT_BALANCE = "0x832f98b5";
 const SELECTOR_CHARS = 10;
 
 /**
- * What nodes say of a transaction that they would not take, and what it means. Anything else that
- * they say is trouble of theirs.
+ * Errors by which nodes refuse a transaction, and what they mean for the payer. Any other error is
+ * the node's own.
  */
 const REFUSALS: readonly {
   readonly words: RegExp;

@@ -1,6 +1,6 @@
 // The Tempo rail: MPP `tempo`/`charge`, by transactions that a payer signs and pays the fee of.
-// Puts the parts together; writes nothing to the store and credits nobody. It has no wallet: what
-// it sends is the payer's.
+// Composes the parts; writes nothing to the store and credits nobody. It has no wallet: it sends
+// the payer's transactions only.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
 import type { TempoRailSettings } from "../../../core/billing/payment.ts";
@@ -12,14 +12,14 @@ import { tempoChainStatus } from "./chain-status.ts";
 import { keyOf, parseMaterial, readPayment, type TempoTerms, tempoOffer } from "./payment.ts";
 import { checkMaterial } from "./preflight.ts";
 
-/** What the rail works with. */
+/** What the rail needs. */
 export interface TempoRailParts {
   readonly runtime: Runtime;
-  /** Whose challenges they are: memos name it. */
+  /** The realm of its challenges; memos name it. */
   readonly realm: string;
 }
 
-/** The rail of these settings. Asks its chain only when it is asked. */
+/** The rail of these settings. Calls its chain only on demand. */
 export function createTempoRail(
   settings: TempoRailSettings,
   { runtime, realm }: TempoRailParts,
@@ -36,8 +36,8 @@ export function createTempoRail(
   };
   let isRight = false;
   /**
-   * Throws while the node is not reached, and where chain or token are not those of the settings:
-   * then nothing could be judged.
+   * Throws while the node is not reached, and if chain or token differ from the settings: then
+   * nothing could be judged.
    */
   const network = async (): Promise<string> => {
     const first = await node.network();

@@ -1,16 +1,16 @@
-// A Tempo transaction (0x76) that a payer has signed: read from bytes, brought into the one form
-// that nodes hash, its signature checked. Knows no payment and no chain. The signature is checked
-// here because a node's simulation does not look at it.
+// A Tempo transaction (0x76) that a payer has signed: reads its bytes, brings them into the one
+// form that nodes hash, and verifies its signature, which a node's simulation does not. Knows no
+// payment and no chain.
 import { keccak256 } from "viem";
 import { Transaction } from "viem/tempo";
 import { z } from "zod";
 import type { TempoCall } from "./transfer.ts";
 
-/** What a signed transaction says. */
+/** The contents of a signed transaction. */
 export interface TempoTransaction {
   /** Signed bytes in canonical form, 0x…. Secret until they are sent. */
   readonly raw: string;
-  /** Hash that the chain will know it by, in lower case. */
+  /** Its hash on the chain, in lower case. */
   readonly hash: string;
   /** In lower case. */
   readonly payer: string;
@@ -18,24 +18,24 @@ export interface TempoTransaction {
   readonly calls: readonly TempoCall[];
   readonly nonceKey: bigint;
   readonly nonce: bigint;
-  /** From and before which time of a block it may stand in it, seconds; null = no bound. */
+  /** Block times between which it is valid, seconds; null = no bound. */
   readonly validAfterS: number | null;
   readonly validBeforeS: number | null;
-  /** Key of the payer's that has signed for it; null = the payer itself. */
+  /** The payer's access key that signed; null = the payer's own key. */
   readonly accessKey: string | null;
-  /** True where the transaction itself brings the payer's leave for that key. */
+  /** True if the transaction itself authorizes that key. */
   readonly bringsKey: boolean;
-  /** As a node is asked to try it out. */
+  /** As a request for a node's simulation. */
   readonly request: Readonly<Record<string, unknown>>;
 }
 
-/** Nonce key of transactions that are told apart by their hash and soon expire. */
+/** Nonce key of transactions that are identified by their hash and expire soon. */
 export const EXPIRING_NONCE_KEY = 2n ** 256n - 1n;
 
-/** Longer ones pay for nothing more, and take long to read. */
+/** Longer ones pay for nothing more, and take long to parse. */
 const MAX_TRANSACTION_BYTES = 4_096;
 
-/** Reads signed bytes; the text of what is wrong is for the payer. Never throws. */
+/** Reads signed bytes; the text of `wrong` is for the payer. Never throws. */
 export function parseTransaction(given: string): TempoTransaction | { readonly wrong: string } {
   const canonical = canonicalOf(given);
   if (canonical === "sponsored")
@@ -71,14 +71,13 @@ export function parseTransaction(given: string): TempoTransaction | { readonly w
   };
 }
 
-/** The hash of signed bytes, without any check; null = they are no transaction. */
+/** The hash of signed bytes, unchecked; null = they are no transaction. */
 export function hashOf(given: string): string | null {
   const canonical = canonicalOf(given);
   return canonical === null || canonical === "sponsored" ? null : keccak256(canonical.raw);
 }
 
-// The library hands these two on under names that it calls old; there is no other way to them, and
-// its version is fixed.
+// The library exports these two under deprecated names only; its version is fixed.
 const {
   z_TxEnvelopeTempo: Envelope,
   z_SignatureEnvelope: Signature,
@@ -97,8 +96,8 @@ const fieldsShape = z.object({
 });
 
 /**
- * The same transaction may be written in several ways; nodes hash one of them. Null = it cannot be
- * read; sponsored = somebody else is to pay its fee.
+ * A transaction in canonical form: it can be encoded in several ways, and nodes hash one of them.
+ * Null = it cannot be read; sponsored = somebody else is to pay its fee.
  */
 function canonicalOf(
   given: string,
@@ -117,7 +116,7 @@ function canonicalOf(
   }
 }
 
-/** Who pays, where the signature is right; null = it is not. */
+/** The payer, if the signature is valid; null = it is not. */
 function signerOf(
   envelope: Envelope,
 ): { readonly payer: string; readonly accessKey: string | null } | null {
@@ -138,10 +137,7 @@ function signerOf(
   }
 }
 
-/**
- * Where the transaction brings the payer's leave for a key, it has to be for this one and signed by
- * the payer.
- */
+/** Whether the transaction's own authorization is for this key and signed by the payer. */
 function isAuthorized({ keyAuthorization }: Envelope, payer: string, accessKey: string): boolean {
   if (keyAuthorization === undefined) return true;
   if (keyAuthorization.address.toLowerCase() !== accessKey.toLowerCase()) return false;
@@ -171,8 +167,8 @@ function isSigned(signature: Signature, address: string, payload: `0x${string}`)
 }
 
 /**
- * Of two signatures that say the same, nodes take the one with the lower half: otherwise one
- * payment had two hashes.
+ * Of two equivalent signatures nodes accept the one with the lower half; otherwise one payment
+ * could have two hashes.
  */
 const HALF_SECP256K1 = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 const HALF_P256 = 0x7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8n;

@@ -1,5 +1,5 @@
-// What a payment by Tempo looks like: one `transferWithMemo` of a TIP-20 token whose memo is bound
-// to a challenge, as a call and as an event. Reads bytes; knows no transaction and no chain.
+// The transfer of a payment by Tempo: one `transferWithMemo` of a TIP-20 token whose memo is bound
+// to a challenge, as a call and as an event. Parses bytes; knows no transaction and no chain.
 import { keccak256, stringToBytes } from "viem";
 
 /** One call of a transaction. */
@@ -16,12 +16,12 @@ export interface TempoLog {
   readonly logIndex: number;
 }
 
-/** What is to be paid. Addresses in lower case. */
+/** The transfer that a challenge expects. Addresses in lower case. */
 export interface ExpectedTransfer {
   readonly token: string;
   readonly recipient: string;
   readonly units: bigint;
-  /** Of the challenge that it answers. */
+  /** The challenge that the memo is bound to. */
   readonly challengeId: string;
   readonly realm: string;
 }
@@ -42,9 +42,9 @@ const TRANSFER_CHARS = SELECTOR_CHARS + 3 * WORD_CHARS;
 const ADDRESS_PADDING = "0".repeat(24);
 
 /**
- * The memo of the call that pays what is due, in lower case; or what is wrong with the calls.
- * Beside it a transaction may hold transfers to others, and a swap in front that gets the token:
- * nothing else, and no second transfer to the recipient, which would be credited to nobody.
+ * The memo of the call that makes the expected transfer, in lower case; or what is wrong with the
+ * calls. Besides it a transaction may hold transfers to others, and before it a swap that gets the
+ * token: nothing else, and no second transfer to the recipient, which would be credited to nobody.
  */
 export function memoOfCalls(
   calls: readonly TempoCall[],
@@ -77,10 +77,7 @@ export function memoOfCalls(
   return { memo: `0x${memo}` };
 }
 
-/**
- * The event that says that what is due was paid; null = there is none. With several of them, the
- * first.
- */
+/** The event of the expected transfer, the first of several; null = there is none. */
 export function paidBy<L extends TempoLog>(logs: readonly L[], due: ExpectedTransfer): L | null {
   const isPaid = ({ address, topics: [event, , to, memo], data }: L): boolean =>
     event === TRANSFER_WITH_MEMO &&
