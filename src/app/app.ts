@@ -9,7 +9,6 @@ import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import { createObserver } from "../observe/observer.ts";
-import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { createRouter } from "../upstream/engine/router.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
@@ -41,6 +40,7 @@ import {
   trustedProxiesOf,
 } from "../web/http/client-address.ts";
 import { createPages, type Pages } from "../web/pages/routes.ts";
+import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
 import { type Compression, createCompression } from "../web/rpc/compression.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
@@ -376,24 +376,24 @@ function gaugesOf(hosting: Hosting | null) {
   };
 }
 
-/** How calls are paid for: at their URLs, or by themselves; null = not so. */
+/** How calls are paid: by funding their key, or one by one; null = not so. */
 function payingOf(
   hosting: Hosting | null,
   { server, hosted }: Config,
   arrival: AuthenticationParts,
 ) {
   if (hosting === null) return { rpcPaywall: null, payPerCall: null };
-  const { paywall, sessions, keyOf } = hosting;
+  const { paywall, callPaywall, keyOf } = hosting;
   const rpcPaywall =
     paywall === null
       ? null
       : createRpcPaywall({ ...arrival, keyOf, paywall, publicUrl: server.publicUrl });
-  return { rpcPaywall, payPerCall: payPerCallOf(sessions, hosted) };
+  return { rpcPaywall, payPerCall: payPerCallOf(callPaywall, hosted) };
 }
 
-/** Calls that are paid for by themselves; null = there are none. */
-function payPerCallOf(sessions: Sessions | null, hosted: Config["hosted"]): PayPerCall | null {
-  return sessions === null || hosted === null ? null : { sessions, tariff: hosted.tariff };
+/** Calls that are paid one by one; null = there are none. */
+function payPerCallOf(paywall: CallPaywall | null, hosted: Config["hosted"]): PayPerCall | null {
+  return paywall === null || hosted === null ? null : { paywall, tariff: hosted.tariff };
 }
 
 /**

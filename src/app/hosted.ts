@@ -24,7 +24,8 @@ import { openStore, type Store } from "../store/store.ts";
 import { type Api, createApi } from "../web/api/api.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
-import { createPaywall, type Paywall } from "../web/payment/paywall.ts";
+import { type CallPaywall, createCallPaywall } from "../web/payment/call-paywall.ts";
+import { createPurchasePaywall, type PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
@@ -35,11 +36,13 @@ export interface Hosting {
   readonly admission: Admission;
   readonly api: Api;
   readonly legacyForms: LegacyFormUsage;
-  /** The one paywall, before operations and calls alike; null = nothing can be bought. */
-  readonly paywall: Paywall | null;
+  /** The one paywall of operations and of calls with a key; null = nothing can be bought. */
+  readonly paywall: PurchasePaywall | null;
+  /** The paywall of calls that are paid one by one; null = there are none. */
+  readonly callPaywall: CallPaywall | null;
   /** The key of a secret, also of one that has ended, by its digest. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
-  /** Null = no call is paid for by itself. */
+  /** Null = there are no payment channels. */
   readonly sessions: Sessions | null;
   /** Writes what was used, returns unspent credit, and closes the store. */
   close(): Promise<void>;
@@ -119,7 +122,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     account: (id) => keyCache.accountChanged(id),
   };
   const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node });
-  const paywall = payments === null ? null : createPaywall({ payments, runtime });
+  const paywall = payments === null ? null : createPurchasePaywall({ payments, runtime });
   const sessions = await sessionsOf({ config, settings, runtime, log, store });
   const api = apiOf(parts, { changes, paywall, credit, custom: custom.partsWith(keyCache) });
   const cancelAudit = auditAgain({ store, runtime, log, onError });
@@ -129,6 +132,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     api,
     legacyForms,
     paywall,
+    callPaywall: sessions === null ? null : createCallPaywall({ sessions, runtime }),
     sessions,
     keyOf: (digest) => keyOf(store, digest),
     async close() {
@@ -177,7 +181,7 @@ function creditOf(
 
 interface ApiCollaborators {
   readonly changes: Invalidations;
-  readonly paywall: Paywall | null;
+  readonly paywall: PurchasePaywall | null;
   readonly credit: Credit;
   readonly custom: CustomParts;
 }

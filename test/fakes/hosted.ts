@@ -19,7 +19,7 @@ import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import { errorEnvelope } from "../../src/web/contract/schemas/instance.ts";
-import { createPaywall } from "../../src/web/payment/paywall.ts";
+import { createPurchasePaywall } from "../../src/web/payment/purchase-paywall.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 import type { Ending } from "./stores.ts";
 
@@ -118,7 +118,7 @@ export async function serveApi(
     operatorToken: OPERATOR_TOKEN,
     keysPerHour: 8,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
-    paywall: payments === null ? null : createPaywall({ payments, runtime }),
+    paywall: payments === null ? null : createPurchasePaywall({ payments, runtime }),
     audit: async () => ({ books: await audit(store), money: [], unread: [] }),
     ...overrides,
   });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { realRuntime } from "../../src/runtime.ts";
 import { startPaidService } from "../fakes/paid-service.ts";
 
-/** Offers at one moment, as `web/payment/paywall.ts` has it. */
+/** Offers at one moment, as `web/payment/purchase-paywall.ts` has it. */
 const OFFERS = 100;
 
 test(

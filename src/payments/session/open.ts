@@ -1,7 +1,6 @@
 // Opens pay-per-call: what each session rail works with, and one door to all of them. Loaded only
 // where a session rail is configured, and brings the libraries of its chains along.
 import type { Logger } from "pino";
-import { createAddressLimit } from "../../core/billing/address-limit.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { NANO_PER_UNIT, nanoOf, type SessionRailSettings } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
@@ -10,6 +9,7 @@ import type { Runtime } from "../../runtime.ts";
 import { createSealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
 import { challengeSecrets } from "../open.ts";
+import type { PaymentHeaders } from "../payments.ts";
 import { createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
 import { createPaymentChain } from "../rails/chain.ts";
 import { createChannelFunding } from "./channel-funding.ts";
@@ -25,21 +25,21 @@ import {
 import { parseHex } from "./descriptor.ts";
 import { createEscrow } from "./escrow.ts";
 import { createLiveChannels } from "./live-channels.ts";
-import { invalid, invalidAs, refused } from "./refusals.ts";
+import { invalid, invalidAs, type Refused, refused } from "./refusals.ts";
 import { resealChannels } from "./reseal.ts";
 import type { SessionRail } from "./session-rail.ts";
 import {
   DECLARED_UNITS,
   type Hold,
   type PricedCall,
-  type SessionCaller,
   type SessionRefusal,
   type Sessions,
+  type SessionTaken,
 } from "./sessions.ts";
 import { addressOf, createSettler } from "./settlement-wallet.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
 import { createTransactionRecord } from "./transaction-record.ts";
-import { createVoucherAcceptor } from "./voucher-acceptor.ts";
+import { createVoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
 import { createVoucherChecker, type VoucherChecker } from "./voucher-checker.ts";
 
 /** What pay-per-call is opened with. */
@@ -62,18 +62,6 @@ export interface SessionsParts {
   readonly watchMs?: number;
 }
 
-/**
- * Challenges that one address may ask for without paying; each call that is paid for gives one
- * back.
- */
-const CHALLENGES: RateLimitSize = { perSecond: 10, burst: 200 };
-/** Credentials that are not right which one address may send. */
-const INVALID: RateLimitSize = { perSecond: 0.5, burst: 64 };
-/**
- * Credentials whose signatures are checked for one address; each call that is paid for gives one
- * back.
- */
-const CREDENTIALS: RateLimitSize = { perSecond: 20, burst: 400 };
 /** Far shorter than the quarter of an hour for which a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;
 const MARK = "session";
@@ -155,84 +143,30 @@ interface Opened {
 class AllRails implements Sessions {
   readonly #parts: SessionsParts;
   readonly #opened: Opened;
-  readonly #challenges = createAddressLimit(CHALLENGES);
-  readonly #invalid = createAddressLimit(INVALID);
-  readonly #credentials = createAddressLimit(CREDENTIALS);
 
   constructor(parts: SessionsParts, opened: Opened) {
     this.#parts = parts;
     this.#opened = opened;
   }
 
-  async ask(call: PricedCall | null, caller: SessionCaller): Promise<SessionRefusal> {
-    const retryAfterMs = this.#challenges.take(caller.address, this.#parts.runtime.now());
-    if (retryAfterMs > 0)
-      return {
-        kind: "refusal",
-        fault: fault("rate_limit_exceeded", "this address has asked for too many challenges", {
-          retryAfterMs,
-        }),
-        headers: [],
-      };
+  async challenge(call: PricedCall | null, channelHint: string | null): Promise<SessionRefusal> {
     const units = call?.units ?? DECLARED_UNITS;
-    const snapshot = await this.#snapshot(caller.hint, units);
-    return this.#challenged(
-      fault(
-        "payment_required",
-        `this call costs ${usdText(nanoOf(units))} USD, and nothing has been paid yet`,
-      ),
-      { units, snapshot },
-    );
+    const snapshot = await this.#snapshot(channelHint, units);
+    const message = `this call costs ${usdText(nanoOf(units))} USD, and nothing has been paid yet`;
+    return this.#refusal(fault("payment_required", message), { units, snapshot });
   }
 
-  async take(...[given, call, caller]: Parameters<Sessions["take"]>): ReturnType<Sessions["take"]> {
-    const tooMany = this.#enter(caller.address);
-    if (tooMany !== null) return { kind: "refusal", fault: tooMany, headers: [] };
-    let isWrong = false;
-    const taken = await this.#take(this.#opened.protocol.read(given), call)
-      .then((taken) => {
-        // A payer who is reminded of a channel has signed for it: what was wrong is not a guess.
-        isWrong =
-          taken.kind === "refused" &&
-          taken.fault.code === "payment_invalid" &&
-          taken.snapshot === null;
-        return taken;
-      })
-      .finally(() => {
-        if (!isWrong) this.#invalid.giveBack(caller.address);
-      });
+  async take(given: PaymentHeaders, call: PricedCall | null): Promise<SessionTaken> {
+    const taken = await this.#take(this.#opened.protocol.read(given), call);
     switch (taken.kind) {
       case "refused":
-        return this.#challenged(taken.fault, {
-          units: call?.units ?? DECLARED_UNITS,
-          snapshot: taken.snapshot,
-        });
+        return this.#refused(taken, call);
       case "hold":
-        this.#challenges.giveBack(caller.address);
-        return this.#hold(taken, call, caller.address);
+        return this.#hold(taken, call);
       case "recorded":
       case "managed":
         return taken;
     }
-  }
-
-  /**
-   * Counts a credential as wrong until it is found to be right: many that come at one time are
-   * counted before any is checked.
-   */
-  #enter(address: string): Fault | null {
-    const nowMs = this.#parts.runtime.now();
-    const wrongMs = this.#invalid.take(address, nowMs);
-    if (wrongMs > 0)
-      return fault("rate_limit_exceeded", "too many payments from this address were not right", {
-        retryAfterMs: wrongMs,
-      });
-    const retryAfterMs = this.#credentials.take(address, nowMs);
-    if (retryAfterMs === 0) return null;
-    this.#invalid.giveBack(address);
-    return fault("rate_limit_exceeded", "too many payments from this address paid for nothing", {
-      retryAfterMs,
-    });
   }
 
   gauges(): ReturnType<Sessions["gauges"]> {
@@ -283,31 +217,25 @@ class AllRails implements Sessions {
   }
 
   /** A hold whose refusals carry challenges as well. */
-  #hold(
-    hold: Extract<Awaited<ReturnType<CredentialHandler["take"]>>, { readonly kind: "hold" }>,
-    call: PricedCall | null,
-    address: string,
-  ): Hold {
+  #hold(hold: VoucherHold, call: PricedCall | null): Hold {
     return {
       kind: "hold",
       release: () => hold.release(),
       settle: async (end) => {
         const ended = await hold.settle(end);
-        if (ended.kind === "bill" && ended.chargedUnits > 0n) this.#credentials.giveBack(address);
-        return ended.kind === "refused"
-          ? this.#challenged(ended.fault, {
-              units: call?.units ?? DECLARED_UNITS,
-              snapshot: ended.snapshot,
-            })
-          : ended;
+        return ended.kind === "refused" ? this.#refused(ended, call) : ended;
       },
     };
   }
 
-  /**
-   * The channel that a caller says to have, as it is reminded of it; null = there is none to be
-   * used.
-   */
+  /** The refusal of a credential. A payer who is reminded of a channel has signed for it. */
+  #refused({ fault: why, snapshot }: Refused, call: PricedCall | null): SessionRefusal {
+    const units = call?.units ?? DECLARED_UNITS;
+    const isWrong = why.code === "payment_invalid" && snapshot === null;
+    return { ...this.#refusal(why, { units, snapshot }), isWrong };
+  }
+
+  /** The channel that a caller names, for its challenge; null = none that can be used. */
   async #snapshot(hint: string | null, units: bigint): Promise<Snapshot | null> {
     if (hint === null || !/^0x[0-9a-fA-F]{64}$/.test(hint)) return null;
     for (const { credentialHandler } of this.#opened.rails) {
@@ -317,11 +245,13 @@ class AllRails implements Sessions {
     return null;
   }
 
-  #challenged(
+  /** A refusal; with a 402 a challenge of each rail. */
+  #refusal(
     why: Fault,
     { units, snapshot }: { readonly units: bigint; readonly snapshot: Snapshot | null },
   ): SessionRefusal {
-    if (why.status !== PAYMENT_REQUIRED) return { kind: "refusal", fault: why, headers: [] };
+    const refusal = { kind: "refusal", fault: why, headers: [], isWrong: false } as const;
+    if (why.status !== PAYMENT_REQUIRED) return refusal;
     const { protocol, rails } = this.#opened;
     const offers = rails.map(({ session: { terms } }) =>
       offerOf(terms, units > 0n ? units : 1n, isOf(terms.chainId, snapshot) ? snapshot : null),
@@ -336,7 +266,7 @@ class AllRails implements Sessions {
       expiresAtMs: this.#parts.runtime.wallMs() + this.#parts.offerMs,
       keepsAuthorization: false,
     });
-    return { kind: "refusal", fault: why, headers };
+    return { ...refusal, headers };
   }
 }
 

@@ -1,6 +1,6 @@
-// Pay-per-call as the web side sees it: challenges for a price, a credential taken, a call held and
-// then charged. This is the port; what is behind it is loaded only where a session rail is
-// configured. Amounts are base units of six-decimal tokens.
+// The port of pay-per-call: challenges for a price, a credential taken, a call held and then
+// charged. The implementation is loaded only where a session rail is configured. Amounts are base
+// units of six-decimal tokens.
 
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
@@ -17,36 +17,25 @@ export interface PricedCall {
   readonly fingerprint: string;
 }
 
-/** The sender of a request. */
-export interface SessionCaller {
-  /** IP address. */
-  readonly address: string;
-  /** The channel that the caller names; null = none. */
-  readonly hint: string | null;
-}
-
-/** How a request ended whose price was held. */
+/** The end of a request whose price was held. */
 export interface CallEnd {
-  /** What of it was delivered costs; 0 = nothing was, and nothing is charged. */
+  /** Price of the calls that are charged; 0 = nothing is charged. */
   readonly units: bigint;
-  /** Compute units of all of it. */
+  /** Compute units of all calls of the request. */
   readonly cu: number;
   /** HTTP status and body of the answer. */
   readonly status: number;
   readonly body: Buffer | null;
-  /**
-   * True = its caller left before there was an answer: where it is charged, the same request is
-   * made once more for nothing.
-   */
+  /** True = its caller left before the answer: once charged, it may be repeated once for free. */
   readonly abandoned: boolean;
 }
 
-/** What a caller is told beside an answer. */
+/** The cost of a request, for the headers of its answer. */
 export interface CallBill {
   readonly kind: "bill";
   readonly cu: number;
   readonly chargedUnits: bigint;
-  /** What the deposit has left. */
+  /** The deposit less everything that was spent of it. */
   readonly leftUnits: bigint;
   readonly rateLimitStatus: RateLimitStatus;
   /** Names and values in turn: the receipt. */
@@ -57,8 +46,8 @@ export interface CallBill {
 export interface Hold {
   readonly kind: "hold";
   /**
-   * Charges what was delivered, and keeps the answer. Where that cannot be written the caller gets
-   * what comes back instead, and is not charged.
+   * Charges the request and keeps its answer. Anything but a bill is sent instead of the answer:
+   * then nothing was charged.
    */
   settle(end: CallEnd): Promise<CallBill | RecordedAnswer | SessionRefusal>;
   /** Charges nothing. */
@@ -73,7 +62,7 @@ export interface RecordedAnswer {
   readonly bill: CallBill;
 }
 
-/** A credential that did something to its channel and came without a call. */
+/** A credential that changed its channel and came without a call. */
 export interface Managed {
   readonly kind: "managed";
   /** Names and values in turn: the receipt. */
@@ -86,12 +75,14 @@ export interface SessionRefusal {
   readonly fault: Fault;
   /** Names and values in turn: with a 402 a fresh challenge for each way to pay. */
   readonly headers: readonly string[];
+  /** True = the credential is wrong, and does not prove that its sender has a channel. */
+  readonly isWrong: boolean;
 }
 
-/** What became of a credential. */
+/** The result of a credential. */
 export type SessionTaken = Hold | RecordedAnswer | Managed | SessionRefusal;
 
-/** How the channels stand, for metrics. */
+/** Counts of channels, for metrics. */
 export interface SessionGauges {
   /** Channels that are in memory, and requests that are held. */
   readonly channels: number;
@@ -104,27 +95,22 @@ export interface SessionGauges {
 
 /** Takes payments for single calls. */
 export interface Sessions {
-  /** Challenges for a request without a payment; `call` null = nothing was asked for. */
-  ask(call: PricedCall | null, caller: SessionCaller): Promise<SessionRefusal>;
   /**
-   * Takes a credential. `call` null = the request asks for nothing but what the credential does.
-   * Throws only where the store does.
+   * The 402 of a request without a payment; `call` null = it holds no call. `channelHint`: the
+   * channel that the caller names, null = none.
    */
-  take(
-    given: PaymentHeaders,
-    call: PricedCall | null,
-    caller: SessionCaller,
-  ): Promise<SessionTaken>;
-  /** Asks nobody. */
+  challenge(call: PricedCall | null, channelHint: string | null): Promise<SessionRefusal>;
+  /**
+   * Takes a credential; `call` null = it comes without a call. Throws only where the store does.
+   */
+  take(given: PaymentHeaders, call: PricedCall | null): Promise<SessionTaken>;
+  /** Reads memory only. */
   gauges(): SessionGauges;
-  /** Ends what is under way in this process; channels stay as they are written. */
+  /** Ends the work of this process; channels stay as they are written. */
   close(): Promise<void>;
 }
 
-/**
- * What is asked for a request that says nothing of itself, and what discovery declares: enough for
- * the usual reads.
- */
+/** The price that an empty request is told, and that discovery declares: a usual read. */
 export const DECLARED_UNITS = 100n;
 
 /** The price of a call: nano-USD as whole base units, rounded up. */

@@ -13,7 +13,7 @@ import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../http/client-
 import { createBound } from "../http/concurrency-limit.ts";
 import { isLocalCaller } from "../http/local-caller.ts";
 import { type Headers, headersOf } from "../http/respond.ts";
-import type { Paywall } from "../payment/paywall.ts";
+import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
 import type { AnyResult, NamedOperation } from "./operation.ts";
 import type { HandlerParts } from "./parts.ts";
 import { retiredAt } from "./retired-routes.ts";
@@ -27,7 +27,7 @@ export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "p
    * The same one that stands before calls, so that what it allows an address is allowed once. Null
    * = nothing can be bought.
    */
-  readonly paywall: Paywall | null;
+  readonly paywall: PurchasePaywall | null;
   readonly log: Pick<Logger, "error" | "warn">;
   /** Null = the address that callers use. */
   readonly publicUrl: string | null;

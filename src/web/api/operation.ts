@@ -5,7 +5,7 @@ import type { ApiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
 import type { OperationId } from "../contract/contract.ts";
 import type { ApiCaller, Operation, Terms } from "../contract/operation.ts";
-import type { PaymentRefusal } from "../payment/paywall.ts";
+import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 
 /** An operation with its id. */
 export type NamedOperation = Operation & { readonly id: OperationId };

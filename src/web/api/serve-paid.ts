@@ -4,7 +4,7 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Order, PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 import type { ApiCaller } from "../contract/operation.ts";
 import { paymentOf, requestMark, withoutPayment } from "../payment/payment-headers.ts";
-import type { Paywall } from "../payment/paywall.ts";
+import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
 import type {
   AnyCall,
   AnyInput,
@@ -16,74 +16,75 @@ import type {
 /** What paid operations are served with. */
 export interface PaidServingParts {
   /** Null = payments are not taken. */
-  readonly paywall: Paywall | null;
+  readonly paywall: PurchasePaywall | null;
   /**
-   * Who sent a request. `paid` = it carries a payment for an offer that was made to it: a key that
-   * has ended since will do.
+   * Finds the sender of a request. `paid` = it carries a payment for an offer that was made to it:
+   * a key that has ended since will do.
    */
   readonly callerOf: (asked: OperationRequest, paid: boolean) => Promise<ApiCaller | ApiFault>;
   readonly inputOf: (asked: OperationRequest) => AnyInput | ApiFault;
 }
 
-/** One request with who serves it. */
+/** One request with its handler. */
 interface Sale {
   readonly asked: OperationRequest;
   readonly handler: AnyPaidHandler;
+  /** Null = the request carries none. */
+  readonly payment: PaymentHeaders | null;
 }
 
 const CLOSED_RETRY_MS = 3_600_000;
 
 /** Serves requests of operations that are paid for; throws where the store does. */
-export function createPaidServing({
-  paywall,
-  callerOf,
-  inputOf,
-}: PaidServingParts): (asked: OperationRequest, handler: AnyPaidHandler) => Promise<AnyResult> {
-  async function callOf(asked: OperationRequest, paid: boolean): Promise<AnyCall | ApiFault> {
-    const caller = await callerOf(asked, paid);
-    if (caller.kind === "api_fault") return caller;
-    const input = inputOf(asked);
-    return input.kind === "api_fault" ? input : { ...input, caller };
-  }
-
-  async function withoutPaying(sale: Sale): Promise<AnyResult> {
-    const { asked, handler } = sale;
-    const call = await callOf(asked, false);
-    if (call.kind === "api_fault") return call;
-    if (handler.free?.includes(call.body) === true) return handler.free.serve(call);
-    if (paywall === null) return closed(handler);
-    const order = await orderOf(call, sale);
-    return "kind" in order ? order : paywall.ask(order, asked.address);
-  }
-
-  async function paying(sale: Sale, given: PaymentHeaders): Promise<AnyResult> {
-    const { asked, handler } = sale;
-    const input = inputOf(asked);
-    if (input.kind === "api_fault") return input;
-    if (handler.free?.includes(input.body) === true)
-      return apiFault("invalid_request", "this request is not paid for, and carries a payment", {
-        nextAction: "leave the payment out",
-      });
-    if (paywall === null) return closed(handler);
-    const taken = await paywall.take(
-      given,
-      { request: markOf(asked), address: asked.address },
-      async () => {
-        const call = await callOf(asked, true);
-        return call.kind === "api_fault" ? call : orderOf(call, sale);
-      },
-    );
-    if (taken.kind !== "paid") return taken;
-    const answer = await handler.answer(taken, input);
-    return answer.kind === "answer" ? { ...answer, receipt: taken.headers } : answer;
-  }
-
+export function createPaidServing(
+  parts: PaidServingParts,
+): (asked: OperationRequest, handler: AnyPaidHandler) => Promise<AnyResult> {
   return async (asked, handler) => {
-    const payment = paymentOf(asked.request.headersDistinct);
-    if (payment === null) return withoutPaying({ asked, handler });
-    if (payment.kind === "payment") return paying({ asked, handler }, payment.given);
-    return apiFault("invalid_request", payment.message, { nextAction: payment.nextAction });
+    const found = paymentOf(asked.request.headersDistinct);
+    if (found?.kind === "unclear")
+      return apiFault("invalid_request", found.message, { nextAction: found.nextAction });
+    return serve(parts, { asked, handler, payment: found?.given ?? null });
   };
+}
+
+async function serve(parts: PaidServingParts, sale: Sale): Promise<AnyResult> {
+  const { asked, handler, payment } = sale;
+  // With a payment the sender is looked up for a new order only.
+  const input = payment === null ? await callOf(parts, sale) : parts.inputOf(asked);
+  if (input.kind === "api_fault") return input;
+  if (handler.free?.includes(input.body) === true)
+    return isCall(input) ? handler.free.serve(input) : NOT_PAID_FOR;
+  if (parts.paywall === null) return closed(handler);
+  const paid = await parts.paywall.collect(
+    { payment, address: asked.address, mark: markOf(asked) },
+    async () => {
+      const call = isCall(input) ? input : await callOf(parts, sale);
+      return call.kind === "api_fault" ? call : orderOf(call, sale);
+    },
+  );
+  if (paid.kind !== "paid") return paid;
+  const answer = await handler.answer(paid, input);
+  return answer.kind === "answer" ? { ...answer, receipt: paid.headers } : answer;
+}
+
+const NOT_PAID_FOR = apiFault(
+  "invalid_request",
+  "this request is not paid for, and carries a payment",
+  { nextAction: "leave the payment out" },
+);
+
+function isCall(input: AnyInput | AnyCall): input is AnyCall {
+  return "caller" in input;
+}
+
+async function callOf(
+  { callerOf, inputOf }: PaidServingParts,
+  { asked, payment }: Sale,
+): Promise<AnyCall | ApiFault> {
+  const caller = await callerOf(asked, payment !== null);
+  if (caller.kind === "api_fault") return caller;
+  const input = inputOf(asked);
+  return input.kind === "api_fault" ? input : { ...input, caller };
 }
 
 function closed({ instead }: AnyPaidHandler): ApiFault {
@@ -100,6 +101,6 @@ async function orderOf(call: AnyCall, { asked, handler }: Sale): Promise<Order |
 }
 
 function markOf({ request, bytes, baseUrl }: OperationRequest): RequestMark {
-  const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-  return requestMark({ method: request.method ?? "", path, body: bytes, credential: "", baseUrl });
+  const { method = "", url = "/" } = request;
+  return requestMark({ method, url, body: bytes, credential: "", baseUrl });
 }

@@ -5,7 +5,7 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { CONTRACT } from "../contract/contract.ts";
 import type { ApiCaller, ApiHandlers, Operation } from "../contract/operation.ts";
 import { parseBody } from "../http/body.ts";
-import type { Paywall } from "../payment/paywall.ts";
+import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
 import { type ApiAuthenticationParts, callerOf } from "./authenticate.ts";
 import { checkDocument } from "./check-document.ts";
 import { checkFields, queryOf } from "./check-fields.ts";
@@ -33,7 +33,7 @@ import { createPaidServing } from "./serve-paid.ts";
 /** What requests are served with. */
 interface ServingParts extends HandlerParts {
   /** Null = nothing can be bought. */
-  readonly paywall: Paywall | null;
+  readonly paywall: PurchasePaywall | null;
 }
 
 /** Answers requests of operations; throws where the store does. */

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import { type Headers, retryAfter, write } from "../http/respond.ts";
-import { type PaymentRefusal, purchaseUrl } from "../payment/paywall.ts";
+import { type PaymentRefusal, purchaseUrl } from "../payment/purchase-paywall.ts";
 
 /** Writes an answer; null = no body. */
 export function writeAnswer(

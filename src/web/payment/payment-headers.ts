@@ -1,12 +1,12 @@
-// Where a payment stands in the headers of a request, and the mark of the request that it pays for.
-// Checks nothing of a payment; knows no operation.
+// Reads the payment in the headers of a request, and makes the mark that binds a payment to its
+// request. Checks nothing of a payment; knows no operation.
 import { createHash, hash } from "node:crypto";
 import type { PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 
 /** Headers by lower-case name, each with every value that was sent. */
 export type HeaderValues = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** What a request carries to pay with. */
+/** The payment of a request, or why it cannot be told. */
 export type GivenPayment =
   | { readonly kind: "payment"; readonly given: PaymentHeaders }
   | { readonly kind: "unclear"; readonly message: string; readonly nextAction: string };
@@ -55,43 +55,49 @@ export function withoutPayment(authorization: string | undefined): string | unde
   return rest.length === 0 ? undefined : rest.join(", ");
 }
 
-/** A request, as far as a payment is bound to it. */
+/** The parts of a request that a payment is bound to. */
 export interface MarkedRequest {
   readonly method: string;
-  /** As it was sent, without its query. */
-  readonly path: string;
+  /** As it was sent; its query counts for nothing. */
+  readonly url: string;
   readonly body: Buffer;
-  /**
-   * Digest of a credential outside of the path that says what the payment is for; empty = the path
-   * says it.
-   */
+  /** Digest of the API key that the payment is for; empty = the path says what it is for. */
   readonly credential: string;
-  /** Base URL of the service, as the caller knows it. */
+  /** Base URL of the service for its callers. */
   readonly baseUrl: string;
 }
 
 /** What a payment for this request is bound to. */
-export function requestMark({
+export function requestMark(request: MarkedRequest): RequestMark {
+  const { url, body, baseUrl } = request;
+  return {
+    fingerprint: fingerprintOf(request),
+    digest: `sha-256=${hash("sha256", body, "base64")}`,
+    resourceUrl: baseUrl + withoutKey(pathOf(url)),
+  };
+}
+
+/** The same text for the same request, and another one for any other. */
+export function fingerprintOf({
   method,
-  path,
+  url,
   body,
   credential,
-  baseUrl,
-}: MarkedRequest): RequestMark {
-  const fingerprint = createHash("sha256")
-    .update(`${method}\n${path}\n`)
+}: Omit<MarkedRequest, "baseUrl">): string {
+  return createHash("sha256")
+    .update(`${method}\n${pathOf(url)}\n`)
     .update(credential, "latin1")
     .update("\n")
     .update(body)
     .digest("base64url");
-  return {
-    fingerprint,
-    digest: `sha-256=${hash("sha256", body, "base64")}`,
-    resourceUrl: baseUrl + withoutKey(path),
-  };
 }
 
-/** A path without what stands where a key does, be it one or not. */
+function pathOf(url: string): string {
+  const [path = ""] = url.split("?", 1);
+  return path;
+}
+
+/** A path without its key: everything that stands in the place of one is left out. */
 function withoutKey(path: string): string {
   return path
     .replace(/^(\/rpc\/k\/|\/api\/v1\/agent\/keys\/)[^/]*/, "$1redacted")

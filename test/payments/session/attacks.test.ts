@@ -10,7 +10,6 @@ import { createEscrow } from "../../../src/payments/session/escrow.ts";
 import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import type { Runtime } from "../../../src/runtime.ts";
-import { fingerprintOf } from "../../../src/web/rpc/paid/session.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import {
@@ -367,26 +366,6 @@ test("a node that is suddenly far above all that was seen is believed only after
   runtime.advance(181_000);
   assert.equal((await escrow.head()).number, height);
 });
-
-test(
-  "a paid request is the same one whatever its query says, and another one at another path or " +
-    "with another body",
-  () => {
-    const body = Buffer.from("{}");
-    assert.equal(
-      fingerprintOf("/rpc/session/best/ethereum?meta=body", body),
-      fingerprintOf("/rpc/session/best/ethereum", body),
-    );
-    assert.notEqual(
-      fingerprintOf("/rpc/session/best/base", body),
-      fingerprintOf("/rpc/session/best/ethereum", body),
-    );
-    assert.notEqual(
-      fingerprintOf("/rpc/session/best/ethereum", Buffer.from("[]")),
-      fingerprintOf("/rpc/session/best/ethereum", body),
-    );
-  },
-);
 
 test("a node that stands still is trouble: what it says of a deposit is not believed", async () => {
   const runtime = simulatedWorld(1);

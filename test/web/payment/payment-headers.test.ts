@@ -86,7 +86,7 @@ it("what is left of an Authorization without its payments", () => {
 describe("the mark of a request", () => {
   const REQUEST: MarkedRequest = {
     method: "POST",
-    path: "/api/v1/agent/keys",
+    url: "/api/v1/agent/keys",
     body: Buffer.from('{"a":1}'),
     credential: "",
     baseUrl: "https://rpc.example",
@@ -94,17 +94,18 @@ describe("the mark of a request", () => {
   const fingerprint = (other: Partial<MarkedRequest>): string =>
     requestMark({ ...REQUEST, ...other }).fingerprint;
 
-  it("differs with method, path, body and credential, and with nothing else", () => {
+  it("differs with method, path, body and credential, and with nothing else: not with the query", () => {
     const others = [
       {},
       { method: "PUT" },
-      { path: "/api/v1/agent/keys/" },
+      { url: "/api/v1/agent/keys/" },
       { body: Buffer.from('{"a":2}') },
       { credential: "k" },
       { body: Buffer.from("") },
     ];
     assert.equal(new Set(others.map(fingerprint)).size, others.length);
     assert.equal(fingerprint({ baseUrl: "https://other.example" }), fingerprint({}));
+    assert.equal(fingerprint({ url: "/api/v1/agent/keys?meta=body" }), fingerprint({}));
     assert.match(fingerprint({}), /^[\w-]{43}$/);
   });
 
@@ -121,7 +122,7 @@ describe("the mark of a request", () => {
       ["/rpc/svc_ak_secret/ethereum", "/rpc/redacted/ethereum"],
       ["/api/v1/accounts/acc_1/credit", "/api/v1/accounts/acc_1/credit"],
     ] as const;
-    for (const [path, shown] of rows)
-      assert.equal(requestMark({ ...REQUEST, path }).resourceUrl, `https://rpc.example${shown}`);
+    for (const [url, shown] of rows)
+      assert.equal(requestMark({ ...REQUEST, url }).resourceUrl, `https://rpc.example${shown}`);
   });
 });

@@ -1,10 +1,10 @@
-// The payment for its key that one RPC request brings: taken once the body is here, before the
+// The payment for a key that comes with an RPC request: taken once the body is here, before the
 // caller is looked up. Knows no protocol of payment.
 import type { PaidPurchase, PaymentHeaders } from "../../../payments/payments.ts";
 import type { RequestInfo } from "../authenticate.ts";
 import type { RpcPaywall, RpcPaywallRefusal } from "./rpc-paywall.ts";
 
-/** One payment for the key of a request. */
+/** The payment for the key of one request. */
 export class KeyPurchase {
   readonly #paywall: RpcPaywall;
   readonly #request: RequestInfo;
@@ -23,12 +23,12 @@ export class KeyPurchase {
     return this.#isTaken;
   }
 
-  /** The purchase, once it is credited; null = it is not. */
+  /** The purchase; null = it is not credited. */
   get paid(): PaidPurchase | null {
     return this.#paid;
   }
 
-  /** Takes the payment: the key has it when it has settled. Rejects only for a bug. */
+  /** Takes the payment; the key has the money once it has settled. Rejects only for a bug. */
   async take(body: Buffer): Promise<PaidPurchase | RpcPaywallRefusal> {
     this.#isTaken = true;
     const taken = await this.#paywall.take({ request: this.#request, body, given: this.#given });

@@ -1,6 +1,6 @@
-// Payment at the URL of a call with a key: where its balance is used up the answer offers to fund
-// the key, and the payment comes with the same call sent again. Knows keys and calls, no protocol
-// of payment and no chain.
+// Payment at the URL of a call with a key: once its balance is used up, the answer offers to fund
+// the key, and the same call sent again brings the payment. Knows keys and calls, no protocol of
+// payment and no chain.
 import { isUtf8 } from "node:buffer";
 import { usdText } from "../../../core/billing/price.ts";
 import type { ApiFault } from "../../../core/faults/api-fault.ts";
@@ -17,12 +17,13 @@ import type {
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import { addressBehind, requestInfoBaseUrl } from "../../http/client-address.ts";
 import { type GivenPayment, requestMark, withoutPayment } from "../../payment/payment-headers.ts";
+import type { PayableRequest } from "../../payment/paywall.ts";
 import {
   type PaymentCode,
   type PaymentRefusal,
-  type Paywall,
+  type PurchasePaywall,
   purchaseUrl,
-} from "../../payment/paywall.ts";
+} from "../../payment/purchase-paywall.ts";
 import {
   type Authenticated,
   type AuthenticationParts,
@@ -36,9 +37,9 @@ export interface RefusedCall {
   readonly request: RequestInfo;
   readonly keyContext: KeyContext;
   readonly body: Buffer;
-  /** What it is refused with. */
+  /** The refusal so far. */
   readonly why: Fault;
-  /** The payment that came with it and is credited already; null = none did. */
+  /** The payment that came with the call and is credited already; null = none did. */
   readonly paid: PaidPurchase | null;
 }
 
@@ -49,7 +50,7 @@ export interface PayingCall {
   readonly given: PaymentHeaders;
 }
 
-/** A refusal with what is told beside it. */
+/** A refusal with its headers. */
 interface Refusal {
   readonly kind: "rpc_paywall_refusal";
   readonly fault: Fault;
@@ -57,25 +58,23 @@ interface Refusal {
   readonly headers: readonly string[];
 }
 
-/** One of a call that was read here only. */
+/** The refusal of a call that brought a payment. */
 export interface RpcPaywallRefusal extends Refusal {
-  /**
-   * Of the call, as JSON text; `null` where it has none that can be answered to, as a batch has.
-   */
+  /** Id of the call as JSON text; `null` for a batch. */
   readonly id: string;
 }
 
 /** Takes payments for calls with a key. */
 export interface RpcPaywall {
-  /** The payment that a call carries for its key; null = it carries none, or names no key. */
+  /** The payment of a call for its key; null = the call carries none, or names no key. */
   paymentOf(request: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null;
-  /** The answer to a call whose key has nothing left. */
+  /** Refuses a call whose key has nothing left, and offers to fund the key. */
   exhausted(call: RefusedCall): Promise<Refusal>;
-  /** Takes the payment of a call; once it has settled, the key has it. */
+  /** Takes the payment of a call; the key has the money once the payment has settled. */
   take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal>;
 }
 
-/** A key that money is for. */
+/** A key that is funded. */
 export interface PaidKey {
   readonly accountId: string;
   readonly keyId: string;
@@ -83,109 +82,136 @@ export interface PaidKey {
 
 /** What payments at the URLs of calls need. */
 export interface RpcPaywallParts extends AuthenticationParts {
-  readonly paywall: Paywall;
-  /** Whose a secret is or was, by its digest: also one that has ended. */
+  readonly paywall: PurchasePaywall;
+  /** Finds a key by the digest of its secret, also one that has ended. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
-  /** Null = the address that callers use. */
+  /** Null = the URL that callers use. */
   readonly publicUrl: string | null;
 }
 
 const SESSIONS = "/rpc/session/";
 
-/** Payment at the URLs of calls, over the one paywall. */
+/** Payment at the URLs of calls, by the paywall of purchases. */
 export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
-  const { paywall, proxies } = parts;
-  const addressOf = (request: RequestInfo): string =>
-    addressBehind(request.address, request.header("x-forwarded-for") ?? "", proxies);
-  const baseUrlOf = (request: RequestInfo): string =>
-    parts.publicUrl ?? requestInfoBaseUrl(request, proxies);
-
-  function markOf(request: RequestInfo, body: Buffer): RequestMark {
-    const path = request.url.split("?", 1)[0] ?? "/";
-    return requestMark({
-      method: "POST",
-      path,
-      body,
-      credential: request.credential.digest,
-      baseUrl: baseUrlOf(request),
-    });
-  }
-
-  /** The smallest purchase there is, for the key of the call. */
-  function orderOf(request: RequestInfo, { accountId, keyId }: PaidKey, mark: RequestMark): Order {
-    const amountN = paywall.payments.range.minN;
-    const keepsAuthorization = withoutPayment(request.header("authorization")) !== undefined;
-    const description = `${usdText(amountN)} USD for the key of this call`;
-    return {
-      purpose: { kind: "fund_key", accountId, keyId },
-      amountN,
-      request: mark,
-      description,
-      keepsAuthorization,
-    };
-  }
-
-  /** The order of a caller who is looked up first, or why there is none. */
-  async function ordered(request: RequestInfo, mark: RequestMark): Promise<Order | Fault> {
-    const found = await new Promise<Authenticated | Fault>((resolve) => {
-      authenticate(parts, request, resolve);
-    });
-    if (found.kind === "authenticated")
-      return found.keyContext === null
-        ? NO_KEY
-        : orderOf(request, paidKeyOf(found.keyContext), mark);
-    // The offer was made to a key that worked: its money is taken, and the account of the key has
-    // it.
-    const ended =
-      found.code === "key_revoked" ? await parts.keyOf(request.credential.digest) : null;
-    return ended === null ? found : orderOf(request, ended, mark);
-  }
-
   return {
-    paymentOf(request) {
-      if (request.url.startsWith(SESSIONS)) return null;
-      const { payment } = request;
-      return payment === null || request.credential.secret === null ? null : payment;
+    paymentOf({ url, payment, credential }) {
+      return url.startsWith(SESSIONS) || credential.secret === null ? null : payment;
     },
-    async exhausted({ request, keyContext, body, why, paid }) {
-      const baseUrl = baseUrlOf(request);
-      if (paid !== null) return usedUp(paid, baseUrl);
-      try {
-        const order = orderOf(request, paidKeyOf(keyContext), markOf(request, body));
-        const asked = await paywall.ask(order, addressOf(request));
-        if (asked.fault.code !== "payment_required") return refusalOf(asked, baseUrl);
-        const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
-        return {
-          kind: "rpc_paywall_refusal",
-          fault: { ...why, nextAction },
-          headers: asked.headers,
-        };
-      } catch (error) {
-        return storeRefusalOf(error);
-      }
-    },
-    async take({ request, body, given }) {
-      if (!isUtf8(body) || !isJson(body))
-        return { ...refusalBy(fault("parse_error", "the body is not valid JSON")), id: "null" };
-      const id = idOf(body);
-      const mark = markOf(request, body);
-      try {
-        const taken = await paywall.take(
-          given,
-          { request: mark, address: addressOf(request) },
-          () => ordered(request, mark),
-        );
-        if (taken.kind === "paid") return taken;
-        return {
-          ...(taken.kind === "fault" ? refusalBy(taken) : refusalOf(taken, baseUrlOf(request))),
-          id,
-        };
-      } catch (error) {
-        return { ...storeRefusalOf(error), id };
-      }
+    exhausted: (call) => exhausted(parts, call).catch(storeRefusalOf),
+    async take(call) {
+      const { body } = call;
+      if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(INVALID_JSON), id: "null" };
+      const taken = await take(parts, call).catch(storeRefusalOf);
+      return taken.kind === "paid" ? taken : { ...taken, id: idOf(body) };
     },
   };
 }
+
+async function exhausted(
+  parts: RpcPaywallParts,
+  { request, keyContext, body, why, paid }: RefusedCall,
+): Promise<Refusal> {
+  const payable = payableRequest(parts, { request, body, payment: null });
+  const order = orderOf(parts, { request, key: paidKeyOf(keyContext), mark: payable.mark });
+  const collected = paid ?? (await parts.paywall.collect<never>(payable, async () => order));
+  const baseUrl = baseUrlOf(parts, request);
+  if (collected.kind === "paid") return usedUp(collected, baseUrl);
+  if (collected.fault.code !== "payment_required") return refusalOf(collected, baseUrl);
+  const nextAction = `${SIGN}, with ${usdText(order.amountN)} USD; ${OTHER_AMOUNTS}`;
+  return {
+    kind: "rpc_paywall_refusal",
+    fault: { ...why, nextAction },
+    headers: collected.headers,
+  };
+}
+
+async function take(
+  parts: RpcPaywallParts,
+  { request, body, given }: PayingCall,
+): Promise<PaidPurchase | Refusal> {
+  const payable = payableRequest(parts, { request, body, payment: given });
+  const taken = await parts.paywall.collect(payable, () =>
+    orderOfCaller(parts, request, payable.mark),
+  );
+  switch (taken.kind) {
+    case "paid":
+      return taken;
+    case "fault":
+      return refusalBy(taken);
+    case "payment_refusal":
+      return refusalOf(taken, baseUrlOf(parts, request));
+  }
+}
+
+/** A call as the paywall takes it. */
+function payableRequest(
+  parts: RpcPaywallParts,
+  {
+    request,
+    body,
+    payment,
+  }: {
+    readonly request: RequestInfo;
+    readonly body: Buffer;
+    readonly payment: PaymentHeaders | null;
+  },
+): PayableRequest<RequestMark> {
+  const forwardedFor = request.header("x-forwarded-for") ?? "";
+  return {
+    payment,
+    address: addressBehind(request.address, forwardedFor, parts.proxies),
+    mark: requestMark({
+      method: "POST",
+      url: request.url,
+      body,
+      credential: request.credential.digest,
+      baseUrl: baseUrlOf(parts, request),
+    }),
+  };
+}
+
+function baseUrlOf({ publicUrl, proxies }: RpcPaywallParts, request: RequestInfo): string {
+  return publicUrl ?? requestInfoBaseUrl(request, proxies);
+}
+
+/** The smallest purchase that is sold, for the key of the call. */
+function orderOf(
+  { paywall }: RpcPaywallParts,
+  {
+    request,
+    key: { accountId, keyId },
+    mark,
+  }: { readonly request: RequestInfo; readonly key: PaidKey; readonly mark: RequestMark },
+): Order {
+  const amountN = paywall.payments.range.minN;
+  return {
+    purpose: { kind: "fund_key", accountId, keyId },
+    amountN,
+    request: mark,
+    description: `${usdText(amountN)} USD for the key of this call`,
+    keepsAuthorization: withoutPayment(request.header("authorization")) !== undefined,
+  };
+}
+
+/** The order of a caller who is looked up first, or why there is none. */
+async function orderOfCaller(
+  parts: RpcPaywallParts,
+  request: RequestInfo,
+  mark: RequestMark,
+): Promise<Order | Fault> {
+  const found = await new Promise<Authenticated | Fault>((resolve) => {
+    authenticate(parts, request, resolve);
+  });
+  if (found.kind === "authenticated")
+    return found.keyContext === null
+      ? NO_KEY
+      : orderOf(parts, { request, key: paidKeyOf(found.keyContext), mark });
+  // The offer was made to a key that worked: its account gets the money.
+  const ended = found.code === "key_revoked" ? await parts.keyOf(request.credential.digest) : null;
+  return ended === null ? found : orderOf(parts, { request, key: ended, mark });
+}
+
+const INVALID_JSON = fault("parse_error", "the body is not valid JSON");
 
 function refusalBy(why: Fault): Refusal {
   return { kind: "rpc_paywall_refusal", fault: why, headers: [] };
@@ -206,10 +232,7 @@ const SIGN =
   "with it: it funds the key";
 const OTHER_AMOUNTS = "POST /api/v1/agent/keys/{key}/fund takes other amounts";
 
-/**
- * A payment buys once: it is not taken for the next one, and no other one is asked for while its
- * owner may think that it counts.
- */
+/** The refusal of a payment that was credited before: asking for another one would mislead. */
 function usedUp({ purchase }: PaidPurchase, baseUrl: string): Refusal {
   const nextAction = "send the request without this payment for a fresh challenge";
   const details = { purchase_id: purchase.id, status_url: purchaseUrl(baseUrl, purchase.id) };
@@ -229,7 +252,7 @@ function refusalOf({ fault: why, headers, purchaseId }: PaymentRefusal, baseUrl:
   return { kind: "rpc_paywall_refusal", fault: rpcFaultOf(why, details), headers };
 }
 
-/** The same refusal as JSON-RPC tells it. */
+/** The same refusal in the terms of JSON-RPC. */
 function rpcFaultOf(
   { code, message, nextAction, retryAfterMs }: ApiFault<PaymentCode>,
   details: Readonly<Record<string, unknown>>,

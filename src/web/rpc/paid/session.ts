@@ -1,23 +1,20 @@
-// Calls that are paid for one by one, at /rpc/session/{strategy}/{chain}: priced before they are
-// made, held, made through the pipeline, and charged for what providers delivered. The port of
-// sessions says what a credential is worth.
+// Calls that are paid one by one, at /rpc/session/{strategy}/{chain}: priced before they are made,
+// held, made through the pipeline, and charged by the table of charges. The paywall takes their
+// credentials.
 import { isUtf8 } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { Interruption } from "../../../core/billing/charging.ts";
 import type { Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
 import { isJson } from "../../../core/rpc/json.ts";
 import type { PaymentHeaders } from "../../../payments/payments.ts";
-import type {
-  Hold,
-  SessionCaller,
-  SessionRefusal,
-  Sessions,
-} from "../../../payments/session/sessions.ts";
+import type { Hold, SessionRefusal } from "../../../payments/session/sessions.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import type { Room } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
+import type { CallMark, CallPaywall } from "../../payment/call-paywall.ts";
+import { fingerprintOf } from "../../payment/payment-headers.ts";
+import type { PayableRequest } from "../../payment/paywall.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { Target } from "../target.ts";
@@ -34,9 +31,9 @@ import { SessionCalls, type SessionCallsAnswer, type SessionCallsParts } from ".
 import { type PricedRequest, type Pricing, pricedRequest } from "./session-price.ts";
 import { VoucherPayment } from "./voucher-payment.ts";
 
-/** What charges single calls. */
+/** The prices of single calls, and their paywall. */
 export interface PayPerCall {
-  readonly sessions: Sessions;
+  readonly paywall: CallPaywall;
   readonly tariff: Tariff;
 }
 
@@ -53,22 +50,19 @@ export interface SessionRequest {
   readonly identity: CallerIdentity;
   readonly bytes: Buffer;
   readonly target: Target;
-  /** For what is gathered, and for the answer until it has been sent. */
+  /** Memory for gathered answers, and for the answer until it has been sent. */
   readonly room: Room;
   /** Calls back once it is known whether the answer was written to its end. */
   readonly whenWritten: (run: WriteListener) => void;
 }
 
-/** Hears the answer, or what went wrong: one of both, once, or none after a cancel. */
+/** Called once, with the answer or a bug; never after a cancel. */
 export interface SessionListener {
   answered(answer: SessionAnswer): void;
   failed(error: unknown): void;
 }
 
-/**
- * Why a request for a paid call is refused before its body is read; null = it is not, or is no such
- * request.
- */
+/** The refusal of a request for paid calls before its body is read; null = none. */
 export function refusalOfSession(
   payPerCall: PayPerCall | null,
   { target, keyContext }: Pick<Authenticated, "target" | "keyContext">,
@@ -95,7 +89,7 @@ export function serveSession(
   return (why) => paid.cancel(why);
 }
 
-/** What the record of a call says that has no answer. */
+/** The recorded status of a call whose caller left. */
 const CLIENT_CLOSED = 499;
 
 class PaidRequest {
@@ -138,7 +132,7 @@ class PaidRequest {
     return this.#pay(priced, payment?.given ?? null);
   }
 
-  /** Ends what is under way. What was delivered, and what its caller left behind, is charged. */
+  /** Ends the calls under way; the table of charges decides which of them are charged. */
   cancel(why: Interruption): void {
     this.#cancelled = true;
     this.#cancelCalls?.(why);
@@ -152,17 +146,11 @@ class PaidRequest {
     else this.#listener.failed(error);
   }
 
-  /** Takes a payment, or asks for one; `priced` null = there is nothing to pay for but itself. */
-  async #pay(priced: PricedRequest | null, given: PaymentHeaders | null): Promise<void> {
-    const { sessions } = this.#parts.payPerCall;
-    const { caller, bytes } = this.#request;
-    const fingerprint = fingerprintOf(caller.url, bytes);
-    const call =
-      priced === null ? null : { units: priced.units, calls: priced.items.length, fingerprint };
-    const taken =
-      given === null
-        ? await sessions.ask(call, this.#caller())
-        : await sessions.take(given, call, this.#caller());
+  /** Has the request paid, then makes its calls; `priced` null = the request holds no call. */
+  async #pay(priced: PricedRequest | null, payment: PaymentHeaders | null): Promise<void> {
+    const { paywall } = this.#parts.payPerCall;
+    const price = priced === null ? null : { units: priced.units, calls: priced.items.length };
+    const taken = await paywall.collect<never>(this.#payable(payment), async () => price);
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
     switch (taken.kind) {
       case "hold":
@@ -176,7 +164,7 @@ class PaidRequest {
     }
   }
 
-  /** Answers what costs nothing and carries no payment: nobody is asked to pay for a refusal. */
+  /** Serves a request that costs nothing and carries no payment: no refusal has to be paid. */
   #free(priced: PricedRequest): void {
     const calls = this.#calls();
     const isUnderWay = calls.make(priced, (answer) => {
@@ -187,11 +175,18 @@ class PaidRequest {
     if (isUnderWay) this.#cancelCalls = (why) => calls.cancel(why);
   }
 
-  #caller(): SessionCaller {
-    const { caller } = this.#request;
+  #payable(payment: PaymentHeaders | null): PayableRequest<CallMark> {
+    const { caller, bytes } = this.#request;
+    const { url } = caller;
     const forwardedFor = caller.header("x-forwarded-for") ?? "";
-    const address = addressBehind(caller.address, forwardedFor, this.#parts.proxies);
-    return { address, hint: caller.header("payment-session") ?? null };
+    return {
+      payment,
+      address: addressBehind(caller.address, forwardedFor, this.#parts.proxies),
+      mark: {
+        fingerprint: fingerprintOf({ method: "POST", url, body: bytes, credential: "" }),
+        channelHint: caller.header("payment-session") ?? null,
+      },
+    };
   }
 
   #calls(): SessionCalls {
@@ -200,7 +195,7 @@ class PaidRequest {
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
   }
 
-  /** Makes the calls, then charges for what was delivered. */
+  /** Makes the calls, then charges them. */
   #call(priced: PricedRequest, hold: Hold): void {
     const calls = this.#calls();
     const isUnderWay = calls.make(priced, (answer) => {
@@ -258,12 +253,6 @@ interface HeldCalls {
   readonly priced: PricedRequest;
   readonly hold: Hold;
   readonly calls: SessionCalls;
-}
-
-/** The same for the same request: method, path without query, body. */
-export function fingerprintOf(url: string, body: Buffer): string {
-  const [path = ""] = url.split("?", 1);
-  return createHash("sha256").update(`POST\n${path}\n\n`).update(body).digest("base64url");
 }
 
 function idOf(priced: PricedRequest | null): string {

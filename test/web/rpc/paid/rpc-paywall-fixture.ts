@@ -28,7 +28,7 @@ import { MemoryBudget } from "../../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { createTimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
-import { createPaywall } from "../../../../src/web/payment/paywall.ts";
+import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
 import { createLegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
 import { createRpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
 import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
@@ -203,7 +203,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         rpcPaywall: createRpcPaywall({
           ...arrival,
           keyOf,
-          paywall: createPaywall({ payments, runtime }),
+          paywall: createPurchasePaywall({ payments, runtime }),
           publicUrl: null,
         }),
         payPerCall: null,
