@@ -47,11 +47,13 @@ export interface PurchasePaywallParts {
 
 /** Offers to one address. */
 const OFFERS = { perSecond: 5, burst: 100 };
+/** Wrong payments of one address: each costs a look at the chain. */
+const INVALID = { perSecond: 0.5, burst: 20 };
 /**
- * Wrong payments of one address: each costs a look at the chain. A payment counts as wrong until
- * it was looked at, so this also bounds how many are looked at together.
+ * Payments of one address that come together: each counts until it was found to be right. As slow
+ * as the wrong ones, or a flood every two seconds would pass.
  */
-const INVALID = { perSecond: 0.5, burst: 64 };
+const UNCHECKED = { perSecond: 0.5, burst: 64 };
 /**
  * Payments of one address that its chain was asked about in vain: they cost looks at it too, and a
  * payer can make them.
@@ -63,6 +65,7 @@ const RETRY_MS = 5_000;
 interface OpenPaywall extends PurchasePaywallParts {
   readonly offers: AddressLimit;
   readonly invalid: AddressLimit;
+  readonly unchecked: AddressLimit;
   readonly unanswered: AddressLimit;
 }
 
@@ -72,6 +75,7 @@ export function createPurchasePaywall(parts: PurchasePaywallParts): PurchasePayw
     ...parts,
     offers: createAddressLimit(OFFERS),
     invalid: createAddressLimit(INVALID),
+    unchecked: createAddressLimit(UNCHECKED),
     unanswered: createAddressLimit(UNANSWERED),
   };
   return {
@@ -112,10 +116,11 @@ async function take<F extends Unpriced>(
   request: PayingRequest,
   price: () => Promise<Order | F>,
 ): Promise<PaidPurchase | PaymentRefusal | F> {
-  const { invalid, unanswered, runtime } = paywall;
+  const { invalid, unchecked, unanswered, runtime } = paywall;
   const { address } = request;
   const nowMs = runtime.now();
-  const retryAfterMs = unanswered.waitMs(address, nowMs) || invalid.take(address, nowMs);
+  const waitMs = Math.max(invalid.waitMs(address, nowMs), unanswered.waitMs(address, nowMs));
+  const retryAfterMs = waitMs > 0 ? waitMs : unchecked.take(address, nowMs);
   if (retryAfterMs > 0)
     return limited("too many payments from this address could not be taken", retryAfterMs);
   let isWrong = false;
@@ -128,11 +133,12 @@ async function take<F extends Unpriced>(
     const taken = await paywall.payments.take(request.payment, request.mark, once);
     if (!isDeclined(taken)) return taken;
     isWrong = taken.fault.code === "payment_invalid";
+    if (isWrong) invalid.take(address, runtime.now());
     if (taken.fault.code === "unavailable" && taken.purchaseId === null)
       unanswered.take(address, runtime.now());
     return await declined(paywall, taken, once);
   } finally {
-    if (!isWrong) invalid.giveBack(address);
+    if (!isWrong) unchecked.giveBack(address);
   }
 }
 
