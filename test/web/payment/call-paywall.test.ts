@@ -42,7 +42,7 @@ function holdOf(chargedUnits: bigint): Hold {
     cu: 1,
     chargedUnits,
     leftUnits: 0n,
-    quota: { name: "channel", burst: 1, windowS: 1, remaining: 1, resetS: 1 },
+    rateLimitStatus: { name: "channel", burst: 1, windowS: 1, remaining: 1, resetS: 1 },
     headers: [],
   };
   return { kind: "hold", release: () => {}, settle: async () => bill };
