@@ -1,13 +1,15 @@
 // Changes of keys that exist: other profiles or another name, another secret, the end. Each is one
 // transaction, then invalidates caches. Changes of one key wait for each other.
+import { isDeepStrictEqual } from "node:util";
 import type { Transaction } from "kysely";
+import type { z } from "zod";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { newSecret, prefixOf } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { Tables } from "../../store/tables.ts";
 import { insertSecret } from "./create.ts";
-import { chosenProfiles, type KeyProfiles, type ProfileChoice, slugsText } from "./key-profiles.ts";
+import { choose, columnsOf, type keyInput } from "./key-fields.ts";
 import { type KeyRecord, type KeyScope, keyById } from "./keys.ts";
 
 /** What keys are changed with. */
@@ -23,9 +25,10 @@ export interface KeyRef {
   readonly scope: KeyScope;
 }
 
-/** What to change about a key; undefined = it stays. */
-export interface KeyPatch extends ProfileChoice {
-  readonly name: string | undefined;
+/** What to change about a key. */
+export interface KeyPatch {
+  /** What the caller sent; what it leaves out stays. */
+  readonly input: z.output<typeof keyInput>;
   /** Slugs that exist for the account. */
   readonly known: readonly string[];
 }
@@ -33,31 +36,24 @@ export interface KeyPatch extends ProfileChoice {
 /** Why a key is not changed. */
 export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
 
-/** Changes name and profiles; what is as it should be already is no change. */
+/** Changes what callers set of a key; what is as it should be already is no change. */
 export async function patchKey(
   parts: ChangeParts,
   ref: KeyRef,
-  patch: KeyPatch,
+  { input, known }: KeyPatch,
 ): Promise<KeyRecord | KeyRefusal | ApiFault<"invalid_field">> {
   const { nowMs } = parts;
   return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key;
-    const profiles = chosenProfiles(key, patch, {
-      known: patch.known,
-      restriction: ref.scope.profiles,
-    });
-    if ("kind" in profiles) return profiles;
-    const name = patch.name ?? key.name;
-    if (isSame(key, { ...profiles, name })) return key;
+    const current = { name: key.name, profiles: key };
+    const chosen = choose(current, input, { known, restriction: ref.scope.profiles });
+    if ("kind" in chosen) return chosen;
+    const columns = columnsOf(chosen);
+    if (isDeepStrictEqual(columns, columnsOf(current))) return key;
     await tx
       .updateTable("api_key")
-      .set((eb) => ({
-        name,
-        default_profile: profiles.defaultProfile,
-        allowed_profiles: slugsText(profiles.allowedProfiles),
-        revision: eb("revision", "+", 1n),
-      }))
+      .set((eb) => ({ ...columns, revision: eb("revision", "+", 1n) }))
       .where("id", "=", ref.id)
       .execute();
     return (await keyById(tx, ref.id, ref.scope, nowMs)) ?? notFound();
@@ -85,17 +81,6 @@ async function changed<T>(
   } finally {
     if (!isRefused) await changes.key(id);
   }
-}
-
-function isSame(
-  key: KeyRecord,
-  { name, defaultProfile, allowedProfiles }: KeyProfiles & { readonly name: string },
-): boolean {
-  return (
-    key.name === name &&
-    key.defaultProfile === defaultProfile &&
-    slugsText(key.allowedProfiles) === slugsText(allowedProfiles)
-  );
 }
 
 /** A secret that was just made. */

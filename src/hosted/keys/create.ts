@@ -6,7 +6,7 @@ import { lockAccount, post } from "../../ledger/ledger.ts";
 import { hashOf, newId, newSecret, prefixOf } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind, Tables } from "../../store/tables.ts";
-import { EVERY_PROFILE, type KeyProfiles, slugsText } from "./key-profiles.ts";
+import { type ChosenFields, columnsOf, UNCHOSEN } from "./key-fields.ts";
 import { liveKeys } from "./keys.ts";
 import { insertManagementToken } from "./management-token.ts";
 
@@ -51,23 +51,19 @@ export async function insertAnonymousKey(
   nowMs: number,
 ): Promise<NewKey> {
   const accountId = await insertAccount(tx, "anonymous", nowMs);
-  return insertKey(tx, { accountId, agentId: null, name, profiles: EVERY_PROFILE }, nowMs);
+  return insertKey(tx, { ...UNCHOSEN, accountId, agentId: null, name }, nowMs);
 }
 
 /** Makes an account with nothing in it, its agent and its first key. */
-export function createAccount(
-  store: Store,
-  { name, profiles }: { readonly name: string; readonly profiles: KeyProfiles },
-  nowMs: number,
-): Promise<NewKey> {
+export function createAccount(store: Store, chosen: ChosenFields, nowMs: number): Promise<NewKey> {
   return store.transaction(async (tx) => {
     const accountId = await insertAccount(tx, "account", nowMs);
     const made = await insertManagementToken(
       tx,
-      { accountId, name, profiles: null, readOnly: false, expiresAtMs: null },
+      { accountId, name: chosen.name, profiles: null, readOnly: false, expiresAtMs: null },
       nowMs,
     );
-    const key = await insertKey(tx, { accountId, agentId: made.agent.id, name, profiles }, nowMs);
+    const key = await insertKey(tx, { ...chosen, accountId, agentId: made.agent.id }, nowMs);
     return { ...key, token: made.token };
   });
 }
@@ -101,12 +97,10 @@ export function addKey(
 }
 
 /** A key to be created. */
-export interface NewKeyRow {
+export interface NewKeyRow extends ChosenFields {
   readonly accountId: string;
   /** Null for anonymous keys. */
   readonly agentId: string | null;
-  readonly name: string;
-  readonly profiles: KeyProfiles;
 }
 
 /** Makes an account with nothing in it; returns its id. */
@@ -132,7 +126,7 @@ export async function insertAccount(
 
 async function insertKey(
   tx: Transaction<Tables>,
-  { accountId, agentId, name, profiles }: NewKeyRow,
+  { accountId, agentId, ...chosen }: NewKeyRow,
   nowMs: number,
 ): Promise<NewKey> {
   const secret = newSecret("key");
@@ -150,10 +144,8 @@ async function insertKey(
       id: key.id,
       account_id: accountId,
       agent_id: agentId,
-      name,
       prefix: key.prefix,
-      default_profile: profiles.defaultProfile,
-      allowed_profiles: slugsText(profiles.allowedProfiles),
+      ...columnsOf(chosen),
       revision: 1n,
       created_at: BigInt(nowMs),
       revoked_at: null,

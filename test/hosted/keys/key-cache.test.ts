@@ -123,7 +123,7 @@ eachStore(({ engine, open }) => {
       close: (reason) => void closed.push(reason),
     });
     const ref = { id, scope: { accountId, profiles: null } };
-    await patchKey(parts, ref, { name: "other", known: ["public", "premium"] });
+    await patchKey(parts, ref, { input: { name: "other" }, known: ["public", "premium"] });
     assert.deepEqual(closed, [], "a new name ends nothing");
     const rotated = await rotateKey(parts, ref, 1_000);
     assert.ok(!("code" in rotated));

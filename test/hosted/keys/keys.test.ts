@@ -131,12 +131,7 @@ eachStore(({ engine, open }) => {
       changes: { ...QUIET, key: (it: string) => void told.push(it) },
       nowMs: NOW_MS,
     };
-    const patch = {
-      name: "b",
-      defaultProfile: undefined,
-      allowedProfiles: undefined,
-      known: ["premium"],
-    };
+    const patch = { input: { name: "b" }, known: ["premium"] };
     const missing = await patchKey(
       parts,
       { id: newId("key", 1), scope: { accountId, profiles: null } },
@@ -146,7 +141,7 @@ eachStore(({ engine, open }) => {
     const wrong = await patchKey(
       parts,
       { id, scope: { accountId, profiles: null } },
-      { ...patch, defaultProfile: "team" },
+      { ...patch, input: { default_profile: "team" } },
     );
     assert.ok("kind" in wrong && wrong.code === "invalid_field");
     assert.deepEqual(told, []);

@@ -1,25 +1,14 @@
 // Keys as answers show them: amounts in CU and USD, times as text, and URLs that are ready to use.
 import type { z } from "zod";
 import { cuFor, estimatedRequests, type Tariff, usdText } from "../../../core/billing/price.ts";
-import { DEFAULT_PROFILE } from "../../../hosted/keys/key-profiles.ts";
+import { shownKey } from "../../../hosted/keys/key-fields.ts";
 import type { KeyRecord } from "../../../hosted/keys/keys.ts";
 import type * as shape from "../../contract/schemas/keys.ts";
 
 /** A key without its secret. */
 export function keyView(key: KeyRecord, tariff: Tariff): z.output<typeof shape.key> {
   return {
-    id: key.id,
-    account_id: key.accountId,
-    name: key.name,
-    type: key.type,
-    key_prefix: key.prefix,
-    profile: key.defaultProfile ?? DEFAULT_PROFILE,
-    default_profile: key.defaultProfile,
-    allowed_profiles: key.allowedProfiles === null ? null : [...key.allowedProfiles],
-    revision: key.revision,
-    created_at: instant(key.createdAtMs),
-    revoked_at: instantOrNull(key.revokedAtMs),
-    previous_valid_until: instantOrNull(key.previousValidUntilMs),
+    ...shownKey(key),
     total_funded_cu: cuFor(tariff, key.fundedN),
     ...balanceView(key.balanceN, tariff),
   };

@@ -8,7 +8,7 @@ import {
   rotateKey,
 } from "../../../hosted/keys/change.ts";
 import { addKey, createAccount } from "../../../hosted/keys/create.ts";
-import { chosenProfiles, EVERY_PROFILE } from "../../../hosted/keys/key-profiles.ts";
+import { choose, UNCHOSEN } from "../../../hosted/keys/key-fields.ts";
 import { keyById, listKeys } from "../../../hosted/keys/keys.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiCaller, ApiHandlers, ApiInput } from "../../contract/operation.ts";
@@ -59,13 +59,8 @@ export function keyHandlers(parts: HandlerParts): KeyHandlers {
       return { kind: "answer", status: 200, body: keyView(key, settings.tariff) };
     },
     async updateKey({ params, body, caller }) {
-      const choice = {
-        name: body.name,
-        defaultProfile: body.default_profile,
-        allowedProfiles: body.allowed_profiles,
-      };
       const patched = await patchKey(changing(), refOf(params.id, caller), {
-        ...choice,
+        input: body,
         known: await profilesOfAccount(parts, caller.agent.accountId),
       });
       return "kind" in patched
@@ -116,22 +111,20 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
   const { store, runtime, settings } = parts;
   return async ({ body, caller, address, baseUrl, isLocal }) => {
     const agent = caller.kind === "agent" ? caller.agent : null;
-    const choice = { defaultProfile: body.default_profile, allowedProfiles: body.allowed_profiles };
-    const profiles = chosenProfiles(EVERY_PROFILE, choice, {
+    const key = choose(UNCHOSEN, body, {
       known: await profilesOfAccount(parts, agent?.accountId ?? null),
       restriction: agent?.profiles ?? null,
     });
-    if ("kind" in profiles) return profiles;
+    if ("kind" in key) return key;
     const refusal = creationRefusal(parts, { address, isLocal });
     if (refusal !== null) return refusal;
-    const key = { name: body.name ?? "", profiles };
     const nowMs = runtime.wallMs();
     // Read before: once the key is made its secret has to be shown, even if the store fails then.
     const balance_usd =
       agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
     const chain = await chainOfKey(parts, {
       accountId: agent?.accountId ?? null,
-      profile: profiles.defaultProfile,
+      profile: key.profiles.defaultProfile,
     });
     const made =
       agent === null

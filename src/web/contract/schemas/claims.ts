@@ -2,7 +2,7 @@
 // operation: those are rows of `claims.ts`.
 
 import { z } from "zod";
-import { NO_CONTROLS } from "./patterns.ts";
+import { NO_CONTROLS } from "../../../core/patterns.ts";
 
 const instant = z.iso.datetime();
 const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);

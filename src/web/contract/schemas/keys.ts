@@ -2,14 +2,17 @@
 // is a component of the OpenAPI document. Knows no operation: those are rows of `contract.ts`.
 
 import { z } from "zod";
-import { NO_CONTROLS } from "./patterns.ts";
+import {
+  accountId,
+  instant,
+  keyId,
+  keyInput,
+  keyName,
+  shownFields,
+  slug,
+} from "../../../hosted/keys/key-fields.ts";
 import { amountUsd } from "./payments.ts";
 
-const instant = z.iso.datetime().meta({
-  id: "Instant",
-  description: "A date and time in UTC, ISO 8601.",
-  examples: ["2026-01-31T12:00:00.000Z"],
-});
 const usd = z
   .string()
   .regex(/^-?\d+(\.\d{1,9})?$/)
@@ -20,11 +23,6 @@ const usd = z
   });
 const cu = z.int().meta({ id: "ComputeUnits", description: "An amount of compute units (CU)." });
 const count = z.int().min(0);
-const slug = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
-
-const keyId = z.string().regex(/^key_[0-9a-z]{20}$/);
-const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
-
 /** The path parameter of one key by its id. */
 export const keyIdParams = z.object({ id: keyId.describe("Id of a key, as the API returned it.") });
 /** The path parameter of one account by its id. */
@@ -38,29 +36,10 @@ export const chainParams = z.object({
   chain: z.string().describe("A chain's name or decimal id."),
 });
 
-const name = z
-  .string()
-  .min(1)
-  .max(100)
-  .regex(NO_CONTROLS)
-  .describe("A label, to tell keys apart: no control characters.");
-const profileName = z.string().min(1).max(63);
-const defaultProfile = profileName
-  .nullable()
-  .describe(
-    "Profile that serves requests that name none; null = `premium`, or the first allowed one.",
-  );
-const allowedProfiles = z
-  .array(profileName)
-  .min(1)
-  .max(50)
-  .nullable()
-  .describe("Profiles that the key may use; null = every profile of the account.");
-
 /** Body of `createAgentKey`. */
 export const agentKeyRequest = z
   .strictObject({
-    name: name.optional(),
+    name: keyName.optional(),
     initial_fund_usd: amountUsd
       .optional()
       .describe(
@@ -70,24 +49,12 @@ export const agentKeyRequest = z
   })
   .meta({ id: "AgentKeyRequest", description: "An anonymous key to create." });
 /** Body of `createKey`. */
-export const keyRequest = z
-  .strictObject({
-    name: name.optional(),
-    default_profile: defaultProfile.optional(),
-    allowed_profiles: allowedProfiles.optional(),
-  })
-  .meta({ id: "KeyRequest", description: "A key to create." });
+export const keyRequest = keyInput.meta({ id: "KeyRequest", description: "A key to create." });
 /** Body of `updateKey`. */
-export const keyPatch = z
-  .strictObject({
-    name: name.optional(),
-    default_profile: defaultProfile.optional(),
-    allowed_profiles: allowedProfiles.optional(),
-  })
-  .meta({
-    id: "KeyPatch",
-    description: "What to change about a key. Fields that are left out stay.",
-  });
+export const keyPatch = keyInput.meta({
+  id: "KeyPatch",
+  description: "What to change about a key. Fields that are left out stay.",
+});
 /** Body of `rotateKey`. */
 export const rotateRequest = z
   .strictObject({
@@ -130,25 +97,7 @@ const estimatedRequests = z
 /** A key as its holder sees it, without its secret. */
 export const key = z
   .object({
-    id: keyId,
-    account_id: accountId.describe("Who pays."),
-    name: z.string(),
-    type: z
-      .enum(["anonymous", "account"])
-      .describe("`anonymous` = nobody but the holder of the key owns its account."),
-    key_prefix: z.string().describe("How the newest secret begins."),
-    profile: slug.describe("Profile that serves requests that name none."),
-    default_profile: slug.nullable().describe("The same as it was set; null = `premium`."),
-    allowed_profiles: z
-      .array(slug)
-      .nullable()
-      .describe("Profiles that the key may use; null = every profile of the account."),
-    revision: count.describe("Counts changes of the key."),
-    created_at: instant,
-    revoked_at: instant.nullable().describe("When it was deleted; null = it works."),
-    previous_valid_until: instant
-      .nullable()
-      .describe("Until when the secret before the last rotation works; null = it does not."),
+    ...shownFields.shape,
     total_funded_cu: cu.describe("All that was ever credited to the account, grants included."),
     balance_cu: cu.describe("What the account has left."),
     balance_usd: usd.describe("What the account has left."),

@@ -2,8 +2,8 @@
 // callers are shown as JSON Schema, and that answers follow. Knows no operation and no account.
 
 import { z } from "zod";
+import { NO_CONTROLS } from "../../../core/patterns.ts";
 import { HIDDEN } from "../../../hosted/profiles/document.ts";
-import { NO_CONTROLS } from "./patterns.ts";
 
 /** Largest document that is read. */
 export const MAX_DOCUMENT_BYTES = 262_144;
