@@ -488,6 +488,7 @@ eachStore(({ engine, open }) => {
           {
             settings,
             audit: bug,
+            servedChains: bug,
             payments: new Proxy(payments, { get: bug }),
             custom: {
               ...testCustom(),

@@ -46,7 +46,7 @@ export async function patchKey(
   return changed(parts, ref, async (tx) => {
     const key = await lockedKey(parts, tx, ref);
     if ("kind" in key) return key;
-    const current = { name: key.name, profiles: key };
+    const current = { ...key, profiles: key };
     const chosen = choose(current, input, { known, restriction: ref.scope.profiles });
     if ("kind" in chosen) return chosen;
     const columns = columnsOf(chosen);
