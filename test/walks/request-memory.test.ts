@@ -125,6 +125,40 @@ test(
 );
 
 test(
+  "answers whose readers stop reading stay within their caller's share: streams beyond it are " +
+    "cut off, and those within it go on when they are read",
+  async (t) => {
+    const { service, upstream, held } = await createFixture(t);
+    const size = 24_000_000;
+    const long = `"${"x".repeat(size)}"`;
+    upstream.script((_, reply) => void reply.result(long));
+    const streams = Array.from({ length: 8 }, () => {
+      const call = post(t, service.port, "9.9.9.9", 100, 100);
+      call.socket.pause();
+      let isCut = false;
+      call.socket.once("close", () => {
+        isCut = true;
+      });
+      return { ...call, isCut: () => isCut };
+    });
+    await until("a stream beyond the share", async () => {
+      assert.ok((await held()) <= LIMITS.max_caller_bytes);
+      return service.log().includes("no room in memory for what its reader leaves lying");
+    });
+    for (const { socket } of streams) socket.resume();
+    const isWhole = (got: string): boolean => got.length > size && got.endsWith('"}\r\n0\r\n\r\n');
+    await until("each is whole or cut", () =>
+      streams.every(({ got, isCut }) => isCut() || isWhole(got())),
+    );
+    assert.ok(
+      streams.some(({ got }) => isWhole(got())),
+      "those within the share are whole",
+    );
+    await until("the room is back", async () => (await held()) === 0);
+  },
+);
+
+test(
   "messages that a caller sends slowly on many sockets stay within its share: the socket that " +
     "goes beyond is closed with 1013",
   async (t) => {

@@ -15,13 +15,7 @@ import {
 import type { Failure } from "../../core/rpc/failure.ts";
 import type { AnswerListener, AnswerStream, Dispatch, Room, StreamSink } from "../transport.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
-import {
-  BUFFER_BYTES,
-  type BufferPool,
-  HEADROOM_BYTES,
-  SCRATCH_BYTES,
-  SLAB_ANSWER_BYTES,
-} from "./buffer-pool.ts";
+import { type BufferPool, SCRATCH_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import { GatheredBody } from "./gathered-body.ts";
 import type { AnswerHandler, DispatchControl } from "./http1-connection.ts";
 
@@ -53,8 +47,8 @@ export interface AnswerParts extends Clock {
   readonly buffers: BufferPool;
 }
 
-/** An answer that is known to be longer than a buffer is passed on while it arrives. */
-const STREAM_FROM_BYTES = BUFFER_BYTES - HEADROOM_BYTES;
+/** An answer that is known to be longer than this is passed on while it arrives. */
+const STREAM_FROM_BYTES = 134_144;
 /** Of one whose length nobody knows, so much is gathered first: one more read still fits. */
 const GATHERED_BYTES = STREAM_FROM_BYTES - SCRATCH_BYTES;
 /** Bytes that show how an answer begins, when it is known to be long. */
@@ -327,31 +321,31 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     return this.#holdBack(chunk);
   }
 
-  /** Keeps a piece that may end the answer, and passes on what can no longer. */
+  /** Copies the last bytes, which may be the end of the answer, and passes on what is before. */
   #holdBack(chunk: Buffer): boolean {
-    const held = this.#held;
-    if (chunk.length >= TAIL_BYTES) {
-      this.#held = chunk;
-      this.#passHeld(held);
-      return false;
-    }
-    const ready = Math.max(0, held.length + chunk.length - TAIL_BYTES);
-    this.#held = Buffer.concat([held.subarray(ready), chunk]);
-    this.#passHeld(held.subarray(0, ready));
-    return true;
+    const piece = this.#behindHeld(chunk);
+    const ready = Math.max(0, piece.length - TAIL_BYTES);
+    this.#held = Buffer.from(piece.subarray(ready));
+    if (ready === 0) return true;
+    return this.#sink?.data(piece.subarray(0, ready), piece.buffer === chunk.buffer) ?? true;
   }
 
-  #passHeld(held: Buffer): void {
-    if (held.length === 0 || (this.#sink?.data(held, true) ?? true)) this.#buffers.reuse(held);
+  /** What is held, and a piece behind it: in the memory of the piece where that has room. */
+  #behindHeld(chunk: Buffer): Buffer {
+    const held = this.#held;
+    if (held.length === 0) return chunk;
+    const start = chunk.byteOffset - held.length;
+    if (start < 0 || !this.#buffers.lent(chunk)) return Buffer.concat([held, chunk]);
+    const piece = Buffer.from(chunk.buffer, start, held.length + chunk.length);
+    held.copy(piece);
+    return piece;
   }
 
   #endFlow(): void {
     if (this.bodyBytes !== null && this.#size !== this.bodyBytes) return this.#break(WRONG_LENGTH);
-    const last = this.#last ?? EMPTY;
-    const tail =
-      last.length >= TAIL_BYTES
-        ? last.subarray(-TAIL_BYTES)
-        : Buffer.concat([this.#held.subarray(-TAIL_BYTES), last]).subarray(-TAIL_BYTES);
+    const last = this.#last;
+    const piece = last === null ? this.#held : this.#behindHeld(last);
+    const tail = piece.subarray(-TAIL_BYTES);
     const end = readAnswerTail(
       tail,
       { idAt: this.idAt, hasVersion: this.#hasVersion },
@@ -363,18 +357,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#state = "over";
     this.#pace?.end();
     this.#last = null;
-    const held = this.#held;
     this.#held = EMPTY;
-    if (last.length >= fromEnd && last.length > 0) {
-      this.#passHeld(held);
-      this.#sink?.end(last, last.length - fromEnd, true);
-    } else if (last.length === 0) this.#sink?.end(held, held.length - fromEnd, true);
-    else {
-      const joined = Buffer.concat([held, last]);
-      this.#buffers.reuse(held);
-      this.#buffers.reuse(last);
-      this.#sink?.end(joined, joined.length - fromEnd, false);
-    }
+    const isLent = last !== null && piece.buffer === last.buffer;
+    if (last !== null && !isLent) this.#buffers.reuse(last);
+    this.#sink?.end(piece, piece.length - fromEnd, isLent);
   }
 
   #break(message: string): void {
@@ -403,7 +389,6 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#gathered = null;
     for (const piece of this.#late) this.#buffers.recycle(piece);
     this.#late = [];
-    this.#buffers.recycle(this.#held);
     this.#held = EMPTY;
     if (this.#last !== null) this.#buffers.recycle(this.#last);
     this.#last = null;

@@ -2,7 +2,7 @@
 // a doubt about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
-import type { BufferPool } from "./buffer-pool.ts";
+import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
 
 /** Lets a handler steer the answer it receives. */
@@ -218,7 +218,7 @@ export class Http1Connection implements DispatchControl {
     }
     this.#given = false;
     if (!own) return buffers.scratch;
-    this.#reading ??= buffers.take();
+    this.#reading ??= buffers.take().subarray(HEADROOM_BYTES);
     return this.#reading;
   }
 
@@ -333,8 +333,9 @@ export class Http1Connection implements DispatchControl {
   #giveCopy(handler: AnswerHandler, part: Buffer, last: boolean): void {
     const { buffers } = this.#pool;
     const buffer = buffers.take();
-    const copied = part.copy(buffer);
-    if (handler.onResponseData(this, buffer.subarray(0, copied), last)) buffers.reuse(buffer);
+    part.copy(buffer, HEADROOM_BYTES);
+    const copy = buffer.subarray(HEADROOM_BYTES, HEADROOM_BYTES + part.length);
+    if (handler.onResponseData(this, copy, last)) buffers.reuse(buffer);
   }
 
   /** The data of all chunks of one read is moved together: one buffer is handed on as one piece. */

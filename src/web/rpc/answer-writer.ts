@@ -168,6 +168,7 @@ export class AnswerWriter {
       exchange: this.#exchange,
       reply,
       source,
+      room: this.#memory,
       settle: (delivered) => this.#settleOnce(delivered),
     });
     const job = this.#mayCompress(source.bodyBytes ?? Number.POSITIVE_INFINITY)

@@ -1,10 +1,11 @@
 // An answer that is sent while it arrives from its provider: passes pieces on, pauses the provider
-// for a slow reader, and cuts the answer off where neither side moves. Decides no price.
+// for a slow reader, and cuts the answer off where neither side moves, or where what its readers
+// leave lying is more than a caller's share of memory. Decides no price.
 import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../../upstream/timer-wheel.ts";
-import type { AnswerStream, StreamSink } from "../../upstream/transport.ts";
+import type { AnswerStream, Room, StreamSink } from "../../upstream/transport.ts";
 import { closing } from "../http/render-fault.ts";
 import type { Headers } from "../http/respond.ts";
 import type { HttpExchange } from "./caller.ts";
@@ -14,7 +15,7 @@ import { type DeliveryCallback, evidenceOfReply, type Reply } from "./pipeline.t
 import { renderStreamHead } from "./render-reply.ts";
 
 /** Bytes that may wait for a slow reader before its provider is paused. */
-const UNSENT_BYTES = 524_288;
+const UNSENT_BYTES = 262_144;
 
 /** What an answer is streamed with. */
 export interface StreamedAnswerParts {
@@ -28,6 +29,8 @@ export interface StreamedReply {
   readonly exchange: HttpExchange;
   readonly reply: Reply;
   readonly source: AnswerStream;
+  /** Where the pieces count that wait for a slow reader. */
+  readonly room: Room;
   /** Settles its price where it is cut off; anything after the first call is ignored. */
   readonly settle: DeliveryCallback;
 }
@@ -38,6 +41,7 @@ export class StreamedAnswer implements StreamSink {
   readonly #exchange: HttpExchange;
   readonly #reply: Reply;
   readonly #source: AnswerStream;
+  readonly #room: Room;
   readonly #settle: DeliveryCallback;
   /** True = the provider's own envelope is passed on; false = it is written anew, with evidence. */
   readonly #isVerbatim: boolean;
@@ -52,11 +56,15 @@ export class StreamedAnswer implements StreamSink {
   /** The provider has sent all of it. */
   #isComplete = false;
 
-  constructor(parts: StreamedAnswerParts, { exchange, reply, source, settle }: StreamedReply) {
+  constructor(
+    parts: StreamedAnswerParts,
+    { exchange, reply, source, room, settle }: StreamedReply,
+  ) {
     this.#parts = parts;
     this.#exchange = exchange;
     this.#reply = reply;
     this.#source = source;
+    this.#room = room;
     this.#settle = settle;
     this.#isVerbatim = reply.target.meta !== "body";
     this.#out = exchange;
@@ -79,13 +87,19 @@ export class StreamedAnswer implements StreamSink {
   data(chunk: Buffer, borrowed: boolean): boolean {
     this.#progress++;
     if (chunk.length === 0) return true;
+    // Of memory that it lies in, a small part of it keeps all.
+    const bytes = borrowed ? chunk.buffer.byteLength : chunk.length;
     let kept = false;
+    let counted = false;
     const unsent = this.#out.write(chunk, () => {
       this.#progress++;
+      if (counted) this.#room.giveBack(bytes);
       if (kept && borrowed) this.#source.recycle(chunk);
     });
     if (unsent > UNSENT_BYTES) this.#pause();
     kept = unsent > 0;
+    counted = kept && this.#room.take(bytes);
+    if (kept && !counted) this.#cutOff("no room in memory for what its reader leaves lying", true);
     return !kept;
   }
 
@@ -148,11 +162,17 @@ export class StreamedAnswer implements StreamSink {
       // That a provider gets on is watched where it is read.
       const isWaiting = this.#compressed === null && !this.#isPaused && this.#exchange.unsent === 0;
       if (isWaiting || this.#progress !== before) return this.#watchStall();
-      this.#cut();
-      // A reader that does not take what lies ready has left: otherwise all but the end of an
-      // answer would be free.
-      this.broken("no progress", this.#isPaused || this.#exchange.unsent > 0);
+      this.#cutOff("no progress", this.#isPaused || this.#exchange.unsent > 0);
     });
+  }
+
+  /**
+   * Stops the provider as well. A reader that does not take what lies ready has left: otherwise all
+   * but the end of an answer would be free.
+   */
+  #cutOff(message: string, byReader: boolean): void {
+    this.#cut();
+    this.broken(message, byReader);
   }
 }
 

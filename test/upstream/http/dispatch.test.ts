@@ -72,3 +72,45 @@ test("a length that is no plain number is none", () => {
     assert.deepEqual(hear(length, 200_000), ["stream of null", "end"], String(length));
   }
 });
+
+test("pieces that lie side by side in memory of others are passed on as they came, and what lies before them is left alone", () => {
+  const told: string[] = [];
+  const listener: AnswerListener = {
+    result: () => void told.push("result"),
+    stream: (stream) =>
+      stream.flow({
+        data(piece) {
+          told.push(piece.toString("latin1"));
+          return true;
+        },
+        end: (last) => void told.push(last.toString("latin1")),
+        broken: () => void told.push("broken"),
+      }),
+    broken: () => void told.push("broken"),
+    failed: ({ message }) => void told.push(message),
+  };
+  const runtime = simulatedWorld(1);
+  const dispatch = new HttpDispatch(
+    {
+      wireId: WIRE_ID,
+      mayStream: true,
+      room: MemoryBudget.unbounded().roomOf("a caller"),
+      deadlineMs: 60_000,
+      distrust() {},
+    },
+    listener,
+    LIMITS,
+    { buffers: new BufferPool(), runtime, timerWheel: createTimerWheel(runtime) },
+  );
+  const head = `{"jsonrpc":"2.0","id":${WIRE_ID},"result":"`;
+  const value = Array.from({ length: 40_000 }, (_, n) => n.toString(16)).join("-");
+  const memory = Buffer.from(`${head}${value}"}`);
+  const before = Buffer.from(memory);
+  dispatch.onRequestStart(CONTROLLER);
+  dispatch.onResponseStart(CONTROLLER, 200, {});
+  for (let at = 0; at < memory.length; at += 9_973)
+    dispatch.onResponseData(CONTROLLER, memory.subarray(at, at + 9_973));
+  dispatch.onResponseEnd();
+  assert.ok(told.join("") === `"${value}"}`, "the value as it came");
+  assert.ok(memory.equals(before));
+});
