@@ -22,7 +22,7 @@ export interface ServiceProcess {
   residentBytes(): Promise<number>;
 }
 
-/** Whoever ends what was started: a test, or a job that is none. */
+/** Ends what was started: a test, or a job that is none. */
 export interface Ender {
   after(run: () => Promise<void>): void;
 }
@@ -53,7 +53,7 @@ export async function startProcess(
   });
   const log = collect(child);
   const port = await Promise.race([
-    servingPort(log),
+    servingPort(child, log),
     ended.then((how) => Promise.reject(new Error(`ended while starting (${how}): ${log()}`))),
   ]);
   const url = `http://127.0.0.1:${port}`;
@@ -90,17 +90,18 @@ function collect(child: ChildProcess): () => string {
   return () => text;
 }
 
-async function servingPort(log: () => string): Promise<string> {
+/** Rejects where the process has ended or takes too long. */
+async function servingPort(child: ChildProcess, log: () => string): Promise<string> {
   for (
     const deadline = performance.now() + READY_MS;
-    performance.now() < deadline;
+    performance.now() < deadline && child.exitCode === null && child.signalCode === null;
     await new Promise((resolve) => setTimeout(resolve, 20))
   ) {
     const line = log()
       .split("\n")
-      .find((it) => it.includes('"svc is serving"'));
+      .find((text) => text.includes('"svc is serving"'));
     const port = /"port":(\d+)/.exec(line ?? "")?.[1];
     if (port !== undefined) return port;
   }
-  throw new Error(`not serving within ${READY_MS} ms: ${log()}`);
+  throw new Error(`not serving after ${READY_MS} ms, or ended: ${log()}`);
 }

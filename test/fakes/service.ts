@@ -22,8 +22,14 @@ export interface Service {
   get(path: string): Promise<Answer>;
   /** Resolves once every provider of chain 1 has been probed. */
   probed(): Promise<void>;
+  /** Ends as on SIGTERM: finishes what was accepted and waits for requests that may be on the way. */
+  drain(): Promise<void>;
+  /** Finishes what was accepted. Does not wait for more: the test is over. */
   close(): Promise<void>;
 }
+
+/** At least as long as a drain waits for requests that may be on the way. */
+const QUIET_MS = 1_000;
 
 /** An answer as text and, where it is JSON, as a value. */
 export interface Answer {
@@ -96,11 +102,16 @@ export async function startService(
       done();
     },
   });
+  let skippedMs = 0;
   const app = await build(config, {
-    runtime,
+    runtime: { ...runtime, now: () => runtime.now() + skippedMs },
     log: pino({ level: config.logLevel }, sink),
     version: "0.0.0-test",
   });
+  const drain = async (): Promise<void> => {
+    await app.close();
+    assert.doesNotMatch(lines, /returned twice/, "a buffer was returned twice");
+  };
   const url = `http://127.0.0.1:${app.port}`;
   const read = async (path: string, init: RequestInit): Promise<Answer> => {
     const response = await fetch(url + path, init);
@@ -136,9 +147,11 @@ export async function startService(
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     },
+    drain,
     async close() {
-      await app.close();
-      assert.doesNotMatch(lines, /returned twice/, "a buffer was returned twice");
+      const drained = drain();
+      skippedMs = QUIET_MS;
+      await drained;
     },
   };
 }

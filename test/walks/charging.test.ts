@@ -213,7 +213,7 @@ test("calls that the service itself gives up when it stops are free", async (t) 
   const ws = await opened(t, `ws://127.0.0.1:${service.port}/ws${path}`);
   ws.send(callOf("eth_sendRawTransaction"));
   await until("all are under way", () => upstream.asked.length === 3);
-  await service.close();
+  await service.drain();
   assert.deepEqual(await used(), []);
 });
 
@@ -237,7 +237,7 @@ test(
       body: `[${callOf("eth_gasPrice", 1)},${callOf("eth_gasPrice", 2)}]`,
     });
     assert.equal((await whole.text()).length > 50, true);
-    await service.close();
+    await service.drain();
     assert.deepEqual(await used(), [{ method: "eth_gasPrice", calls: 2n, cu: 6n }]);
   },
 );
@@ -269,11 +269,11 @@ for (const ending of ["stops", "is left"] as const) {
       const waiting = async () =>
         /svc_in_flight_bytes (\d+)/.exec((await service.get("/metrics")).text)?.[1];
       await until("the answers wait to be read", async () => Number(await waiting()) > 30_000_000);
-      if (free) await service.close();
+      if (free) await service.drain();
       else {
         for (const reader of readers) reader.end();
         await until("they are gone", async () => (await waiting()) === "0");
-        await service.close();
+        await service.drain();
       }
       assert.deepEqual(await used(), free ? [] : [{ method: "eth_gasPrice", calls: 9n, cu: 27n }]);
     },
@@ -310,7 +310,7 @@ for (const ending of ["stops", "waits for its reader"] as const) {
           return cut() === 2;
         });
       }
-      await service.close();
+      await service.drain();
       assert.deepEqual(
         await used(),
         free ? [] : [{ method: "debug_traceBlockByNumber", calls: 2n, cu: 200n }],
@@ -331,6 +331,6 @@ test("what is under way on a WebSocket that a bound of all callers together ends
   const closed = new Promise<number>((resolve) => ws.on("close", resolve));
   ws.send("x".repeat(300_000));
   assert.equal(await closed, 1013);
-  await service.close();
+  await service.drain();
   assert.deepEqual(await used(), []);
 });

@@ -559,7 +559,7 @@ test(
     for (const client of clients.pipelining)
       client.socket.write(bytesOf({ body: callText(77, "eth_call", "[77]") }));
     await sleep(20);
-    const closed = service.close();
+    const closed = service.drain();
     await sleep(50);
     held.release();
     const closing = async (client: RawClient, text: string): Promise<void> => {
@@ -597,7 +597,7 @@ test("a drain waits for a slow reader of a complete answer", async (t) => {
   );
   await until("the first bytes", () => client.rest.length > 0);
   client.socket.pause();
-  const closed = service.close();
+  const closed = service.drain();
   await sleep(700);
   client.socket.resume();
   assert.equal(JSON.parse((await client.answer()).body.toString()).length, 60);
@@ -610,7 +610,7 @@ test("a request behind an answer that told its client to close is not served", a
   const client = await open(t, service);
   client.socket.write(bytesOf({ body: callText(1, "eth_call", "[1]") }));
   await until("the request", () => held.waiting() === 1);
-  const closed = service.close();
+  const closed = service.drain();
   held.release();
   assert.ok((await client.answer()).lines.includes("Connection: close"));
   client.socket.write(bytesOf({ body: callText(2, "eth_sendRawTransaction", '["0x02f8"]') }));

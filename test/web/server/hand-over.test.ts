@@ -140,7 +140,7 @@ for (const fastPath of ["auto", "off"]) {
     const third = await openRawClient(t, service.port);
     await third.closed;
     assert.equal(third.rest.length, 0);
-    await service.close();
+    await service.drain();
     await Promise.all(clients.map(({ closed }) => closed));
   });
 }
