@@ -198,7 +198,18 @@ function headerMembers(block: ChainBlock, blooms: Blooms): readonly string[] {
   ];
 }
 
-function bloomMembers({ hash, logs }: ChainBlock, blooms: Blooms): readonly string[] {
+/** Blooms cost hashes, and every node says each of them many times. */
+const toldBlooms = new WeakMap<ChainBlock, Map<Blooms, readonly string[]>>();
+
+function bloomMembers(block: ChainBlock, blooms: Blooms): readonly string[] {
+  const told = toldBlooms.get(block) ?? new Map<Blooms, readonly string[]>();
+  toldBlooms.set(block, told);
+  const members = told.get(blooms) ?? newBloomMembers(block, blooms);
+  told.set(blooms, members);
+  return members;
+}
+
+function newBloomMembers({ hash, logs }: ChainBlock, blooms: Blooms): readonly string[] {
   const bloom = emptyBloom();
   switch (blooms) {
     case "left out":

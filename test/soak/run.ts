@@ -3,10 +3,12 @@
 // forces providers to fail during live mining with reorgs, compares with the chain, tries what lies
 // past the bounds. Either is left out with 0. With `--outage` nodes are stopped under load instead,
 // which takes ten minutes; with `--differential N` that many conversations by chance are compared
-// between the HTTP implementations instead. Exit codes: 0 every promise kept, 1 a breach, 2 wrong
+// between the HTTP implementations instead; with `--simulated N` subscriptions are simulated with
+// that many seeds instead. Exit codes: 0 every promise kept, 1 a breach, 2 wrong
 // usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
+import { REACHES, simulateStreams } from "../sim/stream-simulation.ts";
 import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
@@ -32,29 +34,57 @@ const { values } = parseArgs({
     seed: { type: "string" },
     outage: { type: "boolean", default: false },
     differential: { type: "string", default: "0" },
+    simulated: { type: "string", default: "0" },
   },
 });
 const failovers = Number(values.failovers);
 const victims = Number(values.victims);
 const conversations = Number(values.differential);
+const simulated = Number(values.simulated);
 const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
 if (
-  ![failovers, victims, conversations].every((count) => Number.isInteger(count) && count >= 0) ||
+  ![failovers, victims, conversations, simulated].every(
+    (count) => Number.isInteger(count) && count >= 0,
+  ) ||
   !Number.isInteger(seed)
 ) {
   process.stderr.write(
     "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage " +
-      "| --differential N [--seed N]\n",
+      "| --differential N [--seed N] | --simulated N [--seed N]\n",
   );
   process.exit(2);
 }
 const random = seededRandom(seed);
 process.stdout.write(`seed ${seed}\n`);
-process.exitCode = values.outage
-  ? await stopNodes()
-  : conversations > 0
-    ? await compare()
-    : (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+process.exitCode = await chosen();
+
+async function chosen(): Promise<number> {
+  if (values.outage) return stopNodes();
+  if (conversations > 0) return compare();
+  if (simulated > 0) return simulate();
+  return (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+}
+
+/** Simulated subscriptions: so many seeds, over sockets and polled, with all logs and without. */
+async function simulate(): Promise<number> {
+  let breaches = 0;
+  for (let run = 0; run < simulated; run++) {
+    const runSeed = Math.floor(random() * MAX_SEED);
+    for (const reach of REACHES) {
+      for (const omitsLogs of [false, true]) {
+        try {
+          await simulateStreams(runSeed, reach, { omitsLogs });
+        } catch (error) {
+          breaches++;
+          const how = `${reach}, seed ${runSeed}${omitsLogs ? ", logs left out" : ""}`;
+          process.stdout.write(`BREACH (${how}) ${String(error)}\n`);
+        }
+      }
+    }
+  }
+  process.stdout.write(`${simulated} seeds × ${REACHES.length} ways × 2: ${breaches} breaches\n`);
+  return breaches === 0 ? 0 : 1;
+}
 
 /** The same conversations with every combination of the HTTP implementations. */
 async function compare(): Promise<number> {

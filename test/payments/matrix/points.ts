@@ -17,7 +17,7 @@ import type { Fates, Life } from "./process-fixture.ts";
 const SEED = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
 const IS_ALL = process.env["SVC_MATRIX"] === "all";
 /** Every so many-th point is tried. */
-const STRIDE = { question: IS_ALL ? 1 : 11, write: IS_ALL ? 1 : 3 };
+const STRIDE = { question: IS_ALL ? 1 : 17, write: IS_ALL ? 1 : 5 };
 /** For so long a chain is not reached where its node is `gone`. */
 const GONE_MS = 10_000;
 
@@ -48,7 +48,7 @@ const PURPOSES: readonly PurposeKind[] = [
 export function testPoints(rail: "tempo" | "evm"): void {
   const title = `payments by ${rail} on real chains, wherever a process ends (seed ${SEED})`;
   describe(title, {
-    timeout: IS_ALL ? 3_600_000 : 1_200_000,
+    timeout: IS_ALL ? 7_200_000 : 600_000,
   }, () => {
     let fixture: MatrixFixture;
     let store: Store;
