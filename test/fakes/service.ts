@@ -22,7 +22,7 @@ export interface Service {
   get(path: string): Promise<Answer>;
   /** Resolves once every provider of chain 1 has been probed. */
   probed(): Promise<void>;
-  /** Ends as on SIGTERM: finishes what was accepted and waits for requests that may be on the way. */
+  /** Ends as on SIGTERM: finishes what was accepted, also requests that may be on the way. */
   drain(): Promise<void>;
   /** Finishes what was accepted. Does not wait for more: the test is over. */
   close(): Promise<void>;
