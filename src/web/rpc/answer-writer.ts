@@ -186,22 +186,24 @@ export class AnswerWriter {
   ): void {
     let bytes = 0;
     if (body !== null) for (const piece of body) bytes += piece.length;
-    const job = status === 200 && this.#mayCompress(bytes) ? this.#compressionJob(headers) : null;
-    if (job === null || body === null) return this.#exchange.send(status, headers, body, borrowed);
+    if (body === null || status !== 200 || !this.#mayCompress(bytes))
+      return this.#exchange.send(status, headers, body, borrowed);
+    const sendPlain = (): void => {
+      addEncoding(headers, null);
+      this.#exchange.send(status, headers, body, borrowed);
+    };
+    const job = this.#parts.compression?.take(this.#exchange) ?? null;
+    if (job === null) return sendPlain();
     void job.whole(body).then((compressed) => {
-      borrowed?.lender.recycle(borrowed.bytes);
-      if (!this.#exchange.open) return;
-      // Its headers say that it is compressed by now.
-      if (compressed === null) return this.#cutWhole();
-      this.#exchange.send(status, headers, compressed);
+      if (!this.#exchange.open) return borrowed?.lender.recycle(borrowed.bytes);
+      if (compressed === null) sendPlain();
+      else {
+        borrowed?.lender.recycle(borrowed.bytes);
+        addEncoding(headers, job.encoding);
+        this.#exchange.send(status, headers, compressed);
+      }
       this.#countUnsent();
     });
-  }
-
-  /** A whole answer cannot be sent after all: the service cuts it. */
-  #cutWhole(): void {
-    this.#settleOnce(false);
-    this.#exchange.destroy();
   }
 
   /** What was paid for with the request comes with a receipt, and stays as it is. */

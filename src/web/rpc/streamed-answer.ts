@@ -77,7 +77,7 @@ export class StreamedAnswer implements StreamSink {
     const sizeBytes =
       this.#isVerbatim && bodyBytes !== null ? bodyBytes - WIRE_ID_BYTES + id.length : null;
     if (job !== null)
-      this.#out = this.#compressed = job.body(this.#exchange, () => this.#progress++);
+      this.#out = this.#compressed = job.body(this.#compressedSink(), () => this.#progress++);
     this.#exchange.begin(headers, job === null ? sizeBytes : null);
     this.#out.write(renderStreamHead(id, this.#isVerbatim ? this.#source : null), nothing);
     this.#watchStall();
@@ -132,6 +132,17 @@ export class StreamedAnswer implements StreamSink {
     this.#stall?.clear();
     this.#compressed?.abandon();
     this.#cut();
+  }
+
+  /** Where compressed bytes go. Compression that fails cuts the answer, which then is free. */
+  #compressedSink(): BodySink {
+    const exchange = this.#exchange;
+    return {
+      write: (chunk, written) => exchange.write(chunk, written),
+      end: () => exchange.end(),
+      drained: (run) => exchange.drained(run),
+      destroy: () => this.broken("the answer could not be compressed"),
+    };
   }
 
   #cut(): void {
