@@ -154,7 +154,7 @@ class PaidRequest {
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
     switch (taken.kind) {
       case "hold":
-        return priced === null ? taken.release() : this.#call(priced, taken);
+        return priced === null ? taken.release() : this.#callOrRelease(priced, taken);
       case "recorded":
         return this.#listener.answered(recordedAnswer(taken));
       case "managed":
@@ -193,6 +193,16 @@ class PaidRequest {
     const { bytes, target, identity, room, caller } = this.#request;
     const request = { bytes, target, identity, room, requestId: caller.requestId };
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
+  }
+
+  /** Makes the calls; a bug before they are under way must not keep a part of the deposit held. */
+  #callOrRelease(priced: PricedRequest, hold: Hold): void {
+    try {
+      this.#call(priced, hold);
+    } catch (error) {
+      hold.release();
+      throw error;
+    }
   }
 
   /** Makes the calls, then charges them. */

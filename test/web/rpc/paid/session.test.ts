@@ -6,8 +6,7 @@ import { test } from "node:test";
 import { pino } from "pino";
 import type { Interruption } from "../../../../src/core/billing/charging.ts";
 import { tariffOf } from "../../../../src/core/billing/price.ts";
-import type { AnswerSource } from "../../../../src/core/routing/answer-source.ts";
-import { NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
+import { type AnswerSource, NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
 import { createObserver } from "../../../../src/observe/observer.ts";
 import type { CallEnd, Hold } from "../../../../src/payments/session/sessions.ts";
@@ -56,7 +55,9 @@ function sessionFixture(body: string, failing: Error | null = null) {
       return { kind: "bill", cu, chargedUnits, leftUnits: 0n, rateLimitStatus, headers: [] };
     },
   };
-  const source = { kind: "provider", provider: registry } as unknown as AnswerSource;
+  const [provider] = target.tracker.set.providers;
+  assert.ok(provider !== undefined);
+  const source: AnswerSource = { kind: "provider", provider };
   const router: Router = {
     route(request, done) {
       if (failing !== null) throw failing;
