@@ -4,9 +4,10 @@
 import type { Logger } from "pino";
 import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
 import { REDACTED, redact } from "../core/redact/redact.ts";
+import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Outcome } from "../upstream/engine/answer.ts";
+import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import { repeatsSecret } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";
@@ -15,7 +16,7 @@ import type { Series } from "./series.ts";
 /** Logs calls. */
 export interface CallLog {
   /** Logs a routed call at its end, and keeps samples of unknown provider errors. */
-  finished(to: Series, route: RoutedCall, outcome: Outcome["kind"], requestId: string): void;
+  finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void;
 }
 
 /** Categories of errors that matched no rule. */
@@ -25,11 +26,12 @@ const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected
 export function createCallLog(log: Logger, runtime: Runtime, repeats: RepeatLimiter): CallLog {
   const parts: CallLogParts = { log, runtime, repeats };
   return {
-    finished(to, route, outcome, requestId) {
+    finished(to, route, answer, requestId) {
       for (const trace of route.traces) noteUnknownError(parts, { to, route, trace });
-      if (route.traces.length > 1 || outcome === "fault")
-        warn(parts, { to, route, outcome, requestId });
-      if (log.isLevelEnabled("debug")) log.debug(lineOf(route, outcome, requestId), "request");
+      if (route.traces.length > 1 || answer.outcome.kind === "fault")
+        warn(parts, { to, route, answer, requestId });
+      if (log.isLevelEnabled("debug"))
+        log.debug(lineOf({ to, route, answer, requestId }), "request");
     },
   };
 }
@@ -73,19 +75,18 @@ function noteUnknownError(
 interface FinishedCall {
   readonly to: Series;
   readonly route: RoutedCall;
-  readonly outcome: Outcome["kind"];
+  readonly answer: Answer;
   readonly requestId: string;
 }
 
-function warn(
-  { log, repeats }: CallLogParts,
-  { to: { profile, chain }, route, outcome, requestId }: FinishedCall,
-): void {
+function warn({ log, repeats }: CallLogParts, call: FinishedCall): void {
   if (!log.isLevelEnabled("warn")) return;
-  const text = outcome === "fault" ? "request failed" : "request took more than one attempt";
+  const { to, route, answer } = call;
+  const { profile, chain } = to;
+  const text =
+    answer.outcome.kind === "fault" ? "request failed" : "request took more than one attempt";
   const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
-  if (repeats.mayLog(profile, cause))
-    log.warn({ cause, ...lineOf(route, outcome, requestId) }, text);
+  if (repeats.mayLog(profile, cause)) log.warn({ cause, ...lineOf(call) }, text);
 }
 
 interface CallLine {
@@ -94,6 +95,8 @@ interface CallLine {
   readonly method: string;
   readonly strategy: Strategy;
   readonly outcome: Outcome["kind"];
+  /** Where the answer came from. */
+  readonly source: AnswerSource["kind"];
   readonly attempts: readonly {
     readonly provider: string;
     readonly category: string | null;
@@ -111,14 +114,15 @@ function whyOf({ traces, plan }: RoutedCall): string {
   return `${first.attempt.provider.id} ${first.attempt.verdict?.category ?? "answered"}`;
 }
 
-function lineOf(route: RoutedCall, outcome: Outcome["kind"], requestId: string): CallLine {
+function lineOf({ route, answer, requestId }: FinishedCall): CallLine {
   const { request, traces, plan } = route;
   return {
     request_id: requestId,
     chain: request.tracker.set.chain.chainName,
     method: request.call.methodName,
     strategy: request.strategy,
-    outcome,
+    outcome: answer.outcome.kind,
+    source: answer.source.kind,
     attempts: traces.map(({ attempt }) => ({
       provider: attempt.provider.id,
       category: attempt.verdict?.category ?? null,

@@ -2,6 +2,7 @@
 // help, and where its samples come from. The page, docs/metrics.md and the tests read it. Labels
 // come from the configuration and the tables of the code only: no caller can make the page grow.
 import type { Histogram } from "../core/provider/latency.ts";
+import { NO_SOURCE } from "../core/routing/answer-source.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
@@ -48,6 +49,19 @@ export const METRICS: readonly Metric[] = [
       const { labels } = methods();
       return observer.allSeries().flatMap((series) => requestSamples(series, labels));
     },
+  },
+  {
+    name: "svc_answers_total",
+    type: "counter",
+    labels: [...CHAIN, "source"],
+    help:
+      "Answers by where they came from: a provider, the cache, several providers, a call or " +
+      "subscription that was there already, or the configuration.",
+    collect: perSeries(({ sources }) =>
+      Object.entries(sources)
+        .filter(([source, n]) => source !== NO_SOURCE.kind && n > 0)
+        .map(([source, n]) => [[source], n]),
+    ),
   },
   {
     name: "svc_request_duration_seconds",

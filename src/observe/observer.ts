@@ -6,7 +6,7 @@ import type { FaultCode } from "../core/faults/rpc-fault.ts";
 import { addTo } from "../core/provider/latency.ts";
 import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Outcome } from "../upstream/engine/answer.ts";
+import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
@@ -28,9 +28,9 @@ export interface Observer {
   series(profile: string, chain: string): Series;
   allSeries(): readonly Series[];
   /** Counts a request answered without a provider. */
-  local(series: Series, method: Method, outcome: Outcome["kind"]): void;
+  local(series: Series, method: Method, answer: Answer): void;
   /** Counts and logs a routed request at its end. */
-  routed(series: Series, route: RoutedCall, outcome: Outcome["kind"], requestId: string): void;
+  routed(series: Series, route: RoutedCall, answer: Answer, requestId: string): void;
   /** Counts a request whose caller left; `route` null = it was not routed. */
   cancelled(series: Series, method: Method, route: RoutedCall | null): void;
   /** Counts a request refused before its chain was known. */
@@ -84,14 +84,14 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       return created;
     },
     allSeries: () => [...series.values()],
-    local(to, method, outcome) {
-      count(to, method, labelOf(outcome));
+    local(to, method, answer) {
+      countAnswer(to, method, answer);
     },
-    routed(to, route, outcome, requestId) {
-      count(to, route.request.call.method, labelOf(outcome));
+    routed(to, route, answer, requestId) {
+      countAnswer(to, route.request.call.method, answer);
       addTo(to.durations, Math.max(0, runtime.now() - route.startedAtMs));
       if (route.plan.panic === true) countPanic(to, route);
-      calls.finished(to, route, outcome, requestId);
+      calls.finished(to, route, answer, requestId);
     },
     cancelled(to, method, route) {
       count(to, method, 3);
@@ -139,6 +139,11 @@ function countSockets(): Pick<Observer, "sockets" | "socketOpened" | "socketClos
 function countPanic({ panics }: Series, { traces }: RoutedCall): void {
   if (traces.length > 0) panics.sent++;
   else panics.refused++;
+}
+
+function countAnswer(to: Series, method: Method, { outcome, source }: Answer): void {
+  count(to, method, labelOf(outcome.kind));
+  to.sources[outcome.kind === "fault" ? "none" : source.kind]++;
 }
 
 function count(to: Series, method: Method, outcome: number): void {

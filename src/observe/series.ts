@@ -1,6 +1,7 @@
 // The counters of one profile on one chain.
 import { createHistogram, type Histogram } from "../core/provider/latency.ts";
 import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
+import type { AnswerSource } from "../core/routing/answer-source.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
 
@@ -16,6 +17,8 @@ export interface Series {
   readonly durations: Histogram;
   /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
   readonly notifications: Float64Array;
+  /** Answers by where they came from; `none` = the call was refused, or nobody answered. */
+  readonly sources: Record<AnswerSource["kind"], number>;
   /** Calls while every circuit was open: sent nevertheless, or refused by the limit on them. */
   readonly panics: { sent: number; refused: number };
   /** Errors of the operator's providers that no rule matches. */
@@ -30,6 +33,7 @@ export function newSeries(profile: string, chain: string): Series {
     requests: new Float64Array(METHOD_SLOTS * OUTCOMES.length),
     durations: createHistogram(),
     notifications: new Float64Array(SUBSCRIPTION_KINDS.length),
+    sources: { provider: 0, cache: 0, merged: 0, shared: 0, local: 0, none: 0 },
     panics: { sent: 0, refused: 0 },
     unknown: createUnknownErrors(),
   };

@@ -1,6 +1,6 @@
 // Methods of filters for tests that use none: every call is a mistake of the test.
 import assert from "node:assert/strict";
-import type { FilterMethods } from "../../src/web/rpc/pipeline.ts";
+import type { FilterMethods } from "../../src/web/rpc/service-methods.ts";
 
 /** Serves no filters. */
 export const NO_FILTERS: FilterMethods = {

@@ -39,6 +39,7 @@ const SERIES = {
   requests: Float64Array.of(3, 0, 1, 0),
   durations: createHistogram(),
   notifications: new Float64Array(4),
+  sources: { provider: 3, cache: 0, merged: 0, shared: 2, local: 0, none: 4 },
   panics: { sent: 1, refused: 2 },
   unknown: createUnknownErrors(),
 };
@@ -100,6 +101,8 @@ test("values are written with their labels, escaped, and histograms end with the
       'outcome="success"} 3',
     'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
     'svc_request_duration_seconds_bucket{profile="team",chain="ethereum",le="+Inf"} 0',
+    'svc_answers_total{profile="team",chain="ethereum",source="provider"} 3',
+    'svc_answers_total{profile="team",chain="ethereum",source="shared"} 2',
     'svc_refusals_total{code="unknown_chain"} 2',
     "svc_sockets 1",
     'svc_purchases{state="held"} 3',
@@ -111,6 +114,7 @@ test("values are written with their labels, escaped, and histograms end with the
     'svc_build_info{version="1.2.3"} 1',
   ])
     assert.ok(text.includes(`\n${line}\n`), line);
+  assert.doesNotMatch(text, /source="none"/, "what was not answered is no answer");
 });
 
 const WITHOUT_PROMTOOL =

@@ -17,8 +17,8 @@ import {
 } from "./compression.ts";
 import { isLegacy } from "./legacy-forms.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "./pipeline.ts";
 import { renderReply } from "./render-reply.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import { StreamedAnswer, type StreamedAnswerParts } from "./streamed-answer.ts";
 import type { Target } from "./target.ts";

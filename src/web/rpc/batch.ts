@@ -12,16 +12,11 @@ import type { Room } from "../../upstream/transport.ts";
 import type { CallPayment } from "../payment/call-payment.ts";
 import type { RpcLimits } from "./limits.ts";
 import { createPacer, type Pacer, type PacerParts, type TokenWait } from "./pacer.ts";
-import {
-  type Cancel,
-  type DeliveryCallback,
-  evidenceOfReply,
-  type PipelineParts,
-  type Reply,
-  runPipeline,
-  type SubscriptionMethods,
-} from "./pipeline.ts";
+import { runPipeline } from "./pipeline.ts";
+import type { Cancel, PipelineParts } from "./pipeline-request.ts";
 import { renderReply } from "./render-reply.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
+import type { SubscriptionMethods } from "./service-methods.ts";
 import type { Target } from "./target.ts";
 
 /** The items of a batch within its bounds. */

@@ -20,7 +20,8 @@ import type {
 } from "../../upstream/filter/filters.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RpcLimits } from "./limits.ts";
-import type { FilterCall, FilterMethods, MethodAnswer, PipelineParts } from "./pipeline.ts";
+import type { PipelineParts } from "./pipeline-request.ts";
+import type { FilterCall, FilterMethods, MethodAnswer } from "./service-methods.ts";
 import { streamCaller } from "./stream-caller.ts";
 
 /** What they work with. */

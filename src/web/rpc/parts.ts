@@ -7,7 +7,7 @@ import type { LegacyForms } from "./legacy-forms.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { RpcPaywall } from "./paid/rpc-paywall.ts";
 import type { PayPerCall } from "./paid/session.ts";
-import type { PipelineParts } from "./pipeline.ts";
+import type { PipelineParts } from "./pipeline-request.ts";
 
 /** What the RPC surface works with. */
 export interface RpcParts extends PipelineParts, AuthenticationParts {

@@ -6,7 +6,7 @@ import type { Evidence } from "../../core/routing/evidence.ts";
 import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { AnswerStream, ResultSpan } from "../../upstream/transport.ts";
 import { CLOSE, closing, renderFault } from "../http/render-fault.ts";
-import type { Reply } from "./pipeline.ts";
+import type { Reply } from "./reply.ts";
 
 /**
  * The bytes of a reply that is here in one piece, as a chain of pieces; `meta` is added as

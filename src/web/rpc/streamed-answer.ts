@@ -11,8 +11,8 @@ import type { Headers } from "../http/respond.ts";
 import type { HttpExchange } from "./caller.ts";
 import type { BodySink, CompressedBody, CompressionJob } from "./compression.ts";
 import { STALL_MS } from "./limits.ts";
-import { type DeliveryCallback, evidenceOfReply, type Reply } from "./pipeline.ts";
 import { renderStreamHead } from "./render-reply.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
 
 /** Bytes that may wait for a slow reader before its provider is paused. */
 const UNSENT_BYTES = 262_144;

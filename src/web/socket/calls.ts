@@ -17,13 +17,9 @@ import type { Authenticated } from "../rpc/authenticate.ts";
 import { planBatch, type RpcBatch, runBatch } from "../rpc/batch.ts";
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
 import type { RpcParts } from "../rpc/parts.ts";
-import {
-  type DeliveryCallback,
-  evidenceOfReply,
-  type Reply,
-  runPipeline,
-} from "../rpc/pipeline.ts";
+import { runPipeline } from "../rpc/pipeline.ts";
 import { renderReply } from "../rpc/render-reply.ts";
+import { type DeliveryCallback, evidenceOfReply, type Reply } from "../rpc/reply.ts";
 import { streamCaller } from "../rpc/stream-caller.ts";
 import type { Target } from "../rpc/target.ts";
 import { ClientSubscriptions, type NotificationSink } from "./client-subscriptions.ts";

@@ -6,7 +6,7 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Authenticated } from "../rpc/authenticate.ts";
-import type { DeliveryCallback } from "../rpc/pipeline.ts";
+import type { DeliveryCallback } from "../rpc/reply.ts";
 import { type CallParts, type ClientConnection, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
 import type { FrameEncoder } from "./notification.ts";

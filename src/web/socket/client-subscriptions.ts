@@ -13,7 +13,11 @@ import type { RoutedCall } from "../../upstream/engine/router.ts";
 import type { StreamCaller, Subscriber } from "../../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
 import type { RpcParts } from "../rpc/parts.ts";
-import type { MethodAnswer, SubscriptionCall, SubscriptionMethods } from "../rpc/pipeline.ts";
+import type {
+  MethodAnswer,
+  SubscriptionCall,
+  SubscriptionMethods,
+} from "../rpc/service-methods.ts";
 
 /** What the subscriptions of a socket work with. */
 export interface ClientSubscriptionsParts {

@@ -7,7 +7,7 @@ import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
-import type { FilterMethods } from "../../../src/web/rpc/pipeline.ts";
+import type { FilterMethods } from "../../../src/web/rpc/service-methods.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";

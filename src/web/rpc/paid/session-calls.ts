@@ -11,14 +11,10 @@ import type { Headers } from "../../http/respond.ts";
 import { runBatch } from "../batch.ts";
 import { addMeta } from "../billing-headers.ts";
 import type { RpcLimits } from "../limits.ts";
-import {
-  type Cancel,
-  evidenceOfReply,
-  type PipelineParts,
-  type Reply,
-  runPipeline,
-} from "../pipeline.ts";
+import { runPipeline } from "../pipeline.ts";
+import type { Cancel, PipelineParts } from "../pipeline-request.ts";
 import { renderReply } from "../render-reply.ts";
+import { evidenceOfReply, type Reply } from "../reply.ts";
 import type { Target } from "../target.ts";
 import { type WriteListener, WriteListeners } from "../write-listeners.ts";
 import type { PricedRequest } from "./session-price.ts";

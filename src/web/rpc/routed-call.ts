@@ -1,0 +1,82 @@
+// A call that goes to a provider: written for the wire, routed, and settled by its answer.
+import { type Call, NO_BLOCK, readBlockRef } from "../../core/rpc/call.ts";
+import type { Envelope } from "../../core/rpc/envelope.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import { type WireRequest, writeRequest } from "../../core/rpc/wire-request.ts";
+import type {
+  Cancel,
+  GrantedRequest,
+  PipelineParts,
+  PipelineRequest,
+  ReplyCallback,
+} from "./pipeline-request.ts";
+import { cancelled, fitting, settled } from "./settlement.ts";
+
+/** A granted request that goes to a provider. */
+interface RoutedRequest extends GrantedRequest {
+  readonly call: Call;
+}
+
+/** Routes a request as its caller wrote it. */
+export function route(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  request: GrantedRequest,
+  done: ReplyCallback,
+): Cancel {
+  const { bytes, span } = incoming;
+  const { envelope, method } = request;
+  const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
+  const call = {
+    methodName: envelope.method,
+    method,
+    block:
+      method.block === null
+        ? NO_BLOCK
+        : readBlockRef(bytes, { start: envelope.paramsStart, end: envelope.paramsEnd }, method),
+    body,
+    idStart,
+    idEnd,
+  };
+  return send(parts, incoming, { ...request, call }, done);
+}
+
+/** Routes a call to a provider. */
+export function send(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  request: RoutedRequest,
+  done: ReplyCallback,
+): Cancel {
+  const { target, requestId, mayStream } = incoming;
+  const { call } = request;
+  const routed = {
+    call,
+    tracker: target.tracker,
+    strategy: target.strategy,
+    pin: target.pin,
+    caller: incoming.caller,
+    transport: null,
+    avoid: null,
+    deadlineMs: parts.deadlineMs(call.method),
+    mayStream,
+    room: incoming.room,
+  };
+  const routing = parts.router.route(routed, ({ outcome, source }, finished) => {
+    const given = { outcome, source, route: finished, written: null };
+    const answer = fitting(incoming, call.method, given);
+    parts.observer.routed(target.series, finished, answer, requestId);
+    done(settled(incoming, request, answer));
+  });
+  return (why) =>
+    cancelled(parts, incoming, request, { why, left: routing.cancel(), route: routing });
+}
+
+/** The request for a provider: as the caller wrote it where that is plain, else written anew. */
+function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WireRequest {
+  const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
+  if (!plain)
+    return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
+  if (start === 0 && end === bytes.length) return { body: bytes, idStart, idEnd };
+  return { body: bytes.subarray(start, end), idStart: idStart - start, idEnd: idEnd - start };
+}

@@ -1,0 +1,81 @@
+// Calls that the service serves by itself: subscriptions and filters. Only the logs of a filter are
+// asked of providers.
+import { type Call, readBlockRef } from "../../core/rpc/call.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import type {
+  Cancel,
+  GrantedRequest,
+  PipelineParts,
+  PipelineRequest,
+  ReplyCallback,
+} from "./pipeline-request.ts";
+import { send } from "./routed-call.ts";
+import type { SubscriptionCall, SubscriptionMethods } from "./service-methods.ts";
+import { answered, givenUp, unserved } from "./settlement.ts";
+
+/** Serves a request for a subscription of its connection. */
+export function serveSubscription(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  request: GrantedRequest & { readonly subscriptionMethods: SubscriptionMethods },
+  done: ReplyCallback,
+): Cancel | null {
+  const cancel = request.subscriptionMethods.serve(subscriptionCall(incoming, request), (answer) =>
+    done(answered(parts, incoming, request, answer)),
+  );
+  return cancel === null ? null : givenUp(parts, incoming, request, cancel);
+}
+
+/**
+ * A filter is served by the service itself; its logs are asked of providers as `eth_getLogs`, where
+ * the filter is.
+ */
+export function serveFilter(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  request: GrantedRequest,
+  done: ReplyCallback,
+): Cancel | null {
+  const call = { ...subscriptionCall(incoming, request), caller: incoming.caller };
+  if (call.methodName !== "eth_getFilterLogs") {
+    const cancel = parts.filters.serve(call, (answer) =>
+      done(answered(parts, incoming, request, answer)),
+    );
+    return cancel === null ? null : givenUp(parts, incoming, request, cancel);
+  }
+  const logs = parts.filters.logs(call);
+  if (logs.kind === "query")
+    return send(
+      parts,
+      { ...incoming, target: logs.target },
+      { ...request, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) },
+      done,
+    );
+  done(answered(parts, incoming, request, unserved(logs)));
+  return null;
+}
+
+function subscriptionCall(
+  { bytes, target }: PipelineRequest,
+  { envelope, method, grant }: GrantedRequest,
+): SubscriptionCall {
+  const params =
+    envelope.paramsStart === -1
+      ? null
+      : bytes.toString("utf8", envelope.paramsStart, envelope.paramsEnd);
+  return {
+    methodName: envelope.method,
+    method,
+    params,
+    target,
+    answered: envelope.id !== null,
+    grant: grant.kind === "grant" ? grant : null,
+  };
+}
+
+/** `eth_getLogs` with the criteria of a filter. */
+function logsCall(method: Method, params: Buffer): Call {
+  const block = readBlockRef(params, { start: 0, end: params.length }, method);
+  return { methodName: method.name, method, block, ...writeRequest(method.name, params) };
+}

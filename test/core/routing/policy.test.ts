@@ -1,0 +1,65 @@
+// Which layers of the engine a call passes: writes are asked of one provider at a time and never
+// share an answer, what is pending is never shared, and a configuration can only narrow that.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { policyOf } from "../../../src/core/routing/policy.ts";
+import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
+import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
+
+const SHARING = { maxAttempts: 3, coalesce: true };
+const BLOCKS: readonly BlockRef[] = [
+  NO_BLOCK,
+  { kind: "tag", tag: "pending" },
+  { kind: "tag", tag: "safe" },
+  { kind: "tag", tag: "finalized" },
+  { kind: "earliest" },
+  { kind: "hash" },
+  { kind: "number", number: 7 },
+  { kind: "range", from: 1, to: null },
+];
+
+test("a read may have a late trial beside it; a write is out at one provider at a time", () => {
+  assert.equal(policyOf(methodOf("eth_getBalance"), NO_BLOCK, SHARING).lanes, 2);
+  assert.equal(policyOf(methodOf("eth_sendRawTransaction"), NO_BLOCK, SHARING).lanes, 1);
+  assert.equal(policyOf(methodOf("vendor_unheardOf"), NO_BLOCK, SHARING).lanes, 1);
+});
+
+test("a raw transaction passes its layer, by what it is answered with; nothing else does", () => {
+  const transactionOf = (name: string) => policyOf(methodOf(name), NO_BLOCK, SHARING).transaction;
+  assert.equal(transactionOf("eth_sendRawTransaction"), "hash");
+  assert.equal(transactionOf("eth_sendRawTransactionSync"), "receipt");
+  assert.equal(transactionOf("eth_call"), null);
+  assert.equal(transactionOf("eth_sendTransaction"), null);
+});
+
+test("equal reads share an answer where the method and the settings say so", () => {
+  const isShared = (name: string, block: BlockRef = NO_BLOCK, coalesce = true) =>
+    policyOf(methodOf(name), block, { maxAttempts: 3, coalesce }).coalesce;
+  assert.equal(isShared("eth_gasPrice"), true);
+  assert.equal(isShared("eth_getBalance", { kind: "number", number: 7 }), true);
+  assert.equal(isShared("eth_getBalance", { kind: "tag", tag: "finalized" }), true);
+  assert.equal(isShared("eth_getBalance", { kind: "tag", tag: "pending" }), false);
+  assert.equal(isShared("eth_gasPrice", NO_BLOCK, false), false);
+  assert.equal(isShared("eth_getLogs", { kind: "range", from: 1, to: 2 }), false);
+  assert.equal(isShared("debug_traceTransaction"), false);
+  assert.equal(isShared("vendor_unheardOf"), false);
+});
+
+test("of every method and block: what is shared is safe to repeat, and bounds are as configured", () => {
+  for (const method of METHODS) {
+    for (const block of BLOCKS) {
+      for (const coalesce of [true, false]) {
+        const policy = policyOf(method, block, { maxAttempts: 5, coalesce });
+        const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;
+        assert.equal(policy.maxAttempts, 5, about);
+        assert.equal(policy.lanes > 1, method.replaySafe, about);
+        assert.equal(policy.transaction, method.transaction, about);
+        if (policy.transaction !== null) assert.equal(method.replaySafe, false, about);
+        if (!policy.coalesce) continue;
+        assert.ok(coalesce && method.coalesce && method.replaySafe, about);
+        assert.equal(method.handling, "route", about);
+        assert.ok(block.kind !== "tag" || block.tag !== "pending", about);
+      }
+    }
+  }
+});
