@@ -1,11 +1,11 @@
-// The runtime as one record: clocks, timers, randomness and wire ids. Tests pass a simulated one;
-// no other file of the service reads a clock.
+// The runtime: clocks, timers, randomness and ids of requests. Tests pass a simulated one; no other
+// file of the service reads a clock.
 
 /** Clocks, timers and randomness. */
 export interface Runtime {
   /** Monotonic milliseconds, for measuring and deadlines. Never jumps. */
   readonly now: () => number;
-  /** Wall clock, milliseconds since the epoch, for showing only. */
+  /** Wall clock, milliseconds since the epoch; for display only. */
   readonly wallMs: () => number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -13,11 +13,11 @@ export interface Runtime {
   readonly after: (ms: number, run: () => void) => () => void;
   /** Calls back at the end of this turn of the event loop, in the order of the calls. */
   readonly atTurnEnd: (run: () => void) => void;
-  /** The id of one request to a provider; no other request of this process has it. */
+  /** A new id for a request to a provider, unique in this process. */
   readonly wireId: () => string;
 }
 
-// Ids of requests are two halves of 8 digits, each a small integer; the first ones end below 2^53.
+// Ids have 16 digits in two halves of 8, each a small integer; `HIGHS` keeps them below 2^53.
 const LEAST_HALF = 10_000_000;
 const HIGHS = 80_071_992;
 const LOWS = 90_000_000;
@@ -37,8 +37,9 @@ export const realRuntime: Runtime = {
 };
 
 /**
- * Collects what is to be done at the end of a turn of the event loop. Small writes are: each wakes
- * the process that reads it, and a process that was woken by the one before is still awake.
+ * Batches work until the end of a turn of the event loop. Used for small writes: each write may
+ * wake the process that reads it, and a process just woken by one write is still awake for the
+ * next.
  */
 export function createTurnEnd(
   schedule: (run: () => void) => void = setImmediate,
@@ -65,9 +66,9 @@ export function createTurnEnd(
 }
 
 /**
- * Ids of requests: numbers of 16 digits below 2^53. A count from a random start, shuffled with keys
- * by chance (a Feistel network, so no two counts give one id): none occurs twice, and those that a
- * provider has seen do not tell it the next.
+ * Creates ids of requests: numbers of 16 digits below 2^53. A counter from a random start, permuted
+ * with random keys (a Feistel network), so that ids never repeat and earlier ids do not reveal the
+ * next.
  */
 export function createWireIds(random: () => number): () => string {
   const [k1, k2, k3, k4] = [keyOf(random), keyOf(random), keyOf(random), keyOf(random)];
@@ -90,17 +91,14 @@ function keyOf(random: () => number): number {
   return Math.floor(random() * 2 ** 32) | 0;
 }
 
-/**
- * A number below `limit` that follows from a value, and looks like chance to those who do not know
- * the key.
- */
+/** A pseudorandom number below `limit`, derived from a value and a key. */
 function drawn(value: number, key: number, limit: number): number {
   let bits = Math.imul(value ^ key, 0x9e3779b1);
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b);
   return (((bits ^ (bits >>> 13)) >>> 0) * (limit / 2 ** 32)) | 0;
 }
 
-/** A sum of two numbers below `limit`, begun anew from there on. */
+/** The sum of two numbers below `limit`, modulo `limit`. */
 function wrapped(sum: number, limit: number): number {
   return sum < limit ? sum : sum - limit;
 }

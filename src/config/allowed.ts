@@ -1,5 +1,5 @@
-// The allowed values of a setting, in words and as JSON Schema. Rendered from the configuration
-// table, for messages and for the reference. Knows no values.
+// The allowed values of a setting, in words and as JSON Schema, for messages and the reference.
+// Rendered from the configuration table.
 import { z } from "zod";
 import { configFile } from "./schema.ts";
 
@@ -11,14 +11,14 @@ export function configJsonSchema(): SchemaNode {
   return schemaOf(configFile);
 }
 
-/** JSON Schema of what a table accepts as input. */
+/** JSON Schema of the input that a table accepts. */
 export function schemaOf(table: z.ZodType): SchemaNode {
   return z.toJSONSchema(table, { io: "input" });
 }
 
 /**
- * The node that describes a path in `data`, which decides between records of several kinds; null
- * where nothing does.
+ * The node that describes a path; `data` decides between records of several kinds. Null = nothing
+ * describes it.
  */
 export function nodeAt(
   root: SchemaNode,
@@ -40,9 +40,7 @@ export function nodeAt(
   return node;
 }
 
-/**
- * The records that a setting may be, told apart by their `kind`; empty where it is none of several.
- */
+/** The kinds of record that a setting may be, told apart by `kind`; empty = it has only one. */
 export function variantsOf(
   node: SchemaNode,
 ): readonly { readonly kind: string; readonly node: SchemaNode }[] {
@@ -53,9 +51,7 @@ export function variantsOf(
   });
 }
 
-/**
- * A record of several kinds as the one that it says it is; else as one that has nothing but a kind.
- */
+/** The node of the record's own `kind`; if that is unknown, a node with nothing but a kind. */
 function variantFor(node: SchemaNode, kind: unknown): SchemaNode {
   const variants = variantsOf(node);
   if (variants.length === 0) return node;
@@ -75,12 +71,12 @@ export function itemOf(node: SchemaNode): SchemaNode | null {
   return Array.isArray(node.items) ? null : asNode(node.items);
 }
 
-/** A JSON Schema node, where there is one rather than a plain yes or no. */
+/** A JSON Schema node; null = it is only true or false. */
 export function asNode(value: SchemaNode | boolean | null | undefined): SchemaNode | null {
   return typeof value === "object" ? value : null;
 }
 
-/** What is allowed, to follow "must be". */
+/** The allowed values, as words that follow "must be". */
 export function allowedText(node: SchemaNode | null): string {
   if (node === null) return "valid";
   if (node.title !== undefined) return node.title;

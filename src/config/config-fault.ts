@@ -1,11 +1,11 @@
-// Faults of a configuration as the operator reads them: where, which setting, what is wrong and
-// what is allowed. Shows keys and names of variables, never a value: values may be secrets.
+// Faults of a configuration as shown to the operator: place, setting, what is wrong and what is
+// allowed. Shows keys and variable names, never values, which may be secrets.
 import type { z } from "zod";
 import { allowedText, asNode, nodeAt, type SchemaNode } from "./allowed.ts";
 
-/** One thing wrong with the configuration. */
+/** One fault of the configuration. */
 export interface ConfigFault {
-  /** The file as named by the operator, `environment` or `command line`. */
+  /** The file as named by the operator, or `environment` or `command line`. */
   readonly file: string;
   /** From 1; 0 outside files. */
   readonly line: number;
@@ -17,14 +17,14 @@ export interface ConfigFault {
   readonly message: string;
 }
 
-/** A fault in one of the tables, before it has a place. */
+/** A fault in one of the configuration tables, before its line is known. */
 export interface TableFault {
   readonly path: readonly (string | number)[];
   readonly at: "key" | "value";
   readonly message: string;
 }
 
-/** Unknown keys of one map that are told. */
+/** Most unknown keys of one map that are reported. */
 const MAX_KEYS = 1_000;
 
 /** One line per fault: `file:line:column  path  message`. */
@@ -38,7 +38,7 @@ export function formatFaults(faults: readonly ConfigFault[]): string {
     .join("\n");
 }
 
-/** A path as text; keys that are not plain words are not shown. */
+/** A path as text; keys that are not plain words are left out. */
 export function pathText(path: readonly (string | number)[]): string {
   return path
     .map((step) =>
@@ -49,8 +49,8 @@ export function pathText(path: readonly (string | number)[]): string {
 }
 
 /**
- * What a table's own issues mean for the operator. `schema` describes the table, `data` is what was
- * checked.
+ * Turns the validator's issues into faults. `schema` describes the table, `data` is the checked
+ * input.
  */
 export function tableFaults(
   issues: readonly z.core.$ZodIssue[],
@@ -97,7 +97,7 @@ export function tableFaults(
   });
 }
 
-/** Both addresses of a provider are easily taken for one another. */
+/** A hint if the value belongs in the provider's other URL setting. */
 function otherUrlHint(key: string | number | undefined, value: unknown): string {
   if (typeof value !== "string") return "";
   if (key === "url" && /^wss?:/i.test(value)) return "; a WebSocket address belongs under `ws_url`";
@@ -112,7 +112,10 @@ function unknownKey(key: string, known: readonly string[]): string {
   );
 }
 
-/** At most two edits apart (one for short words), or one the beginning of the other. */
+/**
+ * Whether two words are at most two edits apart (one for short words), or one is a prefix of the
+ * other.
+ */
 function isClose(a: string, b: string): boolean {
   const limit = b.length < 5 ? 1 : 2;
   if (Math.abs(a.length - b.length) > limit) return a.length >= 3 && b.startsWith(a);

@@ -1,6 +1,6 @@
-// Configuration: file text, environment and flags in; one frozen record or every fault out.
+// Builds the configuration from file, environment and flags: one frozen record, or all faults.
 // Precedence: flag, environment, file, default. Pure: reads no file, no process environment and no
-// clock. The settings and their defaults stand in `config/schema.ts`.
+// clock. Settings and defaults are in `config/schema.ts`.
 import type { z } from "zod";
 import type { Chain } from "../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
@@ -23,20 +23,20 @@ import {
 import { splitCredentials } from "./url-credentials.ts";
 import { warningsOf } from "./warnings.ts";
 
-/** What a configuration is made from. */
+/** Input of a configuration. */
 export interface ConfigInput {
   /** The file's name as shown in faults. */
   readonly file: string;
-  /** The file's content; bytes are checked to be UTF-8. */
+  /** The file's content; bytes must be UTF-8. */
   readonly text: string | Uint8Array;
   readonly env: Variables;
   /** Values of `--port`, `--host`, `--log-level` as written. */
   readonly flags: Readonly<Record<string, string | undefined>>;
 }
 
-/** A configuration, or everything that is wrong with it. */
+/** A configuration, or all of its faults. */
 export type ConfigResult =
-  /** `warnings`: what is allowed and hardly meant. */
+  /** `warnings`: settings that are valid but probably mistakes. */
   | { readonly ok: true; readonly config: Config; readonly warnings: readonly ConfigFault[] }
   | { readonly ok: false; readonly faults: readonly ConfigFault[] };
 
@@ -70,7 +70,7 @@ export interface Limits {
 /** Milliseconds a call may take, all attempts together, by class of method. */
 export type Deadlines = Readonly<Record<DeadlineClass, number>>;
 
-/** Everything the service is told before it starts; frozen. Holds secrets: never log it. */
+/** All settings of the service; frozen. Holds secrets: never log it. */
 export interface Config {
   readonly server: {
     readonly host: string;
@@ -88,7 +88,7 @@ export interface Config {
     readonly metricsListen: { readonly host: string; readonly port: number } | null;
   };
   readonly upstream: {
-    /** The client for plain HTTP; `https:` is undici's in any case. */
+    /** The client for plain HTTP; `https:` always uses undici. */
     readonly http: "own" | "undici";
   };
   readonly dataDir: string;
@@ -103,7 +103,7 @@ export interface Config {
   readonly deadlines: Deadlines;
   readonly methods: readonly ConfiguredMethod[];
   readonly selection: SelectionSettings;
-  /** Name of this process in the database; empty = made up at each start. */
+  /** Name of this process in the database; empty = generated at each start. */
   readonly nodeId: string;
   /** Null = a plain router. */
   readonly hosted: HostedConfig | null;
@@ -113,7 +113,7 @@ export interface Config {
   readonly previousSecret: string | null;
 }
 
-/** Checks everything at once and builds the configuration; never throws. */
+/** Checks all settings and builds the configuration. Never throws. */
 export function loadConfig(input: ConfigInput): ConfigResult {
   const production = input.env["NODE_ENV"] === "production";
   const document = readDocument(input.text, input.env);
@@ -157,7 +157,7 @@ const MAX_FAULTS = 1_000;
 type Environment = z.output<typeof environment>;
 type Flags = z.output<typeof flagTable>;
 
-/** The named settings; empty ones count as absent, numbers are read. */
+/** The given settings, with numbers parsed; empty texts count as absent. */
 function numbersRead(
   settings: Variables,
   names: readonly string[],
@@ -376,8 +376,8 @@ function setOf(chain: Chain, set: SetFile): ProviderSet {
 }
 
 /**
- * The given alias, else pN by order; an N whose word names another provider is passed over for the
- * next free one after the last.
+ * The configured alias of each provider, else pN by position; an N that would collide with another
+ * provider's word is replaced by the next free number.
  */
 function aliasesOf(providers: readonly ProviderFile[]): readonly string[] {
   const taken = new Set(

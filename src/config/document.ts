@@ -1,6 +1,6 @@
-// YAML text → plain data, with the place of every key and value and with `${NAME}` filled in.
-// Bounded in size, depth and alias expansion. Knows nothing of what the settings mean, and never
-// puts a piece of the text into a message: values may be secrets.
+// Parses YAML into plain data, with the position of every key and value, and fills in `${NAME}`
+// variables. Bounded in size, depth and alias expansion. Knows nothing of what settings mean, and
+// never puts text of the file into a message, since values may be secrets.
 import {
   type Document,
   isAlias,
@@ -14,35 +14,34 @@ import {
   type YAMLError,
 } from "yaml";
 
-/** Where something stands in the file; both count from 1. */
+/** A position in the file; both numbers count from 1. */
 export interface Place {
   readonly line: number;
   readonly column: number;
 }
 
-/** Keys and list positions from the root to a setting. */
+/** Keys and list indexes from the root to a setting. */
 export type Path = readonly (string | number)[];
 
-/** Something wrong at a place. */
+/** A problem at a position. */
 export interface Problem {
   readonly place: Place;
   readonly path: Path;
   readonly message: string;
 }
 
-/** A file as data. */
+/** A parsed file. */
 export interface ConfigDocument {
   /**
-   * Maps, lists, text, numbers, booleans and null; null as a whole where the text could not be
-   * read.
+   * Maps, lists, text, numbers, booleans and null; null as a whole = the text could not be parsed.
    */
   readonly data: unknown;
   readonly problems: readonly Problem[];
-  /** Place of a value, or of the nearest enclosing value where it is missing. */
+  /** Position of a value, or of the nearest enclosing value if it is missing. */
   readonly valueAt: (path: Path) => Place;
-  /** Place of the key that ends the path, or of the value where it has none. */
+  /** Position of the key that ends the path, or of the value if it has no key. */
   readonly keyAt: (path: Path) => Place;
-  /** True where a value could not be filled in; its problem is already known. */
+  /** True = the value could not be read; its problem is already reported. */
   readonly isUnresolved: (path: Path) => boolean;
 }
 
@@ -90,6 +89,7 @@ export function readDocument(text: string | Uint8Array, variables: Variables): C
   };
 }
 
+/** The state of reading one file; changed in place. */
 interface ReadState {
   readonly lines: LineCounter;
   readonly variables: Variables;
@@ -98,7 +98,7 @@ interface ReadState {
   readonly values: Map<string, Place>;
   readonly unresolved: Set<string>;
   readonly problems: Problem[];
-  /** Nodes reached through aliases so far. */
+  /** Number of nodes reached through aliases so far. */
   aliased: number;
 }
 

@@ -56,7 +56,7 @@ const tariff = z
   .prefault({})
   .describe("What calls cost.");
 
-/** The hosted service: who is served, what it costs, and within which bounds. */
+/** The hosted service: who is served, prices and limits. */
 export const hosted = z
   .strictObject({
     enabled: z
@@ -135,26 +135,29 @@ export interface HostedConfig {
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
   readonly tariff: Tariff;
-  /** By access: with premium, under fallback or for free, on `public`, on a Custom profile. */
+  /**
+   * Rate limits: of `premium`, under a fallback or the free allowance, of `public`, of a Custom
+   * profile.
+   */
   readonly buckets: Readonly<Record<"managed" | "reduced" | "public" | "custom", RateLimitSize>>;
   /** Custom profiles may name private and local addresses. */
   readonly allowPrivateProviders: boolean;
   readonly maxKeys: number;
-  /** Custom profiles of one account. */
+  /** Most Custom profiles of one account. */
   readonly maxProfiles: number;
-  /** Which legacy forms of requests are served: all, those that are still used, none. */
+  /** Which legacy request forms are served: all, those still in use, or none. */
   readonly legacyForms: "on" | "auto" | "off";
   readonly keysPerHour: number;
   readonly flushIntervalMs: number;
   readonly nodeTimeoutMs: number;
-  /** Without rails nothing can be bought. */
+  /** Settings of payments; without rails nothing can be bought. */
   readonly payments: PaymentSettings;
 }
 
 const DAY_MS = 86_400_000;
 const NANO = 1_000_000_000;
 
-/** The settings as the service uses them; null = it is a plain router. */
+/** Converts the settings into the form that the service uses; null = the hosted service is off. */
 export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
   if (!file.enabled) return null;
   const { tariff, buckets } = file;

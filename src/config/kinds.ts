@@ -1,4 +1,4 @@
-// Kinds of settings that several tables use.
+// Kinds of settings that several tables share.
 import { z } from "zod";
 
 const DAY_MS = 86_400_000;
@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 export const count = (min: number, max: number, fallback: number) =>
   z.int().min(min).max(max).default(fallback);
 
-/** A time in milliseconds, a day at most unless said otherwise. */
+/** A time in milliseconds, at most a day unless `max` says otherwise. */
 export const intervalMs = (fallback: number, max = DAY_MS) => count(1, max, fallback);
 
 /** The operator's secret; absent = nobody is the operator. */

@@ -1,4 +1,4 @@
-// The settings of payments: which rails, in which ranges, with their defaults and bounds.
+// The settings of payments: rails, ranges, defaults and bounds.
 import { z } from "zod";
 import type { PaymentSettings, RailSettings } from "../core/billing/payment.ts";
 import { parseUsd } from "../core/billing/price.ts";
@@ -106,7 +106,7 @@ const session = z
 
 type RailFile = z.output<typeof tempo> | z.output<typeof evm> | z.output<typeof session>;
 
-/** Two rails that counted the nonces of one wallet would get into each other's way. */
+/** The wallet of a rail, as text: rails must not share one, or they would use the same nonces. */
 function walletOf(rail: RailFile): readonly string[] {
   return rail.kind === "tempo" ? [] : [`${rail.wallet_key.toLowerCase()} ${rail.chain_id}`];
 }
@@ -147,7 +147,7 @@ export const payments = z
   .prefault({})
   .describe("Payments by machines: MPP and x402.");
 
-/** The settings as the service uses them. */
+/** Converts the settings into the form that the service uses. */
 export function paymentsOf(file: z.output<typeof payments>): PaymentSettings {
   return {
     rails: file.rails.map(railOf),

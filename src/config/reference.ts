@@ -1,5 +1,5 @@
-// The reference of the configuration as Markdown, rendered from the configuration table. Knows no
-// setting of its own.
+// The configuration reference as Markdown, rendered from the configuration table. Names no settings
+// itself, except in the introduction.
 import {
   allowedText,
   asNode,
@@ -117,7 +117,10 @@ function membersOf(node: SchemaNode): readonly Member[] {
   });
 }
 
-/** The record a setting holds: itself, the values of a map or the items of a list. */
+/**
+ * The record within a setting: the setting itself, the values of a map, or the items of a list;
+ * null = there is none.
+ */
 function innerOf(node: SchemaNode): { readonly node: SchemaNode; readonly suffix: string } | null {
   if (node.properties !== undefined) return { node, suffix: "" };
   const value = asNode(node.additionalProperties);

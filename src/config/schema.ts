@@ -1,6 +1,6 @@
 // The configuration table: every setting with its type, bounds, default and meaning. Validation,
-// JSON Schema and reference are rendered from it. Knows nothing of YAML, files, positions or
-// variables; rules that span several settings live in `rules.ts`.
+// JSON Schema and the reference are derived from it. Knows nothing of YAML, files, positions or
+// variables; rules across several settings are in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
@@ -11,16 +11,13 @@ import { hosted } from "./hosted.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
-/** Classes of methods by how long a call may take, as the file names them. */
+/** The classes of deadlines, as spelled in the file. */
 export const DEADLINES = ["cheap", "standard", "default", "trace_tx", "trace_block"] as const;
 
 /** Log levels, most talkative first. */
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/**
- * Words that are strategies or segments of the URL grammar, so that no chain may be called like
- * them.
- */
+/** Strategies and segments of the URL grammar: no chain may have such a name. */
 export const RESERVED_CHAIN_NAMES: ReadonlySet<string> = new Set([
   ...STRATEGY_SPELLINGS.keys(),
   ..."k session profile provider ws rpc api".split(" "),

@@ -1,8 +1,8 @@
-// Credentials in the URL of a provider: the HTTP client ignores them there, so they become a
-// header. Knows nothing of the rest of the configuration.
+// Moves credentials from a provider's URL into a header, since the HTTP client ignores them in
+// URLs. Knows nothing of the rest of the configuration.
 
 /**
- * A URL without credentials, and the `Authorization` header value that stands for them; both
+ * A URL without its credentials, and the `Authorization` header value that carries them; both
  * secret.
  */
 export interface SplitUrl {
@@ -11,8 +11,8 @@ export interface SplitUrl {
 }
 
 /**
- * Splits `https://user:password@host` apart; null where the text is no URL or its escapes are
- * broken. A URL without credentials stays as written.
+ * Splits `https://user:password@host`; null = the text is not a URL or its escapes are broken. A
+ * URL without credentials stays as written.
  */
 export function splitCredentials(text: string): SplitUrl | null {
   const parsed = URL.parse(text);

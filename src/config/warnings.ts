@@ -1,5 +1,5 @@
-// Warnings about settings that are valid and probably a mistake. Names settings and never shows a
-// value: values may be secrets.
+// Warnings about settings that are valid but probably mistakes. Names settings and never shows
+// values, which may be secrets.
 import type { TableFault } from "./config-fault.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */

@@ -1,9 +1,9 @@
-// Decides which URLs and network addresses users may point this service at: public ones only.
-// ipaddr.js, the one package that core imports, knows the special ranges. Reads text; resolves no
-// name and opens no connection.
+// Decides which URLs and network addresses users may point the service at: public ones only.
+// Special ranges come from ipaddr.js, the one package that core imports. Resolves no names and
+// opens no connections.
 import ipaddr from "ipaddr.js";
 
-/** What an operator allows. */
+/** What the operator allows. */
 export interface AddressRules {
   /** True = private ranges are allowed too: for development only. */
   readonly allowPrivate: boolean;
@@ -30,10 +30,12 @@ export const PUBLIC_ONLY: AddressRules = { allowPrivate: false, ownHost: null };
 const MAX_URL_CHARS = 2_048;
 const LOWEST_FREE_PORT = 1_024;
 const STANDARD_PORTS: readonly number[] = [80, 443];
-/** Names of local networks: refused even where a resolver finds a public address for them. */
+/** Names of local networks, refused even if a resolver finds a public address for them. */
 const LOCAL_NAMES = /(?:^|\.)(?:localhost|local|internal|intranet|lan|corp|home|onion|home\.arpa)$/;
 
-/** Reads a URL given by a user; the addresses of its host are checked again at each connection. */
+/**
+ * Validates a URL given by a user. The addresses of its host are checked again at each connection.
+ */
 export function readUserUrl(
   text: string,
   { allowPrivate, ownHost }: AddressRules = PUBLIC_ONLY,
@@ -93,8 +95,8 @@ export function isLoopbackAddress(ip: string): boolean {
 }
 
 /**
- * The address that a connection to an IP address reaches: the IPv4 address within a mapped, NAT64
- * or 6to4 one, else the address itself.
+ * The address that a connection to an IP address reaches: the embedded IPv4 address of a mapped,
+ * NAT64 or 6to4 address, else the address itself.
  */
 export function reachedBy(ip: string): string {
   const address = parseAddress(ip);
@@ -105,7 +107,10 @@ function refused(reason: string): UserUrl {
   return { kind: "refused", reason };
 }
 
-/** White space, control characters and backslashes: URL parsers drop or turn them differently. */
+/**
+ * Whether a text holds white space, control characters or backslashes, which URL parsers handle
+ * differently.
+ */
 function hasControls(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -173,8 +178,8 @@ const DECIMAL_V4 = /^(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})$/;
 const V6_CHARACTERS = /^[0-9a-f:.]{2,45}$/i;
 
 /**
- * Four decimal numbers, or IPv6 in any spelling; null = something else, or an address bound to an
- * interface.
+ * Parses an IP address: four decimal numbers, or IPv6 in any spelling; null = anything else, or an
+ * address bound to an interface.
  */
 function parseAddress(text: string): Address | null {
   if (!text.includes(":"))

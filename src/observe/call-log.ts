@@ -1,6 +1,6 @@
-// Logs finished calls: those that failed or took several attempts, provider errors that no rule
-// matches, and, at debug level, every call. Repetitions are held back. Knows no URL, header or
-// provider address.
+// Logs finished calls: those that failed or took several attempts, provider errors that match no
+// rule, and, at debug level, every call. Repetitions are limited. Knows no URLs, headers or
+// provider addresses.
 import type { Logger } from "pino";
 import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
 import { REDACTED, redact } from "../core/redact/redact.ts";
@@ -48,7 +48,7 @@ interface AttemptRecord {
   readonly trace: RoutedCall["traces"][number];
 }
 
-/** Keeps and logs an error that no rule matches; not those of users' own providers. */
+/** Records and logs an error that matches no rule; not errors of users' own providers. */
 function noteUnknownError(
   { log, runtime, repeats }: CallLogParts,
   { to, route, trace: { attempt, failure } }: AttemptRecord,

@@ -6,7 +6,7 @@ import { type MetricFacts, takeReadings } from "./readings.ts";
 /** Media type of the text. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** The text of the metrics, read now. */
+/** Reads all metrics and renders them. */
 export function expositionText(metrics: readonly Metric[], facts: MetricFacts): string {
   const readings = takeReadings(facts);
   const lines: string[] = [];

@@ -1,4 +1,4 @@
-// The reference of the metrics as Markdown, rendered from their table. Knows no metric of its own.
+// The metrics reference as Markdown, rendered from the table of metrics.
 import { METRICS, type Metric } from "./metrics.ts";
 
 const INTRODUCTION = `# Metrics
@@ -10,7 +10,7 @@ Rendered from the table in \`src/observe/metrics.ts\`; change it there and run \
 The label \`provider\` is a public id to everybody but an operator, who asks with the operator token, at \`server.metrics_listen\`, or, without that setting, from this machine.
 `;
 
-/** The whole reference. */
+/** Renders the reference. */
 export function metricsReference(): string {
   return `${INTRODUCTION}
 | Metric | Type | Labels | Meaning |

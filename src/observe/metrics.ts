@@ -1,6 +1,7 @@
 // Every metric of `/metrics`, as rows of one table in the order of the page: name, type, labels,
-// help, and where its samples come from. The page, docs/metrics.md and the tests read it. Labels
-// come from the configuration and the tables of the code only: no caller can make the page grow.
+// help, and how its samples are collected. The page, docs/metrics.md and the tests read this table.
+// Label values come only from the configuration and from tables in the code, so that no caller can
+// make the page grow.
 import type { Histogram } from "../core/provider/latency.ts";
 import { NO_SOURCE } from "../core/routing/answer-source.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
@@ -10,7 +11,7 @@ import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
 import type { ProviderReading, Readings } from "./readings.ts";
 import { OUTCOMES, type Series } from "./series.ts";
 
-/** One series of a metric: the values of its labels in their order, and its value. */
+/** One series of a metric: its label values in order, and its value. */
 export type Sample = readonly [labels: readonly string[], value: number | Histogram];
 
 /** One metric. */
@@ -19,11 +20,11 @@ export interface Metric {
   readonly type: "counter" | "gauge" | "histogram";
   readonly labels: readonly string[];
   readonly help: string;
-  /** The series as of now; null = this instance does not have the metric. */
+  /** Reads the current series; null = this instance does not have the metric. */
   readonly collect: (readings: Readings) => readonly Sample[] | null;
 }
 
-/** Results of a check of logs, as labels and as members of its counts. */
+/** The results of log checks: label value and member of `CheckCounts`. */
 export const CHECK_RESULTS = [
   ["agreed", "agreed"],
   ["missing", "missing"],
@@ -444,12 +445,12 @@ function one(value: number): readonly NumberSample[] {
   return [[[], value]];
 }
 
-/** No series where nothing is known. */
+/** One series, or none if the value is unknown. */
 function known(value: number | null): readonly NumberSample[] {
   return value === null ? [] : one(value);
 }
 
-/** No metric where the instance does not have it. */
+/** One series, or no metric if the instance does not have it. */
 function oneOrNone(value: number | boolean | undefined): readonly Sample[] | null {
   return value === undefined ? null : one(Number(value));
 }

@@ -1,6 +1,6 @@
-// Counts calls, sockets and state changes for /metrics, and logs them. Bounded: labels are profiles
-// and chains of the configuration and rows of the method table. Knows no URL, header or provider
-// address.
+// Counts calls, sockets and state changes for `/metrics`, and logs them. Bounded: labels are
+// configured profiles and chains, and rows of the method table. Knows no URLs, headers or provider
+// addresses.
 import type { Logger } from "pino";
 import type { FaultCode } from "../core/faults/rpc-fault.ts";
 import { addTo } from "../core/provider/latency.ts";
@@ -17,11 +17,11 @@ import { newSeries, OUTCOMES, type Series } from "./series.ts";
 /** Counts of client WebSockets. */
 export interface SocketCounts {
   open: number;
-  /** By close code; unknown codes count as `other`. */
+  /** Closed sockets by close code; unknown codes count as `other`. */
   readonly closes: Map<string, number>;
 }
 
-/** Is told of every finished request and every change of state. */
+/** Hears of every finished request and every change of state. */
 export interface Observer {
   readonly log: Logger;
   /** The counters of a profile on a chain. */
@@ -57,7 +57,7 @@ const CHANGES: Readonly<
   cordon_lifted: { level: "info", text: "provider may be asked again" },
 };
 
-/** Close codes with a count of their own; a client can send any code. */
+/** Close codes that are counted separately; clients can send any code. */
 const CLOSE_CODES: ReadonlySet<number> = new Set([
   1000, 1001, 1002, 1003, 1005, 1006, 1007, 1008, 1009, 1011, 1012, 1013,
 ]);

@@ -1,5 +1,5 @@
-// What the metrics are read from: the facts of the instance and, read once for each scrape, the
-// health of every provider on every transport. Provider ids are shown as the reader may see them.
+// The data that metrics are read from: facts of the instance, and the health of every provider on
+// every transport, read once per scrape. Shows real provider ids only to operators.
 import { type Provider, transportsOf } from "../core/provider/profile.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
@@ -11,19 +11,19 @@ import type { SubscriptionReport, Subscriptions } from "../upstream/stream/subsc
 import type { SocketReport } from "../upstream/transport.ts";
 import type { Observer } from "./observer.ts";
 
-/** Where the numbers of subscriptions, filters and provider sockets come from. */
+/** Sources of the numbers of subscriptions, filters and provider sockets. */
 export interface StreamFacts {
   readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
   readonly filters: Pick<Filters, "counts" | "unreadBytes">;
   readonly socketOf: (provider: Provider) => SocketReport;
 }
 
-/** Where all numbers come from. */
+/** Sources of all numbers. */
 export interface MetricFacts extends StreamFacts {
   readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly observer: Pick<Observer, "allSeries" | "refusals" | "returnsTwice" | "sockets">;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
-  /** The method table as it is configured now. */
+  /** The current method table. */
   readonly methods: () => Pick<MethodTable, "labels">;
   /** Null = payments are off. */
   readonly payments: () => PaymentGauges | null;
@@ -34,7 +34,7 @@ export interface MetricFacts extends StreamFacts {
   readonly cpuSeconds: number;
   readonly inFlightBytes: number;
   readonly version: string;
-  /** True = an operator reads, who sees the ids of managed pools. */
+  /** True = the reader is an operator, who sees the ids of managed pools. */
   readonly realIds: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface ProviderReading {
   readonly socket: SocketReport | null;
 }
 
-/** The facts, with what several metrics share read once. */
+/** The sources, with what several metrics share already read. */
 export interface Readings extends MetricFacts {
   readonly providers: readonly ProviderReading[];
   readonly reports: readonly SubscriptionReport[];

@@ -1,20 +1,20 @@
-// Bounds repeated log lines: a few a minute for each cause, then a count. Knows nothing of what the
-// lines say.
+// Limits repeated log lines: a few per minute for each cause, then one line with a count. Knows
+// nothing of the content of lines.
 import type { Runtime } from "../runtime.ts";
 
 /** Decides whether a line may be logged. */
 export interface RepeatLimiter {
   /**
-   * False = the limit of this cause for the minute is used up; the line is counted. Causes are
-   * distinguished up to a bound for each profile, so that one profile cannot use up the lines of
-   * another. `profile` is a label: all Custom profiles share one.
+   * False = the limit of this cause for the minute is used up, and the line is only counted. Causes
+   * are distinguished up to a bound per profile, so that one profile cannot use up the lines of
+   * another. `profile` is a label; all Custom profiles share one.
    */
   mayLog(profile: string, cause: string): boolean;
 }
 
 const WINDOW_MS = 60_000;
 const LINES_PER_WINDOW = 3;
-/** Distinct causes of one profile; all beyond share one limit. */
+/** Most distinct causes per profile; further causes share one limit. */
 const MAX_CAUSES = 100;
 
 interface Window {
@@ -22,7 +22,10 @@ interface Window {
   held: number;
 }
 
-/** A limiter that reports how many lines of a cause it held back when the minute is over. */
+/**
+ * Creates a limiter. At the end of each minute it reports how many lines of each cause were
+ * suppressed.
+ */
 export function createRepeatLimiter(
   runtime: Runtime,
   report: (cause: string, held: number) => void,

@@ -12,16 +12,18 @@ export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as c
 export interface Series {
   readonly profile: string;
   readonly chain: string;
-  /** By method row × outcome: `method.index * OUTCOMES.length + outcome`. */
+  /** Requests by method and outcome, at `method.index * OUTCOMES.length + outcome`. */
   readonly requests: Float64Array;
   readonly durations: Histogram;
   /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
   readonly notifications: Float64Array;
   /** Answers by where they came from; `none` = the call was refused, or nobody answered. */
   readonly sources: Record<AnswerSource["kind"], number>;
-  /** Calls while every circuit was open: sent nevertheless, or refused by the limit on them. */
+  /**
+   * Calls while every circuit was open: sent all the same, or refused by the limit on such calls.
+   */
   readonly panics: { sent: number; refused: number };
-  /** Errors of the operator's providers that no rule matches. */
+  /** Errors of the operator's providers that match no rule. */
   readonly unknown: UnknownErrors;
 }
 

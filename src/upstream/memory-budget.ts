@@ -1,27 +1,30 @@
 // Counts the bytes of memory that requests and gathered answers take, in total and per caller.
-// Holds no bytes itself: the holder takes and gives back.
+// Holds no bytes itself: users of the memory take and release room.
 import type { Room } from "./transport.ts";
 
-/** Who is counted for what no caller asked for: the service, and all users' providers together. */
+/**
+ * Callers that memory counts for when it serves no single caller: the service itself, and all
+ * users' providers together.
+ */
 export const SERVICE = "the service";
 export const USERS_PROVIDERS = "users' providers";
 
 /**
- * Requests up to this size that are here whole count for nobody alone: the number of connections
- * bounds them.
+ * Complete requests up to this size count toward the total only, not toward their caller: the
+ * number of connections bounds them.
  */
 export const SHORT_REQUEST_BYTES = 4_096;
 
 /** Bounds of the budget. */
 export interface MemoryLimits {
-  /** Held at one time, by all together and for one caller. */
+  /** Most bytes held at one time, in total and for one caller. */
   readonly maxInFlightBytes: number;
   readonly maxCallerBytes: number;
 }
 
-/** What is held in memory for requests under way. */
+/** Bytes held in memory for requests in flight. */
 export class MemoryBudget {
-  /** Without bounds, for connections of a short life and bounds of their own. */
+  /** A budget without bounds, for short-lived connections that have bounds of their own. */
   static unbounded(): MemoryBudget {
     return new MemoryBudget(() => ({
       maxInFlightBytes: Number.POSITIVE_INFINITY,
@@ -29,11 +32,11 @@ export class MemoryBudget {
     }));
   }
 
-  /** By all together. */
+  /** Bytes held in total. */
   used = 0;
   readonly #limits: () => MemoryLimits;
   /**
-   * Bytes held for each caller, requests and gathered answers together; callers with 0 are absent.
+   * Bytes held per caller, for requests and gathered answers together; callers with 0 are absent.
    */
   readonly #callers = new Map<string, number>();
 
@@ -41,12 +44,12 @@ export class MemoryBudget {
     this.#limits = limits;
   }
 
-  /** Callers for whom something is held. */
+  /** Number of callers for whom bytes are held. */
   get callers(): number {
     return this.#callers.size;
   }
 
-  /** Takes room for so many bytes more of a caller's requests or answers; false = there is none. */
+  /** Takes room for `bytes` more of a caller's requests or answers. False = there is none. */
   take(caller: string, bytes: number): boolean {
     const { maxInFlightBytes, maxCallerBytes } = this.#limits();
     const held = this.#callers.get(caller) ?? 0;
@@ -63,14 +66,16 @@ export class MemoryBudget {
     this.used -= bytes;
   }
 
-  /** Takes room that counts for nobody alone; false = there is none. */
+  /** Takes room that counts toward the total only. False = there is none. */
   takeForAll(bytes: number): boolean {
     if (this.used + bytes > this.#limits().maxInFlightBytes) return false;
     this.used += bytes;
     return true;
   }
 
-  /** Room that is counted but never refused: for what cannot be refused without harm to others. */
+  /**
+   * Room that is counted but never refused, for data that cannot be refused without harm to others.
+   */
   get openRoom(): Room {
     return {
       take: (bytes) => {
@@ -83,10 +88,7 @@ export class MemoryBudget {
     };
   }
 
-  /**
-   * The room of a caller that is always there: of the service itself, or of all users' providers
-   * together.
-   */
+  /** The room of a permanent caller: the service itself, or all users' providers together. */
   roomOf(caller: string): Room {
     return {
       take: (bytes) => this.take(caller, bytes),

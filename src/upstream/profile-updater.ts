@@ -1,5 +1,5 @@
-// Carries a change of the served profiles to everything that holds on to providers: registry,
-// probes, heads, subscriptions, connections. Decides nothing about what is served.
+// Applies a change of the served profiles to everything that holds providers: registry, probes,
+// heads, subscriptions, connections. Does not decide what is served.
 import type { Profile, Provider } from "../core/provider/profile.ts";
 import type { HeadWatch } from "./health/head-watch.ts";
 import type { Prober } from "./health/prober.ts";
@@ -8,21 +8,21 @@ import type { Subscriptions } from "./stream/subscriptions.ts";
 import type { Upstream } from "./transport.ts";
 
 /**
- * Changes what is served. Each change holds from the next request on; what is under way ends where
- * it began.
+ * Changes the served profiles. A change applies from the next request on; requests in flight finish
+ * with the old profiles.
  */
 export interface ProfileUpdater {
-  /** Applies the profiles that the registry serves already. */
+  /** Applies the profiles that the registry already serves. */
   begin(): void;
-  /** These are the configured profiles from now on. */
+  /** Replaces the configured profiles. */
   replace(profiles: readonly Profile[]): void;
-  /** One profile more, or another version of one. */
+  /** Adds a profile, or replaces it with a new version. */
   put(profile: Profile): void;
-  /** Fewer profiles, by their `profileId`: their subscriptions end. */
+  /** Removes profiles by `profileId`; their subscriptions end. */
   remove(...ids: readonly string[]): void;
 }
 
-/** Everything that holds on to providers. */
+/** Everything that holds providers. */
 export interface ProfileUpdaterParts {
   readonly registry: ProfileRegistry;
   readonly prober: Pick<Prober, "watch">;
@@ -31,7 +31,7 @@ export interface ProfileUpdaterParts {
   readonly upstreams: readonly Pick<Upstream, "retain">[];
 }
 
-/** Creates an updater; it does nothing before `begin` or the first change. */
+/** Creates an updater. It does nothing before `begin` or the first change. */
 export function createProfileUpdater({
   registry,
   prober,

@@ -1,6 +1,6 @@
-// Checks the providers of a profile live before the profile is accepted: chain id, height compared
-// with each other, and the methods that callers need. Uses connections of its own, which end with
-// it; changes no health and keeps nothing.
+// Checks the providers of a profile live before the profile is accepted: chain id, heights compared
+// with each other, and the methods that callers need. Uses its own connections, closed at the end;
+// changes no health and stores nothing.
 import type { Channel } from "../core/provider/attempt.ts";
 import { consensusOf, type HeadSample, lagBlocks, plausibleLead } from "../core/provider/head.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../core/provider/profile.ts";
@@ -17,7 +17,7 @@ import { NOT_PUBLIC, type SsrfGuard } from "./ssrf-guard.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
 import type { Upstream } from "./transport.ts";
 
-/** What is wrong with a provider. */
+/** Why a provider failed the check. */
 export type CheckReason =
   | "not_public"
   | "unreachable"
@@ -29,7 +29,9 @@ export type CheckReason =
   | "method_unsupported"
   | "lagging";
 
-/** How a provider did. `said` is for its owner: short, and without its address or keys. */
+/**
+ * The result for one provider. `said` is shown to its owner: short, without its address or keys.
+ */
 export type ProviderCheckResult =
   | { readonly kind: "ok"; readonly height: number }
   | {
@@ -39,7 +41,7 @@ export type ProviderCheckResult =
       readonly said: string;
     };
 
-/** One provider of a profile, checked. */
+/** The result for one provider of one chain. */
 export interface ProviderCheck {
   readonly chain: string;
   readonly provider: string;
@@ -48,15 +50,15 @@ export interface ProviderCheck {
 
 /** Bounds of one check. */
 export interface CheckBounds {
-  /** Of each call. */
+  /** Deadline of each call. */
   readonly timeoutMs: number;
-  /** Of the whole check; a provider that has not been asked by then has failed. */
+  /** Deadline of the whole check; a provider that was not queried by then has failed. */
   readonly totalMs: number;
-  /** Providers looked at together. */
+  /** Providers checked concurrently. */
   readonly concurrency: number;
 }
 
-/** What a check works with. */
+/** Dependencies of a check. */
 export interface CheckParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -69,7 +71,7 @@ const CHECK_BOUNDS: CheckBounds = { timeoutMs: 5_000, totalMs: 20_000, concurren
 const MAX_ANSWER_BYTES = 4_194_304;
 const MAX_SAID_CHARS = 200;
 /**
- * Logs are asked for a little below the tip: not every node behind one address has the newest
+ * Logs are queried this far below the head, since not every node behind one address has the newest
  * block.
  */
 const SETTLED_BLOCKS = 4;
@@ -84,8 +86,8 @@ const REFUSALS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks every provider of every chain of a profile, on each of its transports; the answers are in
- * the order of the profile.
+ * Checks every provider of every chain of a profile, on each of its transports. Results are in the
+ * order of the profile.
  */
 export async function checkProviders(
   parts: CheckParts,
@@ -135,7 +137,7 @@ interface CheckContext {
 }
 
 type Failed = Extract<ProviderCheckResult, { kind: "failed" }>;
-/** Heights by transport, or the first thing that was wrong. */
+/** Heights by transport, or the first failure. */
 type Found =
   | { readonly kind: "heads"; readonly heads: ReadonlyMap<Transport, HeadSample> }
   | Failed;
@@ -162,7 +164,7 @@ async function look(context: CheckContext, { set, provider }: CheckedProvider): 
   return { kind: "heads", heads };
 }
 
-/** Asks who it is, how far it has come, and for a call and logs. */
+/** Queries the chain id, the height, a call and logs. */
 async function lookOver(
   context: CheckContext,
   { chain }: ProviderSet,
@@ -192,7 +194,7 @@ interface CheckQuery extends Channel {
   readonly params: string;
 }
 
-/** A call whose result is a hex quantity. */
+/** Sends a call whose result is a hex quantity. */
 async function quantity(context: CheckContext, query: CheckQuery): Promise<number | Failed> {
   const answer = await send(context, query);
   if (!Buffer.isBuffer(answer))
@@ -204,8 +206,8 @@ async function quantity(context: CheckContext, query: CheckQuery): Promise<numbe
 }
 
 /**
- * Null = the method is served: with a result, or with an error that only a node that runs it can
- * give.
+ * Checks that a method is served. Null = it is: the provider returned a result, or an error that
+ * only a node that runs the method can give.
  */
 async function serves(context: CheckContext, query: CheckQuery): Promise<Failed | null> {
   const { provider, method } = query;
@@ -235,7 +237,7 @@ function send(
   });
 }
 
-/** What is told of a provider whose heights are known, in the light of the others. */
+/** The result for a provider whose heights are known, compared with the others. */
 function judge(
   { set, provider, found }: CheckedProvider,
   candidates: readonly CheckedProvider[],
@@ -275,7 +277,7 @@ function judge(
   };
 }
 
-/** Why a failure speaks against the provider; null = it is an answer like another. */
+/** Why a failure counts against the provider; null = the error is a legitimate answer. */
 function reasonOf(
   { runtime }: CheckContext,
   { provider, method }: CheckQuery,
@@ -286,7 +288,7 @@ function reasonOf(
     return "no_answer";
   const unheard = failure.kind === "unsent" || failure.kind === "network";
   if (unheard && failure.httpStatus === 0) return "unreachable";
-  // A handshake that was answered with something else tells as much as a body.
+  // A handshake that was answered with something else is as informative as a body.
   const heard: Failure = unheard ? { ...failure, kind: "body" } : failure;
   const verdict = classify(heard, methodOf(method), {
     methodName: method,
@@ -315,7 +317,7 @@ function failed({ provider, transport }: Channel, reason: CheckReason, said: str
   return { kind: "failed", transport, reason, said: tellable(provider, said) };
 }
 
-/** What may be repeated of a provider's words: one short line without its address. */
+/** The part of a provider's text that may be shown: one short line without its address. */
 function tellable(provider: Provider, said: string): string {
   if (repeatsSecret(provider, said))
     return "an answer that repeats a part of the provider's address or headers";

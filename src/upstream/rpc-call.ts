@@ -1,4 +1,4 @@
-// One JSON-RPC call to one provider outside of routing, for probes, checks and subscriptions. Never
+// One JSON-RPC call to one provider outside of routing, for probes, checks and subscriptions. Not
 // counted among callers' requests.
 
 import type { Provider } from "../core/provider/profile.ts";
@@ -15,11 +15,11 @@ export interface RpcCall {
   /** The JSON array of parameters. */
   readonly params: string;
   readonly timeoutMs: number;
-  /** It asks only whether the provider is reachable. */
+  /** It only tests whether the provider is reachable. */
   readonly isProbe?: true;
 }
 
-/** Hears the raw JSON of the result, or why there is none. */
+/** Receives the raw JSON of the result, or the reason why there is none. */
 export interface RpcCallListener {
   result(result: Buffer): void;
   failed(failure: Failure): void;
@@ -47,7 +47,8 @@ export function rpcCall(
     broken() {},
     failed: fail,
   };
-  // Where this process was held up, the answer may be here and not read yet: one turn later it is.
+  // If this process was blocked, the answer may have arrived without having been read: wait one
+  // more turn.
   let timer = timerWheel.set(timeoutMs, () => {
     timer = timerWheel.set(0, expire);
   });

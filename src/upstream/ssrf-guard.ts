@@ -13,22 +13,19 @@ import {
   readUserUrl,
 } from "../core/public-address.ts";
 
-/** Finds every address of a name; `code` says why there is none. */
+/** Resolves a name to all of its addresses; `code` says why there are none. */
 export type Resolve = (
   host: string,
   done: (addresses: readonly string[], code: string | null) => void,
 ) => void;
 
-/** Decides where users' providers may be connected to. */
+/** Decides where connections to users' providers may lead. */
 export interface SsrfGuard {
-  /**
-   * Why nobody may connect to this URL, by what it says itself; null = what its name leads to
-   * decides.
-   */
+  /** Why this URL is refused, judged by its text; null = the addresses of its host decide. */
   refusal(url: string): Error | null;
   /**
-   * The `lookup` of node's `connect`: yields checked addresses only. Node does not call it for
-   * literal addresses: those are for `refusal`.
+   * The `lookup` option of node's `connect`: returns checked addresses only. Node does not call it
+   * for literal addresses, which `refusal` judges.
    */
   readonly lookup: LookupFunction;
 }
@@ -37,20 +34,20 @@ export interface SsrfGuard {
 export interface SsrfGuardOptions {
   readonly rules?: AddressRules;
   readonly resolve?: Resolve;
-  /** Whether one address may be connected to. */
+  /** Whether connections to an address are allowed. */
   readonly isAllowed?: (address: string) => boolean;
 }
 
-/** The code of a connection that was refused because of where it led. */
+/** The error code of a connection that was refused because its address is not public. */
 export const NOT_PUBLIC = "ENOTPUBLIC";
 
 const MAX_LOOKUPS = 1_000;
-/** Of one name; the others are checked and not tried. */
+/** Addresses of one name that are tried; all others are only checked. */
 const MAX_TRIED = 16;
 const LOOKUP_TIMEOUT_MS = 2_000;
 const LOOKUP_TRIES = 2;
 
-/** A guard; without settings it lets nothing but public addresses through. */
+/** Creates a guard; by default it allows public addresses only. */
 export function createSsrfGuard({
   rules = PUBLIC_ONLY,
   resolve = nameServers(),
@@ -61,7 +58,7 @@ export function createSsrfGuard({
     ((addresses: readonly string[], code: string | null) => void)[]
   >();
 
-  /** Those who ask for the same name at the same time share one answer. */
+  /** Concurrent lookups of one name share the result. */
   function find(
     host: string,
     done: (addresses: readonly string[], code: string | null) => void,
@@ -84,7 +81,8 @@ export function createSsrfGuard({
           refused("the name of the provider has no address", code ?? "ENOTFOUND"),
           [],
         );
-      // One private address is enough to refuse: its owner must not choose among several.
+      // One private address is enough to refuse: its owner must not be able to choose among
+      // several.
       if (!addresses.every(isAllowed))
         return callback(
           refused("the name of the provider leads to an address that is not public", NOT_PUBLIC),
@@ -117,7 +115,8 @@ export function createSsrfGuard({
 }
 
 /**
- * Public, and not an address of this machine: what listens here may be meant for others than users.
+ * Whether an address is public and not one of this machine, whose services may be meant for others
+ * than users.
  */
 function isElsewhere(address: string): boolean {
   if (!isPublicAddress(address)) return false;
@@ -128,8 +127,8 @@ function isElsewhere(address: string): boolean {
 }
 
 /**
- * Asks the name servers (null = those of the system), and them only: no hosts file, no search
- * domains, no thread that a slow server could block.
+ * Resolves with name servers (null = those of the system) and nothing else: no hosts file, no
+ * search domains, no thread that a slow server could block.
  */
 export function nameServers(servers: readonly string[] | null = null): Resolve {
   const resolver = new Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: LOOKUP_TRIES });

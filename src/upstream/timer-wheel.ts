@@ -1,9 +1,9 @@
-// One timer wheel for every deadline of the process: setting and clearing costs a few list
-// pointers, and only one real timer ever runs. Coarse on purpose: a timer fires up to two ticks
-// late, never early.
+// One timer wheel for all deadlines of the process: setting and clearing a timer costs a few list
+// pointers, and only one real timer runs. Coarse on purpose: a timer fires up to two ticks late,
+// never early.
 import type { Runtime } from "../runtime.ts";
 
-/** Something to do at a time unless it is cleared before. */
+/** A timer that was set. */
 export interface Timer {
   clear(): void;
 }
@@ -12,7 +12,7 @@ export interface Timer {
 export interface TimerWheel {
   /** Calls `run` once, at least `ms` from now. */
   set(ms: number, run: () => void): Timer;
-  /** Timers that are set and have not fired. */
+  /** Number of timers that are set and have not fired. */
   readonly size: number;
 }
 

@@ -1,89 +1,92 @@
-// The ports that every transport to a provider implements: send one request, hear one answer; on a
-// socket also subscribe. Chooses no provider and retries nothing.
+// The ports that every transport to providers implements: send one request and hear one answer; on
+// a socket also subscribe. Chooses no provider and retries nothing.
 
 import type { Provider } from "../core/provider/profile.ts";
 import type { Failure } from "../core/rpc/failure.ts";
 import type { WireRequest } from "../core/rpc/wire-request.ts";
 
-/** Takes back borrowed memory that nobody reads any more. */
+/** The owner of borrowed memory, to whom it is returned after its last use. */
 export interface BorrowedBuffer {
   /**
-   * Bytes before a whole answer in its memory: they may be overwritten, as the answer itself may.
+   * Free bytes before a complete answer in its memory. Its reader may overwrite them, and the
+   * answer itself.
    */
   readonly headroomBytes: number;
-  /** Takes it back after it has waited to be written: from here on it is empty for all. */
+  /**
+   * Takes a chunk back after it was queued for writing; from then on the chunk is empty for
+   * everyone.
+   */
   recycle(chunk: Buffer): void;
-  /** Takes it back in the turn in which it was lent, when nothing waits: cheaper. */
+  /**
+   * Takes a chunk back in the turn in which it was handed out, when no write is queued: cheaper.
+   */
   reuse(chunk: Buffer): void;
 }
 
 /**
- * Room in memory for what is gathered for one request: its part of a budget that all requests
+ * Room in memory for what is gathered for one request: its share of a budget that all requests
  * share.
  */
 export interface Room {
-  /** Takes room for so many bytes more; false = there is none. */
+  /** Takes room for `bytes` more. False = there is none. */
   take(bytes: number): boolean;
-  /** Gives back what was taken; at the end of its request it goes back by itself. */
+  /** Releases what was taken; at the end of the request it is released automatically. */
   giveBack(bytes: number): void;
 }
 
 /**
- * Bytes of an answer that may be gathered without room: so few that the number of connections
- * bounds them.
+ * Bytes of an answer that may be gathered without taking room: so few that the number of
+ * connections bounds them.
  */
 export const FREE_BYTES = 65_536;
 
-/**
- * A long result that is still arriving, of an answer whose id has been seen to be that of the
- * request.
- */
+/** A long result that is still arriving; the id of its answer has been verified. */
 export interface AnswerStream {
-  /** The upstream body up to the result value. */
+  /** The bytes of the body before the result value. */
   readonly head: Buffer;
-  /** Where the id of the request begins in it. */
+  /** Offset of the id of the request in `head`. */
   readonly idAt: number;
-  /** `Content-Length` of the whole body; null where the upstream does not say. */
+  /** `Content-Length` of the whole body; null = the provider sent none. */
   readonly bodyBytes: number | null;
   /**
-   * Starts the flow, with the first byte of the result value. Nothing is lost between the answer
-   * and this call.
+   * Starts the flow, beginning with the first byte of the result value. Nothing that arrived before
+   * this call is lost.
    */
   flow(sink: StreamSink): void;
-  /** Stops the flow until `resume`, for a sink that cannot keep up. */
+  /** Stops the flow until `resume`, while the sink cannot keep up. */
   pause(): void;
   resume(): void;
-  /** Hands back the memory of a chunk that the sink has done with, once. */
+  /** Returns the memory of a chunk that the sink is done with; once per chunk. */
   recycle(chunk: Buffer): void;
-  /** Ends it without another word to the sink. */
+  /** Ends the stream; the sink hears nothing more. */
   cut(): void;
 }
 
-/** Takes the rest of a long answer. Exactly one of `end` and `broken` is called, once. */
+/** Receives the rest of a long answer. Exactly one of `end` and `broken` is called, once. */
 export interface StreamSink {
   /**
-   * True = done with the chunk. Otherwise it is kept until written; `lent` = and handed back with
-   * `recycle` then.
+   * Receives a chunk. True = the sink is done with it. False = it is kept until written, and, if
+   * `borrowed`, must then be returned with `recycle`.
    */
-  data(chunk: Buffer, lent: boolean): boolean;
+  data(chunk: Buffer, borrowed: boolean): boolean;
   /**
-   * The last bytes, of which the first `valueBytes` still belong to the result value and the rest
-   * closes the envelope; `lent` = handed back with `recycle` once they are written.
+   * Receives the last bytes: the first `valueBytes` belong to the result value, the rest closes the
+   * envelope. If `borrowed`, they must be returned with `recycle` once written.
    */
-  end(last: Buffer, valueBytes: number, lent: boolean): void;
+  end(last: Buffer, valueBytes: number, borrowed: boolean): void;
   /**
-   * The upstream failed or lied after its answer had begun, or got on too slowly; `byReader`:
-   * because of its reader.
+   * The answer failed, was invalid or arrived too slowly after it had begun. `byReader`: because
+   * its reader was too slow.
    */
   broken(message: string, byReader?: boolean): void;
 }
 
-/** Where the parts of a result are in the bytes that hold it. */
+/** Offsets of the parts of a result in the bytes that hold it. */
 export interface ResultSpan {
   /** The raw value. */
   readonly start: number;
   readonly end: number;
-  /** Where the id of ours begins; null = the bytes hold the value alone. */
+  /** Offset of the wire id; null = the bytes hold only the value. */
   readonly idAt: number | null;
 }
 
@@ -93,62 +96,60 @@ export interface ResultSpan {
  */
 export interface AnswerListener {
   /**
-   * A complete result, which lies in `body` at `span`. With a `lender`, which only a request with
-   * `mayStream` meets, `body` is borrowed: it goes back with `recycle`, once, when nobody reads it
-   * any more.
+   * A complete result, in `body` at `span`. With a `lender`, which only requests with `mayStream`
+   * get, `body` is borrowed and must be returned with `recycle`, once, after its last use.
    */
   result(body: Buffer, span: ResultSpan, lender?: BorrowedBuffer): void;
   stream(stream: AnswerStream): void;
-  /** A part of a long answer has come. */
+  /** A part of a long answer has arrived. */
   heard?(): void;
-  /** After `stream`: the answer broke off, which its sink is told as well. */
+  /** After `stream`: the answer broke off; its sink hears the same. */
   broken(message: string): void;
   /**
-   * `raw` is the JSON of the provider's error member, where it sent one with the id of the request.
+   * The request failed. `raw` is the JSON of the provider's error member, if it sent one with the
+   * id of the request.
    */
   failed(failure: Failure, raw: Buffer | null): void;
 }
 
-/**
- * One request for a provider. The transport sends it under an id of ours that no other request has.
- */
+/** One request to a provider. The transport sends it under a new wire id. */
 export interface OutgoingRequest extends WireRequest {
   readonly provider: Provider;
-  /** False where the caller needs the answer in one piece and keeps it. */
+  /** False = the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
   /**
-   * Where an answer that is gathered is counted until it is told; left out = with the service's
+   * The room that a gathered answer counts toward until it is delivered; absent = the service's
    * own.
    */
   readonly room?: Room | undefined;
   /**
-   * It asks whether the provider is there, and has connections of its own where all others are in
-   * use.
+   * It tests whether the provider is reachable, and may use extra connections when all others are
+   * busy.
    */
   readonly isProbe?: true;
   /**
-   * Of its method: an answer that is passed on ends within ten times that; left out = the longest
-   * there is.
+   * Deadline of its method: a streamed answer must end within ten times this; absent = the longest
+   * deadline.
    */
   readonly deadlineMs?: number | undefined;
 }
 
-/** A request on its way. */
+/** A request in flight. */
 export interface Dispatch {
-  /** False as long as it is certain that nothing has left this machine. */
+  /** False = it is certain that nothing was sent. */
   readonly sent: boolean;
-  /** It waits for a connection that others use; what has been sent may still say so. */
+  /** It waits for a busy connection. May still be true after it was sent. */
   readonly queued?: boolean;
-  /** Ends it without another word to the listener; a flowing stream is cut. */
+  /** Ends the request; the listener hears nothing more, and a flowing stream is cut. */
   cancel(): void;
 }
 
-/** One way of reaching providers. */
+/** A transport to providers. */
 export interface Upstream {
   send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch;
   /**
-   * Whether a request to the provider would not have to wait for a connection. Left out = it never
-   * has to.
+   * Whether a request to the provider would be sent without waiting for a connection. Absent =
+   * always.
    */
   isFree?(provider: Provider): boolean;
   /** Closes connections to origins that none of these providers uses. */
@@ -163,28 +164,28 @@ export interface Upstream {
 export interface SubscriptionListener {
   /** The provider has acknowledged it. */
   started(): void;
-  /** `raw` is the JSON of the provider's error member, where it sent one. */
+  /** `raw` is the JSON of the provider's error member, if it sent one. */
   refused(failure: Failure, raw: Buffer | null): void;
   /** The raw JSON of `params.result` of one notification. */
   event(result: Buffer): void;
-  /** It existed and is gone. `reason` names no address. */
+  /** The subscription existed and is lost. `reason` contains no address. */
   lost(reason: string): void;
 }
 
-/** Hears what becomes of a provider's socket. */
+/** Hears when a provider's socket opens and closes. */
 export interface SocketListener {
-  /** It is open. Also called at once when it is open already. */
+  /** It is open. Called at once if it already was. */
   up(): void;
   /** It could not be opened, or has closed. `livedMs` null = it was never open. */
   down(failure: Failure, livedMs: number | null): void;
 }
 
-/** The state of a provider's socket, for showing. */
+/** The state of a provider's socket, for display. */
 export interface SocketReport {
   readonly state: "idle" | "connecting" | "open" | "waiting";
   /** Upstream subscriptions on it. */
   readonly subscriptions: number;
-  /** Since the start: times it was opened, and frames that belonged to nothing. */
+  /** Counts since the start: times it was opened, and frames that belonged to nothing. */
   readonly opened: number;
   readonly strayFrames: number;
 }
@@ -192,13 +193,16 @@ export interface SocketReport {
 /** Reaches providers by their `wsUrl`. */
 export interface Sockets extends Upstream {
   /**
-   * Subscribes, or joins the same subscription on the same socket. `params` is the JSON array of
-   * `eth_subscribe`. `cancel` leaves; the last one to leave unsubscribes.
+   * Subscribes, or joins an equal subscription on the same socket. `params` is the JSON array of
+   * `eth_subscribe`. `cancel` leaves; when the last listener leaves, the subscription ends
+   * upstream.
    */
   subscribe(provider: Provider, params: string, listener: SubscriptionListener): Dispatch;
-  /** Keeps the provider's socket open until told otherwise. */
+  /** Keeps the provider's socket open until the returned function is called. */
   keep(provider: Provider, socketListener: SocketListener): () => void;
-  /** Closes the provider's socket as if it had failed: it looks open and nothing comes. */
+  /**
+   * Closes the provider's socket as if it had failed: for one that looks open but delivers nothing.
+   */
   renew(provider: Provider): void;
   report(provider: Provider): SocketReport;
 }

@@ -1,5 +1,5 @@
-// How a caller with a key is served: which funding sources may pay for a call, in which order, and
-// what follows from each. Knows no balance and no clock.
+// How a caller with a key may be served: which funding sources may pay for a call, in which order,
+// and with which access and rate limit. Knows no balance and no clock.
 
 /** Where a call is served: the managed pools or a Custom profile. */
 export type Access = "premium" | "public" | "custom";
@@ -8,19 +8,19 @@ export type Access = "premium" | "public" | "custom";
 export type Fallback = "payment" | "free" | "profile";
 
 /**
- * What may pay for a call: credit; the time of grace after credit that had been paid for; the free
- * allowance; the days of Custom access that were bought.
+ * What may pay for a call. `balance`: credit. `payment`: the grace period after paid credit ran
+ * out. `free`: the free allowance. `custom`: days of Custom access.
  */
 export type FundingSource = "balance" | "payment" | "free" | "custom";
 
-/** The rate limit that binds: whose name the caller is told, and which size it has. */
+/** The rate limit that applies: the name shown to the caller, and its size. */
 export interface RateLimit {
   /** `managed`, `public`, or the slug of a Custom profile. */
   readonly name: string;
   readonly size: "managed" | "reduced" | "public" | "custom";
 }
 
-/** How a call is served when something pays for it. */
+/** How a call is served if a funding source pays for it. */
 export interface ServiceTier {
   readonly access: Access;
   readonly fallback: Fallback | null;
@@ -34,7 +34,7 @@ export interface ServiceTier {
 export type ManagedSlug = "premium" | "public";
 
 /**
- * How a call to a managed profile may be served, the best first. Calls to `public` use the free
+ * The ways to serve a call to a managed profile, best first. Calls to `public` use the free
  * allowance before credit.
  */
 export function serviceTiersOf(named: ManagedSlug): readonly ServiceTier[] {

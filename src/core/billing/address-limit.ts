@@ -1,23 +1,23 @@
-// Limits by network address: how many keys one may create, how many wrong secrets it may try.
-// Bounded: the address not seen for longest goes first.
+// Rate limits per network address: how many keys an address may create, how many wrong secrets it
+// may try. Bounded: the address not seen for longest is dropped first.
 
 import { isAddress } from "../public-address.ts";
 import { type RateLimitSize, take, waitMs } from "./gcra.ts";
 
 /** A rate limit for each address. */
 export interface AddressLimit {
-  /** Takes one; returns 0, or after how many milliseconds one may be taken. */
+  /** Takes one token. Returns 0, or the milliseconds until one is available. */
   take(address: string, nowMs: number): number;
-  /** After how many milliseconds one may be taken; 0 = now. Takes nothing. */
+  /** Milliseconds until a token is available; 0 = now. Takes nothing. */
   waitMs(address: string, nowMs: number): number;
-  /** Gives one back that was taken. */
+  /** Returns a token. */
   giveBack(address: string): void;
   readonly size: number;
 }
 
 const MAX_ADDRESSES = 100_000;
 
-/** An unused limit. `nowMs` is the monotonic clock. */
+/** Creates an unused limit. `nowMs` is monotonic. */
 export function createAddressLimit(
   size: RateLimitSize,
   maxAddresses: number = MAX_ADDRESSES,
@@ -54,7 +54,7 @@ export function createAddressLimit(
 const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
-/** The network that an address is counted under: itself, or for IPv6 its /64. */
+/** The network that an address counts as: the address itself, or its /64 for IPv6. */
 export function networkOf(address: string): string {
   const [bare = ""] = address.split("%");
   if (!bare.includes(":") || !isAddress(bare)) return address;

@@ -1,5 +1,5 @@
-// Which calls are charged: one table for callers with a key and for pay-per-call. Knows no price
-// and no account.
+// Which calls are charged: one table for calls with a key and for pay-per-call. Knows no price and
+// no account.
 
 import type { SourceKind } from "../routing/answer-source.ts";
 import type { Failure } from "../rpc/failure.ts";
@@ -21,13 +21,13 @@ export function isCharged(source: SourceKind): boolean {
 
 /** The state of a call that ended before its answer. */
 export interface Abandoned {
-  /** False = certainly nothing of it has left this machine. */
+  /** False = certainly nothing of it was sent. */
   readonly sent: boolean;
-  /** The attempt that was under way counted as a timeout of its provider. */
+  /** The attempt in flight counted as a timeout of its provider. */
   readonly countedAsTimeout: boolean;
 }
 
-/** What a call left behind whose caller left when every attempt that was begun had failed. */
+/** The state of a call whose caller left after every attempt so far had failed. */
 export function abandonedAfter(
   failed: readonly { readonly failure: Pick<Failure, "kind"> }[],
 ): Abandoned {
@@ -35,12 +35,12 @@ export function abandonedAfter(
   return { sent: last !== undefined, countedAsTimeout: last?.failure.kind === "timeout" };
 }
 
-/** Why a call or an answer ended early: its caller left, or the service cut it off. */
+/** Why a call ended early. `left`: its caller left. `cut`: the service cut it off. */
 export type Interruption = "left" | "cut";
 
 /**
- * Whether a call that ended before its answer is charged: never when the service cut it off; when
- * the caller left, everything that a provider may have executed.
+ * Whether a call that ended before its answer is charged: never if the service cut it off; if the
+ * caller left, everything that a provider may have executed.
  */
 export function isAbandonedCharged(
   { replaySafe }: Method,

@@ -1,10 +1,10 @@
-// Rate limits by GCRA: the state of a limit is one number, the time at which it is full again.
-// Knows no clock and no owner.
+// Rate limits by GCRA (generic cell rate algorithm). The state of a limit is one number: the time
+// (ms) at which it is full again. Knows no clock and no owner.
 
 /** The size of a rate limit. */
 export interface RateLimitSize {
   readonly perSecond: number;
-  /** Requests at once after a pause. */
+  /** Most requests at once after a pause. */
   readonly burst: number;
 }
 
@@ -12,8 +12,8 @@ export interface RateLimitSize {
 export const FULL_MS = 0;
 
 /**
- * Takes one request from a limit that is full again at `fullAtMs`. Returns when it is full after
- * that; null = the limit is used up.
+ * Takes one request from a limit that is full at `fullAtMs`. Returns the new time at which it is
+ * full; null = the limit is used up.
  */
 export function take(
   fullAtMs: number,
@@ -21,13 +21,13 @@ export function take(
   nowMs: number,
 ): number | null {
   const stepMs = 1_000 / perSecond;
-  // Further than a whole burst ahead: the clock has stepped back.
+  // More than a whole burst ahead: the clock has jumped back.
   const from = fullAtMs - nowMs > burst * stepMs + TOLERANCE_MS ? nowMs : Math.max(fullAtMs, nowMs);
   const next = from + stepMs;
   return next - nowMs > burst * stepMs + TOLERANCE_MS ? null : next;
 }
 
-/** Requests that the limit would let through now. */
+/** Number of requests that the limit allows now. */
 export function remaining(
   fullAtMs: number,
   { perSecond, burst }: RateLimitSize,
@@ -38,7 +38,7 @@ export function remaining(
   return Math.max(0, Math.floor(burst - (usedMs * perSecond) / 1_000 + TOLERANCE_MS));
 }
 
-/** Milliseconds until the limit lets a request through. */
+/** Milliseconds until the limit allows a request. */
 export function waitMs(
   fullAtMs: number,
   { perSecond, burst }: RateLimitSize,

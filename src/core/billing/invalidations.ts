@@ -1,6 +1,6 @@
-// The port to caches of keys and accounts: invalidated after a change was written.
+// The port by which caches of keys and accounts hear of changes.
 
-/** Invalidates cached keys and accounts after a change was written. */
+/** Invalidates cached keys and accounts, after a change was written. */
 export interface Invalidations {
   /** A key was deleted, rotated, or given other profiles. */
   key(keyId: string): Promise<void> | void;

@@ -1,23 +1,20 @@
-// What calls cost: compute units by method and strategy, and their price. Money is whole nano-USD.
-// Knows no account.
+// What calls cost: compute units by method and strategy, and their price in whole nano-USD. Knows
+// no account.
 import type { Strategy } from "../routing/strategy.ts";
 import { METHODS, type Method } from "../rpc/method.ts";
 
 /** What is charged. */
 export interface Tariff {
-  /**
-   * By method row, at factor 1: compute units in place of those of the row; null = those of the
-   * row.
-   */
+  /** Compute units by method index, at factor 1; null = those of the method's row. */
   readonly cu: readonly (number | null)[];
-  /** Of a subscription notification, at factor 1. */
+  /** Compute units of a subscription notification, at factor 1. */
   readonly notificationCu: number;
   readonly factors: Readonly<Record<Strategy, number>>;
   /** Nano-USD per compute unit: a whole number. */
   readonly nanoPerCu: number;
 }
 
-/** Requests that a balance pays for at load-balanced, by what one costs. */
+/** Number of requests that a balance pays for with `load-balanced`, by their cost. */
 export interface EstimatedRequests {
   readonly cheap_reads: number;
   readonly standard_reads: number;
@@ -42,7 +39,7 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
   return scaled(tariff.notificationCu, tariff.factors[strategy]);
 }
 
-/** What the cheapest call that is sent to a provider costs, nano-USD. */
+/** The price of the cheapest routed call, nano-USD. */
 export function smallestPriceN({ cu, notificationCu, nanoPerCu }: Tariff): number {
   const weights = METHODS.filter((method) => method.handling === "route").map(
     (method) => cu[method.index] ?? method.cu,
@@ -54,12 +51,15 @@ function scaled(cu: number, factor: number): number {
   return Math.max(1, Math.floor(cu * factor));
 }
 
-/** Whole compute units that an amount buys. */
+/** Number of whole compute units that an amount buys. */
 export function cuFor(tariff: Tariff, nanoUsd: bigint): number {
   return Number(nanoUsd / BigInt(tariff.nanoPerCu));
 }
 
-/** How many cheap (1 CU), standard (3 CU) and heavy (15 CU) reads compute units pay for. */
+/**
+ * How many cheap (1 CU), standard (3 CU) and heavy (15 CU) reads an amount of compute units pays
+ * for.
+ */
 export function estimatedRequests(cu: number): EstimatedRequests {
   return { cheap_reads: cu, standard_reads: Math.floor(cu / 3), heavy_reads: Math.floor(cu / 15) };
 }
@@ -83,8 +83,8 @@ export function usdText(nanoUsd: bigint | number): string {
 }
 
 /**
- * Reads a plain decimal of USD with up to nine places and nine digits before them; null = it is
- * none.
+ * Parses a plain decimal of USD with up to nine digits before and after the point; null = it is not
+ * one.
  */
 export function parseUsd(text: string): bigint | null {
   const parts = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);

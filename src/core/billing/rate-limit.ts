@@ -1,27 +1,27 @@
-// The rate limits of an account or a channel: a token for each call from the bucket that binds it,
-// and what is left there. Knows no price.
+// The rate limits of an account or payment channel: takes a token for each call from the limit that
+// applies, and reports what is left. Knows no price.
 
 import { type Fault, fault } from "../faults/rpc-fault.ts";
 import type { RateLimit } from "./access.ts";
 import { FULL_MS, type RateLimitSize, remaining, take, waitMs } from "./gcra.ts";
 
-/** What a bucket lets through, for the caller to know. */
+/** The state of a rate limit, as shown to the caller. */
 export interface RateLimitStatus {
   readonly name: string;
   readonly burst: number;
   readonly windowS: number;
   readonly remaining: number;
-  /** Seconds until it is full. */
+  /** Seconds until it is full again. */
   readonly resetS: number;
 }
 
-/** The owner of rate limits: an account, or a channel of pay-per-call. */
+/** The owner of rate limits: an account, or a payment channel. */
 export interface RateLimitOwner {
-  /** When each bucket would be full again, by its name; null = none was used yet. */
+  /** Time (ms) at which each limit is full again, by name; null = none was used yet. */
   fullAtMs: Map<string, number> | null;
 }
 
-/** How large a bucket is, and the time. */
+/** The size of a limit, and the time. */
 export interface RateLimitNow {
   readonly size: RateLimitSize;
   readonly nowMs: number;
@@ -46,7 +46,7 @@ export function takeToken(
   });
 }
 
-/** What a bucket still lets through. */
+/** What is left of a limit. */
 export function rateLimitStatusOf(
   owner: RateLimitOwner,
   { name }: RateLimit,

@@ -1,5 +1,5 @@
-// The error table of the management API: every refusal of the HTTP endpoints beside JSON-RPC, with
-// its status and advice. Knows no transport.
+// The error table of the management API: every refusal of the HTTP endpoints other than JSON-RPC,
+// with status and advice. Knows no transport.
 
 /** One row of the table. `retryable` errors carry `Retry-After`. */
 export interface ApiFaultRow {
@@ -7,7 +7,7 @@ export interface ApiFaultRow {
   readonly retryable: boolean;
   /** When it arises. */
   readonly meaning: string;
-  /** What the reader does next, unless the refusal itself says more. */
+  /** What the caller should do next, unless the refusal has more specific advice. */
   readonly nextAction: string;
 }
 
@@ -214,13 +214,13 @@ export interface ApiFault<Code extends ApiFaultCode = ApiFaultCode> {
   readonly status: number;
   readonly message: string;
   readonly nextAction: string;
-  /** Null where waiting does not help. */
+  /** Milliseconds to wait before a retry; null = waiting does not help. */
   readonly retryAfterMs: number | null;
-  /** Paths of the fields that are wrong; empty where it is not about fields. */
+  /** Paths of the invalid fields; empty = it is not about fields. */
   readonly details: readonly string[];
 }
 
-/** What a refusal says beyond its row. */
+/** What a refusal adds to its row. */
 export interface ApiFaultDetails {
   readonly nextAction?: string;
   readonly retryAfterMs?: number;
@@ -231,7 +231,7 @@ export interface ApiFaultDetails {
 export function apiFault<Code extends ApiFaultCode>(
   code: Code,
   message: string,
-  specifics: ApiFaultDetails = {},
+  overrides: ApiFaultDetails = {},
 ): ApiFault<Code> {
   const entry: ApiFaultRow = ROWS[code];
   return {
@@ -239,9 +239,9 @@ export function apiFault<Code extends ApiFaultCode>(
     code,
     status: entry.status,
     message,
-    nextAction: specifics.nextAction ?? entry.nextAction,
-    retryAfterMs: entry.retryable ? (specifics.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
-    details: specifics.details ?? [],
+    nextAction: overrides.nextAction ?? entry.nextAction,
+    retryAfterMs: entry.retryable ? (overrides.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
+    details: overrides.details ?? [],
   };
 }
 

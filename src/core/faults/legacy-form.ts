@@ -1,5 +1,5 @@
-// Legacy forms of requests that are still served, as rows of one table. Knows no URL syntax and no
-// header: `web` does.
+// The table of legacy request forms that are still served. Knows neither URL syntax nor headers,
+// which are in `web`.
 import { type Fault, fault } from "./rpc-fault.ts";
 
 /** A legacy form of request. */
@@ -48,7 +48,7 @@ export function legacyFormGone(name: LegacyFormName): Fault {
   });
 }
 
-/** A refusal as version 2 had it: with `error_type` beside the code. */
+/** A refusal in the format of version 2: with `error_type` beside the code. */
 export function withErrorType(refusal: Fault): Fault {
   return { ...refusal, details: { ...refusal.details, error_type: errorTypeOf(refusal) } };
 }

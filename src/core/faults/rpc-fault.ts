@@ -1,11 +1,11 @@
-// The error catalog: every refusal the service originates, with its codes, status and advice. Knows
-// no transport: `web` renders it.
+// The error catalog of JSON-RPC: every refusal that the service originates, with its codes, status
+// and advice. Knows no transport: `web` renders refusals.
 
 /** One row of the catalog. `retryable` errors carry `Retry-After`. */
 export interface FaultRow {
   /** JSON-RPC error code. */
   readonly rpcCode: number;
-  /** HTTP status when it answers a request of its own; 200 for errors that arise while routing. */
+  /** HTTP status when it answers a whole request; 200 for errors that arise while routing. */
   readonly status: number;
   readonly retryable: boolean;
   readonly nextAction: string;
@@ -153,7 +153,7 @@ export interface Fault {
   readonly retryable: boolean;
   readonly nextAction: string;
   readonly message: string;
-  /** Null where waiting does not help or the time is unknown. */
+  /** Milliseconds to wait before a retry; null = waiting does not help, or the time is unknown. */
   readonly retryAfterMs: number | null;
   /** Further members of `error.data`. */
   readonly details: Readonly<Record<string, unknown>>;
@@ -163,7 +163,7 @@ export interface Fault {
 export function fault(
   code: FaultCode,
   message: string,
-  specifics: {
+  overrides: {
     readonly status?: number;
     readonly retryable?: boolean;
     readonly retryAfterMs?: number;
@@ -172,17 +172,17 @@ export function fault(
   } = {},
 ): Fault {
   const entry = ROWS[code];
-  const retryable = specifics.retryable ?? entry.retryable;
+  const retryable = overrides.retryable ?? entry.retryable;
   return {
     kind: "fault",
     code,
     rpcCode: entry.rpcCode,
-    status: specifics.status ?? entry.status,
+    status: overrides.status ?? entry.status,
     retryable,
-    nextAction: specifics.nextAction ?? entry.nextAction,
+    nextAction: overrides.nextAction ?? entry.nextAction,
     message,
-    retryAfterMs: retryable ? (specifics.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
-    details: specifics.details ?? {},
+    retryAfterMs: retryable ? (overrides.retryAfterMs ?? DEFAULT_RETRY_MS) : null,
+    details: overrides.details ?? {},
   };
 }
 

@@ -1,17 +1,17 @@
 // Tells private keys and hex tokens from addresses, hashes and call data. A hash and a private key
-// look the same: what stands before them decides, and where nothing does they count as a key.
+// look the same: the text before them decides, and without such a text they count as a key.
 
 const HASH_CHARS = 64;
 const ADDRESS_CHARS = 40;
 const CONTEXT_CHARS = 60;
-/** Numbers and addresses that are padded to a word begin so. */
+/** How numbers and addresses begin that are padded to a 32-byte word. */
 const PADDED = /^0{16}/;
 const HASH_WORD = /\b(?:tx|txn|txs|txid)\b|hash|transaction|block|receipt|topic|root|commit/i;
 const SECRET_WORD =
   /priv|secret|seed|\bpk\b|\bsign|mnemonic|key|(?:api|auth|access)[_ -]?token|password/i;
 
 /**
- * Whether a run of hex digits (32 or more, perhaps behind `0x`) may open something; `before` is the
+ * Whether a run of hex digits (32 or more, optionally after `0x`) may be a secret; `before` is the
  * text in front of it.
  */
 export function isSecretHex(hex: string, before: string): boolean {
@@ -22,7 +22,7 @@ export function isSecretHex(hex: string, before: string): boolean {
   return !isCalledHash(before);
 }
 
-/** Whether a text says that a hash follows, also behind other hashes, and speaks of no secret. */
+/** Whether the text announces a hash (other hashes may come between) and names no secret. */
 function isCalledHash(before: string): boolean {
   const context = before
     .slice(-MAX_LIST_CHARS)

@@ -1,12 +1,12 @@
-// Takes out seed phrases: 12 or more words in a row that could all be of the BIP-39 list. Knows no
-// list: the words of that are 3 to 8 letters long, and prose hardly goes twelve words without one
-// of those that are not.
+// Removes seed phrases: 12 or more consecutive words that could all be in the BIP-39 list. Uses no
+// word list: BIP-39 words have 3 to 8 letters, and ordinary prose rarely has twelve such words in a
+// row without a common word that BIP-39 lacks.
 
 const LEAST_WORDS = 12;
 const WORD = /^[a-z]{3,8}$/i;
-/** What may stand between two words of a phrase: spaces, commas, quotes, and numbers of a list. */
+/** What may separate two words of a phrase: spaces, commas, quotes, and list numbers. */
 const BETWEEN = /^(?=.{1,12}$)[\s,;|"'`·]*(?:\d{1,2}\s*[.):-]?)?[\s,;|"'`·]*$/s;
-/** Common words that BIP-39 does not have. */
+/** Common words that are not in BIP-39. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   (
     "the and for with from but was were are not has had his her its our your their them these " +
@@ -19,7 +19,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** A text without seed phrases. */
+/** Replaces the seed phrases in a text by `mark`. */
 export function withoutPhrases(text: string, mark: string): string {
   const pieces = text.split(/([A-Za-z]+)/);
   let out = "";
@@ -36,7 +36,10 @@ export function withoutPhrases(text: string, mark: string): string {
   return out + pieces.slice(copied).join("");
 }
 
-/** Where the row of possible words that begins at `start` ends; before `start` = there is none. */
+/**
+ * Index at which the run of possible words that begins at `start` ends; less than `start` = there
+ * is none.
+ */
 function phraseEnd(pieces: readonly string[], start: number): number {
   let end = start - 2;
   for (let i = start; i < pieces.length; i += 2) {

@@ -1,6 +1,6 @@
-// Redacts a text: keys, tokens, credentials in URLs, private keys, seed phrases. Knows shapes only.
-// Where a secret and a harmless text look alike, both are redacted, except for the cases that the
-// rows name.
+// Redacts keys, tokens, credentials in URLs, private keys and seed phrases in a text, by their
+// shape. Where a secret and a harmless text look alike, both are redacted, except in the cases that
+// the table of passes names.
 import { isSecretHex } from "./hex.ts";
 import { withoutPhrases } from "./phrase.ts";
 import { withoutUrlSecrets } from "./url.ts";
@@ -16,15 +16,18 @@ export function redact(text: string): string {
 
 type Pass = (text: string) => string;
 
-/** Invisible characters: inside a secret they would keep it from being recognised. */
+/** Invisible characters, which would hide a secret from the patterns. */
 const UNSEEN = /[\u00ad\u200b\u2060\ufeff]|(?<=[!-~])\p{Cf}+(?=[!-~])|(?![\t\n\r])\p{Cc}/gu;
 
-/** Replaces what a pattern finds; with groups only the last one, which ends the match. */
+/**
+ * A pass that replaces what a pattern finds; if the pattern has groups, only the last group, which
+ * must end the match.
+ */
 function redacting(pattern: RegExp): Pass {
   return (text) => text.replace(pattern, (...found) => `${before(found)}${REDACTED}`);
 }
 
-/** What of a match stays: everything but its last group. */
+/** The part of a match that is kept: everything before its last group. */
 function before(found: readonly unknown[]): string {
   const [whole, ...rest] = found;
   const groups = rest.slice(0, -2);
@@ -34,7 +37,7 @@ function before(found: readonly unknown[]): string {
     : "";
 }
 
-/** No placeholder such as `<key>`, and no value that was redacted already. */
+/** Excludes placeholders such as `<key>` and values that are already redacted. */
 const NO_PLACEHOLDER = "(?=[^\\s\"'\\\\])(?!(?:(?:bearer|basic|payment)\\s+)?[<[{$])";
 const SECRET_NAME =
   "api[_ -]?key|access[_ " +
@@ -43,7 +46,7 @@ const SECRET_NAME =
   "passw(?:or)?d|passphrase|pwd|mnemonic|seed(?:[_ -]?phrase)?|dkey|credentials?|jwt";
 const QUOTED_SIGN = "\\\\?[\"']?\\s*[:=]\\s*\\\\?[\"']?";
 const VALUE = "[^\\s\"',;}\\\\]";
-/** Ids and addresses are no secrets, under any name. */
+/** Excludes ids and addresses, which are never secrets. */
 const NO_ID = "(?!0x[0-9a-f]{1,40}\\b|[a-z]{3}_[0-9a-z]{20}\\b|req-|https?:)";
 
 const PASSES: readonly Pass[] = [

@@ -1,9 +1,9 @@
-// Takes credentials out of URLs: user and password, and keys in host names, paths and queries. What
-// is left still says which service it is.
+// Removes credentials from URLs: user and password, and keys in host names, paths and queries. The
+// rest still shows which service it is.
 import { isSecretHex } from "./hex.ts";
 import { isKnownId, isSlug } from "./word.ts";
 
-/** A text whose URLs, with or without a scheme, carry no secret. */
+/** Replaces the secrets in all URLs of a text, with or without a scheme, by `mark`. */
 export function withoutUrlSecrets(text: string, mark: string): string {
   return text
     .replace(WITH_SCHEME, (url) => cleaned(url, mark))
@@ -35,7 +35,7 @@ function cleaned(url: string, mark: string): string {
   return `${scheme}${user === undefined ? "" : `${mark}@`}${name}${withoutKeys(rest, mark)}`;
 }
 
-/** Path, query and fragment, looked at part by part. */
+/** Path, query and fragment, redacted part by part. */
 function withoutKeys(rest: string, mark: string): string {
   const parts = rest.split(/([/?&#;=])/);
   return parts
@@ -51,7 +51,7 @@ function withoutKeys(rest: string, mark: string): string {
     .join("");
 }
 
-/** What ends a sentence or a bracket is no part of a URL. */
+/** Splits off punctuation that ends a sentence or bracket and is not part of the URL. */
 function splitTail(part: string): readonly string[] {
   return /^(.*?)([).,:!\]}\\…]*)$/s.exec(part)?.slice(1) ?? [part];
 }

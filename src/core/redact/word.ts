@@ -1,19 +1,19 @@
-// Tells a word that was drawn by chance (a key, a token) from names, ids and slugs by how often it
-// changes between letters of both cases and digits.
+// Tells random words (keys, tokens) from names, ids and slugs by how often they change between
+// lower case, upper case and digits.
 import { methodOf } from "../rpc/method.ts";
 
 const SHORT_PIECE_CHARS = 4;
 /**
- * Changes a character: chance gives about 0.62 with both cases and digits, 0.4 with digits and one
- * case, 0.5 with letters of both cases.
+ * Changes per character. Random words have about 0.62 with both cases and digits, 0.4 with digits
+ * and one case, 0.5 with letters of both cases.
  */
 const LEAST_MIXED = 0.38;
 const LEAST_ONE_CASE = 0.2;
 const LEAST_LETTERS = 0.3;
 
 /**
- * Whether a word of 20 characters or more looks drawn by chance. UUIDs do not count, most of them
- * are ids; nor does long hex, which is another file's.
+ * Whether a word of 20 characters or more looks random. UUIDs do not count, since most are ids; nor
+ * does long hex, which `hex.ts` judges.
  */
 export function isSecretWord(word: string): boolean {
   if (isKnownId(word) || methodOf(word).name === word || HEX.test(word) || UUID.test(word))
@@ -25,7 +25,7 @@ export function isSecretWord(word: string): boolean {
   return !/\d/.test(word) && !isCamelCase(word) && changes(word) > LEAST_LETTERS;
 }
 
-/** Whether a word is an id that this service tells everyone: of a resource or a request. */
+/** Whether a word is a public id of this service: of a resource or a request. */
 export function isKnownId(word: string): boolean {
   return (
     /^[a-z]{3}_[0-9a-z]{20}$/.test(word) || /^req-[0-9a-z]{4,13}(?:-[0-9a-z]{1,8}){0,2}$/.test(word)
@@ -33,8 +33,8 @@ export function isKnownId(word: string): boolean {
 }
 
 /**
- * Whether every part between hyphens, underscores and dots is letters, digits, as short as `v2` or
- * like `base64`.
+ * Whether every part between hyphens, underscores and dots is only letters, only digits, short like
+ * `v2`, or like `base64`.
  */
 export function isSlug(word: string): boolean {
   return word
@@ -53,7 +53,7 @@ function isCamelCase(word: string): boolean {
 const HEX = /^(?:0x[0-9a-f]*|[0-9a-f]{32,})$/i;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** How often a word changes between lower case, upper case and digits, by its length. */
+/** Changes between lower case, upper case and digits, per character. */
 function changes(word: string): number {
   let count = 0;
   for (let i = 1; i < word.length; i++) {

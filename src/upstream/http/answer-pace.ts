@@ -1,43 +1,45 @@
-// How an answer that is passed on gets on: a least rate while it is read, and a time by which it
-// ends. Knows no connection and no bytes.
+// The pace of a streamed answer: a least rate while it is read, and a latest end. Knows no
+// connection and no bytes.
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
-/** In each window of reading at least so much comes. */
+/** Least rate: this many bytes per ms over each window of reading. */
 const WINDOW_MS = 30_000;
 const LEAST_BYTES_PER_MS = 1.024;
-/** An answer ends within so many times the deadline of its method. */
+/** Latest end of an answer, as a multiple of its method's deadline. */
 const TOTAL_DEADLINES = 10;
-/** While nothing is read, how often is looked whether it goes on. */
+/** How often a paused answer is checked. */
 const PAUSED_LOOK_MS = 1_000;
 
 /**
- * Why an answer is cut off; `byReader`: its reader has not taken what lay ready, at the end or for
- * most of the time.
+ * Cuts an answer off. `byReader`: its reader has not taken what was ready, at the end or for most
+ * of the time.
  */
 export type CutOff = (message: string, byReader: boolean) => void;
 
-/** What paces are kept with. */
+/** Clock and timers. */
 export interface Clock {
   readonly runtime: Pick<Runtime, "now">;
   readonly timerWheel: TimerWheel;
 }
 
 /**
- * The watch over one answer, from its first byte that is passed on. A slow reader, for whom reading
- * is paused, is not the provider's fault.
+ * Watches the pace of one answer from its first streamed byte. Time in which reading is paused for
+ * a slow reader is not counted against the provider.
  */
 export class AnswerPace {
   readonly #clock: Clock;
   readonly #totalMs: number;
   readonly #cutOff: CutOff;
   readonly #startedAtMs: number;
-  /** Of the window: since when, what came, and how long nothing was read. */
+  /**
+   * The current window: its start, the bytes that arrived, and the time in which nothing was read.
+   */
   #windowAtMs: number;
   #windowBytes = 0;
   #windowPausedMs = 0;
   #pausedMs = 0;
-  /** Null = it is read. */
+  /** Null = the answer is being read. */
   #pausedAtMs: number | null = null;
   #timer: Timer;
 

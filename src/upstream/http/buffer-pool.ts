@@ -1,8 +1,8 @@
-// Memory for answers. Long ones lie in large buffers that are reused after their last reader. Each
-// is returned exactly once: a reference kept beyond that is empty, since its memory is transferred.
-// All connections read into one scratch buffer, from which short answers are copied to slabs that
-// are used again once all of their answers are written; a second return of one is noticed. Knows
-// nothing of what the bytes say.
+// Memory for answers. Long answers are read into large buffers that are reused after their last
+// reader. Each buffer is returned exactly once: a reference kept beyond that is empty, since its
+// memory is transferred. All connections read into one scratch buffer, from which short answers are
+// copied to slabs that are reused once all of their answers are written. Knows nothing of the
+// content.
 import type { BorrowedBuffer } from "../transport.ts";
 
 /**
@@ -11,28 +11,26 @@ import type { BorrowedBuffer } from "../transport.ts";
  */
 export const BUFFER_BYTES = 266_240;
 /**
- * What lies in the scratch buffer is read, or copied, before the next read. An answer of 64 KiB
- * fits, with its head; a read of it beside so much fits a buffer.
+ * Size of the scratch buffer, whose content is read or copied before the next read. An answer of 64
+ * KiB fits with its head; a buffer holds that much plus one more read.
  */
 export const SCRATCH_BYTES = 66_560;
-/** Free bytes before an answer in its memory: what sends it on writes its own head there. */
+/** Free bytes before an answer in its memory, where its sender writes a response head. */
 export const HEADROOM_BYTES = 1_024;
-/**
- * Answers up to this size are copied to a slab: that costs less than keeping account of a buffer.
- */
+/** Answers up to this size are copied to a slab: cheaper than accounting for a buffer. */
 export const SLAB_ANSWER_BYTES = 4_096;
 const SLAB_BYTES = 65_536;
 const MAX_SPARE_SLABS = 16;
 const MAX_SPARE = 64;
 /**
- * Buffers that may be out before whole answers are copied rather than left in one: a slow caller
- * then holds no more than its answer.
+ * Borrowed buffers beyond which complete answers are copied instead of staying in one: a slow
+ * caller then holds no more than its answer.
  */
-const MAX_LENT = 64;
+const MAX_BORROWED = 64;
 
 /** The buffers of one process or test. */
 export class BufferPool implements BorrowedBuffer {
-  /** Hears of an answer that was returned twice, which changes nothing else. */
+  /** Called when a slab answer is returned twice; nothing else follows. */
   readonly #onReturnedTwice: () => void;
   readonly headroomBytes = HEADROOM_BYTES;
   readonly scratch: Buffer = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
@@ -40,39 +38,39 @@ export class BufferPool implements BorrowedBuffer {
   readonly #slabs = new WeakMap<ArrayBufferLike, Slab>([[this.#slab.bytes.buffer, this.#slab]]);
   readonly #spareSlabs: Slab[] = [];
   readonly #spare: Buffer[] = [];
-  /** Memory of this pool that is out. */
+  /** Memory of this pool that is borrowed. */
   readonly #out = new WeakSet<ArrayBufferLike>();
   #outCount = 0;
   #made = 0;
 
-  /** Left out = a second return throws: it is a bug. */
+  /** By default a second return throws, since it is a bug. */
   constructor(onReturnedTwice: () => void = failReturnedTwice) {
     this.#onReturnedTwice = onReturnedTwice;
   }
 
-  /** Buffers taken and not given back. */
+  /** Number of buffers that are borrowed. */
   get out(): number {
     return this.#outCount;
   }
 
-  /** Buffers made so far. */
+  /** Number of buffers created so far. */
   get made(): number {
     return this.#made;
   }
 
-  /** Whether `part` lies in a buffer of this pool that is out, with what is free before it. */
-  lent(part: Buffer): boolean {
+  /** Whether `part` is in a borrowed buffer of this pool, so that the bytes before it are free. */
+  isBorrowed(part: Buffer): boolean {
     return this.#out.has(part.buffer);
   }
 
-  /** Few enough are out that one more may wait for a slow reader. */
+  /** Whether one more buffer may wait for a slow reader. */
   get mayLend(): boolean {
-    return this.#outCount <= MAX_LENT;
+    return this.#outCount <= MAX_BORROWED;
   }
 
   /**
-   * A copy of a short answer, with free bytes before it. The very buffer that is returned here
-   * comes back, once, by `recycle` or `reuse`.
+   * Copies a short answer, with free bytes before it. The returned buffer object itself must come
+   * back, once, by `recycle` or `reuse`.
    */
   copyOf(answer: Buffer): Buffer {
     if (this.#slab.used + HEADROOM_BYTES + answer.length > SLAB_BYTES) this.#nextSlab();
@@ -81,12 +79,12 @@ export class BufferPool implements BorrowedBuffer {
     slab.used = start + answer.length;
     const copy = slab.bytes.subarray(start, slab.used);
     copy.set(answer);
-    slab.lent[slotOf(copy)] = copy;
+    slab.borrowed[slotOf(copy)] = copy;
     slab.out++;
     return copy;
   }
 
-  /** A buffer to borrow; it comes back by `recycle`, whole or as any part of it. */
+  /** Borrows a buffer; it is returned by `recycle`, whole or as any part of it. */
   take(): Buffer {
     const buffer = this.#spare.pop() ?? this.#make();
     this.#out.add(buffer.buffer);
@@ -105,9 +103,9 @@ export class BufferPool implements BorrowedBuffer {
   }
 
   /**
-   * Takes back what `part` lies in, once. Memory that is not of this pool, and a long buffer that
-   * is back already, are left alone. A buffer that was given back is empty from here on, and a slab
-   * is not used again: no mistake shows one answer's bytes to the reader of another.
+   * Takes back the memory that `part` is in, once. Ignores memory that is not of this pool and
+   * large buffers that are already back. A returned buffer is empty from here on, and a slab is
+   * retired: no mistake can show one answer's bytes to the reader of another.
    */
   recycle(part: Buffer): void {
     const memory = part.buffer;
@@ -125,8 +123,8 @@ export class BufferPool implements BorrowedBuffer {
   }
 
   /**
-   * The same for what nobody but the caller has ever kept past its call: its memory stays where it
-   * is, and costs the garbage collector nothing.
+   * Like `recycle`, for memory to which nobody else has kept a reference: it is not transferred,
+   * which saves the garbage collector work.
    */
   reuse(part: Buffer): void {
     const memory = part.buffer;
@@ -137,7 +135,10 @@ export class BufferPool implements BorrowedBuffer {
     if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(memory));
   }
 
-  /** An answer of this slab is written: with the last one all of the slab is free again. */
+  /**
+   * Takes back one answer of a slab. After the last one the slab is free again, unless it is
+   * retired.
+   */
   #reuseSlab(slab: Slab, answer: Buffer): void {
     if (!takeBack(slab, answer)) return this.#onReturnedTwice();
     if (slab.out > 0 || slab.retired) return;
@@ -147,37 +148,40 @@ export class BufferPool implements BorrowedBuffer {
   }
 }
 
-/** Memory for many short answers, one behind the other. */
+/** Memory for many short answers in a row. */
 interface Slab {
   readonly bytes: Buffer;
   used: number;
-  /** Answers that have not come back, each in the slot of its first byte. */
-  readonly lent: (Buffer | null)[];
-  /** How many these are. */
+  /** The answers that are not yet returned, by `slotOf`. */
+  readonly borrowed: (Buffer | null)[];
+  /** Number of answers that are not yet returned. */
   out: number;
-  /** It is not used again. */
+  /** The slab is not used again. */
   retired: boolean;
 }
 
 function createSlab(): Slab {
   // One more: an empty answer may begin at the very end.
-  const lent = new Array<Buffer | null>(SLAB_BYTES / HEADROOM_BYTES + 1).fill(null);
-  return { bytes: Buffer.allocUnsafeSlow(SLAB_BYTES), used: 0, lent, out: 0, retired: false };
+  const borrowed = new Array<Buffer | null>(SLAB_BYTES / HEADROOM_BYTES + 1).fill(null);
+  return { bytes: Buffer.allocUnsafeSlow(SLAB_BYTES), used: 0, borrowed, out: 0, retired: false };
 }
 
-/** Each answer begins in a slot of its own, since the free bytes before it fill one. */
+/**
+ * The slot that an answer begins in. No two answers share one, since the free bytes before an
+ * answer fill a slot.
+ */
 function slotOf(answer: Buffer): number {
   return Math.floor(answer.byteOffset / HEADROOM_BYTES);
 }
 
 /**
- * Marks an answer as returned; false = it was returned before. Its memory may be lent anew since
- * then, so it is known by its object.
+ * Marks an answer as returned. False = it was returned before. Answers are compared by object,
+ * since the memory may have been handed out again.
  */
 function takeBack(slab: Slab, answer: Buffer): boolean {
   const slot = slotOf(answer);
-  if (slab.lent[slot] !== answer) return false;
-  slab.lent[slot] = null;
+  if (slab.borrowed[slot] !== answer) return false;
+  slab.borrowed[slot] = null;
   slab.out--;
   return true;
 }

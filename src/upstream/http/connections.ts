@@ -5,7 +5,7 @@ import type { RequestBody } from "./http1-connection.ts";
 /** Bounds of the connections to one origin. */
 export interface ConnectionLimits {
   readonly connectionsPerOrigin: number;
-  /** Requests that may wait for a connection to one origin. */
+  /** Most requests that may wait for a connection to one origin. */
   readonly maxWaiting: number;
   readonly connectTimeoutMs: number;
 }
@@ -16,7 +16,7 @@ export type Send = (body: RequestBody, handler: HttpDispatch) => void;
 /** Sends requests with one path and one set of headers. */
 export interface Senders {
   readonly send: Send;
-  /** The same for a probe, which need not wait for a connection. */
+  /** Sends a probe, which may use an extra connection. */
   readonly sendProbe: Send;
 }
 
@@ -26,19 +26,18 @@ export type HeaderField = readonly [name: string, value: string];
 /** Connections to one origin. */
 export interface Connections {
   prepare(path: string, headers: readonly HeaderField[]): Senders;
-  /** Whether a request would not have to wait for another one's answer. */
+  /** Whether a request would be sent without waiting for another one's answer. */
   isFree(): boolean;
   /**
-   * An answer came that belongs to something else: no later request takes the connection that it
-   * came over.
+   * Reports an answer to something else: no later request uses the connection that it came over.
    */
   readonly distrust: () => void;
-  /** Nothing more is sent here: what is under way may end. */
+  /** Sends nothing more; requests in flight may finish. */
   retire(): void;
   destroy(): Promise<void>;
 }
 
-/** Nowhere to connect: every request fails before anything is sent. */
+/** Connections to nowhere: every request fails before anything is sent. */
 export function noConnections(refusal: Error): Connections {
   const send: Send = (_, handler) => queueMicrotask(() => handler.onResponseError(null, refusal));
   return {

@@ -1,6 +1,6 @@
 // One request to a provider over HTTP and its answer, read only as far as the JSON-RPC envelope: a
-// whole result, a long one that is passed on while it arrives, or a failure. Knows nothing of
-// connections but how to steer its own.
+// complete result, a long result that is streamed while it arrives, or a failure. Of connections it
+// knows only how to steer its own.
 import { isUtf8 } from "node:buffer";
 import {
   type AnswerEnvelope,
@@ -21,45 +21,48 @@ import type { AnswerHandler, DispatchControl } from "./http1-connection.ts";
 
 /** Bounds of an answer. */
 export interface AnswerLimits {
-  /** Longest answer passed on, and the longest held in one piece. */
+  /** Longest answer that is streamed, and longest that is held in one piece. */
   readonly maxAnswerBytes: number;
   readonly maxWholeBytes: number;
 }
 
-/** Which answer is waited for. */
+/** The answer that is expected. */
 export interface ExpectedAnswer {
-  /** The id that its request was sent under. */
+  /** The id under which the request was sent. */
   readonly wireId: string;
-  /** False where the caller needs the answer in one piece and keeps it. */
+  /** False = the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
-  /** Where it is counted while it is gathered. */
+  /** The room that it counts toward while it is gathered. */
   readonly room: Room;
-  /** Of its method. */
+  /** Deadline of its method. */
   readonly deadlineMs: number;
   /**
-   * Called when an answer belongs to something else and its connection may be in use again.
+   * Called when an answer belongs to something else and its connection may already be in use again.
    */
   readonly distrust: () => void;
 }
 
-/** What answers are read with. */
+/** Dependencies of reading answers. */
 export interface AnswerParts extends Clock {
   readonly buffers: BufferPool;
 }
 
-/** An answer that is known to be longer than this is passed on while it arrives. */
+/** An answer known to be longer than this is streamed. */
 const STREAM_FROM_BYTES = 134_144;
-/** Of one whose length nobody knows, so much is gathered first: one more read still fits. */
+/**
+ * Bytes gathered of an answer of unknown length before it is streamed, so that one more read still
+ * fits.
+ */
 const GATHERED_BYTES = STREAM_FROM_BYTES - SCRATCH_BYTES;
-/** Bytes that show how an answer begins, when it is known to be long. */
+/** Bytes after which the beginning of a long answer is judged. */
 const LONG_HEAD_BYTES = 1_024;
 const EXCERPT_CHARS = 512;
 
-/** One request on its way and the reading of its answer. */
+/** One request in flight and the reading of its answer. */
 export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   sent = false;
   queued = false;
-  /** Called once when its connection is done with it. */
+  /** Called once when the connection is done with this request. */
   onOver: () => void = NOTHING;
   head: Buffer = EMPTY;
   idAt = 0;
@@ -74,16 +77,16 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   #status = 0;
   #retryAfter: string | null = null;
   #encoded = false;
-  /** Longer than this is refused while it is held. */
+  /** Answers longer than this are refused while they are held in one piece. */
   #mostBytes: number;
   #decided = false;
   #decideAtBytes = GATHERED_BYTES;
   #stopped = false;
-  /** A whole short answer. */
+  /** A complete short answer. */
   #short: Buffer | null = null;
-  /** What has arrived of any other, until it flows. */
+  /** What has arrived of any other answer, until it flows. */
   #gathered: GatheredBody | null = null;
-  /** What arrived after that, before there was a sink. */
+  /** Chunks that arrived after that, before there was a sink. */
   #late: Buffer[] = [];
   #size = 0;
   #passed = 0;
@@ -91,15 +94,15 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   /** First byte of the result value. */
   #opening = 0;
   #sink: StreamSink | null = null;
-  /** While it is passed on. */
+  /** Set while the answer is streamed. */
   #pace: AnswerPace | null = null;
   #held: Buffer = EMPTY;
-  /** The piece that ends the answer, and whether it is here. */
+  /** The piece that may end the answer, and whether the answer is complete. */
   #last: Buffer | null = null;
   #complete = false;
-  /** How the stream ended before there was a sink. */
+  /** How the stream ended, if it did before there was a sink. */
   #ending: (() => void) | null = null;
-  /** What a complete answer is; null = none is here, or it flows. */
+  /** The judgement of a complete answer; null = it is not complete, or it flows. */
   #answer: AnswerEnvelope | null = null;
 
   constructor(
@@ -173,7 +176,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   onResponseComplete(): boolean {
-    // From here on the connection is another request's.
+    // From here on the connection belongs to another request.
     this.#controller = null;
     if (this.#state !== "waiting") return true;
     this.#answer = this.#read(this.#body());
@@ -250,7 +253,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#ending?.();
   }
 
-  /** Adds what arrived of an answer that is not passed on, or not yet. */
+  /** Gathers a chunk of an answer that is not streamed, or not yet. */
   #gather(chunk: Buffer, last: boolean): void {
     if (last && this.#gathered === null && chunk.length <= SLAB_ANSWER_BYTES) {
       this.#short = this.#expected.mayStream ? this.#buffers.copyOf(chunk) : Buffer.from(chunk);
@@ -258,19 +261,16 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     }
     if (this.#size > this.#mostBytes) return this.#fail("body", "the answer is too long");
     this.#gathered ??= new GatheredBody(this.#buffers, this.#expected.room);
-    // Where it may be passed on, that is decided within a buffer.
+    // Whether it is streamed is decided within one buffer, which needs no room.
     const counted = this.#decided || !this.#expected.mayStream;
     if (!this.#gathered.add(chunk, this.bodyBytes, counted)) return this.#fail("no_room", NO_ROOM);
     this.#complete = last;
-    // What is complete is told whole: it can still fail over.
+    // A complete answer is delivered whole: it can still fail over.
     if (!last && !this.#decided && this.#size >= this.#decideAtBytes)
       this.#decide(this.#gathered.bytes);
   }
 
-  /**
-   * Enough has arrived to decide whether this is a result, and whether it is passed on while it
-   * arrives.
-   */
+  /** Decides whether the answer is a result, and whether it is streamed. */
   #decide(first: Buffer): void {
     this.#decided = true;
     if (this.#encoded) return this.#fail("body", COMPRESSED);
@@ -282,7 +282,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
       this.#mostBytes = MAX_ERROR_BYTES;
       return;
     }
-    // Until the id is here it is not known whose answer this is: it is held.
+    // Until the id is here the answer may be another request's: it is held.
     if (!this.#expected.mayStream || head.idAt === null) return;
     this.head = Buffer.from(first.subarray(0, head.start));
     this.idAt = head.idAt;
@@ -298,9 +298,9 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
   }
 
   /**
-   * Passes on what cannot belong to the tail; the last bytes are held back until the answer has
-   * ended: as a copy, or where they lie when the answer is known to end with them. True = done with
-   * the chunk.
+   * Streams what cannot belong to the tail. The last bytes are held back until the answer has
+   * ended: as a copy, or in place if the answer is known to end with them. True = done with the
+   * chunk.
    */
   #pass(chunk: Buffer, last: boolean): boolean {
     if (this.#size > this.#limits.maxAnswerBytes) {
@@ -321,7 +321,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     return this.#holdBack(chunk);
   }
 
-  /** Copies the last bytes, which may be the end of the answer, and passes on what is before. */
+  /** Copies the last bytes, which may be the end of the answer, and streams what is before. */
   #holdBack(chunk: Buffer): boolean {
     const piece = this.#behindHeld(chunk);
     const ready = Math.max(0, piece.length - TAIL_BYTES);
@@ -330,12 +330,14 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     return this.#sink?.data(piece.subarray(0, ready), piece.buffer === chunk.buffer) ?? true;
   }
 
-  /** What is held, and a piece behind it: in the memory of the piece where that has room. */
+  /**
+   * The held bytes and a chunk in one piece: in the memory of the chunk if there is room before it.
+   */
   #behindHeld(chunk: Buffer): Buffer {
     const held = this.#held;
     if (held.length === 0) return chunk;
     const start = chunk.byteOffset - held.length;
-    if (start < 0 || !this.#buffers.lent(chunk)) return Buffer.concat([held, chunk]);
+    if (start < 0 || !this.#buffers.isBorrowed(chunk)) return Buffer.concat([held, chunk]);
     const piece = Buffer.from(chunk.buffer, start, held.length + chunk.length);
     held.copy(piece);
     return piece;
@@ -370,7 +372,7 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#sink?.broken(message);
   }
 
-  /** It does not get on: its connection ends here, and its reader's. */
+  /** Cuts off an answer that is too slow: ends its connection, and its reader's. */
   #cutOff(message: string, byReader: boolean): void {
     if (this.#state !== "flowing" && this.#state !== "held") return;
     if (!byReader && this.#state === "flowing") return this.#break(message);
@@ -394,16 +396,16 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#last = null;
   }
 
-  /** What a complete body is. */
+  /** Judges a complete body. */
   #read(body: Buffer): AnswerEnvelope {
     if (this.#encoded) return { kind: "bad", message: COMPRESSED };
-    // A caller's WebSocket would be closed for bytes that are no text.
+    // Invalid UTF-8 would close a caller's WebSocket.
     if (!isUtf8(body)) return { kind: "bad", message: EMPTY_BODY };
     const long = this.#isOk ? readLongResult(body, this.#expected.wireId) : null;
     return long ?? readAnswer(body, this.#expected.wireId);
   }
 
-  /** Tells the listener what a complete body is. */
+  /** Delivers a complete body to the listener. */
   #tell(body: Buffer, answer: AnswerEnvelope): void {
     switch (answer.kind) {
       case "bad":
@@ -477,12 +479,12 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 const EMPTY = Buffer.alloc(0);
 const NOTHING = (): void => {};
 const CANCELLED = new Error("cancelled");
-/** Longest error, and longest anything that is not a result. */
+/** Longest answer that is not a result, such as an error. */
 const MAX_ERROR_BYTES = 1_048_576;
 const EMPTY_BODY = "the body is empty";
 const LENGTH = /^\d{1,15}$/;
 /**
- * The caller has been told this length: more bytes would be taken for the beginning of its next
+ * The caller was sent this Content-Length: further bytes would be read as the beginning of its next
  * answer.
  */
 const WRONG_LENGTH = "the provider's answer is not as long as it said";
@@ -494,12 +496,12 @@ function excerpt(body: Buffer): string {
   return body.toString("utf8", 0, EXCERPT_CHARS).trim();
 }
 
-/** Whether a request failed for want of a connection of ours. */
+/** Whether a request failed because no connection was free. */
 function isCrowded(error: Error & { readonly code?: unknown }): boolean {
   return error.code === "EPOOL";
 }
 
-/** The kind of a network error without anything of the address it was for. */
+/** The kind of a network error, without any part of the address. */
 function describe(error: Error & { readonly code?: unknown; readonly cause?: unknown }): string {
   const cause = error.cause instanceof Error ? describe(error.cause) : "";
   const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message)

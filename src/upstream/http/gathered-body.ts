@@ -1,18 +1,18 @@
-// The bytes of one answer in one piece, while they arrive: in a pooled buffer at first, in memory
-// of its own once it is longer than that.
+// The bytes of one answer in one piece while it arrives: first in a pooled buffer, then in memory
+// of its own.
 import { FREE_BYTES, type Room } from "../transport.ts";
 import { BUFFER_BYTES, type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 
-/** Once so much of an answer is here, the length that it announces is believed. */
+/** Once this much of an answer is here, its announced length is trusted. */
 const BELIEVED_BYTES = 1_048_576;
 
-/** What has arrived of one answer. */
+/** The bytes of one answer so far. */
 export class GatheredBody {
   readonly #buffers: BufferPool;
   readonly #room: Room;
   #buffer: Buffer;
   #size = 0;
-  /** What it holds of the room. */
+  /** Bytes of room that it holds. */
   #taken = 0;
 
   constructor(buffers: BufferPool, room: Room) {
@@ -22,16 +22,16 @@ export class GatheredBody {
   }
 
   /**
-   * All of it so far, where it lies, behind `HEADROOM_BYTES` that are free: valid until the next
-   * call of `add` or `release`.
+   * All bytes so far, in place, after `HEADROOM_BYTES` free bytes: valid until the next call of
+   * `add` or `release`.
    */
   get bytes(): Buffer {
     return this.#buffer.subarray(HEADROOM_BYTES, HEADROOM_BYTES + this.#size);
   }
 
   /**
-   * Copies more of it. `expectedBytes`: how long it says it will be; null = it does not say.
-   * `counted`: it is kept until it is whole, and needs room. False = there is no room for more.
+   * Adds a copy of a chunk. `expectedBytes`: the announced length; null = none. `counted`: the
+   * answer is kept until complete and needs room. False = there is no room for more.
    */
   add(chunk: Buffer, expectedBytes: number | null, counted: boolean): boolean {
     const size = this.#size + chunk.length;
@@ -44,13 +44,13 @@ export class GatheredBody {
     return true;
   }
 
-  /** It is delivered: its receiver takes room for it. */
+  /** Releases its room when the answer is delivered: the receiver takes room for it. */
   vacate(): void {
     if (this.#taken > 0) this.#room.giveBack(this.#taken);
     this.#taken = 0;
   }
 
-  /** All of it, in memory that its receiver may keep. */
+  /** All bytes, in memory that the receiver may keep. */
   keep(): Buffer {
     const { bytes } = this;
     if (this.#buffer.length > BUFFER_BYTES) return bytes;
@@ -59,7 +59,7 @@ export class GatheredBody {
     return kept;
   }
 
-  /** Returns its memory. */
+  /** Returns its memory to the pool. */
   release(): void {
     this.vacate();
     this.#buffers.reuse(this.#buffer);

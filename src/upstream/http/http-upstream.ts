@@ -1,6 +1,6 @@
-// Providers over HTTP: which connections a request takes and which headers it has. One pool per
-// origin, shared by every profile that names it; users' providers have pools of their own, so that
-// none of them ever gets a connection that was not checked.
+// Providers over HTTP: the connections and headers of each request. One pool per origin, shared by
+// all profiles that name it. Users' providers have separate pools, so that none of them gets a
+// connection whose address was not checked.
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
@@ -20,7 +20,7 @@ import { undiciConnections } from "./undici-connections.ts";
 
 /** Bounds of the HTTP transport. */
 export interface HttpLimits extends AnswerLimits, ConnectionLimits {
-  /** Longest answer of a user's provider held in one piece. */
+  /** Longest answer of a user's provider that is held in one piece. */
   readonly maxGuardedBytes: number;
 }
 
@@ -34,17 +34,17 @@ export const HTTP_LIMITS: HttpLimits = {
   maxGuardedBytes: 33_554_432,
 };
 
-/** What the transport shares with the rest of the service, and the client it uses. */
+/** Dependencies of the transport, and the client that it uses. */
 export interface HttpParts {
   readonly budget: MemoryBudget;
   readonly timerWheel: TimerWheel;
-  /** The client for plain HTTP; left out = `own`. TLS is undici's in any case. */
+  /** The client for plain HTTP; absent = `own`. TLS always uses undici. */
   readonly client?: "own" | "undici";
   /** Hears of an answer whose memory was returned twice; left out = that throws. */
   readonly onReturnedTwice?: () => void;
 }
 
-/** Answers of users' providers are no longer than this. */
+/** Longest answer of a user's provider. */
 const MAX_GUARDED_ANSWER_BYTES = 67_108_864;
 const LONGEST_DEADLINE_MS = 45_000;
 
@@ -67,9 +67,9 @@ interface UpstreamParts extends HttpParts {
   readonly guard: SsrfGuard;
 }
 
-/** How one provider's requests are sent. */
+/** How requests to one provider are sent. */
 interface Route extends Senders {
-  /** The key of its connections. */
+  /** The key of its connection pool. */
   readonly origin: string;
   readonly connections: Connections;
 }
@@ -174,7 +174,7 @@ class HttpUpstream implements Upstream {
   }
 }
 
-/** Users' providers have other connections than configured ones, also to the same origin. */
+/** Users' providers have separate connections from configured ones, even to the same origin. */
 function originKey({ url, guarded }: Provider): string {
   const { origin } = new URL(url ?? "");
   return guarded ? `guarded ${origin}` : origin;

@@ -1,11 +1,11 @@
-// One keep-alive HTTP/1.1 connection: one request at a time, its answer read strictly. What leaves
-// a doubt about framing ends the connection.
+// One keep-alive HTTP/1.1 connection: one request at a time, its answer parsed strictly. Any doubt
+// about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
 
-/** Lets a handler steer the answer it receives. */
+/** Lets a handler control the answer that it receives. */
 export interface DispatchControl {
   abort(reason: Error): void;
   pause(): void;
@@ -13,8 +13,8 @@ export interface DispatchControl {
 }
 
 /**
- * A request body of which the text from `idStart` to `idEnd` is replaced by `id` (ASCII) when it is
- * written.
+ * A request body; when it is written, the text from `idStart` to `idEnd` is replaced by `id`
+ * (ASCII).
  */
 export interface RequestBody {
   readonly bytes: Buffer;
@@ -23,9 +23,7 @@ export interface RequestBody {
   readonly idEnd: number;
 }
 
-/**
- * Hears one answer: the part of undici's dispatch handler that is used here, and one question more.
- */
+/** Hears one answer: the used part of undici's dispatch handler, and `onResponseComplete`. */
 export interface AnswerHandler {
   onRequestStart(controller: DispatchControl): void;
   onResponseStart(
@@ -34,31 +32,30 @@ export interface AnswerHandler {
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void;
   /**
-   * It may keep chunks: from the next read on they lie in memory of their own. Otherwise a chunk is
-   * valid during the call alone. Read after each call.
+   * Whether it keeps chunks: then each read goes into memory of its own. Otherwise a chunk is valid
+   * during the call only. Read after each call.
    */
   readonly keepsChunks: boolean;
-  /** The request waits for a connection that others use; no longer, once one has taken it. */
+  /** The request waits for a busy connection; set to false once a connection has taken it. */
   queued: boolean;
-  /** Its caller has given up, so that the request need not be sent. */
+  /** Its caller has left, so that the request need not be sent. */
   readonly abandoned: boolean;
   /**
-   * True = done with the chunk. Otherwise, where `keepsChunks`, it is kept, and handed back with
-   * `recycle` once. `last`: the body ends with this chunk, and `onResponseEnd` follows at once.
+   * Receives a chunk. True = done with it. Otherwise, with `keepsChunks`, it is kept and returned
+   * once with `recycle`. `last`: the body ends with this chunk, and `onResponseEnd` follows at
+   * once.
    */
   onResponseData(controller: DispatchControl, chunk: Buffer, last?: boolean): boolean;
   /**
-   * Asked when the answer is complete, before `onResponseEnd`: false = it is not the answer to this
-   * request, and nothing more may come from this connection.
+   * Called when the answer is complete, before `onResponseEnd`. False = it is not the answer to
+   * this request, and the connection must not be used again.
    */
   onResponseComplete(): boolean;
   onResponseEnd(): void;
   onResponseError(controller: DispatchControl | null, error: Error): void;
 }
 
-/**
- * What a connection has of its pool: where to connect, memory to read into, and callbacks.
- */
+/** What a connection gets from its pool: where to connect, memory to read into, and callbacks. */
 export interface PoolHooks {
   readonly options: {
     readonly host: string;
@@ -73,13 +70,13 @@ export interface PoolHooks {
   gone(connection: Http1Connection): void;
 }
 
-/** Request bodies up to this size go out in one write together with their head. */
+/** Request bodies up to this size are sent in one write together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 const IDLE_MS = 30_000;
 const MAX_HEAD_BYTES = 16_384;
 const MAX_INTERIM_HEADS = 16;
 
-/** Why an idle connection is ended. */
+/** The reason of an idle connection's end. */
 export const IDLE = new Error("idle");
 
 type Phase = "idle" | "offered" | "head" | "counted" | "chunked" | "until_close" | "over";
@@ -91,14 +88,14 @@ export class Http1Connection implements DispatchControl {
   readonly #socket: Socket;
   #phase: Phase = "idle";
   #handler: AnswerHandler | null = null;
-  /** What is to be sent once connected. */
+  /** The request to send once connected. */
   #unsent: { readonly head: string; readonly body: RequestBody } | null = null;
-  /** A short request, which is written at the end of this turn; "" = there is none. */
+  /** A short request, written at the end of this turn; "" = there is none. */
   #unwritten = "";
   readonly #onTurnEnd = (): void => this.#writeShort();
-  /** A head that arrived in part. */
+  /** A partially received head. */
   #partial: Buffer | null = null;
-  /** The last head and what it says. */
+  /** The last head and its parsed form. */
   #headText = "";
   #head: ResponseHead | null = null;
   #remaining = 0;
@@ -107,13 +104,13 @@ export class Http1Connection implements DispatchControl {
   #keepAlive = true;
   #idleMs = IDLE_MS;
   /**
-   * The buffer that is read into, of this connection alone; null = the scratch buffer, for answers
-   * that are not kept where they were read.
+   * The buffer that is read into, of this connection only; null = the shared scratch buffer, for
+   * answers that are not kept in place.
    */
   #reading: Buffer | null = null;
-  /** The buffer that was read into was kept: the next read needs another. */
+  /** The handler kept the buffer: the next read needs another. */
   #given = false;
-  /** In the middle of a read, after which the next buffer is asked for. */
+  /** True during a read; the next buffer is chosen after it. */
   #isReading = false;
   #paused = false;
 
@@ -140,8 +137,8 @@ export class Http1Connection implements DispatchControl {
   }
 
   /**
-   * Sends a request; false = its handler gave it up while it waited: nothing was sent, and the
-   * connection is as free as before.
+   * Sends a request. False = its handler gave up while it waited: nothing was sent, and the
+   * connection stays free.
    */
   ask(head: string, body: RequestBody, handler: AnswerHandler): boolean {
     this.#handler = handler;
@@ -206,7 +203,7 @@ export class Http1Connection implements DispatchControl {
   }
 
   /**
-   * The memory of the next read: the scratch buffer, or one of its own for a handler that keeps
+   * The memory of the next read: the scratch buffer, or a new buffer for a handler that keeps
    * chunks.
    */
   #nextBuffer(): Buffer {
@@ -231,7 +228,7 @@ export class Http1Connection implements DispatchControl {
   }
 
   #take(arrived: Buffer): void {
-    // These bytes cannot answer a request that has not wholly been sent.
+    // These bytes cannot answer a request that has not been sent completely.
     if (this.#unwritten !== "" || this.#socket.writableLength > 0)
       return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
@@ -251,7 +248,7 @@ export class Http1Connection implements DispatchControl {
         case "idle":
         case "offered":
         case "over":
-          // Bytes without a request: the next answer could not be told from them.
+          // Bytes without a request could not be told from the next answer.
           return this.#lost(coded("unexpected bytes", "EPROTO"));
       }
     }
@@ -282,7 +279,7 @@ export class Http1Connection implements DispatchControl {
     return rest;
   }
 
-  /** Providers repeat their heads: the same text means the same thing. */
+  /** Providers repeat their heads: an equal text is not parsed again. */
   #readHead(text: string): ResponseHead | null {
     if (text !== this.#headText) {
       this.#head = readHead(text);
@@ -310,7 +307,7 @@ export class Http1Connection implements DispatchControl {
     const part = bytes.length <= this.#remaining ? bytes : bytes.subarray(0, this.#remaining);
     this.#remaining -= part.length;
     const rest = bytes.subarray(part.length);
-    // Told before the handler has it: the memory of what it is done with may move on.
+    // Decided before the handler has the chunk: it may move on the memory once it is done.
     const surplus = rest.length;
     this.#give(part, this.#remaining === 0);
     if (this.#remaining === 0 && this.#phase === "counted") this.#finish(surplus);
@@ -318,8 +315,8 @@ export class Http1Connection implements DispatchControl {
   }
 
   /**
-   * Hands on what one read brought of the body: as it lies, but as a copy to a handler that may
-   * keep what lies in the scratch buffer.
+   * Passes on the part of the body in one read: in place, or as a copy if the handler keeps chunks
+   * and it is in the scratch buffer.
    */
   #give(part: Buffer, last: boolean): void {
     const handler = this.#handler;
@@ -338,7 +335,7 @@ export class Http1Connection implements DispatchControl {
     if (handler.onResponseData(this, copy, last)) buffers.reuse(buffer);
   }
 
-  /** The data of all chunks of one read is moved together: one buffer is handed on as one piece. */
+  /** Joins the data of all chunks of one read, so that one buffer is passed on as one piece. */
   #takeChunked(arrived: Buffer): Buffer {
     let start = 0;
     let end = 0;
@@ -353,7 +350,7 @@ export class Http1Connection implements DispatchControl {
     const surplus = rest?.length ?? 0;
     if (end > start) this.#give(arrived.subarray(start, end), isLast);
     if (rest === null) return NOTHING;
-    // The handler may have given up over what it got.
+    // The handler may have cancelled in reaction to the data.
     if (this.#phase === "chunked") this.#finish(surplus);
     return rest;
   }
@@ -363,7 +360,7 @@ export class Http1Connection implements DispatchControl {
     return NOTHING;
   }
 
-  /** The answer is complete; `surplus` = bytes that came behind it. */
+  /** Finishes the answer; `surplus` = bytes that came after it. */
   #finish(surplus: number): void {
     const handler = this.#handler;
     this.#handler = null;
@@ -373,7 +370,7 @@ export class Http1Connection implements DispatchControl {
     handler?.onResponseEnd();
   }
 
-  /** Waits for its next request, or gets one at once. */
+  /** Becomes free for its next request, or gets one at once. */
   #rest(): void {
     this.#phase = "idle";
     this.resume();
@@ -404,7 +401,7 @@ export class Http1Connection implements DispatchControl {
   }
 }
 
-/** A whole request, a character for each byte. */
+/** A complete request as text, one character per byte. */
 export function requestText(head: string, { bytes, id, idStart, idEnd }: RequestBody): string {
   const text = bytes.toString("latin1");
   const length = text.length - (idEnd - idStart) + id.length;
@@ -413,7 +410,7 @@ export function requestText(head: string, { bytes, id, idStart, idEnd }: Request
 
 const NOTHING = Buffer.alloc(0);
 
-/** An error with a code, as node's own have one. */
+/** An error with a code, like node's own. */
 export function coded(message: string, code: string): Error {
   return Object.assign(new Error(message), { code });
 }

@@ -1,5 +1,5 @@
-// HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections with one request at a
-// time each, read through one shared buffer. Accepts only answers whose framing leaves no doubt;
+// HTTP/1.1 to one plain-text origin: a bounded pool of keep-alive connections, one request at a
+// time on each, read through one shared buffer. Accepts only answers with unambiguous framing;
 // anything else ends the connection. Knows nothing of JSON-RPC or providers.
 import type { LookupFunction } from "node:net";
 import type { Runtime } from "../../runtime.ts";
@@ -13,43 +13,46 @@ import {
   type RequestBody,
 } from "./http1-connection.ts";
 
-/** Where an origin is, and how hard it may be used. */
+/** Address and limits of an origin. */
 export interface OriginOptions {
   readonly host: string;
   readonly port: number;
   readonly connections: number;
-  /** Requests that may wait for a connection. */
+  /** Most requests that may wait for a connection. */
   readonly queue: number;
   readonly connectTimeoutMs: number;
   readonly runtime: Runtime;
-  /** How the host is resolved; null = as node does. */
+  /** Resolves the host; null = as node does. */
   readonly lookup: LookupFunction | null;
-  /** Memory that answers are read into; left out = the origin's own. */
+  /** Memory that answers are read into; absent = a pool of its own. */
   readonly buffers?: BufferPool;
 }
 
 /** Connections to one origin. */
 export interface Origin {
-  /** Sends `head` (request line and headers, up to and with `content-length: `) and `body`. */
+  /** Sends `head` (request line and headers, up to and including `content-length: `) and `body`. */
   send(head: string, body: RequestBody, handler: AnswerHandler): void;
-  /** The same over a connection beyond the usual number, where those are in use. */
+  /** Like `send`, over an extra connection if all usual ones are busy. */
   sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void;
-  /** Whether a request would not have to wait for another one's answer. */
+  /** Whether a request would be sent without waiting for another one's answer. */
   isFree(): boolean;
   /** Returns a chunk's memory after its last reader. */
   recycle(chunk: Buffer): void;
-  /** Nothing more is sent here: idle connections end now, the others after their answer. */
+  /** Sends nothing more: idle connections end now, the others after their answer. */
   retire(): void;
-  /** Ends every connection; what is under way fails. */
+  /** Ends every connection; requests in flight fail. */
   destroy(): void;
 }
 
-/** Connections that only probes may open. */
+/** Extra connections, which only probes may open. */
 const PROBE_CONNECTIONS = 2;
-/** Not longer than the second by which connections are given up early. */
+/**
+ * Interval at which idle connections are swept; at most the second by which connections are given
+ * up early.
+ */
 const SWEEP_MS = 1_000;
 
-/** A pool without connections yet. */
+/** Creates a pool; connections are opened on demand. */
 export function createOrigin(options: OriginOptions): Origin {
   return new OriginPool(options);
 }
@@ -137,12 +140,12 @@ class OriginPool implements Origin, PoolHooks {
       connection.abort(coded("the pool is closed", "ECLOSED"));
   }
 
-  /** Whether there are more connections than usual: then one that is free ends. */
+  /** Whether there are more connections than usual; then a free one is closed. */
   #isBeyond(): boolean {
     return this.#all.size > this.options.connections;
   }
 
-  /** The request that has waited longest and was not abandoned. */
+  /** Takes the longest-waiting request that was not abandoned. */
   #next(): QueuedRequest | undefined {
     let next = this.#queue.shift();
     while (next?.handler.abandoned === true) next = this.#queue.shift();
@@ -154,8 +157,8 @@ class OriginPool implements Origin, PoolHooks {
   }
 
   /**
-   * The connection that was used last, if it may still be: the sweep comes late where this process
-   * was held up, and the provider may have closed it.
+   * Takes the most recently used idle connection that may still be open. The sweep may be late if
+   * this process was blocked, and the provider may have closed it.
    */
   #takeIdle(): Http1Connection | null {
     if (this.#idle.length === 0) return null;
@@ -171,7 +174,7 @@ class OriginPool implements Origin, PoolHooks {
     return null;
   }
 
-  /** A new connection; null = there are `most` already. */
+  /** Opens a connection; null = there are `most` already. */
   #connect(most: number): Http1Connection | null {
     if (this.#all.size >= most) return null;
     const fresh = new Http1Connection(this);

@@ -1,4 +1,4 @@
-// Plain HTTP/1.1 through connections of our own (`origin.ts`).
+// Plain HTTP/1.1 through the service's own client (`origin.ts`).
 import type { LookupFunction } from "node:net";
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -6,7 +6,7 @@ import type { BufferPool } from "./buffer-pool.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createOrigin } from "./origin.ts";
 
-/** What the connections are made with. */
+/** Dependencies of the connections. */
 export interface OwnConnectionParts {
   readonly limits: ConnectionLimits;
   readonly runtime: Runtime;
@@ -42,7 +42,7 @@ export function ownConnections(
       };
     },
     isFree: () => origin.isFree(),
-    // The connection itself has asked what its answer is, and has ended.
+    // Nothing to do: `onResponseComplete` has already ended the connection.
     distrust() {},
     retire: () => origin.retire(),
     async destroy() {

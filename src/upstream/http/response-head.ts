@@ -1,7 +1,7 @@
-// The head of an HTTP/1.1 answer and the framing of a chunked body, read strictly: what could be
-// understood in two ways is refused. Knows nothing of connections.
+// The head of an HTTP/1.1 answer and the framing of a chunked body, parsed strictly: anything
+// ambiguous is refused. Knows nothing of connections.
 
-/** What an answer's head says. */
+/** A parsed head. */
 export interface ResponseHead {
   readonly status: number;
   /** Only the headers that matter here, by lower-case name. */
@@ -19,7 +19,7 @@ const CR = 0x0d;
 const LF = 0x0a;
 const VERSION = "HTTP/1.";
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\r\n]*)?$/;
-/** A tab after a value stays: some do not see a length or an encoding that has one. */
+/** A tab after a value is kept: some parsers would not accept a length or encoding with one. */
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*(.*?) *$/;
 const WANTED: ReadonlySet<string> = new Set([
   "content-length",
@@ -29,18 +29,18 @@ const WANTED: ReadonlySet<string> = new Set([
   "keep-alive",
   "retry-after",
 ]);
-/** Lengths of the wanted names, so that most lines are passed over without a copy. */
+/** Lengths of the wanted names, so that most lines are skipped without a copy. */
 const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((name) => name.length));
-/** How a line may begin that says how long a chunk is. */
+/** How a chunk-size line may begin. */
 const CHUNK_START = /^[0-9a-fA-F]{1,12}(?:[\t ;\r]|$)/;
 const CHUNK_LINE = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~\x80-\xff]*)?$/;
 const MAX_LINES = 128;
-/** Fields that may not occur twice, whatever they say. */
+/** Fields that must not be repeated, even with equal values. */
 const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding"]);
 
 /**
- * Whether what has arrived of a head can still become one: it begins as one, and no line of it ends
- * in anything but CR LF. `from` = what lies before has been judged already.
+ * Whether the bytes so far can still become a head: they begin as one, and every line ends in CR
+ * LF. `from` = the bytes before were judged already.
  */
 export function mayBecomeHead(bytes: Buffer, from: number): boolean {
   const begun = Math.min(bytes.length, VERSION.length);
@@ -59,7 +59,7 @@ function hasProperLineEnds(bytes: Buffer, from: number): boolean {
 }
 
 /**
- * Reads a head without its final blank line; null when it is malformed or its framing is in doubt.
+ * Parses a head without its final blank line; null = it is malformed or its framing is ambiguous.
  */
 export function readHead(text: string): ResponseHead | null {
   const firstEnd = lineEnd(text, 0);
@@ -70,7 +70,8 @@ export function readHead(text: string): ResponseHead | null {
     if (lines >= MAX_LINES) return null;
     const end = lineEnd(text, at);
     const colon = text.indexOf(":", at);
-    // A name with white space around it is a fold, or a name that others may read without it.
+    // A name with white space around it is a folded line, or a name that other parsers may read
+    // without it.
     if (
       end === -1 ||
       colon <= at ||
@@ -94,7 +95,7 @@ export function readHead(text: string): ResponseHead | null {
   return judge(status[1] === "1", Number(status[2]), headers);
 }
 
-/** Where the line from `at` on ends; -1 = in something else than CR LF. */
+/** End of the line that starts at `at`; -1 = it does not end in CR LF. */
 function lineEnd(text: string, at: number): number {
   const end = text.indexOf("\r", at);
   const feed = text.indexOf("\n", at);
@@ -102,25 +103,22 @@ function lineEnd(text: string, at: number): number {
   return feed === end + 1 ? end : -1;
 }
 
-/** Longest line between two chunks, and most that all trailers of one body may hold. */
+/** Longest line between two chunks, and most bytes of all trailers of one body. */
 const MAX_LINE_BYTES = 1_024;
 const MAX_TRAILER_BYTES = 16_384;
 
-/**
- * A chunked body while it arrives, cut in any way: strict about the line ends that say where a
- * chunk is over.
- */
+/** Parses a chunked body while it arrives, split at any byte; strict about line ends. */
 export class ChunkedBody {
-  /** What comes next. */
+  /** The part of the body that is expected next. */
   #next: "size" | "data" | "data_end" | "trailer" = "size";
   #dataBytes = 0;
   #trailerBytes = 0;
-  /** A line that arrived in part. */
+  /** A partially received line. */
   #partial: Buffer | null = null;
 
   /**
-   * Gives the data of chunks on, as parts of `arrived`. Returns what follows the end of the body;
-   * null = the end is still to come, undefined = this is malformed.
+   * Passes the data of chunks on, as parts of `arrived`. Returns the bytes after the end of the
+   * body; null = the end has not arrived; undefined = malformed.
    */
   take(arrived: Buffer, give: (data: Buffer) => void): Buffer | null | undefined {
     let bytes = arrived;
@@ -133,8 +131,8 @@ export class ChunkedBody {
         give(data);
         continue;
       }
-      // Only what may belong to the line is joined with what is there of it: data is given on as it
-      // lies in `arrived`.
+      // Only bytes that may belong to the line are joined with its earlier part: data is passed on
+      // in place.
       const before = this.#partial;
       const text =
         before === null ? bytes : Buffer.concat([before, bytes.subarray(0, MAX_LINE_BYTES + 2)]);
@@ -168,7 +166,7 @@ export class ChunkedBody {
     }
   }
 
-  /** Keeps the beginning of a line; undefined = it can become none. */
+  /** Keeps the beginning of a line; undefined = it cannot become a valid one. */
   #keep(bytes: Buffer): null | undefined {
     if (bytes.length > MAX_LINE_BYTES || !hasProperLineEnds(bytes, 0)) return undefined;
     if (this.#next === "data_end" && bytes[0] !== CR) return undefined;
@@ -179,7 +177,7 @@ export class ChunkedBody {
   }
 }
 
-/** Size of a chunk from its line; null when it is none. Extensions are passed over. */
+/** Parses the size of a chunk; null = malformed. Extensions are ignored. */
 function readChunkSize(line: string): number | null {
   const size = CHUNK_LINE.exec(line)?.[1];
   return size === undefined ? null : Number.parseInt(size, 16);

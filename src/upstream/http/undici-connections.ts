@@ -1,5 +1,5 @@
-// Connections made by undici: TLS (HTTP/1.1 and HTTP/2), and plain HTTP/1.1 where that is
-// configured. Timeouts are the router's and undici's own are off, so that there is one clock.
+// Connections made by undici: TLS (HTTP/1.1 and HTTP/2), and plain HTTP/1.1 if configured. Undici's
+// timeouts are off: the router enforces deadlines, with one clock.
 import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { withWireId } from "../../core/rpc/wire-request.ts";
@@ -7,10 +7,10 @@ import type { ConnectionLimits, Connections, HeaderField, Senders } from "./conn
 import type { HttpDispatch } from "./dispatch.ts";
 import { coded, type RequestBody } from "./http1-connection.ts";
 
-/** Idle connections are kept for so long, less where the provider announces less. */
+/** Idle connections are kept this long, or less if the provider announces less. */
 const IDLE_MS = 30_000;
 const MAX_IDLE_MS = 120_000;
-/** Connections to one origin that only probes use. */
+/** Extra connections to one origin, for probes only. */
 const PROBE_CONNECTIONS = 2;
 
 /** Connections to one origin; `lookup` null = node's own. */
@@ -37,12 +37,12 @@ class UndiciConnections implements Connections {
   readonly #makePool: (connections: number) => Pool;
   readonly #limits: ConnectionLimits;
   #pool: Pool;
-  /** For probes while all connections are in use; null = none was needed. */
+  /** Extra pool for probes while all connections are busy; null = not needed so far. */
   #probes: Pool | null = null;
   readonly #closing = new Set<Pool>();
   #retired = false;
   /**
-   * Requests that are under way or wait. Over HTTP/2 many share a connection; the bound is the
+   * Number of requests in flight or waiting. Over HTTP/2 many share a connection; the bound is the
    * same.
    */
   #out = 0;
@@ -72,8 +72,8 @@ class UndiciConnections implements Connections {
   }
 
   /**
-   * Only undici can tell which connection an answer came over: what is under way ends as it may,
-   * and the next request takes a new connection.
+   * Only undici knows which connection an answer came over: requests in flight may finish, and the
+   * next request gets a new connection.
    */
   readonly distrust = (): void => {
     if (this.#retired) return;
