@@ -153,25 +153,49 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
   ).values()) {
     const [first] = same;
     if (first === undefined) continue;
-    try {
-      const report = await receiverReport(parts, first, same);
-      if (report !== null) reports.push(report);
-    } catch (error) {
-      // The class is loaded with the chains, so it is recognised by its name; any other error is a
-      // bug.
-      if (!(error instanceof Error) || error.name !== "ChainFailure") throw error;
-      unread.push({ chainId: first.chainId, reason: error.message, error });
+    const result = await receiverReport(parts, first, same);
+    switch (result.kind) {
+      case "report":
+        reports.push(result.report);
+        break;
+      case "unread":
+        unread.push({ chainId: first.chainId, reason: result.error.message, error: result.error });
+        break;
+      case "ended":
+        break;
     }
   }
-  return { reports: reports, unread };
+  return { reports, unread };
 }
 
-/** The report of one token and address; null = they are on a local chain that has ended. */
+/** `unread` = its chain could not be read; `ended` = it is on a local chain that has ended. */
+type ReceiverResult =
+  | { readonly kind: "report"; readonly report: NamedReport }
+  | { readonly kind: "unread"; readonly error: Error }
+  | { readonly kind: "ended" };
+
+/** Compares one token and address with its records; throws only where the store does. */
 async function receiverReport(
+  parts: MoneyAudit,
+  first: AuditedRail,
+  same: readonly AuditedRail[],
+): Promise<ReceiverResult> {
+  const { ChainFailure } = await import("../payments/rails/chain.ts");
+  try {
+    const report = await readReceiver(parts, first, same);
+    return report === null ? { kind: "ended" } : { kind: "report", report };
+  } catch (error) {
+    if (error instanceof ChainFailure) return { kind: "unread", error };
+    throw error;
+  }
+}
+
+/** Throws `ChainFailure` if the chain cannot be read; null = it is a local one that has ended. */
+async function readReceiver(
   { store, runtime, sinceMs, onProgress, untilMs }: MoneyAudit,
   first: AuditedRail,
   same: readonly AuditedRail[],
-) {
+): Promise<NamedReport | null> {
   const [{ reconcile }, { recordsAt }, { createPaymentChain: createChain, endingAt }] =
     await Promise.all([
       import("../payments/reconcile/reconcile.ts"),

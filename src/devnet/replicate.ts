@@ -67,77 +67,111 @@ export async function replicate(
   nodes: readonly AnvilNode[],
   options: ReplicationOptions,
 ): Promise<Replication> {
-  const { runtime, blockTimeMs, onProgress } = options;
-  const members: readonly Member[] = nodes.map((node) => ({
-    node,
-    bell: createBell(runtime),
-    state: "together",
-  }));
-  let lastBlockAt = runtime.now();
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => runtime.after(Math.max(0, ms), resolve));
-  let stopped = false;
+  const replicator = new Replicator(nodes, options);
+  await nodes[0]?.rpc("evm_mine");
+  for (const node of nodes.slice(1)) await follow(nodes[0] ?? node, node);
+  return replicator.run();
+}
 
-  const leaderOf = (): Member | undefined => {
-    const candidates = members.filter((member) => member.node.alive() && member.state !== "left");
-    return candidates.find((member) => member.state === "together") ?? candidates[0];
-  };
-  const ringAll = (): void => {
-    for (const member of members) member.bell.ring();
-  };
-  const lead = async (node: AnvilNode): Promise<void> => {
-    const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
-    if (Number(pending) === 0 && runtime.now() < lastBlockAt + blockTimeMs) return;
-    await pause(lastBlockAt + BLOCK_SPACING_MS - runtime.now());
-    await node.rpc("evm_mine");
-    lastBlockAt = runtime.now();
-    ringAll();
-  };
-  const step = async (member: Member): Promise<void> => {
-    const leader = leaderOf();
-    if (leader === undefined) return;
-    if (leader === member) return lead(member.node);
-    await drainPool(member.node, leader.node);
-    await follow(leader.node, member.node);
-  };
-  // Each node is tended on its own, so that one that hangs holds up nobody else: a leader that does
-  // not answer is replaced, and follows when it is back.
-  const tend = async (member: Member): Promise<void> => {
-    while (!stopped && member.node.alive() && member.state !== "left") {
+/** Makes blocks on the leader, and lets the other nodes follow it. */
+class Replicator {
+  readonly #options: ReplicationOptions;
+  readonly #members: readonly Member[];
+  #lastBlockAt: number;
+  #stopped = false;
+
+  constructor(nodes: readonly AnvilNode[], options: ReplicationOptions) {
+    this.#options = options;
+    this.#members = nodes.map((node) => ({
+      node,
+      bell: createBell(options.runtime),
+      state: "together",
+    }));
+    this.#lastBlockAt = options.runtime.now();
+  }
+
+  run(): Replication {
+    const sockets = this.#members.map(({ node, bell }) =>
+      watchPool(node, bell.ring, () => this.#ringAll()),
+    );
+    const running = this.#members.map((member) => this.#tend(member));
+    return {
+      stop: async () => {
+        this.#stopped = true;
+        this.#ringAll();
+        for (const socket of sockets) socket.close();
+        await Promise.all(running);
+      },
+    };
+  }
+
+  /**
+   * Each node has a loop of its own, so that one that hangs delays no other: a leader that does not
+   * answer is replaced, and follows when it is back.
+   */
+  async #tend(member: Member): Promise<void> {
+    const { runtime, blockTimeMs } = this.#options;
+    while (!this.#stopped && member.node.alive() && member.state !== "left") {
       try {
-        await step(member);
+        await this.#step(member);
         member.state = "together";
       } catch (error) {
-        if (error instanceof Diverged)
-          onProgress(
-            `${member.node.id} no longer follows the local chain and will fall behind: ` +
-              `${error.message}`,
-          );
-        const culprit =
-          error instanceof NodeSilent ? members.find(({ node }) => node === error.node) : member;
-        if (culprit !== undefined) culprit.state = error instanceof Diverged ? "left" : "behind";
-        // It answered while its leader did not, so it may lead: or all would wait for one that
-        // hangs, once each was slow for a moment.
-        if (culprit !== member && member.state === "behind") member.state = "together";
-        await pause(RETRY_MS);
-        ringAll();
+        this.#noteFailure(member, error);
+        await this.#pause(RETRY_MS);
+        this.#ringAll();
       }
-      await member.bell.wait(Math.max(RETRY_MS, lastBlockAt + blockTimeMs - runtime.now()));
+      await member.bell.wait(Math.max(RETRY_MS, this.#lastBlockAt + blockTimeMs - runtime.now()));
     }
-  };
+  }
 
-  await nodes[0]?.rpc("evm_mine");
-  for (const { node } of members.slice(1)) await follow(nodes[0] ?? node, node);
-  const sockets = members.map(({ node, bell }) => watchPool(node, bell.ring, ringAll));
-  const running = members.map(tend);
-  return {
-    stop: async () => {
-      stopped = true;
-      ringAll();
-      for (const socket of sockets) socket.close();
-      await Promise.all(running);
-    },
-  };
+  async #step(member: Member): Promise<void> {
+    const leader = this.#leader();
+    if (leader === undefined) return;
+    if (leader === member) return this.#lead(member.node);
+    await drainPool(member.node, leader.node);
+    await follow(leader.node, member.node);
+  }
+
+  /** Makes a block if transactions are pending or the block time is over. */
+  async #lead(node: AnvilNode): Promise<void> {
+    const { runtime, blockTimeMs } = this.#options;
+    const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
+    if (Number(pending) === 0 && runtime.now() < this.#lastBlockAt + blockTimeMs) return;
+    await this.#pause(this.#lastBlockAt + BLOCK_SPACING_MS - runtime.now());
+    await node.rpc("evm_mine");
+    this.#lastBlockAt = runtime.now();
+    this.#ringAll();
+  }
+
+  #leader(): Member | undefined {
+    const candidates = this.#members.filter(
+      (member) => member.node.alive() && member.state !== "left",
+    );
+    return candidates.find((member) => member.state === "together") ?? candidates[0];
+  }
+
+  /** Marks the node that made a step fail: the member itself, or a leader that did not answer. */
+  #noteFailure(member: Member, error: unknown): void {
+    if (error instanceof Diverged)
+      this.#options.onProgress(
+        `${member.node.id} no longer follows the local chain and will fall behind: ` +
+          `${error.message}`,
+      );
+    const culprit =
+      error instanceof NodeSilent ? this.#members.find(({ node }) => node === error.node) : member;
+    if (culprit !== undefined) culprit.state = error instanceof Diverged ? "left" : "behind";
+    // It answered while its leader did not, so it may lead. Otherwise, once every node was slow for
+    // a moment, all would wait for one that hangs.
+    if (culprit !== member && member.state === "behind") member.state = "together";
+  }
+
+  #ringAll(): void {
+    for (const member of this.#members) member.bell.ring();
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.runtime.after(Math.max(0, ms), resolve));
+  }
 }
 
 /**

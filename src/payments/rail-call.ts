@@ -2,6 +2,7 @@
 // reachable, so that nothing is offered that cannot be settled. Knows no purchase.
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
+import { ChainFailure } from "./rails/chain.ts";
 import type { Rail } from "./rails/rail.ts";
 
 /** The result of a call; `unavailable` = the chain did not answer as it should. */
@@ -102,5 +103,5 @@ export function createRailCalls({
 /** Repeats only texts that are known to hold no URL. */
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return "something else than an error was thrown";
-  return error.name === "ChainFailure" ? error.message : `${error.name} in the rail`;
+  return error instanceof ChainFailure ? error.message : `${error.name} in the rail`;
 }

@@ -5,6 +5,7 @@ import { smallestPriceN, type Tariff } from "../../core/billing/price.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind } from "../../store/tables.ts";
+import { monthOf, monthStartMs } from "../credit/usage-month.ts";
 import { liveKeys } from "../keys/keys.ts";
 
 /** An account with what it has left. */
@@ -88,8 +89,8 @@ export function accountViewOf(
   nowMs: number,
 ): AccountView {
   const { balanceN, firstPaidAtMs } = account;
-  // What was spent a moment ago may not be noted yet: then it has run out just now. A rest that did
-  // not pay for a call counts as nothing.
+  // The end of a balance is written a moment after it was spent: until then it counts as now. A
+  // rest that does not pay for the cheapest call counts as nothing.
   const exhaustedAtMs =
     account.exhaustedAtMs ?? (balanceN < BigInt(smallestPriceN(tariff)) ? nowMs : null);
   const untilMs =
@@ -98,24 +99,11 @@ export function accountViewOf(
   const allowanceCu = account.kind === "anonymous" ? 0 : freeCuPerMonth;
   const resetsAtMs = monthStartMs(monthOf(nowMs) + 1);
   const isFree = fallbackUntilMs !== null || account.usedCu < allowanceCu;
+  const withoutBalance = isFree ? "public" : "none";
   return {
-    access: exhaustedAtMs === null ? "premium" : isFree ? "public" : "none",
+    access: exhaustedAtMs === null ? "premium" : withoutBalance,
     fallbackUntilMs,
     allowanceCu,
     resetsAtMs,
   };
-}
-
-const FIRST_YEAR = 1970;
-const MONTHS = 12;
-
-/** Months since January 1970, UTC. */
-export function monthOf(wallMs: number): number {
-  const date = new Date(wallMs);
-  return (date.getUTCFullYear() - FIRST_YEAR) * MONTHS + date.getUTCMonth();
-}
-
-/** When a month begins. */
-export function monthStartMs(month: number): number {
-  return Date.UTC(FIRST_YEAR, month);
 }

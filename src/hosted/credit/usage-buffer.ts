@@ -2,6 +2,7 @@
 // month. Counts; knows no price and no store.
 
 import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
+import { monthOf } from "./usage-month.ts";
 import type { OpenWallet, UsageCounter } from "./wallet.ts";
 
 /** One call, as it is counted. */
@@ -24,14 +25,15 @@ const MAX_KEYS = 1_000;
 /**
  * Rows of hours gone by that wait for the store; beyond, an hour's calls count for the next one.
  */
-const MAX_WAITING = 500_000;
+const MAX_PAST_ROWS = 500_000;
 const HOUR_MS = 3_600_000;
 
 /** The counters of a node. */
 export class UsageBuffer {
-  /** Hours since the epoch, and months since January 1970, UTC. */
-  #hour = 0;
-  #month = 0;
+  /** Hours since the epoch, UTC. */
+  #hour: number;
+  /** Months since January 1970, UTC. */
+  #month: number;
   /** Those that do not stand at zero. */
   #counters: UsageCounter[] = [];
   #free: OpenWallet[] = [];
@@ -40,7 +42,8 @@ export class UsageBuffer {
   #pastFree: AllowanceMonthTable[] = [];
 
   constructor(wallMs: number) {
-    this.tick(wallMs);
+    this.#hour = hourOf(wallMs);
+    this.#month = monthOf(wallMs);
   }
 
   /** The month that is counted under. */
@@ -50,12 +53,11 @@ export class UsageBuffer {
 
   /** Sets the hour and month that is counted under. */
   tick(wallMs: number): void {
-    const hour = Math.floor(wallMs / HOUR_MS);
+    const hour = hourOf(wallMs);
     if (hour === this.#hour) return;
-    if (this.#pastUsage.length < MAX_WAITING) this.#roll();
-    const date = new Date(wallMs);
+    if (this.#pastUsage.length < MAX_PAST_ROWS) this.#roll();
     this.#hour = hour;
-    this.#month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+    this.#month = monthOf(wallMs);
   }
 
   /** Counts a call of a wallet's account, of which so much was charged. */
@@ -179,5 +181,10 @@ function addFree(a: AllowanceMonthTable, b: AllowanceMonthTable): AllowanceMonth
 }
 
 function compare<T extends string | bigint>(a: T, b: T): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+function hourOf(wallMs: number): number {
+  return Math.floor(wallMs / HOUR_MS);
 }

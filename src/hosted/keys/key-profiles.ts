@@ -46,14 +46,14 @@ export function chosenProfiles(
       `no profile of the account has this slug: ${unknown.join(", ")}`,
       advice(unknown, allowed),
     );
-  const wanted =
+  const requested =
     choice.allowedProfiles === undefined ? current.allowedProfiles : choice.allowedProfiles;
-  const allowedProfiles =
-    wanted === null ? (restriction === null ? null : allowed) : [...new Set(wanted)];
-  const asked =
+  const widest = restriction === null ? null : allowed;
+  const allowedProfiles = requested === null ? widest : [...new Set(requested)];
+  const defaultProfile =
     choice.defaultProfile === undefined ? current.defaultProfile : choice.defaultProfile;
-  if (allowedProfiles === null || allowedProfiles.includes(asked ?? DEFAULT_PROFILE))
-    return { defaultProfile: asked, allowedProfiles };
+  if (allowedProfiles === null || allowedProfiles.includes(defaultProfile ?? DEFAULT_PROFILE))
+    return { defaultProfile, allowedProfiles };
   if (choice.defaultProfile != null)
     return apiFault(
       "invalid_field",

@@ -42,26 +42,24 @@ export async function ownProfiles(
     slugs: rows.flatMap(({ slug, sealed }) => (sealed === null ? [] : [slug])),
     servicesOf(slug) {
       const own = services.get(slug);
-      return own === undefined
-        ? undefined
-        : own === null || wallMs() >= untilMs
-          ? lapsedServiceTiers()
-          : own;
+      if (own === undefined) return undefined;
+      const hasAccess = untilMs !== null && wallMs() < untilMs;
+      return own === null || !hasAccess ? lapsedServiceTiers() : own;
     },
   };
 }
 
-/** Until when an account has Custom access, on the wall clock; 0 = it never had. */
+/** Until when an account has Custom access, on the wall clock; null = it never had. */
 export async function customUntilMs(
   db: Pick<Store["db"], "selectFrom">,
   accountId: string,
-): Promise<number> {
+): Promise<number | null> {
   const row = await db
     .selectFrom("custom_access")
     .select((eb) => eb.fn.max("until_at").as("until_at"))
     .where("account_id", "=", accountId)
     .executeTakeFirst();
-  return Number(row?.until_at ?? 0n);
+  return row?.until_at == null ? null : Number(row.until_at);
 }
 
 /**
@@ -138,7 +136,7 @@ export async function grantCustomAccessIn(
       fromMs: Number(before.from_at),
       untilMs: Number(before.until_at),
     };
-  const fromMs = Math.max(Math.floor(nowMs), await customUntilMs(tx, accountId));
+  const fromMs = Math.max(Math.floor(nowMs), (await customUntilMs(tx, accountId)) ?? 0);
   const untilMs = fromMs + days * DAY_MS;
   await tx
     .insertInto("custom_access")

@@ -276,7 +276,8 @@ async function refusalOf(
     return apiFault("account_merged", "the account of this token was merged into another one");
   const row = await rowOf(tx, change);
   const exists = row !== undefined && row.sealed !== null;
-  if ((await customUntilMs(tx, change.accountId)) <= change.nowMs) {
+  const untilMs = await customUntilMs(tx, change.accountId);
+  if (untilMs === null || untilMs <= change.nowMs) {
     if (exists)
       return apiFault(
         "profile_suspended",

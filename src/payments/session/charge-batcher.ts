@@ -94,7 +94,11 @@ export function createChargeBatcher(
 function inOrder<T extends VoucherCharge | QueuedCharge>(list: readonly T[]): readonly T[] {
   const idOf = (queued: VoucherCharge | QueuedCharge): string =>
     "charge" in queued ? queued.charge.channelId : queued.channelId;
-  return list.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : idOf(a) > idOf(b) ? 1 : 0));
+  const compare = (a: string, b: string): number => {
+    if (a === b) return 0;
+    return a < b ? -1 : 1;
+  };
+  return list.toSorted((a, b) => compare(idOf(a), idOf(b)));
 }
 
 async function chargeIn(

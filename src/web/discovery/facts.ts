@@ -118,18 +118,14 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
   const reachable =
     hosted === null || hosted.keyless ? profiles : profiles.filter((profile) => profile.managed);
   const slugs = profiles.map((profile) => profile.slug);
+  const firstProfile = slugs.includes("public") ? "public" : (slugs[0] ?? null);
   return {
     version,
     chains: chains.flatMap((chain) => chainFacts(chain, reachable)),
     profiles: profileFacts(reachable, hosted !== null),
     defaultProfile: {
       withKey: hosted === null ? null : "premium",
-      withoutKey:
-        hosted === null || hosted.keyless
-          ? slugs.includes("public")
-            ? "public"
-            : (slugs[0] ?? null)
-          : null,
+      withoutKey: hosted === null || hosted.keyless ? firstProfile : null,
     },
     limits: {
       maxBodyBytes: limits.maxBodyBytes,

@@ -133,6 +133,25 @@ const REFUSALS: Omit<Refusals, "headers"> = {
   },
 };
 
+/** What a payment at a form buys: one call, or credit of its key; null = it takes none. */
+type FormPayment = "call" | "fund_key" | null;
+
+function paymentOf(id: string, keyed: boolean): FormPayment {
+  if (id === SESSION.id) return "call";
+  return keyed ? "fund_key" : null;
+}
+
+function securityOf(pays: FormPayment, hosted: DocumentFacts["hosted"]): readonly Json[] {
+  switch (pays) {
+    case "call":
+      return [{ mpp: [] }];
+    case "fund_key":
+      return [];
+    case null:
+      return rpcSecurity(hosted);
+  }
+}
+
 function operationOf(
   { id, path, summary }: RpcForm,
   facts: DocumentFacts,
@@ -147,14 +166,14 @@ function operationOf(
   }));
   const strategy = named.includes("strategy") ? [] : [STRATEGY];
   const keyed = named.includes("key");
-  const pays = id === SESSION.id ? "call" : keyed ? "fund_key" : null;
+  const pays = paymentOf(id, keyed);
   const info = pays === null ? null : paymentInfo(facts.hosted?.payments ?? null, pays);
   return {
     operationId: id,
     tags: ["rpc"],
     summary,
     description: pays === "call" ? PAID_EACH : `${DESCRIPTION}${keyed ? KEY_IN_PATH : ""}`,
-    security: pays === "call" ? [{ mpp: [] }] : keyed ? [] : rpcSecurity(facts.hosted),
+    security: securityOf(pays, facts.hosted),
     ...(info === null ? {} : { "x-payment-info": info }),
     parameters: [
       ...inPath,

@@ -28,17 +28,14 @@ function boundsText({ minimum, maximum, minLength, maxLength, pattern }: JsonSch
   const low = minimum ?? minLength;
   const high = maximum ?? maxLength;
   const unit = minLength !== undefined || maxLength !== undefined ? " characters" : "";
-  const range =
-    low === undefined
-      ? high === undefined
-        ? ""
-        : `at most ${high}${unit}`
-      : high === undefined
-        ? `at least ${low}${unit}`
-        : `${low} to ${high}${unit}`;
-  return [range, pattern === undefined ? "" : `like \`${pattern}\``]
+  return [rangeText(low, high, unit), pattern === undefined ? "" : `like \`${pattern}\``]
     .filter((part) => part !== "")
     .join(", ");
+}
+
+function rangeText(low: number | undefined, high: number | undefined, unit: string): string {
+  if (low === undefined) return high === undefined ? "" : `at most ${high}${unit}`;
+  return high === undefined ? `at least ${low}${unit}` : `${low} to ${high}${unit}`;
 }
 
 /** Name, type, necessity and meaning of every field, those of inner objects included. */
@@ -46,8 +43,8 @@ export function fieldRows(node: JsonSchema, prefix = ""): readonly (readonly str
   return fieldsOf(node).flatMap(({ name, schema, required }) => {
     const inner = innerOf(schema);
     const fallback =
-      schema.default === undefined ? "" : `default \`${JSON.stringify(schema.default)}\``;
-    const necessity = required ? "always" : fallback === "" ? "optional" : fallback;
+      schema.default === undefined ? "optional" : `default \`${JSON.stringify(schema.default)}\``;
+    const necessity = required ? "always" : fallback;
     const row = [
       `\`${prefix}${name}\``,
       cell(inner === null ? typeText(schema) : inner.kind),

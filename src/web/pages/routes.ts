@@ -78,7 +78,8 @@ export function createPages(parts: PageParts): Pages {
   return {
     page(path) {
       if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
-      return Object.hasOwn(pages, path) ? pages[path] : DOCUMENTS.has(path) ? document : undefined;
+      if (Object.hasOwn(pages, path)) return pages[path];
+      return DOCUMENTS.has(path) ? document : undefined;
     },
     operatorMetrics: () => metricsText(true),
   };

@@ -126,103 +126,125 @@ export function runBatch(
   batch: RpcBatch,
   done: BatchDone,
 ): (why: Interruption) => void {
-  const { bytes, spans, target, payment, caller, transport, subscriptionMethods, pacer, room } =
-    batch;
-  const replies: (readonly Buffer[] | null)[] = spans.map(() => null);
-  const cancels = new Map<number, Cancel>();
+  const run = new BatchRun(parts, batch, done);
+  run.start();
+  return (why) => run.cancel(why);
+}
+
+/** A batch under way: starts its items, and gathers their replies in the order of the requests. */
+class BatchRun {
+  readonly #parts: PipelineParts;
+  readonly #batch: RpcBatch;
+  readonly #done: BatchDone;
+  readonly #replies: (readonly Buffer[] | null)[];
+  readonly #cancels = new Map<number, Cancel>();
   /** Of the items that are charged when the answer was written. */
-  const settles: DeliveryCallback[] = [];
+  readonly #settles: DeliveryCallback[] = [];
   /** Items that were started and then put off by the rate limit, in order. */
-  const postponed: number[] = [];
-  let next = 0;
-  let inFlight = 0;
-  let open = spans.length;
-  let starting = false;
+  readonly #postponed: number[] = [];
+  #next = 0;
+  #inFlight = 0;
+  #open: number;
+  #starting = false;
 
-  function start(): void {
+  constructor(parts: PipelineParts, batch: RpcBatch, done: BatchDone) {
+    this.#parts = parts;
+    this.#batch = batch;
+    this.#done = done;
+    this.#replies = batch.spans.map(() => null);
+    this.#open = batch.spans.length;
+  }
+
+  readonly start = (): void => {
     // Replies that come at once must not nest a call per item.
-    if (starting) return;
-    starting = true;
-    while (inFlight < batch.concurrency && pacer?.isWaiting !== true && itemsLeft() > 0)
-      begin(postponed.shift() ?? next++);
-    starting = false;
-    if (itemsLeft() === 0) pacer?.stop();
+    if (this.#starting) return;
+    this.#starting = true;
+    const { concurrency, pacer } = this.#batch;
+    while (this.#inFlight < concurrency && pacer?.isWaiting !== true && this.#itemsLeft() > 0)
+      this.#begin(this.#postponed.shift() ?? this.#next++);
+    this.#starting = false;
+    if (this.#itemsLeft() === 0) pacer?.stop();
+  };
+
+  cancel(why: Interruption): void {
+    this.#batch.pacer?.stop();
+    for (const cancel of this.#cancels.values()) cancel(why);
+    this.#settle(why === "left");
   }
 
-  function itemsLeft(): number {
-    return spans.length - next + postponed.length;
-  }
+  readonly #itemsLeft = (): number =>
+    this.#batch.spans.length - this.#next + this.#postponed.length;
 
-  function begin(index: number): void {
+  #begin(index: number): void {
+    const { bytes, spans, target, payment, caller, transport, subscriptionMethods, room } =
+      this.#batch;
     const span = spans[index];
     if (span === undefined) return;
     let ended = false;
-    inFlight++;
+    this.#inFlight++;
     const end = (): void => {
       ended = true;
-      inFlight--;
-      cancels.delete(index);
+      this.#inFlight--;
+      this.#cancels.delete(index);
     };
-    const postpone = (token: TokenWait): boolean => {
-      if (pacer === null || !pacer.wait(token, itemsLeft, start)) return false;
-      end();
-      postponed.push(index);
-      return true;
-    };
-    const requestId = `${batch.requestId}-${index}`;
-    const ways = {
-      requestId,
+    const item = {
+      bytes,
+      span,
+      target,
+      payment,
+      caller,
+      requestId: `${this.#batch.requestId}-${index}`,
       mayStream: false,
       settlesLater: true,
       transport,
       subscriptionMethods,
-      postpone,
+      postpone: (token: TokenWait) => this.#postpone(index, token, end),
       room,
       freeBytes: SHORT_BYTES,
     };
-    const cancel = runPipeline(
-      parts,
-      { bytes, span, target, payment, caller, ...ways },
-      (reply) => {
-        end();
-        keep(index, reply);
-      },
-    );
-    if (!ended && cancel !== null) cancels.set(index, cancel);
+    const cancel = runPipeline(this.#parts, item, (reply) => {
+      end();
+      this.#keep(index, reply);
+    });
+    if (!ended && cancel !== null) this.#cancels.set(index, cancel);
   }
 
-  function keep(index: number, reply: Reply): void {
-    open--;
-    if (reply.settle !== null) settles.push(reply.settle);
-    if (reply.id === null) batch.heard(reply, false);
-    else replies[index] = bounded(reply);
-    if (open > 0) return start();
-    pacer?.stop();
-    done(join(replies), settle);
+  /** Puts an item off until the caller's rate has a token for it; false = it may not wait. */
+  #postpone(index: number, token: TokenWait, end: () => void): boolean {
+    const { pacer } = this.#batch;
+    if (pacer === null || !pacer.wait(token, this.#itemsLeft, this.start)) return false;
+    end();
+    this.#postponed.push(index);
+    return true;
   }
 
-  function settle(delivered: boolean): void {
-    for (const one of settles.splice(0)) one(delivered);
+  #keep(index: number, reply: Reply): void {
+    this.#open--;
+    if (reply.settle !== null) this.#settles.push(reply.settle);
+    if (reply.id === null) this.#batch.heard(reply, false);
+    else this.#replies[index] = this.#bounded(reply);
+    if (this.#open > 0) return this.start();
+    this.#batch.pacer?.stop();
+    this.#done(join(this.#replies), this.#settle);
   }
 
-  function bounded(reply: Reply): readonly Buffer[] {
-    const meta = target.meta === "body" ? evidenceOfReply(reply, parts.runtime.now()) : null;
+  readonly #settle = (delivered: boolean): void => {
+    for (const settle of this.#settles.splice(0)) settle(delivered);
+  };
+
+  /** The reply as text, or a refusal if the room of the request is full. */
+  #bounded(reply: Reply): readonly Buffer[] {
+    const { target, room } = this.#batch;
+    const meta = target.meta === "body" ? evidenceOfReply(reply, this.#parts.runtime.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     // What is charged had room a moment ago, or has written something.
     const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
-    batch.heard(reply, shown);
+    this.#batch.heard(reply, shown);
     return shown
       ? pieces
       : renderReply({ ...reply, outcome: { kind: "fault", fault: noRoom() } }, meta);
   }
-
-  start();
-  return (why) => {
-    pacer?.stop();
-    for (const cancel of cancels.values()) cancel(why);
-    settle(why === "left");
-  };
 }
 
 /** Answers that are no longer than their refusal would be need no room. */

@@ -1,5 +1,5 @@
-// The methods of filters as callers see them: whose a filter is, what is refused, and what is
-// answered. What a filter has to tell is kept below.
+// The filter methods as callers see them: who owns a filter, which calls are refused, and how each
+// is answered. `upstream/filter` keeps the filters and their events.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, profileId } from "../../core/provider/profile.ts";
 import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
@@ -21,102 +21,114 @@ import type {
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { PipelineParts } from "./pipeline-request.ts";
-import type { FilterCall, FilterMethods, MethodAnswer } from "./service-methods.ts";
+import type {
+  FilterCall,
+  FilterLogsQuery,
+  FilterMethods,
+  MethodAnswer,
+} from "./service-methods.ts";
 import { streamCaller } from "./stream-caller.ts";
 
-/** What they work with. */
+/** What the filter methods need. */
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
   readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
 
-/** The methods of filters, over the filters that are kept. */
+/** The methods of filters. */
 export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
-  const { filters, registry, admission } = parts;
+  const { filters, admission } = parts;
   const keys = admission === null ? null : new KeyWatch(admission);
+  return {
+    serve(call, done) {
+      if (!call.answered) {
+        done(refused(notificationFault(call.methodName)));
+        return null;
+      }
+      if (call.grant !== null) keys?.used(call.grant);
+      const requested = requestedFilter(call);
+      if (requested === null) done(answerNow(filters, call));
+      else if (requested.kind === "fault") done(refused(requested));
+      else return openFilter(parts, keys, { call, requested }, done);
+      return null;
+    },
+    logs: (call) => logsQuery(parts, call),
+  };
+}
 
-  function open(
-    call: FilterCall,
-    wanted: Wanted,
-    done: (answer: MethodAnswer) => void,
-  ): (() => void) | null {
-    const { target, method, grant } = call;
-    const { profile, tracker, strategy, pin } = target;
-    const owner = ownerOf(call);
-    const place = {
+/** A call that creates a filter. */
+interface FilterCreation {
+  readonly call: FilterCall;
+  readonly requested: RequestedFilter;
+}
+
+/** Creates a filter; `keys` null = no caller has a key. Returns the way to cancel, if any. */
+function openFilter(
+  parts: FilterMethodsParts,
+  keys: KeyWatch | null,
+  { call, requested }: FilterCreation,
+  done: (answer: MethodAnswer) => void,
+): (() => void) | null {
+  const { target, method, grant } = call;
+  const { profile, tracker, strategy, pin } = target;
+  let over = false;
+  const cancel = parts.filters.open(
+    {
+      ...requested,
       profile: profileId(profile),
       tracker,
       strategy,
       pin,
       deadlineMs: parts.deadlineMs(method),
-    };
-    let over = false;
-    const cancel = filters.open(
-      {
-        ...wanted,
-        ...place,
-        owner,
-        caller: streamCaller(call.caller, grant !== null, parts.limits()),
-      },
-      (opened) => {
-        over = true;
-        if (opened.kind === "opened" && grant !== null) keys?.watch(grant, target.named, opened);
-        done(answerOf(wanted.kind, opened));
-      },
-    );
-    return over ? null : cancel;
-  }
+      owner: ownerOf(call),
+      caller: streamCaller(call.caller, grant !== null, parts.limits()),
+    },
+    (opened) => {
+      over = true;
+      if (opened.kind === "opened" && grant !== null) keys?.watch(grant, target.named, opened);
+      done(answerOf(requested.kind, opened));
+    },
+  );
+  return over ? null : cancel;
+}
 
+/** The query by which `eth_getFilterLogs` is answered, in the profile that created the filter. */
+function logsQuery(
+  { filters, registry }: FilterMethodsParts,
+  call: FilterCall,
+): FilterLogsQuery | Fault {
+  const place = filters.place(ownerOf(call), idIn(call));
+  if (place === null) return NOT_FOUND;
+  const served = registry.served(place.profile);
+  const tracker = served?.trackers.get(place.chain);
+  if (served === undefined || tracker === undefined) return NOT_FOUND;
+  const pin =
+    place.pin === null ? null : tracker.set.providers.find((provider) => provider.id === place.pin);
+  if (pin === undefined) return NOT_FOUND;
   return {
-    serve(call, done) {
-      if (!call.answered) {
-        done(
-          refused(
-            fault(
-              "invalid_request",
-              `${call.methodName} without an id has no answer to bring its result in`,
-            ),
-          ),
-        );
-        return null;
-      }
-      if (call.grant !== null) keys?.used(call.grant);
-      const wanted = wantedBy(call);
-      if (wanted === null) done(answerNow(filters, call));
-      else if (wanted.kind === "fault") done(refused(wanted));
-      else return open(call, wanted, done);
-      return null;
-    },
-    logs(call) {
-      const place = filters.place(ownerOf(call), idIn(call));
-      if (place === null) return NOT_FOUND;
-      const served = registry.served(place.profile);
-      const tracker = served?.trackers.get(place.chain);
-      const pin =
-        place.pin === null
-          ? null
-          : (tracker?.set.providers.find((provider) => provider.id === place.pin) ?? null);
-      if (served === undefined || tracker === undefined || (place.pin !== null && pin === null))
-        return NOT_FOUND;
-      return {
-        kind: "query",
-        target: { ...call.target, profile: served.profile, tracker, pin },
-        params: Buffer.from(place.query),
-      };
-    },
+    kind: "query",
+    target: { ...call.target, profile: served.profile, tracker, pin },
+    params: Buffer.from(place.query),
   };
 }
 
-/** A filter that is to be created. */
-interface Wanted {
+function notificationFault(methodName: string): Fault {
+  return fault(
+    "invalid_request",
+    `${methodName} without an id has no answer to bring its result in`,
+  );
+}
+
+/** A filter that a call requests. */
+interface RequestedFilter {
   readonly kind: FilterKind;
   readonly subscription: Subscription;
   readonly query: string | null;
 }
 
-/** The filter that a call wants; null = it wants none. */
-function wantedBy(call: FilterCall): Wanted | Fault | null {
+/** The filter that a call creates; null = it creates none. */
+function requestedFilter(call: FilterCall): RequestedFilter | Fault | null {
   const params = paramsOf(call);
   switch (call.methodName) {
     case "eth_newFilter": {
@@ -142,7 +154,7 @@ function wantedBy(call: FilterCall): Wanted | Fault | null {
   }
 }
 
-function subscribed(kind: FilterKind, params: readonly unknown[]): Wanted | Fault {
+function subscribed(kind: FilterKind, params: readonly unknown[]): RequestedFilter | Fault {
   const subscription = readSubscription(params);
   return subscription.kind === "invalid"
     ? invalid(subscription.message)

@@ -53,8 +53,8 @@ function secretOf(url: string, headers: { header(name: string): string | undefin
 function inPath(url: string): Found {
   const slash = url.indexOf("/", IN_PATH.length);
   const mark = url.indexOf("?");
-  const end =
-    slash === -1 || (mark !== -1 && mark < slash) ? (mark === -1 ? url.length : mark) : slash;
+  const pathEnd = mark === -1 ? url.length : mark;
+  const end = slash === -1 || pathEnd < slash ? pathEnd : slash;
   const rest = url.slice(end);
   return {
     secret: url.slice(IN_PATH.length, end),

@@ -35,10 +35,15 @@ export interface FilterCall extends SubscriptionCall {
 export interface FilterMethods {
   /** Returns the way to cancel it; null = it is over. */
   serve(call: FilterCall, done: (answer: MethodAnswer) => void): (() => void) | null;
-  /** Where the logs of a filter are asked for, and with which parameters; or why they are not. */
-  logs(
-    call: FilterCall,
-  ): { readonly kind: "query"; readonly target: Target; readonly params: Buffer } | Fault;
+  /** The query by which the logs of a filter are read. */
+  logs(call: FilterCall): FilterLogsQuery | Fault;
+}
+
+/** An `eth_getLogs` call with the criteria of a filter. */
+export interface FilterLogsQuery {
+  readonly kind: "query";
+  readonly target: Target;
+  readonly params: Buffer;
 }
 
 /** The answer to a subscription or filter method. */

@@ -79,8 +79,8 @@ export class ClientSocket implements ClientConnection {
   #paused = false;
   #missedPongs = 0;
   #unsentAtPing = 0;
-  /** The code it was closed with from here; 0 = it was not. */
-  #code = 0;
+  /** The code with which this side closed it; null = it has not. */
+  #closeCode: number | null = null;
   #over = false;
   /** The service ended it, for a reason that is not its caller's. */
   #isCut = false;
@@ -158,7 +158,7 @@ export class ClientSocket implements ClientConnection {
     why: Interruption = OUR_FAULT.has(code) ? "cut" : "left",
   ): void {
     if (this.#over) return;
-    this.#code = code;
+    this.#closeCode = code;
     this.#release(why);
     if (this.#ws.readyState !== WebSocket.OPEN) return this.#ws.terminate();
     this.#ws.close(code, reason);
@@ -261,7 +261,7 @@ export class ClientSocket implements ClientConnection {
     this.#release("left");
     this.#cancelTermination();
     this.#parts.rpc.budget.used -= this.#queueHeld;
-    this.#parts.rpc.observer.socketClosed(this.#code === 0 ? code : this.#code);
+    this.#parts.rpc.observer.socketClosed(this.#closeCode ?? code);
     this.#left();
   }
 

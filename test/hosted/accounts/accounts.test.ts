@@ -8,10 +8,9 @@ import {
   type AccountRecord,
   accountById,
   accountViewOf,
-  monthOf,
-  monthStartMs,
 } from "../../../src/hosted/accounts/accounts.ts";
 import { usageReport } from "../../../src/hosted/accounts/usage.ts";
+import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-month.ts";
 import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
 import { isStoreFailure } from "../../../src/store/store-failure.ts";

@@ -142,9 +142,12 @@ function transferAt(
 ): EvmLog | undefined {
   const uses = own.flatMap((log, index) => (log.topics[0] === USED ? [index] : []));
   const next = uses.find((index) => index > at) ?? own.length;
-  const before = uses.findLast((index) => index < at) ?? -1;
+  const before = uses.findLast((index) => index < at);
   const pays = (log: EvmLog): boolean => isTransferOf(log, authorization);
-  return own.slice(at + 1, next).find(pays) ?? own.slice(before + 1, at).findLast(pays);
+  return (
+    own.slice(at + 1, next).find(pays) ??
+    own.slice(before === undefined ? 0 : before + 1, at).findLast(pays)
+  );
 }
 
 function isTransferOf({ topics, data }: EvmLog, { from, to, value }: Authorization): boolean {

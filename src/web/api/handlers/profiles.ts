@@ -37,16 +37,16 @@ type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 export function profileHandlers(parts: HandlerParts): ProfileHandlers {
   const { store, runtime, custom } = parts;
   const kept = keptParts(parts);
-  const factsOf = async (accountId: string) => ({
-    accountId,
-    isOpen: (await customUntilMs(store.db, accountId)) > runtime.wallMs(),
-    status: custom.status,
-  });
+  const factsOf = async (accountId: string) => {
+    const untilMs = await customUntilMs(store.db, accountId);
+    const openUntilMs = untilMs !== null && untilMs > runtime.wallMs() ? untilMs : null;
+    return { accountId, openUntilMs, isOpen: openUntilMs !== null, status: custom.status };
+  };
   return {
     async listProfiles({ caller }) {
       const { accountId } = caller.agent;
       const facts = await factsOf(accountId);
-      const untilMs = await customUntilMs(store.db, accountId);
+      const { openUntilMs } = facts;
       const shown = (await listProfiles(kept, accountId)).filter(({ slug }) =>
         isWithin(caller, slug),
       );
@@ -56,7 +56,7 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
         status: 200,
         body: {
           profiles,
-          custom_access: facts.isOpen ? { until: instant(untilMs) } : null,
+          custom_access: openUntilMs === null ? null : { until: instant(openUntilMs) },
           max_profiles: custom.maxProfiles,
         },
       };

@@ -143,13 +143,18 @@ ${secretField("Your management token", "Used once, now, and not kept. A key of t
   return { status: 200, title, body };
 }
 
+function profilesText(profiles: readonly string[] | null): string {
+  if (profiles === null) return "all";
+  return profiles.length === 0 ? "none" : profiles.join(", ");
+}
+
 function approvedPage({ name, profiles, readOnly, expiresAtMs, id }: ConnectionRecord): Page {
   const body = html`<h1 class="good">Approved</h1>
 <p class="lead">Go back to the program: it fetches its token by itself. You can close this page.</p>
 ${facts([
   ["Program", shownName(name)],
   ["May", readOnly ? "read only" : "read and change"],
-  ["Profiles", profiles === null ? "all" : profiles.length === 0 ? "none" : profiles.join(", ")],
+  ["Profiles", profilesText(profiles)],
   ["Ends", expiresAtMs === null ? "never" : moment(expiresAtMs)],
 ])}
 <p class="note">To revoke it: <code>DELETE /api/v1/connections/${id}</code> with your management token.</p>`;
