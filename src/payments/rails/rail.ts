@@ -58,7 +58,7 @@ export interface MppChallenge {
  */
 export interface Payment {
   /**
-   * Equal for the same payment, however often and by whichever client it is sent. Unique over all
+   * Equal for the same payment, however often and by any client it is sent. Unique over all
    * rails.
    */
   readonly key: string;

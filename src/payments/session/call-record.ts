@@ -1,14 +1,11 @@
-// Calls that were charged, in the store: the newest of each channel are kept for a time, so that
-// whoever lost an answer gets it again and pays once. Knows no channel's money.
+// The charged calls of channels in the store: the newest of each channel are kept for a time, so
+// that a caller who lost an answer gets it again and pays once. Knows no channel's money.
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 import type { SessionCallTable } from "../../store/tables-sessions.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 
-/**
- * What makes a call the same one again: the voucher, the request, and the challenge that the
- * voucher answers.
- */
+/** Identifies a call: equal in voucher, request, and the challenge that the voucher answers. */
 export interface CallKey {
   readonly channelId: Hex;
   readonly voucherUnits: bigint;
@@ -18,14 +15,14 @@ export interface CallKey {
 
 /** A call that was charged. */
 export interface RecordedCall extends CallKey {
-  /** Counts the calls of its channel. */
+  /** Number of the call within its channel. */
   readonly position: bigint;
   readonly chargedUnits: bigint;
   readonly acceptedUnits: bigint;
   readonly spentUnits: bigint;
   readonly cu: number;
   readonly status: number;
-  /** The answer; null = it was too long to be kept, or its caller left before there was one. */
+  /** The answer; null = it was too long to keep, or its caller left before there was one. */
   readonly body: string | null;
 }
 
@@ -33,15 +30,15 @@ export interface RecordedCall extends CallKey {
 export const MAX_KEPT_BYTES = 65_536;
 
 /**
- * Calls of one channel that are kept at least, as many as are under way at one time; twice as many
- * at most.
+ * Kept calls of one channel: at least as many as may be in flight at one time, at most twice as
+ * many.
  */
 const KEPT_CALLS = 32n;
-/** How often a call whose answer was not kept is made again for nothing. */
+/** How often a call whose answer was not kept is repeated for free. */
 const MAX_RERUNS = 1n;
 const DELETED_AT_ONCE = 500;
 
-/** Writes a call, and now and then forgets those that came long before. */
+/** Writes a call, and from time to time deletes old ones of its channel. */
 export async function insertCall(tx: Tx, call: RecordedCall, atMs: number): Promise<void> {
   await tx.insertInto("session_call").values(rowOf(call, atMs)).execute();
   if (call.position % KEPT_CALLS !== 0n) return;
@@ -69,7 +66,7 @@ export async function findCall(
   return row === undefined ? null : parseCall(row);
 }
 
-/** Whether the very same request was charged: equal in everything. */
+/** Whether the very same request was charged. */
 export async function isCharged(
   tx: Tx,
   { channelId, voucherUnits, fingerprint, challengeId }: CallKey,
@@ -86,7 +83,7 @@ export async function isCharged(
   return row !== undefined;
 }
 
-/** Takes one of the times that a call is made again for nothing; false = they are used up. */
+/** Uses one of a call's free repetitions; false = there is none left. */
 export async function takeRerun(
   tx: Tx,
   { channelId, position }: Pick<RecordedCall, "channelId" | "position">,
@@ -101,7 +98,7 @@ export async function takeRerun(
   return numUpdatedRows > 0n;
 }
 
-/** Forgets calls from before `beforeMs`, a bounded number; true = there may be more. */
+/** Deletes calls from before `beforeMs`, a bounded number; true = there may be more. */
 export async function forgetCalls(
   { transaction }: Pick<Store, "transaction">,
   beforeMs: number,

@@ -1,5 +1,5 @@
-// What the chain says of channels, brought into the store: money that came out, deposits, a payer
-// who wants the deposit back, channels that are no more.
+// Brings the chain's state of channels into the store: money that came out, deposits, payers who
+// want the deposit back, channels that have ended.
 import { ChainFailure } from "../rails/chain.ts";
 import { greaterOf, lesserOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
@@ -10,23 +10,21 @@ import type { LiveChannel } from "./live-channels.ts";
 import type { SessionRail } from "./session-rail.ts";
 
 /**
- * For this long what the chain said last is good enough to serve a call: far shorter than a payer
- * has to wait for a deposit.
+ * How long the last state read from the chain is good enough to serve a call: far shorter than a
+ * payer has to wait for a deposit.
  */
 export const FRESH_MS = 60_000;
-/**
- * Blocks in which the end of a channel is looked for at most, but for a long time without any look.
- */
+/** Blocks that are searched for the end of a channel, unless it was not checked for a long time. */
 const MAX_UNSEEN = 1_000n;
-/** Blocks whose events are asked for at once, and how often in one look. */
+/** Blocks of one log query, and queries of one search. */
 const BLOCKS_AT_ONCE = 5_000n;
 const MAX_QUESTIONS = 20n;
-/** A deposit may have grown meanwhile. */
+/** The same if a deposit may have grown meanwhile. */
 export const FRESH_DEPOSIT_MS = 1_000;
 
 /**
- * Looks at a channel that is open or closing, where that was not done within `maxAgeMs`. False =
- * the chain cannot be asked.
+ * Reads the state of an open or closing channel if the last read is older than `maxAgeMs`. False =
+ * the chain is not reached.
  */
 export async function refresh(
   parts: SessionRail,
@@ -52,15 +50,15 @@ async function look(parts: SessionRail, live: LiveChannel): Promise<boolean> {
   }
 }
 
-/** What was seen, and at which block. */
+/** The state of a channel at a block. */
 export interface Seen {
   readonly onChain: EscrowState;
   readonly head: EscrowBlock;
 }
 
 /**
- * Writes what was seen where it is news; returns the channel as it is then. Throws `ChainFailure`
- * where it has ended and the chain cannot say how.
+ * Writes a new state; returns the channel after it. Throws `ChainFailure` if the channel has ended
+ * and the chain cannot tell how.
  */
 export async function syncWithChain(
   parts: SessionRail,
@@ -120,14 +118,13 @@ async function update(
   }));
 }
 
-/** No node lags by so much: a block that was seen so far ahead was a lie. */
+/** No node lags by this much: the block number that was seen before was false. */
 function isFarAbove(seenBlock: bigint, head: EscrowBlock): boolean {
   return seenBlock - head.number > MAX_UNSEEN;
 }
 
 /**
- * The chain has no such channel any more, and it was not a transaction of ours that is known to
- * have ended it.
+ * Ends a channel that the chain no longer has, and that no known transaction of ours has closed.
  */
 async function end(
   parts: SessionRail,
@@ -135,11 +132,11 @@ async function end(
   head: EscrowBlock,
 ): Promise<SessionChannel> {
   const { transactions, store, runtime, log } = parts;
-  // One of ours may have: then its receipt says how much came in.
+  // One of our transactions may have closed it: then its receipt tells what came in.
   const ours = await transactions.open(store.db, before.id);
   if (ours.some((transaction) => transaction.kind === "close" && transaction.state === "written"))
     return before;
-  // What was seen is from before it was opened.
+  // The state is from before the channel was opened.
   if (head.number <= before.seenBlock && !isFarAbove(before.seenBlock, head)) return before;
   const ended = await findEnd(parts, before, head);
   const lost = before.spent - ended.units;
@@ -159,8 +156,8 @@ async function end(
 }
 
 /**
- * Looks for the end of a channel a bounded number of blocks at a time; how far that came is kept,
- * so that the next look goes on there.
+ * Searches for the end of a channel, a bounded number of blocks at a time; the position is kept, so
+ * that the next search continues there.
  */
 async function findEnd(
   parts: SessionRail,
@@ -175,7 +172,7 @@ async function findEnd(
     const ended = await escrow.ended(before.id, from, to);
     if (ended !== null) return ended;
     from = to + 1n;
-    // A node may not have the events of its newest blocks yet: those are asked for again.
+    // A node may not have the logs of its newest blocks yet: the next search reads those again.
     const seenBlock = lesserOf(from, greaterOf(head.number - MAX_UNSEEN, 0n));
     if (seenBlock > before.seenBlock || isFarAbove(before.seenBlock, head))
       await write(parts, before.id, () => ({ units: 0n, change: { seenBlock } }));

@@ -1,6 +1,6 @@
-// The end of a channel: what was spent goes to us, the rest back to its payer. At the payer's wish,
-// or because the payer has told the chain to give the deposit back. What is taken out is fixed in
-// the store before anything is signed for it, and nothing is charged after that.
+// The end of a channel: what was spent is paid to us, the rest returns to its payer. At the payer's
+// request, or because the payer has asked the chain for the deposit. The amount is fixed in the
+// store before anything is signed for it, and nothing is charged after that.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { refresh } from "./chain-sync.ts";
@@ -18,15 +18,15 @@ import { checkVoucher } from "./voucher-acceptor.ts";
 /** A channel that is closed. */
 export interface Closed {
   readonly kind: "closed";
-  /** The transaction that did it. */
+  /** The closing transaction. */
   readonly hash: Hex;
   readonly spentUnits: bigint;
 }
 
-/** What a payer sends to close a channel. */
+/** A payer's request to close a channel. */
 export interface ChannelClosing {
   readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
-  /** True = its challenge is over. */
+  /** True = its challenge has expired. */
   readonly expired: boolean;
 }
 
@@ -69,8 +69,8 @@ export async function closeForPayer(
 }
 
 /**
- * Fixes what is taken out, and signs for it; null = the chain would not carry it out, or somebody
- * else has done so. Throws `ChainFailure` where it cannot be asked.
+ * Fixes the amount of a close and signs its transaction; null = the chain would not carry it out,
+ * or another process has done so. Throws `ChainFailure` while the chain is not reached.
  */
 export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTransaction | null> {
   const { store, channels, transactions, settler, runtime, live } = parts;
@@ -87,7 +87,7 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
   );
   if (there !== undefined) return there;
   const units = greaterOf(channel.spent, channel.settled);
-  // A transaction before this one has failed: this one is made of the same.
+  // An earlier transaction has failed: this one has the same amount.
   const signed = await settler.sign({
     kind: "close",
     descriptor: channel.descriptor,
@@ -107,7 +107,7 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
     reason: null,
   };
   return store.transaction(async (tx) => {
-    // Only one at a time: two would take the same out, and one of them would fail.
+    // One at a time: of two for the same amount, one would fail.
     await channels.lock(tx, id);
     const other = (await transactions.open(tx, id)).find(
       (transaction) => transaction.kind === "close",
@@ -119,8 +119,8 @@ export async function beginClose(parts: SessionRail, id: Hex): Promise<WrittenTr
 }
 
 /**
- * A promise of at least `units`, for what goes beyond what was taken out before; null = nothing
- * does.
+ * A voucher of at least `units`, for an amount beyond what was settled before; null = there is
+ * none.
  */
 function voucherFor(channel: SessionChannel, units: bigint): Voucher | null {
   if (units <= channel.settled) return null;
@@ -132,14 +132,17 @@ function voucherFor(channel: SessionChannel, units: bigint): Voucher | null {
 
 const WHAT = "the transaction that closes the channel";
 
-/** What became of it; `transaction` null = it was closed before, or cannot be by us. */
+/**
+ * The result of a closing; `transaction` null = the channel was closed before, or we cannot close
+ * it.
+ */
 async function outcome(
   parts: SessionRail,
   id: Hex,
   transaction: WrittenTransaction | null,
 ): Promise<Closed | Refused> {
   const { transactions, channels, store } = parts;
-  // One that failed is followed by another one.
+  // A failed transaction is followed by another one.
   if (transaction !== null && (await confirmWithin(parts, transaction)).kind !== "done")
     return pending(WHAT);
   const channel = await channels.read(store.db, id);
@@ -166,8 +169,8 @@ function asUnreachable(error: unknown): "unreachable" {
 }
 
 /**
- * Takes no more calls, and waits until those that are under way have ended; false = they take too
- * long, and the channel goes on.
+ * Stops accepting calls, and waits for those in flight; false = they take too long, and the channel
+ * goes on.
  */
 async function becomesIdle({ runtime, waitMs }: SessionRail, live: LiveChannel): Promise<boolean> {
   live.ending = true;

@@ -1,6 +1,6 @@
-// What payers put into channels: the transaction that opens one and those that put more in. Both
-// are theirs, and we send them: written down first, found again by the chain whatever became of our
-// sending, and with the same end for whoever asks twice.
+// How payers fund channels: the transaction that opens one, and those that add to its deposit.
+// Payers sign them, and we send them: each is recorded first, found again on the chain however our
+// sending ended, and has the same result when a request is repeated.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
@@ -28,34 +28,33 @@ import {
 import type { SessionRail } from "./session-rail.ts";
 import { MAX_OPEN_TRANSACTIONS, type WrittenTransaction } from "./transaction-record.ts";
 
-/** A transaction that has put something into a channel. */
+/** A transaction that has added to a channel's deposit. */
 export interface FundedChannel {
   readonly kind: "put_in";
   readonly hash: Hex;
 }
 
-/** Takes what payers put in. */
+/** Opens channels, and adds to their deposits. */
 export interface ChannelFunding {
   /**
-   * Opens a channel, where that was not done before; `units` = what the first call costs. Null = it
-   * is open, or was.
+   * Opens a channel unless it was opened before; `units` = the price of the first call. Null = it
+   * is, or was, open.
    */
   open(payload: OpenPayload, units: bigint): Promise<Refused | null>;
-  /** Puts more into a channel. */
+  /** Adds to the deposit of a channel. */
   topUp(live: LiveChannel, payload: TopUpPayload): Promise<FundedChannel | Refused>;
 }
 
-/** What it works with. */
 export interface ChannelFundingParts {
   readonly session: SessionRail;
   readonly reader: ClientReader;
 }
 
-/** Channels of one payer that are being opened at one time. */
+/** Channels of one payer that may be opening at one time. */
 const MAX_OPENING = 4;
 const LIMIT_MS = 5_000;
 
-/** Nothing under way. */
+/** The funding of one rail's channels. */
 export function createChannelFunding({ session, reader }: ChannelFundingParts): ChannelFunding {
   return {
     open: (payload, units) => open(session, { payload, units, reader }),
@@ -123,8 +122,8 @@ interface FirstVoucher {
 }
 
 /**
- * The first voucher has to be right before anything is sent: a channel that pays for nothing is of
- * no use to anyone.
+ * The first voucher has to be valid before anything is sent: a channel that cannot pay is of no use
+ * to anybody.
  */
 async function wrongVoucher(
   { vouchers, terms }: SessionRail,
@@ -161,7 +160,7 @@ interface WrittenOpening {
   readonly transaction: WrittenTransaction;
 }
 
-/** Where another request has written the same opening meanwhile, that one counts. */
+/** If another request has recorded the same opening meanwhile, that record counts. */
 async function writeOpening(
   { channels, transactions, runtime }: SessionRail,
   tx: Tx,
@@ -249,8 +248,8 @@ async function topUp(
 }
 
 /**
- * False = too many are under way. With the channel locked: many that come at one time are counted
- * one after the other.
+ * Records an addition; false = too many are in flight. The channel is locked, so that concurrent
+ * ones are counted one after the other.
  */
 async function writeTopUp(
   { channels, transactions, runtime }: SessionRail,

@@ -1,5 +1,5 @@
-// Channels in the store: how a row is read and written. Vouchers are sealed there. Knows no chain,
-// and decides nothing.
+// Channels in the store: reads and writes their rows, and seals their vouchers. Knows no chain, and
+// decides nothing.
 import { z } from "zod";
 import type { Tx } from "../../ledger/ledger.ts";
 import { isEmbedded } from "../../ledger/ledger.ts";
@@ -9,7 +9,7 @@ import type { SessionChannelTable } from "../../store/tables-sessions.ts";
 import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
 
-/** A channel as the store has it. */
+/** A channel as it stands in the store. */
 export interface SessionChannel extends ChannelMoney {
   readonly id: Hex;
   readonly chainId: number;
@@ -26,7 +26,7 @@ export interface SessionChannel extends ChannelMoney {
   readonly looks: number;
 }
 
-/** What of a channel changes. */
+/** A change of a channel's row. */
 export type ChannelPatch = Partial<
   Pick<
     SessionChannel,
@@ -45,10 +45,10 @@ export type ChannelPatch = Partial<
   >
 > & { readonly endedAtMs?: number };
 
-/** Channels to look after. */
+/** Channels that are due for a check. */
 export interface DueChannels {
   readonly channels: readonly SessionChannel[];
-  /** Ids of those that were sealed with a secret that is not known. */
+  /** Ids of channels that were sealed with a secret that is not configured. */
   readonly unreadable: readonly string[];
 }
 
@@ -56,15 +56,15 @@ export interface DueChannels {
 export interface ChannelRecord {
   /** Null = there is none. */
   read(db: Pick<Store["db"], "selectFrom">, id: Hex): Promise<SessionChannel | null>;
-  /** As `read`, and nobody else changes it before this transaction ends. */
+  /** As `read`, and locks the channel until the transaction ends. */
   lock(tx: Tx, id: Hex): Promise<SessionChannel | null>;
   /** False = there is one with this id. */
   insert(tx: Tx, channel: SessionChannel, atMs: number): Promise<boolean>;
   write(tx: Tx, id: Hex, change: ChannelPatch): Promise<void>;
   /**
-   * Takes channels that are due, at most `count`, and puts them off: nobody else takes them before
-   * `untilMs`. Only one instance looks after each, and one that ends meanwhile holds nothing up for
-   * longer. Those that cannot be read are put off as well, and told by their ids.
+   * Takes at most `count` due channels and makes them due again at `untilMs`: until then no other
+   * instance takes them, and after it one that has ended delays them no longer. Unreadable channels
+   * are postponed as well, and returned by their ids.
    */
   takeDue(
     tx: Tx,
@@ -143,7 +143,7 @@ function readable(row: SessionChannelTable, sealer: Sealer): SessionChannel | nu
   }
 }
 
-/** What a voucher opens as elsewhere than at its channel is nothing. */
+/** A voucher is sealed for its channel: elsewhere it does not open. */
 function contextOf(id: string): string {
   return `session channel ${id}`;
 }

@@ -1,6 +1,6 @@
-// The worker: looks after every channel that is not over, whoever opened it and whichever process
-// did. Takes out what is owed, closes channels whose payers want the deposit back, ends what was
-// begun before a crash. Trouble with one channel stops no other.
+// The worker of channels: checks every channel that has not ended, whichever process opened it.
+// Settles what is owed, closes channels whose payers want the deposit back, and finishes what a
+// crash has interrupted. A failure of one channel stops no other.
 import { ChainFailure } from "../rails/chain.ts";
 import { forgetCalls } from "./call-record.ts";
 import { syncWithChain } from "./chain-sync.ts";
@@ -13,11 +13,11 @@ import { leaveForeign } from "./foreign-channels.ts";
 import { pause, type SessionRail } from "./session-rail.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
-/** Looks after channels. */
+/** Checks channels in the background. */
 export interface ChannelWorker {
   readonly chainDown: boolean;
   readonly walletLow: boolean;
-  /** Stops; resolves when nothing is under way any more. */
+  /** Stops; resolves when no check is in flight. */
   close(): Promise<void>;
 }
 
@@ -25,24 +25,25 @@ const TICK_MS = 1_000;
 const AT_ONCE = 32;
 const PASSES_A_TICK = 4;
 const SIDE_BY_SIDE = 8;
-/** A channel that was taken by an instance which then ended is looked at again after this. */
+/** A channel taken by an instance that then ended is due again after this time. */
 const TAKEN_MS = 60_000;
 const IDLE_MS = 600_000;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
-/** Looks at a channel in a row that brought nothing to an end, after which the log is told. */
+/** Checks of a channel in a row without progress, after which the failure is logged. */
 const MAX_VAIN = 5;
 const KEPT_MS = 3_600_000;
 const FORGET_MS = 60_000;
 const WALLET_MS = 60_000;
 /**
- * A payer who may have the deposit back sooner than this may have it before the channel is closed.
+ * If the chain returns deposits sooner than this, a payer may have the deposit before the channel
+ * is closed.
  */
 const SHORTEST_GRACE_MS = 300_000;
-/** Ten cents: some tens of transactions. */
+/** Ten cents: enough for some tens of transactions. */
 const LOW_UNITS = 100_000n;
 
-/** Starts looking. */
+/** Starts the worker of one rail. */
 export function startChannelWorker(parts: SessionRail): ChannelWorker {
   const { runtime } = parts;
   const state = {
@@ -90,7 +91,7 @@ interface State {
   chainDown: boolean;
   walletLow: boolean;
   graceKnown: boolean;
-  /** Channels that are not ours any more, of which the log was told. */
+  /** Ids of channels of an earlier configuration that were logged. */
   readonly foreign: Set<string>;
   forgetMs: number;
   walletMs: number;
@@ -113,7 +114,7 @@ async function tick(parts: SessionRail, state: State): Promise<void> {
     await confirm(parts, transaction, false).catch(ignoreChainFailure);
 }
 
-/** Looks at the channels that are due, a bounded number. */
+/** Checks the channels that are due, a bounded number; returns how many there were. */
 async function processDue(parts: SessionRail, state: State): Promise<number> {
   const { runtime, store, channels, terms, escrow } = parts;
   const nowMs = runtime.wallMs();
@@ -160,8 +161,8 @@ async function processDue(parts: SessionRail, state: State): Promise<number> {
 }
 
 /**
- * A bounded number at one time: channels whose transactions hang hold up few others. Throws after
- * all have ended.
+ * Runs a bounded number at one time, so that channels whose transactions hang delay few others.
+ * Throws after all have ended.
  */
 async function sideBySide<T>(
   list: readonly T[],
@@ -178,11 +179,11 @@ async function sideBySide<T>(
 interface Seen {
   readonly onChain: EscrowState;
   readonly head: EscrowBlock;
-  /** Until when nobody else looks. */
+  /** Until when no other process takes the channel. */
   readonly takenMs: number;
 }
 
-/** What is wrong with one channel puts only that one off. */
+/** Checks one channel; a failure postpones that channel only. */
 async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): Promise<void> {
   const { store, channels, runtime } = parts;
   let afterMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(channel.looks, 10));
@@ -209,15 +210,15 @@ async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): 
   await store.transaction(async (tx) => {
     const now = await channels.lock(tx, channel.id);
     if (now === null) return;
-    // A call may have made it due meanwhile.
+    // A call may have made the channel due meanwhile.
     const soonestMs = now.lookAtMs === seen.takenMs ? Number.POSITIVE_INFINITY : now.lookAtMs;
     await channels.write(tx, channel.id, { looks, lookAtMs: Math.min(soonestMs, atMs + afterMs) });
   });
 }
 
 /**
- * Does what is next for a channel. Returns when to look again; null = soon, since something is on
- * its way.
+ * Takes the next step with a channel. Returns when to check it again; null = soon, since a
+ * transaction is pending.
  */
 async function lookAfter(
   parts: SessionRail,
@@ -232,7 +233,7 @@ async function lookAfter(
   const open = await transactions.open(store.db, channel.id);
   if (now.state === "opening") return null;
   if (now.state === "closing" || now.closeRequestedAtMs !== null) {
-    // Calls that are under way are still charged: there is time.
+    // Calls in flight are still charged: there is time.
     if (now.state === "open" && (live.peek(channel.id)?.underWay.size ?? 0) > 0) return null;
     if (!open.some((transaction) => transaction.kind === "close"))
       await send(parts, await beginClose(parts, channel.id));
@@ -257,15 +258,12 @@ function isDue({ policy, runtime }: SessionRail, channel: SessionChannel): boole
 function nextLookMs({ policy, runtime }: SessionRail, { owedSinceMs }: SessionChannel): number {
   if (owedSinceMs === null) return IDLE_MS;
   const leftMs = owedSinceMs + policy.settleMs - runtime.wallMs();
-  // Where the time is up and nothing can be taken out, the payer has promised far ahead: that is
-  // only watched.
+  // The time to settle has come, but the payer's vouchers promise far more than was spent, so that
+  // no exact amount can be settled: the channel is only watched.
   return leftMs <= 0 ? policy.watchMs : Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, leftMs));
 }
 
-/**
- * Signs for what can be taken out exactly, and writes it down; null = the chain would not carry it
- * out.
- */
+/** Signs a settlement of what was spent and records it; null = the chain would not carry it out. */
 async function beginSettle(
   { settler, store, channels, transactions, runtime }: SessionRail,
   channel: SessionChannel,
@@ -302,7 +300,8 @@ async function send(parts: SessionRail, transaction: WrittenTransaction | null):
 }
 
 /**
- * A development chain was started anew: what was on the one before is gone, and was worth nothing.
+ * A development chain was started anew: channels of the former one are gone, and were worth
+ * nothing.
  */
 async function endOtherNetwork(parts: SessionRail, { id }: SessionChannel): Promise<void> {
   const { store, channels, transactions, runtime, live, log, settings } = parts;
@@ -331,8 +330,8 @@ async function endOtherNetwork(parts: SessionRail, { id }: SessionChannel): Prom
 }
 
 /**
- * What cannot be seen of single channels: whether the contract leaves time enough, and whether the
- * wallet can pay for what it sends.
+ * Checks that concern no single channel: whether the contract's grace period is long enough, and
+ * whether the wallet can pay for its transactions.
  */
 async function lookAround({ escrow, settler, log }: SessionRail, state: State): Promise<void> {
   if (!state.graceKnown) {

@@ -1,18 +1,17 @@
-// A payment channel as a value: what its payer has put in, has promised and has used, and what of
-// that can be taken out on the chain. All amounts are base units of its token. Pure: knows no
-// store, no chain and no signature.
+// A payment channel as a value: its deposit, the payer's vouchers, what was spent, and how much of
+// that the chain pays out. All amounts are base units of its token. Pure: knows no store, no chain
+// and no signature.
 
-/** A promise of the payer's: `units` in all, since the channel was opened. */
+/** A payer's signed promise of `units` in total since the channel was opened. */
 export interface Voucher {
   readonly units: bigint;
-  /** 0x…; secret: with it a call can be paid. */
+  /** 0x…; secret: anybody who has it can pay for a call. */
   readonly signature: string;
 }
 
 /**
- * How far a channel has come. `opening`: its transaction is written and perhaps sent. `closing`:
- * what is taken out at the end is fixed, and nothing more is charged. `failed`: it never came to
- * be.
+ * The state of a channel. `opening`: its transaction is recorded and perhaps sent. `closing`: the
+ * amount of the close is fixed, and nothing more is charged. `failed`: it was never opened.
  */
 export type ChannelState = "opening" | "open" | "closing" | "closed" | "failed";
 
@@ -27,37 +26,37 @@ export interface ChannelMoney {
   /** Received on the chain. */
   readonly settled: bigint;
   /**
-   * Vouchers that are still of use, the lowest first: at most one that promises no more than was
+   * Vouchers that are still useful, the lowest first: at most one that promises no more than was
    * spent, and the highest of all.
    */
   readonly vouchers: readonly Voucher[];
 }
 
 /**
- * Vouchers kept of one channel: enough to take out nearly all that was spent, however far ahead a
+ * Vouchers kept of one channel: enough to settle nearly all that was spent, however far ahead a
  * payer promises.
  */
 export const MAX_VOUCHERS = 16;
 
-/** The highest promise; null = there is none. */
+/** The highest voucher; null = there is none. */
 export function highestOf({ vouchers }: Pick<ChannelMoney, "vouchers">): Voucher | null {
   return vouchers.at(-1) ?? null;
 }
 
-/** What was promised in all. */
+/** The amount promised in total. */
 export function acceptedOf(money: Pick<ChannelMoney, "vouchers">): bigint {
   return highestOf(money)?.units ?? 0n;
 }
 
 /**
- * The voucher that takes out most without taking more than was spent; null = none does better than
- * what was taken out before.
+ * The highest voucher that promises no more than was spent; null = none exceeds what was settled
+ * before.
  */
 export function collectable({ vouchers, spent, settled }: ChannelMoney): Voucher | null {
   return vouchers.findLast((voucher) => voucher.units <= spent && voucher.units > settled) ?? null;
 }
 
-/** Keeps a voucher, whose signature was found to be right. */
+/** Adds a voucher whose signature was verified. */
 export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney {
   if (money.vouchers.some((kept) => kept.units === voucher.units)) return money;
   const vouchers = [...money.vouchers, voucher].sort((a, b) => (a.units < b.units ? -1 : 1));
@@ -65,9 +64,9 @@ export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney
 }
 
 /**
- * Charges a call, where all that was promised by now pays for it; null = it does not. Calls end in
- * another order than they began: one that began with a lower voucher is paid for by the higher one
- * of another, as long as that one's own price was held beside it.
+ * Charges a call if the highest voucher covers it; null = it does not. Calls end in another order
+ * than they began: a call that came with a lower voucher is covered by a higher one of another
+ * call, as long as that call's own price was held as well.
  */
 export function withCharge(
   money: ChannelMoney,
@@ -82,10 +81,7 @@ export function withCharge(
     : { ...promised, spent, vouchers: useful(promised.vouchers, spent) };
 }
 
-/**
- * What a voucher has to promise at least for a call of `units`, while others are under way that
- * hold `held`.
- */
+/** The least that a voucher has to promise for a call of `units`, while other calls hold `held`. */
 export function requiredFor(
   { spent }: Pick<ChannelMoney, "spent">,
   held: bigint,
@@ -107,8 +103,8 @@ export function lesserOf(a: bigint, b: bigint): bigint {
 }
 
 /**
- * Leaves out what a higher voucher does as well, and, where there are too many, the ones that lie
- * closest together.
+ * Drops vouchers that a higher one makes useless and, if there are too many, the ones closest to
+ * each other.
  */
 function useful(vouchers: readonly Voucher[], spent: bigint): readonly Voucher[] {
   const payable = vouchers.findLastIndex((voucher) => voucher.units <= spent);

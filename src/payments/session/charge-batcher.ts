@@ -1,6 +1,6 @@
-// Charges as they are written: many calls in one transaction of the store where many end at once,
-// each of them only as far as its voucher pays. What is written here decides; what memory held was
-// a guess.
+// Writes charges: calls that end at the same time share one transaction of the store, and each is
+// charged only as far as its voucher pays. What is written here decides; the amounts in memory were
+// an estimate.
 import type { Tx } from "../../ledger/ledger.ts";
 import { insertCall, isCharged, type RecordedCall } from "./call-record.ts";
 import { type ChannelMoney, type Voucher, withCharge } from "./channel.ts";
@@ -8,13 +8,13 @@ import type { SessionChannel } from "./channel-record.ts";
 import type { Hex } from "./descriptor.ts";
 import type { SessionRail, SettlePolicy } from "./session-rail.ts";
 
-/** A call that was delivered, and what pays for it. */
+/** A delivered call, and the vouchers that pay for it. */
 export interface VoucherCharge {
   readonly channelId: Hex;
   readonly units: bigint;
-  /** The voucher that it came with. */
+  /** The voucher that the call came with. */
   readonly promised: Voucher;
-  /** The highest one that is known. */
+  /** The highest voucher of the channel. */
   readonly accepted: Voucher | null;
   readonly fingerprint: string;
   readonly challengeId: string;
@@ -24,9 +24,8 @@ export interface VoucherCharge {
 }
 
 /**
- * What came of it: the channel as it is now, and the call as it is kept; `call` null = nothing was
- * charged, since the voucher does not pay for it any more, or another instance has charged the very
- * same request.
+ * The result of a charge: the channel after it, and the recorded call; `call` null = nothing was
+ * charged, since the voucher no longer covers it, or another instance has charged the same request.
  */
 export interface WrittenCharge {
   readonly channel: SessionChannel;
@@ -35,7 +34,7 @@ export interface WrittenCharge {
 
 /** Writes charges. */
 export interface ChargeBatcher {
-  /** Rejects where the store does not take it: then nothing was charged. */
+  /** Rejects if the store fails: then nothing was charged. */
   write(charge: VoucherCharge): Promise<WrittenCharge>;
 }
 
@@ -47,7 +46,7 @@ interface QueuedCharge {
   readonly reject: (error: unknown) => void;
 }
 
-/** Nothing is waiting yet. */
+/** A batcher with an empty queue. */
 export function createChargeBatcher(
   parts: Pick<SessionRail, "store" | "channels" | "runtime" | "policy">,
 ): ChargeBatcher {
@@ -90,7 +89,7 @@ export function createChargeBatcher(
   };
 }
 
-/** Always in the same order, so that two instances never wait for each other. */
+/** In the order in which every instance locks channels, so that no two wait for each other. */
 function inOrder<T extends VoucherCharge | QueuedCharge>(list: readonly T[]): readonly T[] {
   const idOf = (queued: VoucherCharge | QueuedCharge): string =>
     "charge" in queued ? queued.charge.channelId : queued.channelId;

@@ -1,5 +1,5 @@
-// The transactions that a payer signs and we send: the one that opens a channel, and those that put
-// more into it. Read and checked here without asking a chain.
+// Transactions that a payer signs and we send: the one that opens a channel, and those that add to
+// its deposit. Parsed and checked here without the chain.
 import { Session } from "mppx/tempo";
 import type { PaymentChain } from "../rails/chain.ts";
 import { createEvmNode } from "../rails/evm/node.ts";
@@ -9,34 +9,37 @@ import { parseTransaction } from "../rails/tempo/transaction.ts";
 import { type Hex, parseHex, type SessionPayload } from "./descriptor.ts";
 import type { SessionTerms } from "./terms.ts";
 
-/** A transaction that may be written down and sent. */
+/** A transaction that may be recorded and sent. */
 export interface ClientTransaction {
   readonly kind: "client_transaction";
   readonly hash: Hex;
   /** Signed bytes. */
   readonly raw: Hex;
-  /** What it puts into the channel. */
+  /** What it adds to the deposit, in base units. */
   readonly units: bigint;
-  /** From when on the chain takes it no more, on the chain's clock. */
+  /** When the chain can no longer include it, on the chain's clock. */
   readonly validUntilMs: number;
 }
 
-/** Reads what payers have signed, and tries it out. */
+/** Parses transactions of payers, and simulates them. */
 export interface ClientReader {
-  /** The transaction of an `open`: it opens just this channel, and does nothing else. */
+  /** Parses the transaction of an `open`: it opens exactly this channel, and does nothing else. */
   opening(payload: OpenPayload, nowMs: number): ClientTransaction | BadPayment;
-  /** The transaction of a `topUp`: it puts into just this channel what it says. */
+  /** Parses the transaction of a `topUp`: it adds the stated amount to exactly this channel. */
   topUp(payload: TopUpPayload, nowMs: number): ClientTransaction | BadPayment;
-  /** Null = the chain would carry it out now. Throws `ChainFailure` where it cannot be asked. */
+  /**
+   * Simulates a transaction: null = the chain would carry it out now. Throws `ChainFailure` while
+   * the chain is not reached.
+   */
   trial(transaction: ClientTransaction): Promise<BadPayment | null>;
 }
 
-/** What opens a channel. */
+/** Payload of an opening. */
 export type OpenPayload = Extract<SessionPayload, { readonly action: "open" }>;
-/** What puts more into one. */
+/** Payload of an addition to the deposit. */
 export type TopUpPayload = Extract<SessionPayload, { readonly action: "top_up" }>;
 
-/** Reads transactions for `terms`, and tries them out on `chain`. */
+/** A reader for `terms` that simulates on `chain`. */
 export function createClientReader(terms: SessionTerms, chain: PaymentChain): ClientReader {
   const asking = { chain, node: createEvmNode(chain) };
   return {
@@ -50,7 +53,7 @@ export function createClientReader(terms: SessionTerms, chain: PaymentChain): Cl
   };
 }
 
-/** A transaction that could stay undecided for longer is not sent. */
+/** A transaction that could stay pending for longer is not sent. */
 const MAX_VALID_MS = 900_000;
 const MAX_REASON_CHARS = 200;
 
@@ -102,7 +105,10 @@ interface Given {
   readonly nowMs: number;
 }
 
-/** `validate` says what the transaction puts in, and throws where it is not what it should be. */
+/**
+ * `validate` returns what the transaction adds to the deposit, and throws if it is not the expected
+ * one.
+ */
 function read(
   terms: SessionTerms,
   { payload, nowMs }: Given,

@@ -1,6 +1,6 @@
-// A transaction that is written down, on its way to an end: sent until a block has it or none can
-// any more, and then what follows from it, in one transaction of the store. Nothing here counts on
-// being done once: a second process that comes to the same end changes nothing.
+// Confirms a recorded transaction: sends it until a block includes it or none can any more, then
+// books its result in one transaction of the store. Every step is idempotent: a second process with
+// the same result changes nothing.
 import { nanoOf } from "../../core/billing/payment.ts";
 import { post, type Tx } from "../../ledger/ledger.ts";
 import { ChainFailure } from "../rails/chain.ts";
@@ -10,21 +10,21 @@ import type { ChannelEvent } from "./escrow.ts";
 import { pause, type SessionRail } from "./session-rail.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
-/** How a transaction stands. */
+/** The status of a transaction. */
 export type TxStatus =
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "pending" };
 
-/** Nodes behind one address may differ by so much in what they know. */
+/** Nodes behind one address may be behind each other by this much. */
 const LAG_MS = 10_000;
 const FIRST_POLL_MS = 50;
 const LAST_POLL_MS = 500;
 const RESEND_MS = 2_000;
 
 /**
- * Does the next thing for a transaction, once; `send` = it may have to be sent. Throws
- * `ChainFailure` where the chain cannot be asked.
+ * Takes the next step with a transaction, once; `send` = send it if it is not in a block. Throws
+ * `ChainFailure` while the chain is not reached.
  */
 export async function confirm(
   parts: SessionRail,
@@ -43,7 +43,7 @@ export async function confirm(
       if (send) await escrow.send(raw);
       return PENDING;
     }
-    // Asked after the block that says it is over: now there either is one or there will be none.
+    // Read after the block that ends its validity: its receipt exists now, or never will.
     if ((await escrow.taken(hash, channelId)) !== null) return PENDING;
     return fail(parts, transaction, "no block took the transaction before it ended");
   }
@@ -57,8 +57,8 @@ export async function confirm(
 }
 
 /**
- * Does so until it has ended, at most for the time that a request waits. Trouble on the way is
- * waited out.
+ * Repeats that until the transaction has ended, at most as long as a request waits. Failures of the
+ * chain are retried.
  */
 export async function confirmWithin(
   parts: SessionRail,
@@ -76,7 +76,7 @@ export async function confirmWithin(
   }
 }
 
-/** Trouble of the chain as something that is not decided yet; anything else is thrown on. */
+/** Treats a failure of the chain as undecided; throws any other error again. */
 function pendingIfUnreachable(error: unknown): TxStatus {
   if (error instanceof ChainFailure) return PENDING;
   throw error;
@@ -175,7 +175,7 @@ function apply(
         lookAtMs: atMs + parts.policy.watchMs,
       });
     case "top_up":
-      // Whoever puts more in takes back that they asked for the deposit.
+      // A payer who adds to the deposit withdraws the request to get it back.
       return change(parts, tx, channel, {
         ...seen,
         deposit: greaterOf(event.units, channel.deposit),
@@ -197,18 +197,18 @@ function apply(
   }
 }
 
-/** Money that the chain has paid out. */
+/** An amount that the chain has paid out. */
 export interface ReceivedSettlement {
-  /** In all, since the channel was opened. */
+  /** In total, since the channel was opened. */
   readonly units: bigint;
   readonly atMs: number;
-  /** What else changes. */
+  /** Other changes of the channel's row. */
   readonly change: ChannelPatch;
 }
 
 /**
- * Books what came in since the last time, and changes the channel. Within a transaction that has
- * the channel locked.
+ * Books what was paid out since the last time, and changes the channel. Within a transaction that
+ * has locked it.
  */
 export async function bookReceived(
   parts: SessionRail,
@@ -231,7 +231,7 @@ export async function bookReceived(
         `session ${channel.id} was booked up to ${settled} before, and its channel does not know`,
       );
   }
-  // More than was spent can only have been taken out by someone else who has the wallet's key.
+  // Only another holder of the wallet's key can have taken out more than was spent.
   const spent = greaterOf(settled, channel.spent);
   return change(parts, tx, channel, {
     ...other,

@@ -1,5 +1,5 @@
-// The counter of one rail: reads what a credential is about, finds its channel, and sends it to
-// where it is dealt with.
+// Handles the credentials of one session rail: parses the payload, finds its channel, and passes it
+// to the code for its action.
 import { closeForPayer } from "./channel-closing.ts";
 import type { ChannelFunding } from "./channel-funding.ts";
 import {
@@ -17,38 +17,37 @@ import type { Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
 import { isOurs, type Snapshot } from "./terms.ts";
 import type { VoucherAcceptor, VoucherHold } from "./voucher-acceptor.ts";
 
-/** A credential whose challenge was made here. */
+/** A credential whose challenge is ours. */
 export interface SessionCredential {
-  /** As it was sent. */
+  /** As the client sent it. */
   readonly payload: unknown;
   readonly challengeId: string;
-  /** True = its challenge is over. */
+  /** True = its challenge has expired. */
   readonly expired: boolean;
-  /** Null = nothing is asked for but what the credential does. */
+  /** Null = there is no call, only the credential's own action. */
   readonly call: PricedCall | null;
 }
 
-/** Takes credentials of one rail. */
+/** Handles credentials of one rail. */
 export interface CredentialHandler {
   take(credential: SessionCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
-  /** A channel as its payer is reminded of it; null = there is none to be used. */
+  /** The state of a channel for its payer; null = there is none that can be used. */
   remind(channelId: Hex, units: bigint): Promise<Snapshot | null>;
 }
 
-/** What it works with. */
 export interface CredentialHandlerParts {
   readonly session: SessionRail;
   readonly voucherAcceptor: VoucherAcceptor;
   readonly openings: ChannelFunding;
 }
 
-/** The counter of a rail. */
+/** The handler of a rail. */
 export function createCredentialHandler(parts: CredentialHandlerParts): CredentialHandler {
   const { session } = parts;
   return {
     take: (credential) => take(parts, credential),
     async remind(channelId, units) {
-      // Another rail's channel must not come into memory here: it would be taken for one of ours.
+      // A channel of another rail must not be loaded here: it would count as one of this rail.
       const record =
         session.live.peek(channelId)?.record ??
         (await session.channels.read(session.store.db, channelId));
@@ -98,7 +97,7 @@ async function take(
   switch (payload.action) {
     case "open":
     case "voucher":
-      // An opening that began in time may take longer on its chain than the challenge lasts.
+      // An opening that began in time may be confirmed after its challenge has expired.
       return voucherAcceptor.take(live, {
         ...credential,
         payload,
@@ -151,7 +150,9 @@ async function topUp(
   });
 }
 
-/** Whether a channel is one that could be ours; what is in memory was found to be. */
+/**
+ * Why a channel cannot be one of this rail; null = it can. Channels in memory were checked before.
+ */
 function wrongChannel(
   { terms, live }: SessionRail,
   { channelId, descriptor }: Pick<SessionPayload, "channelId" | "descriptor">,

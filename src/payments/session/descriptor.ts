@@ -1,26 +1,26 @@
-// What a channel's id is made of, and what a client sends about a channel, read from JSON that
-// nobody has checked. Knows no store and asks no chain.
+// The fields that make up a channel's id, and the payload of session credentials, parsed from
+// unchecked JSON. Knows no store and calls no chain.
 import { encodeAbiParameters, keccak256 } from "viem";
 import { z } from "zod";
 
 /** 0x and hex digits. */
 export type Hex = `0x${string}`;
 
-/** What names a channel: all in lower case. */
+/** The fields of a channel's id, in lower case. */
 export interface Descriptor {
   readonly payer: Hex;
   readonly payee: Hex;
-  /** Who may settle beside the payee; zero = nobody. */
+  /** May settle besides the payee; zero = nobody. */
   readonly operator: Hex;
   readonly token: Hex;
   readonly salt: Hex;
-  /** Who signs vouchers; zero = the payer. */
+  /** Signs vouchers; zero = the payer. */
   readonly authorizedSigner: Hex;
   /** Binds the id to the transaction that opens the channel. */
   readonly expiringNonceHash: Hex;
 }
 
-/** What a session credential asks for. */
+/** The payload of a session credential, by action. */
 export type SessionPayload =
   | {
       readonly action: "voucher" | "close";
@@ -45,7 +45,7 @@ export type SessionPayload =
       readonly transaction: Hex;
     };
 
-/** Nobody. */
+/** The address zero: nobody. */
 export const ZERO_ADDRESS: Hex = "0x0000000000000000000000000000000000000000";
 
 const MAX_SIGNATURE_CHARS = 8_192;
@@ -92,7 +92,7 @@ const payloadShape = z.discriminatedUnion("action", [
   z.object({ action: z.literal("topUp"), ...common, ...sent, additionalDeposit: units }),
 ]);
 
-/** Reads the payload of a session credential; null = it is none. */
+/** Parses the payload of a session credential; null = it is invalid. */
 export function parsePayload(payload: unknown): SessionPayload | null {
   const read = payloadShape.safeParse(payload);
   if (!read.success) return null;
@@ -133,13 +133,13 @@ export function parsePayload(payload: unknown): SessionPayload | null {
   }
 }
 
-/** Reads a descriptor that this service wrote; null = it is none. */
+/** Parses a descriptor that this service wrote; null = it is invalid. */
 export function parseDescriptor(text: string): Descriptor | null {
   const read = descriptorShape.safeParse(JSON.parse(text));
   return read.success ? read.data : null;
 }
 
-/** A descriptor as JSON: equal ones are the same text. */
+/** A descriptor as JSON; equal descriptors have equal texts. */
 export function descriptorText({
   payer,
   payee,
@@ -160,12 +160,14 @@ export function descriptorText({
   });
 }
 
-/** Who has to sign the vouchers of a channel. */
+/** The address that signs the vouchers of a channel. */
 export function signerOf({ authorizedSigner, payer }: Descriptor): Hex {
   return authorizedSigner === ZERO_ADDRESS ? payer : authorizedSigner;
 }
 
-/** The id that a descriptor has at a contract of a chain. Source: TIP-1034, `computeChannelId`. */
+/**
+ * The channel id of a descriptor at a contract of a chain. Source: TIP-1034, `computeChannelId`.
+ */
 export function channelIdOf(descriptor: Descriptor, escrow: Hex, chainId: number): Hex {
   return keccak256(
     encodeAbiParameters(ID_PARTS, [
@@ -194,7 +196,7 @@ const ID_PARTS = [
   { type: "uint256" },
 ] as const;
 
-/** Hex digits that a pattern has found to be that, in lower case. */
+/** Lower case; the text was matched as hex digits before. */
 export function parseHex(text: string): Hex {
   return text.toLowerCase() as Hex;
 }

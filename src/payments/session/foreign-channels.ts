@@ -1,5 +1,5 @@
-// Channels of an earlier configuration: found among those that are due, told of once and left
-// alone. Asks no chain and signs nothing.
+// Channels of an earlier configuration: found among the due ones, logged once and left alone. Calls
+// no chain and signs nothing.
 import type { SessionChannel } from "./channel-record.ts";
 import { channelIdOf } from "./descriptor.ts";
 import type { SessionRail } from "./session-rail.ts";
@@ -9,8 +9,8 @@ const MAX_LOGGED = 10_000;
 const PUT_OFF_MS = 600_000;
 
 /**
- * Puts off channels that are to another payee, wallet, token or contract than is configured now:
- * ours would sign for them in vain. `told` = those that the log was told of. Returns the others.
+ * Postpones channels to another payee, wallet, token or contract than the configured one, for which
+ * our wallet cannot sign. `logged` = ids that were logged before. Returns the other channels.
  */
 export async function leaveForeign(
   parts: SessionRail,

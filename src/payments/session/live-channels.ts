@@ -1,6 +1,6 @@
-// Channels in memory: what is held for calls under way, what was promised and is not written yet,
-// when the chain was last asked. Bounded: the channel not used for longest goes first, and none
-// that is in use. The store stays the truth.
+// Channels in memory: amounts held for calls in flight, vouchers not written yet, the time of the
+// last read from the chain. Bounded: the least recently used channel is dropped first, and none
+// that is in use. The store is authoritative.
 import type { RateLimitOwner } from "../../core/billing/rate-limit.ts";
 import type { Store } from "../../store/store.ts";
 import type { Voucher } from "./channel.ts";
@@ -10,21 +10,21 @@ import { descriptorText, type Hex } from "./descriptor.ts";
 
 /** A channel that is in use. */
 export interface LiveChannel extends RateLimitOwner {
-  /** As it was last read or written. */
+  /** Its row as it was last read or written. */
   record: SessionChannel;
-  /** Its descriptor as text, to compare. */
+  /** Its descriptor as JSON, for comparison. */
   readonly descriptor: string;
-  /** The highest promise, written or not; null = there is none. */
+  /** The highest voucher, written or not; null = there is none. */
   accepted: Voucher | null;
-  /** Held for calls under way. */
+  /** Held for calls in flight, base units. */
   held: bigint;
-  /** Requests under way, each by what makes it the same one again. */
+  /** Requests in flight, by the text that identifies a repetition. */
   readonly underWay: Map<string, Promise<void>>;
-  /** When the chain was last asked for it, on the monotonic clock. */
+  /** When the chain was last read, on the monotonic clock. */
   checkedMs: number;
   /** A chain read under way: concurrent callers share it. */
   checking: Promise<boolean> | null;
-  /** True = it is about to be closed, and takes no calls. */
+  /** True = it is about to be closed, and accepts no calls. */
   ending: boolean;
   /** Called when nothing is held any more. */
   readonly idle: Set<() => void>;
@@ -32,17 +32,16 @@ export interface LiveChannel extends RateLimitOwner {
 
 /** The channels in memory. */
 export interface LiveChannels {
-  /** Reads it from the store where it is not in memory; null = there is none, or "full". */
+  /** Loads a channel from the store if it is not in memory; null = there is none, or "full". */
   find(id: Hex): Promise<LiveChannel | "full" | null>;
   /** Null = it is not in memory. */
   peek(id: Hex): LiveChannel | null;
-  /** Takes note of what was read or written elsewhere. */
+  /** Takes over a row that was read or written elsewhere. */
   note(record: SessionChannel): void;
   readonly size: number;
   readonly held: number;
 }
 
-/** What it reads with. */
 export interface LiveParts {
   readonly store: Pick<Store, "db">;
   readonly channels: ChannelRecord;
@@ -50,11 +49,11 @@ export interface LiveParts {
 }
 
 const MAX_CHANNELS = 10_000;
-/** Looked through to find one that is not in use. */
+/** Channels examined to find one that is not in use. */
 const MAX_TRIED = 64;
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** No channel yet. */
+/** No channel in memory yet. */
 export function createLiveChannels({
   store,
   channels,
@@ -126,8 +125,8 @@ export function createLiveChannels({
 }
 
 /**
- * Whether something was read before something else was written: calls, settlements and deposits
- * only grow, and an end is final.
+ * Whether row `a` is older than row `b`: calls, settlements and deposits only grow, and an end is
+ * final.
  */
 function isOlder(a: SessionChannel, b: SessionChannel): boolean {
   return (

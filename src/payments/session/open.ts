@@ -1,5 +1,5 @@
-// Opens pay-per-call: what each session rail works with, and one door to all of them. Loaded only
-// where a session rail is configured, and brings the libraries of its chains along.
+// Opens pay-per-call: composes the parts of each session rail, and implements the port over all of
+// them. Loaded only if a session rail is configured, together with the libraries of its chain.
 import type { Logger } from "pino";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { NANO_PER_UNIT, nanoOf, type SessionRailSettings } from "../../core/billing/payment.ts";
@@ -42,7 +42,7 @@ import { createTransactionRecord } from "./transaction-record.ts";
 import { createVoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
 import { createVoucherChecker, type VoucherChecker } from "./voucher-checker.ts";
 
-/** What pay-per-call is opened with. */
+/** What opening pay-per-call needs. */
 export interface SessionsParts {
   readonly runtime: Runtime;
   readonly store: Store;
@@ -50,23 +50,23 @@ export interface SessionsParts {
   /** At least one. */
   readonly rails: readonly SessionRailSettings[];
   readonly realm: string;
-  /** Of the service; what is derived from it signs challenges and seals channels. */
+  /** Secret of the service; keys derived from it sign challenges and seal channels. */
   readonly secret: string;
   readonly previousSecret: string | null;
-  /** How long an offer may be taken up, and how long a request waits for its chain. */
+  /** How long an offer is valid, and how long a request waits for its chain. */
   readonly offerMs: number;
   readonly waitMs: number;
-  /** Requests of each channel. */
+  /** The rate limit of each channel. */
   readonly rateLimitSize: RateLimitSize;
-  /** Between two looks at a channel that owes something. */
+  /** Between two checks of a channel that owes something. */
   readonly watchMs?: number;
 }
 
-/** Far shorter than the quarter of an hour for which a payer has to wait for a deposit. */
+/** Far shorter than the fifteen minutes that a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;
 const MARK = "session";
 
-/** Starts pay-per-call. Asks no chain; throws where the store does. */
+/** Starts pay-per-call. Calls no chain; throws where the store does. */
 export async function openSessions(parts: SessionsParts): Promise<Sessions> {
   const { runtime, log, realm, secret, previousSecret, store } = parts;
   const resealed =

@@ -1,16 +1,16 @@
-// The receipt of a session as MPP's `tempo`/`session` has it: what was promised and used so far.
-// Secret like every receipt: never log it.
+// The receipt of a session as MPP's `tempo`/`session` defines it: what was promised and spent so
+// far. Secret like every receipt: never log it.
 import type { Runtime } from "../../runtime.ts";
 import type { Hex } from "./descriptor.ts";
 
-/** What a receipt says. */
+/** The contents of a receipt. */
 export interface SessionReceipt {
   readonly challengeId: string;
   readonly channelId: Hex;
   readonly acceptedUnits: bigint;
   readonly spentUnits: bigint;
   readonly calls: bigint;
-  /** The transaction that it is about; null = none. */
+  /** The transaction of an opening, addition or close; null = none. */
   readonly txHash: Hex | null;
 }
 

@@ -1,16 +1,16 @@
-// Why a credential of a session does not pay, in the words of the catalogue, and what its payer is
-// reminded of beside it.
+// Refusals of session credentials, by the error catalogue, with the state of the channel for its
+// payer.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { BadPayment } from "../rails/rail.ts";
 import { requiredFor } from "./channel.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import type { Snapshot } from "./terms.ts";
 
-/** Not served; with a 402 a fresh challenge goes along. */
+/** A refusal; with a 402 a new challenge is added. */
 export interface Refused {
   readonly kind: "refused";
   readonly fault: Fault;
-  /** The channel as its payer is reminded of it; null = of none. */
+  /** The state of the channel for its payer; null = none is told. */
   readonly snapshot: Snapshot | null;
 }
 
@@ -18,7 +18,7 @@ const PROBLEMS = "https://paymentauth.org/problems/";
 const AGAIN_MS = 2_000;
 const UNAVAILABLE_RETRY_MS = 5_000;
 
-/** The payment is not right; `problem` = last part of MPP's problem type. */
+/** The payment is invalid; `problem` = last part of MPP's problem type. */
 export function invalid(
   problem: string,
   reason: string,
@@ -31,12 +31,12 @@ export function invalid(
   };
 }
 
-/** As the rails say it. */
+/** The refusal that a rail gave. */
 export function invalidAs({ problem, reason }: BadPayment): Refused {
   return invalid(problem, reason);
 }
 
-/** A transaction is on its way. */
+/** A transaction is pending. */
 export function pending(what: string): Refused {
   const nextAction = "repeat the same request after Retry-After; do not sign another transaction";
   return refused(
@@ -47,12 +47,12 @@ export function pending(what: string): Refused {
   );
 }
 
-/** A transaction came to nothing. */
+/** A transaction failed. */
 export function failed(what: string, reason: string): Refused {
   return refused(fault("payment_failed", `${what} failed: ${reason}; nothing was taken`));
 }
 
-/** The chain cannot be asked: nothing was done. */
+/** The chain is not reached: nothing was done. */
 export function chainDown(): Refused {
   return refused(
     fault("unavailable", "the payment chain cannot be asked right now; nothing was charged", {
@@ -61,7 +61,7 @@ export function chainDown(): Refused {
   );
 }
 
-/** A channel waits for its last calls, to be closed then: no new one is taken meanwhile. */
+/** A channel waits for its last calls before it is closed: it accepts no new ones. */
 export function beingClosed(): Refused {
   return refused(
     fault(
@@ -72,20 +72,17 @@ export function beingClosed(): Refused {
   );
 }
 
-/** This process cannot do it now: nothing was done. */
+/** This process is too busy: nothing was done. */
 export function busy(message: string): Refused {
   return refused(fault("unavailable", message));
 }
 
-/** Not served for a reason of its own. */
+/** A refusal by a fault of its own. */
 export function refused(why: Fault): Refused {
   return { kind: "refused", fault: why, snapshot: null };
 }
 
-/**
- * A channel as its payer is reminded of it, for a call of `units`; null = nothing can be paid by
- * it.
- */
+/** The state of a channel for its payer, for a call of `units`; null = it can pay for nothing. */
 export function snapshotOf(
   { record, accepted, held, ending }: LiveChannel,
   units: bigint,

@@ -1,5 +1,5 @@
-// Brings what is sealed of channels that are not over under the present secret, so that the
-// previous one can be forgotten. Runs before anything else looks.
+// Seals the channels that have not ended with the present secret, so that the previous one can be
+// removed. Runs before anything else reads them.
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
 import { createChannelRecord } from "./channel-record.ts";
@@ -9,8 +9,8 @@ import { createTransactionRecord } from "./transaction-record.ts";
 const AT_ONCE = 100;
 
 /**
- * Returns how many channels were sealed again. Throws where the store does, and where one can be
- * opened by neither secret.
+ * Returns how many channels were sealed again. Throws where the store does, and if neither secret
+ * opens a channel.
  */
 export async function resealChannels(store: Store, sealer: Sealer): Promise<number> {
   const channels = createChannelRecord(sealer);

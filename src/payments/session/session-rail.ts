@@ -1,4 +1,4 @@
-// What everything about the channels of one rail works with.
+// The parts of one session rail that all work on its channels shares.
 import type { Logger } from "pino";
 import type { SessionRailSettings } from "../../core/billing/payment.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -11,16 +11,16 @@ import type { SessionTerms } from "./terms.ts";
 import type { TransactionRecord } from "./transaction-record.ts";
 import type { VoucherChecker } from "./voucher-checker.ts";
 
-/** When what is owed is taken out, and how often the chain is looked at. */
+/** When what is owed is settled, and how often the chain is read. */
 export interface SettlePolicy {
-  /** Once this much is owed, in base units, or after this time. */
+  /** Settles at this amount owed, in base units, or after this time. */
   readonly settleUnits: bigint;
   readonly settleMs: number;
-  /** Between two looks at a channel that owes something. */
+  /** Between two checks of a channel that owes something. */
   readonly watchMs: number;
 }
 
-/** What a rail works with. */
+/** The parts of a rail. */
 export interface SessionRail {
   readonly runtime: Runtime;
   readonly store: Store;
@@ -34,7 +34,7 @@ export interface SessionRail {
   readonly channels: ChannelRecord;
   readonly transactions: TransactionRecord;
   readonly live: LiveChannels;
-  /** How long a request waits for its chain before it is told to ask again. */
+  /** How long a request waits for its chain before its caller is told to repeat it. */
   readonly waitMs: number;
 }
 

@@ -7,13 +7,13 @@ import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { PaymentHeaders } from "../payments.ts";
 
-/** A request that has to be paid for: one call, or the calls of a batch. */
+/** A request with a price: one call, or the calls of a batch. */
 export interface PricedCall {
-  /** What it costs if every call of it is delivered. */
+  /** The price if every call is delivered. */
   readonly units: bigint;
-  /** Calls in it. */
+  /** Number of calls. */
   readonly calls: number;
-  /** Of URL and body: the same for the same request. */
+  /** SHA-256 of URL and body: equal for equal requests. */
   readonly fingerprint: string;
 }
 
@@ -69,7 +69,7 @@ export interface Managed {
   readonly headers: readonly string[];
 }
 
-/** A request that is not served. */
+/** A refused request. */
 export interface SessionRefusal {
   readonly kind: "refusal";
   readonly fault: Fault;
@@ -84,16 +84,16 @@ export type SessionTaken = Hold | RecordedAnswer | Managed | SessionRefusal;
 
 /** Counts of channels, for metrics. */
 export interface SessionGauges {
-  /** Channels that are in memory, and requests that are held. */
+  /** Channels in memory, and requests that hold an amount. */
   readonly channels: number;
   readonly held: number;
-  /** True = the chain could not be asked at the last attempt. */
+  /** True = the chain was not reached at the last attempt. */
   readonly chainDown: boolean;
   /** True = the wallet that settles could not pay for its next transactions. */
   readonly walletLow: boolean;
 }
 
-/** Takes payments for single calls. */
+/** Accepts payments for single calls. */
 export interface Sessions {
   /**
    * The 402 of a request without a payment; `call` null = it holds no call. `channelHint`: the

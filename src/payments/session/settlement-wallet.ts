@@ -1,6 +1,6 @@
-// The wallet that takes money out of channels: makes and signs its transactions. They are valid for
-// some seconds only and need no nonce of their own, so that each is either in a block soon or
-// never. Sends nothing.
+// The wallet that settles channels: drafts and signs its transactions. They are valid for some
+// seconds only and need no nonce of their own, so that each is in a block soon or never. Sends
+// nothing.
 import { encodeFunctionData, keccak256, maxUint256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { Abis, Transaction } from "viem/tempo";
@@ -11,13 +11,13 @@ import { type Descriptor, type Hex, parseHex } from "./descriptor.ts";
 import { parseBlock, quantityOf, refusalOf } from "./escrow.ts";
 import type { SessionTerms } from "./terms.ts";
 
-/** What is to be taken out of a channel. */
+/** What is to be settled of a channel. */
 export type Settlement =
-  /** What the voucher promises; the channel goes on. */
+  /** Settles what the voucher promises; the channel goes on. */
   | { readonly kind: "settle"; readonly descriptor: Descriptor; readonly voucher: Voucher }
   /**
-   * `units` in all, not more than the voucher promises; the rest goes back to the payer. `voucher`
-   * null = nothing beyond what was taken before.
+   * Closes the channel at `units` in total, at most what the voucher promises; the rest returns to
+   * the payer. `voucher` null = nothing beyond what was settled before.
    */
   | {
       readonly kind: "close";
@@ -26,13 +26,13 @@ export type Settlement =
       readonly units: bigint;
     };
 
-/** A transaction that is ready to be written down and sent. */
+/** A signed transaction, to be recorded and sent. */
 export interface SignedSettlement {
   readonly kind: "signed";
   readonly hash: Hex;
   /** Signed bytes. */
   readonly raw: Hex;
-  /** From when on the chain takes it no more, on the chain's clock. */
+  /** When the chain can no longer include it, on the chain's clock. */
   readonly validUntilMs: number;
 }
 
@@ -41,12 +41,13 @@ export interface Settler {
   /** In lower case. */
   readonly address: Hex;
   /**
-   * Null = the chain would not carry it out. Throws `ChainFailure` where the chain cannot be asked.
+   * A node error = the chain would not carry it out. Throws `ChainFailure` while the chain is not
+   * reached.
    */
   sign(settlement: Settlement): Promise<SignedSettlement | NodeError>;
 }
 
-/** What it signs with. */
+/** What signing needs. */
 export interface SettlerParts {
   readonly chain: PaymentChain;
   readonly terms: SessionTerms;
@@ -54,10 +55,10 @@ export interface SettlerParts {
   readonly walletKey: string;
 }
 
-/** The chain takes such transactions up to half a minute ahead. */
+/** The chain accepts such transactions up to half a minute ahead. */
 const VALID_MS = 25_000;
 /**
- * What one transaction may cost at most, in the chain's unit of fees: 10^18 of them are a dollar. A
+ * The highest cost of one transaction, in the chain's unit of fees: 10^18 of them are a dollar. A
  * node that asks for more is not believed.
  */
 const MAX_FEE = 10n ** 18n;
@@ -146,7 +147,7 @@ interface Envelope {
   readonly validBefore: number;
 }
 
-/** The transaction as a node estimates it. */
+/** The transaction as a request for the node's estimate. */
 function requestOf(
   { to, data }: { readonly to: Hex; readonly data: Hex },
   { address, terms, validBefore }: Envelope,

@@ -1,27 +1,27 @@
-// What a session rail offers: the fields of a challenge's `request` as MPP's `tempo`/`session`
-// defines them, and whether a challenge that comes back is about these terms. Knows no call, and no
-// channel but as what it tells of one.
+// The terms of a session rail: the fields of a challenge's `request` as MPP's `tempo`/`session`
+// defines them, and whether a returned challenge has these terms. Knows no call, and of a channel
+// only what a challenge tells of it.
 import type { SessionRailSettings } from "../../core/billing/payment.ts";
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import type { RailOffer } from "../rails/rail.ts";
 import type { Descriptor, Hex } from "./descriptor.ts";
 import { parseHex, ZERO_ADDRESS } from "./descriptor.ts";
 
-/** Where channels have to be, and to whom. Addresses in lower case. */
+/** The terms of channels. Addresses in lower case. */
 export interface SessionTerms {
   readonly chainId: number;
   readonly escrow: Hex;
   readonly token: Hex;
   readonly recipient: Hex;
-  /** Wallet that settles, where it is not the recipient's own; zero = it is. */
+  /** The wallet that settles, if it is not the recipient's own; zero = it is. */
   readonly operator: Hex;
-  /** Base units that a client is advised to put in. */
+  /** Base units of the suggested deposit. */
   readonly depositUnits: bigint;
 }
 
 /**
- * A channel as its payer is reminded of it. No voucher is in it: with one, whoever hears this could
- * pay.
+ * The state of a channel as its payer is told of it. Holds no voucher: anybody who reads one could
+ * pay with it.
  */
 export interface Snapshot {
   readonly chainId: number;
@@ -60,10 +60,7 @@ export function termsOf(
   };
 }
 
-/**
- * What is offered for a call of `units`; `snapshot` = the channel that the caller has, null = none
- * is known.
- */
+/** The offer for a call of `units`; `snapshot` = the caller's channel, null = none is known. */
 export function offerOf(terms: SessionTerms, units: bigint, snapshot: Snapshot | null): RailOffer {
   const { chainId, escrow, token, recipient, operator, depositUnits } = terms;
   return {
@@ -86,9 +83,7 @@ export function offerOf(terms: SessionTerms, units: bigint, snapshot: Snapshot |
   };
 }
 
-/**
- * Whether a challenge of ours is one of these terms: what was configured may have changed since.
- */
+/** Whether a challenge of ours has these terms: the configuration may have changed since. */
 export function isOffered(terms: SessionTerms, { method, intent, request }: RailOffer): boolean {
   const now = offerOf(terms, 1n, null).request;
   const same = ["currency", "recipient"].every((name) => request[name] === now[name]);
@@ -102,7 +97,7 @@ export function isOffered(terms: SessionTerms, { method, intent, request }: Rail
   );
 }
 
-/** Whether a channel is to us, in our token, and ours to settle. */
+/** Whether a channel pays us, in our token, and our wallet can settle it. */
 export function isOurs(
   { recipient, token, operator }: SessionTerms,
   descriptor: Descriptor,

@@ -1,4 +1,4 @@
-// Transactions about channels, in the store: each is written before it is sent. Knows no chain, and
+// Transactions of channels in the store: each is recorded before it is sent. Knows no chain, and
 // not what follows when one is done.
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -6,14 +6,14 @@ import type { Store } from "../../store/store.ts";
 import type { SessionTransactionTable } from "../../store/tables-sessions.ts";
 import { type Hex, parseHex } from "./descriptor.ts";
 
-/** A signed transaction that is written down. */
+/** A recorded, signed transaction. */
 export interface WrittenTransaction {
   readonly hash: Hex;
   readonly channelId: Hex;
   readonly kind: SessionTransactionTable["kind"];
   /** Signed bytes. */
   readonly raw: Hex;
-  /** What it puts in, or what it takes out in all. */
+  /** What it adds to the deposit, or what it settles in total. */
   readonly units: bigint;
   readonly validUntilMs: number;
   readonly state: SessionTransactionTable["state"];
@@ -22,19 +22,19 @@ export interface WrittenTransaction {
 
 /** How a transaction ended. */
 export type TransactionEnd =
-  /** `movedUnits` = what came to us by it. */
+  /** `movedUnits` = what it paid to us. */
   | { readonly kind: "done"; readonly movedUnits: bigint }
   | { readonly kind: "failed"; readonly reason: string };
 
 /** Reads and writes transactions. */
 export interface TransactionRecord {
-  /** False = it is there already. */
+  /** False = it is recorded already. */
   insert(tx: Tx, transaction: WrittenTransaction, atMs: number): Promise<boolean>;
   /** Null = there is none. */
   read(db: Pick<Store["db"], "selectFrom">, hash: Hex): Promise<WrittenTransaction | null>;
   /** Those of a channel that have not ended, the oldest first. */
   open(db: Pick<Store["db"], "selectFrom">, channelId: Hex): Promise<readonly WrittenTransaction[]>;
-  /** Some of those that have not ended though their channels have. */
+  /** Some open transactions whose channels have ended. */
   leftOver(
     db: Pick<Store["db"], "selectFrom">,
     chainId: number,
@@ -47,17 +47,16 @@ export interface TransactionRecord {
   ): Promise<WrittenTransaction | null>;
   /** False = it had ended already, and nothing changes. */
   end(tx: Tx, hash: Hex, end: TransactionEnd, atMs: number): Promise<boolean>;
-  /** Seals those of a channel that have not ended with the present secret. */
+  /** Seals the open transactions of a channel with the present secret. */
   reseal(tx: Tx, channelId: Hex): Promise<void>;
 }
 
 /**
- * More than a channel ever has at one time: top-ups that are under way, and one transaction of
- * ours.
+ * More than a channel has open at one time: additions to its deposit, and one transaction of ours.
  */
 export const MAX_OPEN_TRANSACTIONS = 8;
 
-/** Transactions in a store; `sealer` keeps their bytes. */
+/** Transactions in a store; `sealer` seals their bytes. */
 export function createTransactionRecord(sealer: Sealer): TransactionRecord {
   const one = (row: SessionTransactionTable | undefined): WrittenTransaction | null =>
     row === undefined ? null : parseTransaction(row, sealer);

@@ -1,7 +1,7 @@
-// The till of one rail: takes vouchers for calls, holds what a call may cost, charges what was
-// delivered, gives the first answer to whoever asks twice. A voucher is good for a call if it
-// promises what was spent, what is held and what the call costs. Charged is what the caller of
-// `end` says, after the call.
+// Accepts vouchers of one rail for calls: holds the price of a call, charges what was delivered,
+// and answers a repeated request with its first answer. A voucher covers a call if it promises what
+// was spent, what is held, and the price. The caller of `settle` says after the call what is
+// charged.
 import type { RateLimit } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
@@ -26,24 +26,24 @@ import {
 import type { SessionRail } from "./session-rail.ts";
 import type { CallBill, CallEnd, Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
 
-/** A voucher and what it came with. */
+/** A voucher with the rest of its credential. */
 export interface VoucherCredential {
   readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
   readonly challengeId: string;
-  /** True = its challenge is over. */
+  /** True = its challenge has expired. */
   readonly expired: boolean;
-  /** Null = it pays for nothing now. */
+  /** Null = it pays for no call now. */
   readonly call: PricedCall | null;
 }
 
-/** Leave to make a request. */
+/** Permission to make a request, whose price is held. */
 export interface VoucherHold {
   readonly kind: "hold";
   settle(end: CallEnd): Promise<CallBill | RecordedAnswer | Refused>;
   release(): void;
 }
 
-/** Takes vouchers. */
+/** Accepts vouchers. */
 export interface VoucherAcceptor {
   take(
     live: LiveChannel,
@@ -51,26 +51,25 @@ export interface VoucherAcceptor {
   ): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
 }
 
-/** What it works with. */
 export interface VoucherAcceptorParts {
   readonly session: SessionRail;
   readonly charges: ChargeBatcher;
-  /** Of each channel. */
+  /** The rate limit of each channel. */
   readonly rateLimitSize: RateLimitSize;
 }
 
 const RATE_LIMIT: RateLimit = { name: "managed", size: "managed" };
-/** Equal requests at one time that are sorted out. */
+/** Concurrent equal requests that are resolved one after the other. */
 const MAX_TRIES = 16;
 
-/** The till of a rail. */
+/** The acceptor of a rail. */
 export function createVoucherAcceptor(parts: VoucherAcceptorParts): VoucherAcceptor {
   return { take: (live, credential) => take(parts, live, credential) };
 }
 
 /**
- * Whether a voucher is of this channel and signed by its payer; null = it is. Asked before anything
- * is told of the channel.
+ * Why a voucher is not one of this channel, signed by its payer; null = it is. Checked before
+ * anything is told of the channel.
  */
 export async function checkVoucher(
   { vouchers, terms }: SessionRail,
@@ -128,7 +127,7 @@ async function take(
       ))
     )
       return chainDown();
-    // The same request may have come in, or even through, meanwhile.
+    // The same request may have begun, or even ended, meanwhile.
     if (asked !== null && (live.underWay.has(keyOf(asked)) || live.record.calls !== calls))
       continue;
     return accept(parts, live, credential);
@@ -136,10 +135,7 @@ async function take(
   return busy("the channel is too busy");
 }
 
-/**
- * Takes note of a voucher, and holds what the call may cost. Does both at once: nothing can come
- * between.
- */
+/** Records a voucher and holds the price of the call, in one synchronous step. */
 function accept(
   parts: VoucherAcceptorParts,
   live: LiveChannel,
@@ -164,7 +160,7 @@ function accept(
 
 const SMALLER = "send several smaller batches";
 
-/** Takes a token for each of so many calls, or none. */
+/** Takes a token for each of so many calls, or none at all. */
 function takeTokens(
   { session, rateLimitSize: size }: VoucherAcceptorParts,
   live: LiveChannel,
@@ -193,7 +189,7 @@ interface Asked {
 }
 
 /**
- * The answer to a request that was paid for before, or leave to make it again; null = it is a new
+ * The answer to a request that was paid for before, or permission to repeat it; null = it is a new
  * one.
  */
 async function again(
@@ -210,8 +206,8 @@ async function again(
     voucherUnits: payload.units,
     fingerprint: call.fingerprint,
   });
-  // Whoever promises much at once may make the same call again and again: with another challenge,
-  // and as long as the voucher pays for it, it is a new one.
+  // A payer with a high voucher may make the same call again and again: under another challenge,
+  // and as long as the voucher covers it, it is a new call.
   const isNew =
     found !== null &&
     found.challengeId !== challengeId &&
@@ -237,7 +233,7 @@ async function repeated(
 
 const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
 
-/** The answer as it was given; null = it was too long to be kept. */
+/** The recorded answer; null = it was too long to keep. */
 function recorded(
   parts: VoucherAcceptorParts,
   live: LiveChannel,
@@ -261,14 +257,14 @@ function recorded(
   };
 }
 
-/** Takes note of a voucher that is right; the refusal = it does not pay for a call of `units`. */
+/** Records a valid voucher; returns a refusal if it does not cover a call of `units`. */
 function note(
   live: LiveChannel,
   { units: promised, signature }: Voucher,
   units: bigint,
 ): Refused | null {
   const { record, held } = live;
-  // Its payer closes it, and that may yet come to nothing: nobody is to open another one meanwhile.
+  // Its payer is closing it, which may still fail: nobody should open another channel meanwhile.
   if (live.ending && record.state === "open") return beingClosed();
   const snapshot = snapshotOf(live, units);
   if (snapshot === null)
@@ -292,7 +288,7 @@ function note(
   return invalid("session/insufficient-balance", reason, snapshotOf(live, units));
 }
 
-/** Holds what a call may cost until it has ended. */
+/** Holds the price of a call until it has ended. */
 function hold(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): VoucherHold {
   const { call, challengeId } = asked;
   const key = keyOf(asked);
@@ -392,7 +388,7 @@ async function charged(
   );
 }
 
-/** The answer as it is kept; null = there is none to give again. */
+/** The answer as it is kept; null = there is none to repeat. */
 function keptBody({ body, abandoned }: CallEnd): string | null {
   if (abandoned) return null;
   if (body === null) return "";

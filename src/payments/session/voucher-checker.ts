@@ -1,20 +1,19 @@
-// Has the signatures of vouchers checked by a thread of its own, so that no other caller waits for
-// the arithmetic. Bounded: where too many wait, or the thread does not answer, nobody is told that
-// a signature is wrong.
+// Verifies signatures of vouchers in a thread of its own, so that the arithmetic delays no other
+// caller. Bounded: if too many are queued, or the thread does not answer, no signature is called
+// invalid.
 import { Worker } from "node:worker_threads";
 import type { Runtime } from "../../runtime.ts";
 import type { SignedVoucher } from "./voucher-signature.ts";
 import type { VoucherSignatureAnswer, VoucherSignatureRequest } from "./voucher-worker.ts";
 
-/** Checks signatures. */
+/** Verifies signatures. */
 export interface VoucherChecker {
-  /** Null = it cannot be said now. */
+  /** Null = it could not be verified now. */
   isSigned(voucher: SignedVoucher): Promise<boolean | null>;
   /** Ends the thread. */
   close(): Promise<void>;
 }
 
-/** What it works with. */
 export interface VoucherCheckerParts {
   readonly runtime: Runtime;
   readonly onError: (error: unknown) => void;
@@ -63,7 +62,7 @@ export function createVoucherChecker({ runtime, onError }: VoucherCheckerParts):
           pending.delete(id);
           resolve(signed);
         };
-        // One that does not answer in time is not asked any further.
+        // A thread that does not answer in time is ended.
         const cancel = runtime.after(ANSWER_MS, () => void asked.terminate());
         pending.set(id, answer);
         asked.postMessage({ id, voucher } satisfies VoucherSignatureRequest);

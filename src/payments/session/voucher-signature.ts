@@ -1,5 +1,5 @@
-// Whether a voucher was signed by whom it should be. Costs milliseconds of arithmetic, so that it
-// is done beside the event loop. Knows no channel but its id. Source of the signed text: TIP-1034,
+// Verifies the signature of a voucher. Takes milliseconds of arithmetic, and therefore runs beside
+// the event loop. Knows of a channel only its id. Source of the signed text: TIP-1034,
 // `getVoucherDigest`.
 import {
   concatHex,
@@ -11,7 +11,7 @@ import {
 } from "viem/utils";
 import type { Hex } from "./descriptor.ts";
 
-/** A voucher, and who has to have signed it. Hex in lower case. */
+/** A voucher and its expected signer. Hex in lower case. */
 export interface SignedVoucher {
   readonly chainId: number;
   readonly escrow: Hex;
@@ -37,10 +37,10 @@ const DOMAIN_PARTS = [
 
 /** r, s and v as 0x and hex digits. */
 const ECDSA = /^0x[0-9a-f]{64}([0-9a-f]{64})(?:1b|1c)$/;
-/** Of two signatures that say the same, the chain takes the one whose second half is lower. */
+/** Of two equivalent signatures the chain accepts the one whose second half is lower. */
 const HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
-/** True = the chain would take it. */
+/** True = the chain would accept it. */
 export async function isVoucherSigned(voucher: SignedVoucher): Promise<boolean> {
   const { signature, signer } = voucher;
   const s = ECDSA.exec(signature)?.[1];
@@ -54,7 +54,7 @@ export async function isVoucherSigned(voucher: SignedVoucher): Promise<boolean> 
   }
 }
 
-/** What is signed. */
+/** The digest that is signed. */
 function voucherDigest({
   chainId,
   escrow,
@@ -77,7 +77,7 @@ function voucherDigest({
   return keccak256(concatHex(["0x1901", keccak256(domain), keccak256(voucher)]));
 }
 
-/** Passkeys and P-256 keys: what reads them is loaded where one of them comes. */
+/** Passkeys and P-256 keys: their library is loaded by the first one. */
 async function isOtherwiseSigned({
   escrow,
   chainId,

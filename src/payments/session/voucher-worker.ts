@@ -1,15 +1,15 @@
-// A thread of its own for the signatures of vouchers: reads one after the other and says of each
-// whether it is right. Holds nothing and knows no secret.
+// The thread that verifies signatures of vouchers, one after the other. Holds no state and knows no
+// secret.
 import { parentPort } from "node:worker_threads";
 import { isVoucherSigned, type SignedVoucher } from "./voucher-signature.ts";
 
-/** What the thread is asked. */
+/** A request to the thread. */
 export interface VoucherSignatureRequest {
   readonly id: number;
   readonly voucher: SignedVoucher;
 }
 
-/** What it answers. */
+/** The thread's answer. */
 export interface VoucherSignatureAnswer {
   readonly id: number;
   readonly signed: boolean;

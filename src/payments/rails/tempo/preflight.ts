@@ -23,7 +23,7 @@ export async function checkMaterial(
   material: TempoMaterial,
 ): Promise<BadPayment | null> {
   const receipt = await asking.node.receipt(material.hash);
-  // In a block: the money has moved, whoever sent it.
+  // In a block: the money has moved, no matter who sent it.
   if (receipt !== null) return wrongIn(receipt, material);
   if (material.kind === "pull") return checkPull(asking, material);
   const calls = await asking.chain.get("eth_getTransactionByHash", [material.hash], parseCalls);
