@@ -1,12 +1,12 @@
-// How long one source may take to give what was missed: silence ends it, and so does taking up the
-// time that others need. Knows nothing of what is asked.
+// How long one source may take for a backfill: silence ends it, and so does using up the time that
+// other sources need. Knows nothing of the queries.
 import type { TimerWheel } from "../timer-wheel.ts";
 
-/** Bounds of one source's questions. */
+/** Time limits of one source. */
 export interface BackfillDeadlineLimits {
-  /** Without a useful answer. */
+  /** Longest time without a useful answer. */
   readonly stallMs: number;
-  /** In sum, however useful. */
+  /** Longest time in total. */
   readonly totalMs: number;
 }
 
@@ -16,8 +16,8 @@ const STALL_SHARE = 10;
 const TOTAL_SHARE = 2;
 
 /**
- * What one source may take of the time that an outage may last. When everybody was asked in vain,
- * all get twice as long.
+ * The time limits of one source, as a share of the time that an outage may last. Doubled with each
+ * `round` in which all sources were tried in vain.
  */
 export function backfillDeadlineFor(outageMs: number, round: number): BackfillDeadlineLimits {
   const stallMs =
@@ -25,7 +25,10 @@ export function backfillDeadlineFor(outageMs: number, round: number): BackfillDe
   return { stallMs, totalMs: outageMs / TOTAL_SHARE };
 }
 
-/** Begins work and watches it. It does not stop the work: the caller closes the source. */
+/**
+ * Starts work and reports when it exceeds its limits. Does not stop the work: the caller closes the
+ * source.
+ */
 export function withBackfillDeadline<T>(
   timerWheel: TimerWheel,
   { stallMs, totalMs }: BackfillDeadlineLimits,

@@ -14,41 +14,41 @@ import { place } from "../../core/stream/recent-blocks.ts";
 import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 
-/** What a backfill works with. */
+/** Dependencies of a backfill. */
 export interface Backfill {
   readonly runtime: Runtime;
   readonly ask: (method: string, params: string) => Promise<Buffer | null>;
   readonly state: DeliveryState;
   readonly subscription: Subscription;
-  /** Most blocks asked for. */
+  /** Most blocks to fetch. */
   readonly reach: number;
-  /** Hears of each useful answer. */
+  /** Called for each useful answer. */
   readonly progress: () => void;
 }
 
-/** Blocks that link to a known one, oldest first; the last one is the head that was asked for. */
+/** `path`: blocks that link to a known one, oldest first, ending with the requested head. */
 export type BackfillResult =
   | { readonly kind: "path"; readonly path: readonly Head[] }
   /**
-   * `far`: more blocks lie between than may be asked for. `unanswered`: the provider did not give
-   * what it must have, or is behind all that is known.
+   * `far`: more blocks are missing than may be fetched. `unanswered`: the provider did not return
+   * what it must have, or is behind all known blocks.
    */
   | { readonly kind: "far" }
   | { readonly kind: "unanswered" }
   | Reorged;
 
-/** What was asked for has left the provider's own chain meanwhile. */
+/** The requested blocks have meanwhile left the provider's own chain. */
 export interface Reorged {
   readonly kind: "reorged";
 }
 
-/** A node that has just told of a block may need a moment until it can show it. */
+/** Retries, since a node that has just announced a block may need a moment to serve it. */
 const TRIES = 6;
 const RETRY_MS = 150;
 const LOGS_AT_ONCE = 4;
 const MAX_LOGS_PER_BLOCK = 100_000;
 
-/** The path from the view to `head`. */
+/** Fetches the blocks between the delivered ones and `head`. */
 export async function backfillTo(backfill: Backfill, head: Head): Promise<BackfillResult> {
   const { state, reach } = backfill;
   const path: Head[] = [head];
@@ -74,13 +74,13 @@ export async function backfillTo(backfill: Backfill, head: Head): Promise<Backfi
   }
 }
 
-/** The provider's newest block; null = it did not say. */
+/** Fetches the provider's newest block; null = it did not answer. */
 export async function newestBlock({ ask }: Pick<Backfill, "ask">): Promise<Head | null> {
   const raw = await ask("eth_getBlockByNumber", '["latest",false]');
   return raw === null ? null : readHead(raw);
 }
 
-/** The hash of the provider's block of this number; null = it did not say. */
+/** Fetches the hash of the provider's block with a number; null = it did not answer. */
 export async function blockAt(
   { ask }: Pick<Backfill, "ask">,
   number: number,
@@ -89,7 +89,10 @@ export async function blockAt(
   return raw === null ? null : readHead(raw);
 }
 
-/** The wanted logs of some blocks, by block hash; null = the provider did not give them all. */
+/**
+ * Fetches the matching logs of some blocks, by block hash; null = the provider did not return all
+ * of them.
+ */
 export async function logsOf(
   backfill: Backfill,
   blocks: readonly Block[],
@@ -134,7 +137,7 @@ async function logsOfOne(
   });
 }
 
-/** Every log of an answer, in order; null when the answer is no list of logs of this block. */
+/** Parses the logs of an answer, in order; null = it is not a list of logs of this block. */
 export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] | null {
   if (raw[0] !== OPEN_ARRAY) return null;
   const logs: Log[] = [];
@@ -147,10 +150,7 @@ export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] |
   return logs.sort((left, right) => left.logIndex - right.logIndex);
 }
 
-/**
- * Looks again for a while, unless `block`, to which it belongs, has been replaced on the provider's
- * chain.
- */
+/** Retries `query` for a while, unless `block` has been replaced on the provider's chain. */
 async function patiently<T>(
   backfill: Backfill,
   block: Block,

@@ -1,13 +1,13 @@
-// Pending transactions and sync states across a change of providers: they have no order to go by,
-// so they go on as they come, without repeats.
+// Continuity of pending transactions and sync states: these have no order to resume from, so events
+// are delivered as they arrive, without duplicates.
 import type { SubscriptionKind } from "../../core/stream/subscription.ts";
 import type { Continuity, EventSink } from "./continuity.ts";
 
-/** Results remembered so that none is told twice. */
+/** Results remembered to prevent duplicates. */
 const REMEMBERED = 8_192;
 const MAX_KEY_BYTES = 256;
 
-/** Tells what comes, once each. */
+/** Delivers each event once. */
 export class BestEffortContinuity implements Continuity {
   readonly lastHeadAtMs = null;
   readonly height = null;
@@ -45,7 +45,7 @@ export class BestEffortContinuity implements Continuity {
   }
 }
 
-/** A hash as it is, or what tells a longer event from others. */
+/** The key of an event: a hash as it is, or a digest of a longer event. */
 function keyOf(raw: Buffer): string {
   if (raw.length <= MAX_KEY_BYTES) return raw.toString("latin1");
   return (

@@ -1,10 +1,10 @@
-// A subscriber to logs who wants those of some blocks only. The stream below has no bounds, so that
-// equal filters share it.
+// Block bounds of a log subscriber. The stream itself has no bounds, so that equal filters share
+// it.
 import { readLog } from "../../core/stream/chain-event.ts";
 import { type BlockBounds, isWithin } from "../../core/stream/subscription.ts";
 import type { Subscriber } from "./subscriber.ts";
 
-/** The same subscriber, told of the logs of blocks within the bounds only. */
+/** Wraps a subscriber so that it receives only logs of blocks within the bounds. */
 export function withinBounds(bounds: BlockBounds, subscriber: Subscriber): Subscriber {
   const isWanted = (raw: Buffer): boolean => {
     const log = readLog(raw);

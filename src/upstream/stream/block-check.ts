@@ -1,15 +1,16 @@
-// Checks one block: queries the logs that filters want from providers other than those that pushed
-// the block. A few filters are queried one by one; more of them by one unfiltered query, whose
+// Checks one block: queries the logs that filters match from providers other than those that pushed
+// the block. A few filters are queried one by one; more of them by a single unfiltered query, whose
 // answer is matched here. Knows no subscriber.
 import type { Channel } from "../../core/provider/attempt.ts";
 import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
 import { wants } from "../../core/stream/log-verification.ts";
 import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 
-/** What became of a check: all logs that somebody knows of, or why nobody could be asked. */
+/** The result of a check: all logs that any provider returned, or why none could be asked. */
 export type BlockCheckResult =
   /**
-   * `firm` = as many answered as the check needs. `independent` = one of them is not the source.
+   * `firm`: as many providers answered as the check needs. `independent`: one of them is not the
+   * source.
    */
   | {
       readonly kind: "logs";
@@ -19,36 +20,36 @@ export type BlockCheckResult =
     }
   | { readonly kind: "unchecked"; readonly why: "over_budget" | "unanswered" };
 
-/** What is checked of a block. */
+/** One filter to check on a block. */
 export interface BlockCheckRequest {
   readonly subscription: Subscription;
-  /** Id of the provider that told of the block. */
+  /** Id of the provider that pushed the block. */
   readonly source: string;
   /**
-   * Whether an empty answer needs a second one: where the bloom says that there may be something,
-   * and where nothing is known if there is room for it.
+   * Whether an empty answer needs confirmation by a second one: `needed` when the bloom says that
+   * there may be logs; `if there is room` when nothing is known.
    */
   readonly second: "needed" | "if there is room" | "no";
 }
 
-/** How a check reaches providers. */
+/** Access of a check to providers. */
 export interface BlockLogsSource {
-  /** Whom to ask, best first, those that told of the block last. */
+  /** Providers to query, best first; those in `sources`, which pushed the block, last. */
   candidates(sources: ReadonlySet<string>): readonly Channel[];
-  /** Null = the provider does not say. */
+  /** Queries the logs of the block; null = the provider did not answer. */
   ask(channel: Channel, params: string): Promise<readonly Log[] | null>;
-  /** Whether one more call may be made now, and whether calls that are not needed may. */
+  /** Whether one more call may be made now, and whether optional calls may. */
   readonly affordable: boolean;
   readonly roomy: boolean;
 }
 
-/** Filters of one block that are asked for one by one; more are asked for together. */
+/** Most filters of one block that are queried one by one; more are queried together. */
 const MOST_FILTERED = 4;
-/** Providers asked for one block, and answers that settle it. */
+/** Most providers queried for one block, and answers that settle it. */
 const MOST_ASKED = 3;
 const ENOUGH_ANSWERS = 2;
 
-/** One block and those who want it checked. */
+/** The check of one block for all filters that need it. */
 export class BlockCheck {
   readonly #block: Block;
   readonly #source: BlockLogsSource;
@@ -59,7 +60,7 @@ export class BlockCheck {
     this.#source = logsSource;
   }
 
-  /** Joins the check of a filter. `done` is called once, not before `run`. */
+  /** Adds a filter to the check. `done` is called once, not before `run`. */
   join(
     { subscription, source, second }: BlockCheckRequest,
     done: (result: BlockCheckResult) => void,
@@ -80,7 +81,7 @@ export class BlockCheck {
     else done(known.state);
   }
 
-  /** Asks for everything that was not asked for yet. */
+  /** Queries all filters that were not queried yet. */
   run(): void {
     const open = [...this.#filters.values()].filter((filter) => filter.state === "open");
     for (const filter of open) filter.state = "asked";
@@ -121,7 +122,7 @@ export class BlockCheck {
     }
   }
 
-  /** What is not firm may be asked for again. */
+  /** Finishes filters; one whose result is not firm may be checked again. */
   #finish(filters: readonly FilterCheck[], result: BlockCheckResult): void {
     for (const filter of filters) {
       const { waiters } = filter;
@@ -144,7 +145,7 @@ const ANY = { addresses: [], topics: [] };
 
 interface FilterCheck {
   readonly subscription: Subscription;
-  /** Logs that somebody told of, by position. */
+  /** Logs that some provider returned, by log index. */
   readonly found: Map<number, Log>;
   readonly sources: Set<string>;
   second: BlockCheckRequest["second"];
@@ -152,7 +153,7 @@ interface FilterCheck {
   state: "open" | "asked" | BlockCheckResult;
 }
 
-/** Gives each filter the logs that it wants. */
+/** Distributes logs to the filters that match them. */
 function sortOut(filters: readonly FilterCheck[], logs: readonly Log[]): void {
   for (const log of logs) {
     const keys = readLogKeys(log);

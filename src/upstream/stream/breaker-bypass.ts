@@ -1,7 +1,6 @@
-// The routing state for a subscription that is being recovered: a provider with an open circuit
-// comes last instead of being excluded, and failures do not count. Otherwise the retries of many
-// subscriptions after one lost connection would open every circuit for longer than a subscription
-// may wait.
+// The routing state of a subscription in recovery: a provider with an open circuit is tried last
+// instead of being excluded, and failures do not count. Otherwise the retries of many subscriptions
+// after one lost connection would open every circuit for longer than a subscription may wait.
 import type { Attempt, Channel } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { Plan } from "../../core/routing/plan.ts";
@@ -10,7 +9,7 @@ import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
 import type { AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
 
-/** A view of a tracker that ignores open circuits. Its user bounds how often it is asked. */
+/** A tracker without open circuits. Its user must limit how often it is asked. */
 export class BreakerBypass implements RoutingState {
   readonly #strict: RoutingState;
 
@@ -49,7 +48,7 @@ export class BreakerBypass implements RoutingState {
     return null;
   }
 
-  /** What is out here counts as nothing, however long it takes. */
+  /** Attempts are not watched for silence. */
   begin(): void {}
 
   end(_out: Outstanding, { attempt, call }: AttemptEnd): boolean {

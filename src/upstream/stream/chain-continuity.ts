@@ -1,5 +1,5 @@
-// Heads and logs across a change of providers: followed along the chain, so that what was missed is
-// asked for and told in order. Knows no subscriber.
+// Continuity of heads and logs across a change of providers: follows the chain block by block,
+// fetches what was missed, and delivers events in order. Knows no subscriber.
 import {
   type Block,
   type Head,
@@ -37,14 +37,14 @@ import type { Source } from "./source.ts";
 
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 33_554_432;
-/** A log may come before its block; after this the provider is asked for that block. */
+/** A log may arrive before its block; after this time the block is queried. */
 const HELD_MS = 250;
-/** A provider whose chain changes while it is asked is asked anew, so often. */
+/** Most restarts of a backfill when the provider's chain changes meanwhile. */
 const MAX_RESTARTS = 8;
 
 /**
  * How catching up ended: null = nothing is missing; a failure of the source; or `reorged` = the
- * blocks asked for have meanwhile left the provider's chain.
+ * requested blocks have meanwhile left the provider's chain.
  */
 type Found = SourceFailure | "reorged" | null;
 
@@ -54,7 +54,7 @@ interface WaitingEvent {
   readonly atMs: number;
 }
 
-/** Follows heads, and logs with their heads, along the chain. */
+/** Follows heads, or logs together with the heads of their blocks. */
 export class ChainContinuity implements Continuity {
   lastHeadAtMs: number;
   filledBlocks = 0;
@@ -66,17 +66,17 @@ export class ChainContinuity implements Continuity {
   #source: Source | null = null;
   #waiting: WaitingEvent[] = [];
   #waitingBytes = 0;
-  /** False while the source is being asked for something: events wait. */
+  /** False while the source is being queried: events are queued. */
   #level = false;
   #watchingHeld = false;
   #attachedAtMs = 0;
-  /** More came than may wait. */
+  /** More events arrived than may be queued. */
   #overrun = false;
   readonly #incomplete = createIncompleteBlocks();
   #onProgress: () => void = nothing;
-  /** Only for logs. */
+  /** Null = a subscription to heads. */
   readonly #pending: PendingLogs | null;
-  /** Blocks whose logs were looked up again since the last head. */
+  /** Hashes of blocks whose logs were queried again since the last head. */
   readonly #lookedUp = new Set<string>();
 
   constructor(parts: ContinuityParts, kind: "newHeads" | "logs", eventSink: EventSink) {
@@ -105,8 +105,8 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * Bounds what a source is asked: one that gives nothing useful is left while there is still time
-   * to ask another.
+   * Bounds the time of a source's backfill: a source that returns nothing useful is left while
+   * there is time to try another.
    */
   async #patiently(round: number, begin: () => Promise<Found>): Promise<Found> {
     const found = await withBackfillDeadline(
@@ -138,7 +138,7 @@ export class ChainContinuity implements Continuity {
       this.lastHeadAtMs = this.#parts.runtime.now();
       return null;
     }
-    // The newest block is one of those that were missed.
+    // The newest block is among the missed ones.
     const found = await backfillTo(
       { ...this.#backfillFrom(source, state), reach: this.#reach() - 1 },
       newest,
@@ -174,7 +174,7 @@ export class ChainContinuity implements Continuity {
   hear(raw: Buffer, head: boolean): void {
     const full =
       this.#waiting.length >= MAX_WAITING || this.#waitingBytes + raw.length > MAX_WAITING_BYTES;
-    // However long it is, one message may always wait.
+    // One message may always be queued, however long it is.
     if (full && this.#waiting.length > 0) {
       this.#overrun = true;
       return this.#eventSink.failed("backlog");
@@ -237,8 +237,8 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * A head whose parent is unknown, since the provider has left out some or has changed to another
-   * branch, or whose logs may have been left out.
+   * Handles a head whose parent is unknown (the provider left blocks out or switched to another
+   * branch), or some of whose logs may be missing.
    */
   async #trace(source: Source, state: DeliveryState, head: Head): Promise<Found> {
     const found = await backfillTo(this.#backfillFrom(source, state), head);
@@ -251,8 +251,8 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * Tells of blocks that link to what is known, and of the logs of those in `asked`: some of the
-   * path, and before them some that are known.
+   * Delivers blocks that link to known ones. Fetches the logs of the blocks in `asked`: some of the
+   * path, and known ones before it.
    */
   async #link(
     source: Source,
@@ -268,7 +268,7 @@ export class ChainContinuity implements Continuity {
     if (this.#source !== source) return null;
     if (logs === null) return "unanswered";
     if ("kind" in logs) return logs.kind;
-    // What is told may show that the source left logs out, so that it is gone in the middle of
+    // Delivering may reveal that the source left logs out, so that it is detached in the middle of
     // this.
     for (const block of asked)
       if (this.#source === source && holds(state.recent, block.number, block.hash))
@@ -283,13 +283,13 @@ export class ChainContinuity implements Continuity {
     return null;
   }
 
-  /** Logs of a block that were asked for, and so are all that the source has. */
+  /** Accepts queried logs of a block, which are all that the source has. */
   #given(source: Source, { number, hash, parentHash }: Block, logs: readonly Log[]): void {
     settle(this.#incomplete, hash);
     this.#pending?.begin({ number, hash, parentHash }, source.provider, logs);
   }
 
-  /** Emits a log, or keeps it until it may be emitted. False = its block is not known yet. */
+  /** Emits a log, or holds it until it may be emitted. False = its block is not known yet. */
   #deliver(state: DeliveryState, log: Log): boolean {
     if (log.removed && this.#pending?.takeBack(log) === true) return true;
     if (!log.removed && holds(state.recent, log.blockNumber, log.blockHash)) {
@@ -303,14 +303,14 @@ export class ChainContinuity implements Continuity {
     return ready !== null;
   }
 
-  /** Emits logs in their place in the chain. */
+  /** Emits late logs at their position in the chain. */
   #insert(logs: readonly Log[]): void {
     if (this.#state !== null && logs.length > 0) this.#emit(insertLogs(this.#state, logs));
   }
 
   /**
-   * A log that was taken back comes again: it is true if its block is on the source's chain, and
-   * late otherwise.
+   * Handles a removed log that arrives again: it is valid if its block is on the source's chain,
+   * otherwise it is a late duplicate.
    */
   #lookUp(source: Source, state: DeliveryState, { blockNumber, blockHash }: Log): void {
     const block = state.recent.blocks.find((known) => known.hash === blockHash);
@@ -324,8 +324,9 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * A head whose logs nobody pushes, or may have been pushed before this source was listened to, or
-   * are in doubt, or would come before those that an earlier source owes.
+   * Whether the logs of a head must be queried: the source does not push logs, or may have pushed
+   * them before it was attached, or the block is doubtful, or logs of earlier blocks are still
+   * owed.
    */
   #isDoubtful(
     { pushesLogs }: Source,
@@ -350,7 +351,7 @@ export class ChainContinuity implements Continuity {
     return unsureBelow(this.#incomplete, recent.blocks, number);
   }
 
-  /** A block that an earlier source has told of, whose logs this one has yet to push. */
+  /** Handles a known block that this source pushes too, with logs still to come. */
   #pushedAgain(source: Source, state: DeliveryState, head: Head): void {
     this.#pushed(head, state);
     if (source.pushesLogs)
@@ -361,7 +362,7 @@ export class ChainContinuity implements Continuity {
       );
   }
 
-  /** A block whose logs have yet to come. */
+  /** Records a block whose logs are still to come. */
   #pushed({ hash }: Head, { delivered, recent }: DeliveryState): void {
     if (delivered !== null)
       notePushed(this.#incomplete, hash, {
@@ -388,8 +389,8 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * The block of a log that came without it: on the provider's chain it is taken as told, otherwise
-   * its logs are no longer true.
+   * Queries the block of a log that arrived without its head. On the provider's chain the block is
+   * adopted; otherwise its logs are dropped.
    */
   async #findBlock(
     source: Source,
@@ -414,8 +415,8 @@ export class ChainContinuity implements Continuity {
   }
 
   /**
-   * Takes a head into the chain. `logs` = all of its logs that the source has; null = they are
-   * pushed.
+   * Adopts a head into the chain. `logs`: all of its logs as the source returned them; null = they
+   * are pushed.
    */
   #adopt(
     source: Source,
@@ -448,13 +449,13 @@ export class ChainContinuity implements Continuity {
     for (const log of early) this.#deliver(state, log);
   }
 
-  /** Holds events back while `work` asks the source. */
+  /** Queues events while `work` queries the source. */
   #pause(work: () => Promise<Found>): void {
     const source = this.#source;
     this.#level = false;
     void this.#patiently(0, work).then((failure) => {
       if (this.#source !== source) return;
-      // After a reorganisation the provider pushes the blocks that it has instead.
+      // After a reorganisation the provider pushes the replacing blocks.
       if (failure !== null && failure !== "reorged") return this.#eventSink.failed(failure);
       this.release();
     });

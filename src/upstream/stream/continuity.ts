@@ -1,5 +1,5 @@
-// The port of what keeps a subscription whole when its provider is replaced. Says what every kind
-// must do, and nothing of how.
+// The port of continuity: keeps a subscription complete when its provider is replaced. Says what
+// every implementation must do, not how.
 import type { ProviderSet } from "../../core/provider/profile.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -8,52 +8,54 @@ import type { CheckedStream, LogChecks } from "./log-checks.ts";
 import type { Source } from "./source.ts";
 
 /**
- * Why a source cannot serve: `far` = more was missed than may be asked for, `unanswered` = it does
- * not give what it must have, `backlog` = it sends faster than can be checked, `missing_logs` = it
- * left logs out, which have been told. `forgotten`: no source can, since logs would have to be
- * taken back that are no longer held.
+ * Why a source cannot serve. `far`: more blocks were missed than may be fetched. `unanswered`: it
+ * does not return what it must have. `backlog`: it sends faster than events can be checked.
+ * `missing_logs`: it left logs out, which have been delivered from elsewhere. `forgotten`: no
+ * source can serve, since removals are due whose logs are no longer kept.
  */
 export type SourceFailure = "far" | "unanswered" | "backlog" | "missing_logs" | "forgotten";
 
-/** What continuity reports to. */
+/** Receives the events and failures of a continuity. */
 export interface EventSink {
-  /** Results for the subscribers, in order. */
+  /** Delivers results to the subscribers, in order. */
   emit(results: readonly Buffer[]): void;
   /** The source cannot serve any longer. */
   failed(why: SourceFailure): void;
 }
 
-/** Keeps a subscription whole across sources. */
+/** Keeps a subscription complete across sources. */
 export interface Continuity {
   /**
-   * Goes on at a source, from where the last one stopped; events wait until `release`. Resolves
-   * with null when nothing is missing any more. `round` is how often all sources were tried in
-   * vain: the time that one may take grows with it.
+   * Continues at a source from where the last one stopped; events are queued until `release`.
+   * Resolves with null once nothing is missing. `round` counts how often all sources were tried in
+   * vain: the time limit of a source grows with it.
    */
   attach(source: Source, round: number): Promise<SourceFailure | null>;
-  /** Tells what has waited, and from now on what comes. */
+  /** Delivers the queued events, and from now on events as they arrive. */
   release(): void;
-  /** The source is gone, and with it what it sent and nobody was told. */
+  /** Detaches the source; events of it that were not delivered are dropped. */
   detach(): void;
-  /** An event of the source; `head` = a head, otherwise what the subscription is to. */
+  /**
+   * Accepts an event of the source. `head`: it is a head; otherwise an event of the subscription.
+   */
   hear(raw: Buffer, head: boolean): void;
-  /** When the source last told of a head; null = it need not. */
+  /** When the source last pushed a head (ms); null = it need not. */
   readonly lastHeadAtMs: number | null;
-  /** Height that has been told; null where there is none. */
+  /** Height that has been delivered; null = not applicable. */
   readonly height: number | null;
-  /** Blocks that had to be asked for, and frames that were no events. */
+  /** Counts of blocks that were backfilled, and of frames that were not events. */
   readonly filledBlocks: number;
   readonly strays: number;
 }
 
-/** What continuity works with. */
+/** Dependencies of a continuity. */
 export interface ContinuityParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly subscription: Subscription;
-  /** As it is now: a reload may change it. */
+  /** The current set: a reload may replace it. */
   readonly set: () => ProviderSet;
   readonly stream: () => CheckedStream;
-  /** Of its profile and chain. */
+  /** The log checks of its profile and chain. */
   readonly checks: LogChecks;
 }

@@ -1,15 +1,15 @@
-// How many different log filters each caller has open, so that one caller cannot use up the streams
-// of all. Knows no stream and no provider.
+// How many different log filters each caller has open, so that no caller can use up all streams.
+// Knows no stream and no provider.
 import type { RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, Subscriber } from "./subscriber.ts";
 
-/** The log filters of all callers. */
+/** Counts the open log filters of all callers. */
 export interface FilterQuota {
-  /** Whether one more stream is within the caller's bound. */
+  /** Whether one more filter is within the caller's limit. */
   allows(caller: StreamCaller, key: string): boolean;
   /**
-   * Joins, and counts the stream for the caller until the subscriber is refused, is ended or
-   * leaves. Returns the way to leave.
+   * Joins a stream and counts it for the caller until the subscriber is refused, ends or leaves.
+   * Returns the function that leaves.
    */
   hold(
     caller: StreamCaller,
@@ -19,9 +19,9 @@ export interface FilterQuota {
   ): () => void;
 }
 
-/** Nobody has anything open. */
+/** Creates an empty quota. */
 export function createFilterQuota(): FilterQuota {
-  /** Subscriptions by caller and stream. */
+  /** Number of subscriptions by caller and stream. */
   const callers = new Map<string, Map<string, number>>();
 
   function give(id: string, key: string): void {
@@ -56,7 +56,7 @@ export function createFilterQuota(): FilterQuota {
   };
 }
 
-/** The same subscriber, whose end is heard. */
+/** Wraps a subscriber so that `release` is called when it ends. */
 function releasing(subscriber: Subscriber, release: () => void): Subscriber {
   return {
     started: (route: RoutedCall | null) => subscriber.started(route),

@@ -1,5 +1,4 @@
-// The checks of logs of every profile and chain that has streams, and their counts as they are
-// shown.
+// The log checks of every profile and chain that has streams, and their counts for display.
 
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
@@ -7,19 +6,19 @@ import type { Tracker } from "../health/tracker.ts";
 import { type CheckCounts, LogChecks, noChecks, type StreamLog } from "./log-checks.ts";
 import type { BlockLogsQueryParts } from "./log-query.ts";
 
-/** The checks of all profiles and chains. */
+/** The log checks of all profiles and chains. */
 export interface LogCheckRegistry {
-  /** Those of one profile on the chain of a tracker. */
+  /** The checks of one profile on the chain of a tracker. */
   of(profile: string, tracker: Tracker): LogChecks;
-  /** Takes in a head that a provider has pushed. */
+  /** Records a head that a provider pushed. */
   see(tracker: Tracker, provider: Provider, head: Head): void;
   counts(): readonly CheckCounts[];
 }
 
-/** Profiles and chains of which something is remembered; beyond that the oldest is learnt anew. */
+/** Most profiles and chains that are remembered; beyond that the oldest starts from nothing. */
 const MAX_REMEMBERED = 10_000;
 
-/** No checks yet. */
+/** Creates an empty registry. */
 export function createLogCheckRegistry(
   parts: BlockLogsQueryParts,
   log: StreamLog | null,

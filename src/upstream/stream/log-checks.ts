@@ -1,6 +1,6 @@
-// Checks the logs of subscriptions, one instance per profile and chain: the budget they share, what
-// is known of the chain's blooms, which providers left logs out, and the checks under way. Decides
-// nothing about what subscribers receive.
+// Checks the logs of subscriptions, one instance per profile and chain: the budget that checks
+// share, the trust in the chain's blooms, which providers left logs out, and the checks in flight.
+// Does not decide what subscribers receive.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import { FULL_MS, remaining, take } from "../../core/billing/gcra.ts";
 import type { Channel } from "../../core/provider/attempt.ts";
@@ -31,23 +31,20 @@ import { type BlockLogsQueryParts, queryBlockLogs } from "./log-query.ts";
 export interface CheckCounts {
   readonly profile: string;
   readonly chain: string;
-  /** Checks by how they ended, one for each block and filter of a stream. */
+  /** Checks by result, one for each block and filter of a stream. */
   agreed: number;
-  /** Logs were left out by the provider of the stream, or by the one that was asked. */
+  /** Logs were left out, by the provider of the stream or by the one queried. */
   missing: number;
   surplus: number;
-  /**
-   * Times that too few answered, after which it is asked again, and blocks of which nobody ever
-   * said enough.
-   */
+  /** Checks that too few providers answered, before a retry or finally. */
   unanswered: number;
   givenUp: number;
   overBudget: number;
-  /** Calls that they took. */
+  /** Number of calls made for checks. */
   calls: number;
 }
 
-/** Nothing was checked yet. */
+/** Counts at zero. */
 export function noChecks(profile: string, chain: string): CheckCounts {
   return {
     profile,
@@ -62,50 +59,50 @@ export function noChecks(profile: string, chain: string): CheckCounts {
   };
 }
 
-/** Takes lines for the log. */
+/** Receives log lines. */
 export interface StreamLog {
   warn(facts: Readonly<Record<string, unknown>>, message: string): void;
 }
 
-/** Who wants something checked. */
+/** The stream that needs a check: its tracker and pinned provider. */
 export interface CheckedStream {
   readonly tracker: Tracker;
   readonly pin: Provider | null;
 }
 
-/** A block that is checked. */
+/** A block to check, and how urgently. */
 export interface BlockQuery extends CheckedStream, BlockCheckRequest {
   readonly block: Block;
   readonly need: Need;
 }
 
-/** Logs were left out a short while ago: everything is checked for so long. */
+/** After logs were left out, every block is checked for this time. */
 const ALARMED_MS = 300_000;
 /**
- * A provider that left logs out is not the source of log subscriptions for so long, where there is
- * another.
+ * A provider that left logs out is not chosen as source of log subscriptions for this time, if
+ * there is another.
  */
 const PENALTY_MS = 600_000;
-/** Streams that want the same block checked come this far apart. */
+/** Requests to check the same block are gathered for this time. */
 const GATHER_MS = 20;
 const MAX_BLOCKS = 64;
 const BURST_SECONDS = 2;
-/** Routine checks leave this part of the budget to needed ones. */
+/** Part of the budget that routine checks leave to needed ones. */
 const RESERVE = 0.5;
 const LINE_EVERY_MS = 60_000;
 const METHOD = methodOf("eth_getLogs");
 
-/** Why a block is not checked, and what the log says then. */
+/** Reasons for not checking a block, with the text of the log line. */
 const SKIPPED = {
   over_budget: "checks of logs are over verification_budget: only a sample is checked",
   unanswered: null,
   given_up: "logs of blocks could not be checked: too few providers answered",
 } as const;
 
-/** What is known of a block's bloom. */
+/** The bloom of one block, as seen so far. */
 interface SeenBloom {
   readonly bloom: HeaderBloom;
-  /** Providers that showed this header. */
+  /** Ids of the providers that sent this header. */
   readonly providers: Set<string>;
 }
 
@@ -116,7 +113,7 @@ export class LogChecks {
   readonly #log: StreamLog | null;
   readonly #blocks = new Map<string, BlockCheck>();
   readonly #seenBlooms = new Map<string, SeenBloom>();
-  /** Providers that showed a head lately. */
+  /** Ids of providers that sent a head recently, with the time (ms). */
   readonly #showed = new Map<string, number>();
   readonly #proven = new Set<string>();
   readonly #penalties = new Map<string, number>();
@@ -124,7 +121,7 @@ export class LogChecks {
   #fullAtMs = FULL_MS;
   #bound: Tracker | null = null;
   #alarmedUntilMs = Number.NEGATIVE_INFINITY;
-  /** When a line of this kind was last logged. */
+  /** When a line of each kind was last logged (ms). */
   readonly #loggedAtMs = new Map<string, number>();
 
   constructor(parts: BlockLogsQueryParts, counts: CheckCounts, log: StreamLog | null) {
@@ -133,7 +130,7 @@ export class LogChecks {
     this.#log = log;
   }
 
-  /** From now on these are the providers that may be asked. */
+  /** Replaces the providers that may be queried. */
   bind(tracker: Tracker): void {
     this.#bound = tracker;
   }
@@ -143,8 +140,8 @@ export class LogChecks {
   }
 
   /**
-   * Takes in the header of a block as a provider shows it. Two blooms for one block: one of them is
-   * false.
+   * Records the header of a block from a provider. If two providers send different blooms for one
+   * block, one of them is false.
    */
   see(provider: Provider, hash: string, raw: Buffer): void {
     const nowMs = this.#parts.runtime.now();
@@ -158,7 +155,7 @@ export class LogChecks {
     if (isOther(known.bloom, bloom)) this.#distrust(hash);
   }
 
-  /** Whether the block may hold what the filter wants, as far as its bloom can be believed. */
+  /** Whether the block may hold matching logs, as far as its bloom can be trusted. */
   mayHold(hash: string, bits: FilterBits): "yes" | "no" | "unknown" {
     const seen = this.#seenBlooms.get(hash);
     const trust = this.#trustNow();
@@ -168,12 +165,12 @@ export class LogChecks {
     return trust.kind === "trusted" && this.#isConfirmed(seen) ? "no" : "unknown";
   }
 
-  /** Whether checks that are not needed may be made. */
+  /** Whether routine checks may be made. */
   isRoomy(tracker: Tracker): boolean {
     return this.#tokens(tracker) >= this.#size(tracker).burst * RESERVE;
   }
 
-  /** Checks a block. `done` is called once, unless the service ends before. */
+  /** Checks a block. `done` is called once, unless the service stops first. */
   check(
     { block, tracker, pin, need, ...request }: BlockQuery,
     done: (result: BlockCheckResult) => void,
@@ -188,7 +185,7 @@ export class LogChecks {
     this.#parts.timerWheel.set(GATHER_MS, () => check.run());
   }
 
-  /** Two providers said the same of a block: its bloom is shown right or wrong. */
+  /** Records that two providers agreed on a block: its bloom is then confirmed or disproved. */
   agree(hash: string, logs: readonly Log[], independent: boolean): void {
     this.counts.agreed++;
     const seen = this.#seenBlooms.get(hash);
@@ -208,14 +205,14 @@ export class LogChecks {
     this.#trust = proven(this.#trustNow());
   }
 
-  /** A log came of a block that could hold none. */
+  /** Records a log in a block whose bloom excludes it. */
   contradict(hash: string): void {
     this.#distrust(hash);
   }
 
   /**
-   * What was found out about a stream's block: logs that its provider left out, and how many the
-   * others left out.
+   * Records a disagreement about a stream's block: logs that its provider left out, and how many
+   * the others left out.
    */
   disagree(
     provider: Provider,
@@ -235,7 +232,7 @@ export class LogChecks {
     );
   }
 
-  /** A block could not be checked. */
+  /** Records that a block was not checked. */
   skip(why: keyof typeof SKIPPED): void {
     if (why === "over_budget") this.counts.overBudget++;
     else if (why === "unanswered") this.counts.unanswered++;
@@ -252,7 +249,7 @@ export class LogChecks {
     this.#log?.warn({ profile, chain, over_budget: overBudget, given_up: givenUp }, line);
   }
 
-  /** Ids of providers that left logs out a short while ago. */
+  /** Ids of providers that recently left logs out. */
   penalised(): readonly string[] {
     const nowMs = this.#parts.runtime.now();
     for (const [id, untilMs] of this.#penalties) if (nowMs >= untilMs) this.#penalties.delete(id);
@@ -267,7 +264,7 @@ export class LogChecks {
       candidates: (sources: ReadonlySet<string>) =>
         this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
       ask: (channel: Channel, params: string) => {
-        // Removed meanwhile: a question would open a connection that nobody needs.
+        // Removed meanwhile: a query would open an unnecessary connection.
         const spendHere = (): boolean => this.#serves(channel.provider) && spend();
         return queryBlockLogs(this.#parts, {
           tracker: this.#bound ?? tracker,
@@ -286,7 +283,7 @@ export class LogChecks {
     };
   }
 
-  /** Those who have the block first, those who told of it last. */
+  /** Providers that have the block first; those that pushed it last. */
   #candidates(
     block: Block,
     { tracker, pin }: CheckedStream,
@@ -360,8 +357,8 @@ export class LogChecks {
   }
 
   /**
-   * A bloom that says "nothing" is believed when two providers show it, where two show their heads
-   * at all.
+   * Whether a bloom that excludes logs is confirmed: two providers sent it, unless only one sends
+   * heads at all.
    */
   #isConfirmed({ providers }: SeenBloom): boolean {
     if (providers.size > 1) return true;

@@ -12,32 +12,32 @@ import type { TimerWheel } from "../timer-wheel.ts";
 import type { Upstream } from "../transport.ts";
 import { readLogs } from "./backfill.ts";
 
-/** What questions are asked with. */
+/** Dependencies of queries. */
 export interface BlockLogsQueryParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly ws: Pick<Upstream, "send">;
-  /** Null = providers are asked over their sockets only. */
+  /** Null = queries use sockets only. */
   readonly http: Pick<Upstream, "send"> | null;
 }
 
-/** A query: which logs, and from which provider. */
+/** The logs to query and the provider. */
 export interface BlockLogsQuery {
   readonly tracker: Tracker;
   readonly channel: Channel;
   readonly block: Block;
   /** The JSON array of `eth_getLogs`. */
   readonly params: string;
-  /** Takes leave for one call; false = no more calls may be made now. */
+  /** Takes one call from the budget. False = no call may be made now. */
   readonly spend: () => boolean;
 }
 
-/** Waits before a block that is unknown is asked for again. */
+/** Waits before retries for a block that the provider does not know yet. */
 const AGAIN_MS = [100, 300, 900] as const;
 const TIMEOUT_MS = 2_000;
 const METHOD = methodOf("eth_getLogs");
 
-/** The logs, or null when the provider does not say. Resolves always. */
+/** Queries the logs; null = the provider did not answer. Never rejects. */
 export async function queryBlockLogs(
   parts: BlockLogsQueryParts,
   query: BlockLogsQuery,
@@ -77,7 +77,7 @@ function queryOnce(
       {
         result(raw) {
           record(null);
-          // Copied: the buffer of an answer is used again, and logs are kept.
+          // Copied: the buffer of an answer is reused, and logs are kept.
           resolve(
             raw.toString("latin1", 0, NULL.length) === NULL
               ? "unknown block"
@@ -99,17 +99,17 @@ function queryOnce(
 }
 
 const NULL = "null";
-/**
- * What a node answers that does not know the block yet. Any other error is the same when it is
- * asked again.
- */
+/** Error categories of a node that does not know the block yet. Any other error would repeat. */
 const UNKNOWN_BLOCK: ReadonlySet<string> = new Set<ErrorCategory>([
   "block_missing",
   "block_ahead",
   "lagging",
 ]);
 
-/** A check that fails is nobody's failure; limits and refusals are remembered as from any call. */
+/**
+ * The verdict of a failed check: failures do not count, but limits and refusals are remembered as
+ * from any call.
+ */
 function harmless(verdict: Verdict): Verdict {
   const { kind } = verdict.effect;
   return kind === "cooldown" || kind === "cordon"

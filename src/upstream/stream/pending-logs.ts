@@ -1,6 +1,6 @@
-// Logs of blocks that a stream has yet to deliver, or has delivered before they were checked:
-// decides which blocks are checked and when, how long their logs are held, and what is delivered.
-// Knows nothing of heads, of reorganisations, or of how a source is found.
+// The logs of blocks that a stream has yet to deliver, or delivered before they were checked:
+// decides which blocks are checked and when, how long logs are held, and what is delivered. Knows
+// nothing of heads, reorganisations, or how a source is found.
 import { keccak_256 } from "@noble/hashes/sha3.js";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Block, Log } from "../../core/stream/chain-event.ts";
@@ -18,43 +18,40 @@ import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { BlockCheckResult } from "./block-check.ts";
 import type { CheckedStream, LogChecks } from "./log-checks.ts";
 
-/** What a stream's logs are checked with. */
+/** Dependencies. */
 export interface PendingParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly subscription: Subscription;
-  /** As it is now: a reload may change it. */
+  /** The current stream: a reload may change it. */
   readonly stream: () => CheckedStream;
   readonly checks: LogChecks;
 }
 
-/** Receives the logs that are ready for subscribers. */
+/** Receives logs that are ready for subscribers. */
 export interface PendingListener {
   /** Logs of a block, in order. */
   ready(logs: readonly Log[]): void;
   /** All logs of the block are known. */
   settled(hash: string): void;
-  /** The source left logs out, which have been told. */
+  /** The source left logs out; they were delivered from elsewhere. */
   leftOut(): void;
 }
 
-/**
- * Logs come this much after their head at most where all is well; then it is known whether there
- * were any.
- */
+/** Normal delay between a head and its logs; after it, it is known whether there are any. */
 const GATHER_MS = 60;
 /** Longest time that the logs of a block are held. */
 const MOST_HELD_MS = 2_000;
-/** How long the logs of a block are gathered where the source sends them out of order. */
+/** How long logs of a block are gathered if the source sends them out of order. */
 const ORDER_MS = 100;
-/** Checks that too few answered are made again after these, while their block is remembered. */
+/** Waits before a check that too few answered is repeated, while its block is remembered. */
 const AGAIN_MS: readonly number[] = [
   1_000, 3_000, 5_000, 10_000, 10_000, 20_000, 20_000, 30_000, 60_000, 60_000,
 ];
-/** Blocks of which something is to be found out, and blocks kept when nothing more is. */
+/** Most blocks with open checks, and blocks kept after that. */
 const MAX_BLOCKS = 256;
 const MAX_DONE = 4;
-/** Timers of one block: when it is due, and when it is looked at next. */
+/** Timers of one block: its deadline, and its next step. */
 const MAX_TIMERS = 2;
 
 /** A block whose logs are held, gathered or checked. */
@@ -62,33 +59,33 @@ interface PendingBlock {
   readonly block: Block;
   readonly source: Provider;
   readonly atMs: number;
-  /** What was asked for is all there is; what is pushed may yet come. */
+  /** True = the logs were queried and are complete; false = they are pushed, and more may come. */
   readonly given: boolean;
-  /** Yet to be told. */
+  /** Logs to deliver, by log index. */
   readonly logs: Map<number, Log>;
-  /** Positions of what the source told. */
+  /** Log indexes that the source pushed. */
   readonly pushed: Set<number>;
   held: boolean;
-  /** Nothing has to be waited for any more. */
+  /** It may be delivered. */
   ready: boolean;
-  /** Nothing more is to be found out. */
+  /** Its checks are over. */
   done: boolean;
-  /** The bloom says that it holds nothing. */
+  /** Its bloom excludes matching logs. */
   excluded: boolean;
   need: Need;
-  /** It could not be checked at some time for want of budget. */
+  /** A check was skipped for lack of budget. */
   overBudget: boolean;
   tries: number;
   timers: Timer[];
 }
 
-/** The blocks of one stream, by number. */
+/** The pending blocks of one stream. */
 export class PendingLogs {
   readonly #parts: PendingParts;
   readonly #listener: PendingListener;
   #bits: FilterBits | null = null;
   #pendingBlocks: PendingBlock[] = [];
-  /** The source sends logs out of order: they are gathered first. */
+  /** The source sends logs out of order, so they are gathered first. */
   #disorderly = false;
 
   constructor(parts: PendingParts, listener: PendingListener) {
@@ -97,7 +94,7 @@ export class PendingLogs {
   }
 
   /**
-   * A block is in the chain. `given` = all its logs as the source answered them; null = they are
+   * Adds a block of the chain. `given`: all its logs as the source returned them; null = they are
    * pushed.
    */
   begin(block: Block, source: Provider, given: readonly Log[] | null): void {
@@ -136,7 +133,7 @@ export class PendingLogs {
     if (this.#pendingBlocks.length > MAX_BLOCKS) this.#giveUp(this.#pendingBlocks[0] ?? pending);
   }
 
-  /** A log that was pushed. True = it is delivered later. */
+  /** Accepts a pushed log. True = it is delivered later. */
   take(log: Log): boolean {
     const pending = this.#pendingBlockOf(log.blockHash);
     if (pending === undefined) return false;
@@ -146,19 +143,19 @@ export class PendingLogs {
     return pending.held;
   }
 
-  /** A log that its provider takes back. True = it was never told. */
+  /** Accepts the removal of a log. True = the log was never delivered. */
   takeBack({ blockHash, logIndex }: Log): boolean {
     const pending = this.#pendingBlockOf(blockHash);
     pending?.pushed.delete(logIndex);
     return pending?.logs.delete(logIndex) === true;
   }
 
-  /** The source sent logs of one block out of order. */
+  /** Starts gathering, after the source sent logs of one block out of order. */
   gather(): void {
     this.#disorderly = true;
   }
 
-  /** A block has left the chain: its logs are dropped. */
+  /** Drops the logs of a block that left the chain. */
   drop(hash: string): void {
     const pending = this.#pendingBlockOf(hash);
     if (pending === undefined) return;
@@ -167,7 +164,7 @@ export class PendingLogs {
     this.#release();
   }
 
-  /** The source is gone. Hashes of the blocks of which not all is known. */
+  /** Detaches the source. Returns the hashes of blocks that are not fully known. */
   abandon(): readonly string[] {
     const open = this.#pendingBlocks.filter((pending) => !pending.done || pending.held);
     for (const pending of this.#pendingBlocks) end(pending);
@@ -252,7 +249,7 @@ export class PendingLogs {
     }
     pending.ready = true;
     this.#release();
-    // What is pushed may just be slow.
+    // Pushed logs may only be late.
     const restMs = pending.given
       ? 0
       : Math.max(0, pending.atMs + APART_MS - this.#parts.runtime.now());
@@ -274,8 +271,8 @@ export class PendingLogs {
   #unchecked(pending: PendingBlock, why: "over_budget" | "unanswered"): void {
     const againMs = AGAIN_MS[pending.tries++];
     if (why === "unanswered") this.#parts.checks.skip(againMs === undefined ? "given_up" : why);
-    // Counted once, when it could not be checked in time; one that brought no logs is checked
-    // later, when there is room.
+    // Counted once, if it could not be checked in time. A block without logs is checked later, when
+    // the budget allows.
     else if (!pending.overBudget) this.#parts.checks.skip(why);
     pending.overBudget ||= why === "over_budget";
     if ((why === "over_budget" && pending.need !== "needed") || againMs === undefined)
@@ -284,7 +281,7 @@ export class PendingLogs {
     this.#later(pending, againMs, () => this.#decide(pending));
   }
 
-  /** More blocks wait for answers than may. */
+  /** Gives up the check of a block, when too many are open. */
   #giveUp(pending: PendingBlock): void {
     this.#parts.checks.skip("given_up");
     this.#finish(pending);
@@ -298,7 +295,7 @@ export class PendingLogs {
     this.#release();
   }
 
-  /** Tells what is due, in the order of the chain. */
+  /** Delivers what is due, in the order of the chain. */
   #release(): void {
     for (let pending = this.#nextHeld(); pending?.ready === true; pending = this.#nextHeld()) {
       pending.held = false;
@@ -322,7 +319,7 @@ export class PendingLogs {
   }
 }
 
-/** How long pushed logs are awaited before it is decided whether their block is checked. */
+/** How long (ms) to wait for pushed logs before deciding whether their block is checked. */
 function decisionDelayMs(mode: LogVerification, isComplete: boolean, mostMs: number): number {
   if (isComplete) return 0;
   return mode === "sampled" ? mostMs : Math.min(GATHER_MS, mostMs);

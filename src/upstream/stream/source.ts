@@ -1,5 +1,5 @@
-// One provider as the source of one subscription: chosen by the router like for any call,
-// subscribed, and asked for missed blocks. Judges no event.
+// One provider as the source of one subscription: chosen by the router as for any call, subscribed,
+// and queried for missed blocks. Judges no events.
 
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -19,46 +19,46 @@ import type { TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
 import { BreakerBypass } from "./breaker-bypass.ts";
 
-/** What sources work with. */
+/** Dependencies of sources. */
 export interface SourceParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly sockets: Sockets;
-  /** For heads and logs where no socket can be had; null = they are never polled. */
+  /** Polls heads and logs when no socket is available; null = never. */
   readonly polls: Polls | null;
   readonly limits: () => RouterLimits;
 }
 
-/** Opens sources that are polled. */
+/** Opens polled sources. */
 export interface Polls {
   /**
-   * Finds a provider that answers over HTTP. Returns the way to cancel, after which nobody hears
-   * anything.
+   * Finds a provider that answers over HTTP. Returns the function that cancels; after it no event
+   * follows.
    */
   open(request: SourceRequest, events: SourceEvents): () => void;
 }
 
-/** Which provider is wanted for what. */
+/** The subscription and the constraints on its provider. */
 export interface SourceRequest {
   readonly tracker: Tracker;
   readonly subscription: Subscription;
   readonly strategy: Strategy;
   readonly pin: Provider | null;
-  /** Ids of providers that are not to be asked. */
+  /** Ids of excluded providers. */
   readonly avoid: ReadonlySet<string>;
-  /** Open circuits keep nobody from being tried, and failures are not counted. */
+  /** Providers with open circuits may be tried, and failures are not counted. */
   readonly breakerBypass: boolean;
   readonly deadlineMs: number;
 }
 
 /**
- * Hears a source: `opened` once, events from the moment it is subscribed (which may be earlier),
- * `lost` at most once after `opened`.
+ * Hears a source: `opened` once, events from the moment it is subscribed (possibly before
+ * `opened`), `lost` at most once after `opened`.
  */
 export interface SourceEvents {
   opened(opened: SourceOpening): void;
   event(raw: Buffer): void;
-  /** A head of the same provider, where the subscription itself is not one to heads. */
+  /** A head of the same provider, if the subscription itself is not to heads. */
   head(raw: Buffer): void;
   lost(reason: string): void;
 }
@@ -66,23 +66,23 @@ export interface SourceEvents {
 /** A provider that serves a subscription. */
 export interface Source {
   readonly provider: Provider;
-  /** False = its heads are polled, and the logs of each block have to be asked for. */
+  /** False = its heads are polled, and the logs of each block must be queried. */
   readonly pushesLogs: boolean;
   /**
-   * Asks this provider; resolves with the raw JSON of the result, or null where there is none.
-   * Never resolves after `close`.
+   * Queries this provider. Resolves with the raw JSON of the result, or null if there is none;
+   * never after `close`.
    */
   ask(method: string, params: string): Promise<Buffer | null>;
-  /** Goes on with the same provider as it is configured now. */
+  /** Continues with the same provider as it is configured now. */
   follow(tracker: Tracker, provider: Provider): void;
-  /** Nobody hears anything after this. */
+  /** Closes the source; no event follows. */
   close(): void;
 }
 
-/** A source, or why there is none. */
+/** A source, or the reason why there is none. */
 export type SourceOpening =
   | { readonly kind: "open"; readonly source: Source; readonly route: RoutedCall }
-  /** `lacking`: who was subscribed, and was lost or pushed no heads. */
+  /** `lacking`: providers that were subscribed and were lost or pushed no heads. */
   | {
       readonly kind: "refused";
       readonly outcome: Outcome;
@@ -91,7 +91,7 @@ export type SourceOpening =
     };
 
 /**
- * Finds a provider and subscribes. Returns the way to cancel, after which nobody hears anything.
+ * Finds a provider and subscribes. Returns the function that cancels; after it no event follows.
  */
 export function openSource(
   parts: SourceParts,
@@ -103,7 +103,7 @@ export function openSource(
   return () => opening.cancel();
 }
 
-/** Longest time for one question. */
+/** Deadline of one query. */
 const ASK_MS = 5_000;
 const HEADS = '["newHeads"]';
 const ACK = Buffer.from("true");
@@ -205,8 +205,8 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   #sourceAt(provider: Provider): Source {
-    // Where its address or headers have changed, its socket is closed, and with it the subscription
-    // lost: nothing here has to follow.
+    // If its address or headers change, its socket closes and the subscription is lost: nothing to
+    // do here.
     const follow = (): void => {};
     return {
       provider,
@@ -217,7 +217,7 @@ class Opening implements Pick<Source, "ask" | "close"> {
     };
   }
 
-  /** The router's way of sending: a subscription in place of a request. */
+  /** The transport given to the router: sends a subscription in place of a request. */
   #subscribe(provider: Provider, listener: AnswerListener): Dispatch {
     const dispatch = this.#parts.sockets.subscribe(provider, this.#request.subscription.params, {
       started: () => listener.result(ACK, { start: 0, end: ACK.length, idAt: null }),
@@ -231,8 +231,8 @@ class Opening implements Pick<Source, "ask" | "close"> {
   }
 
   /**
-   * Subscribes to the heads of the same provider beside its logs, which are delivered in the order
-   * of the chain.
+   * Subscribes to the heads of the same provider besides its logs, which are delivered in chain
+   * order.
    */
   #followHeads(provider: Provider, route: RoutedCall): void {
     const { timerWheel, sockets } = this.#parts;

@@ -1,6 +1,6 @@
-// One subscription and its subscribers: uses one provider at a time, moves to another when that
-// fails, and ends when none can be found in time. Which events are delivered after a move is
-// decided by the continuity.
+// One subscription and its subscribers. Uses one provider at a time, moves to another when that
+// fails, and ends when none is found in time. The continuity decides which events are delivered
+// after a move.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { quietMs } from "../../core/provider/head.ts";
 import {
@@ -28,37 +28,34 @@ import {
 } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
 
-/** What a stream tells its registry. */
+/** The registry of streams, as a stream sees it. */
 export interface StreamOwner {
-  /** It has no subscribers and no provider any more. */
+  /** The stream has no subscribers and no provider any more. */
   over(): void;
-  /** Its last subscriber has left. Returns how long it is kept all the same. */
+  /** The last subscriber has left. Returns how long (ms) the stream is kept. */
   idle(): number;
-  /** It has a subscriber again. */
+  /** The stream has a subscriber again. */
   used(): void;
   failedOver(reason: FailoverReason): void;
-  /** It could not be continued for those who had it. */
+  /** The stream could not be continued for its subscribers. */
   ended(): void;
 }
 
-/** A time without a provider. */
+/** A period without a provider. */
 interface Outage {
   /** Ids of providers that are not tried again in this round. */
   readonly avoid: Set<string>;
-  /** Ids of providers that left logs out: they are tried when there is nobody else. */
+  /** Ids of providers that left logs out: tried only if there is no other. */
   penalised: ReadonlySet<string>;
-  /**
-   * Those of `avoid` of which nothing is known but that their socket failed: they may well be
-   * polled.
-   */
+  /** Those of `avoid` of which only the socket failed: they may still be polled. */
   readonly socketless: Set<string>;
-  /** No socket can be had in this round: heads and logs are polled. */
+  /** No socket is available in this round: heads and logs are polled. */
   polled: boolean;
-  /** What came of asking for a socket in this round. */
+  /** The refusal when a socket was tried in this round; null = none. */
   refusal: Refusal | null;
-  /** Some provider's chain lies further ahead than may be filled. */
+  /** Some provider is further ahead than may be backfilled. */
   far: boolean;
-  /** Times that everybody was tried. */
+  /** How often all providers were tried. */
   rounds: number;
   readonly timer: Timer | null;
   readonly reason: FailoverReason | null;
@@ -78,21 +75,21 @@ const RETRY_MS = 250;
 const LONGEST_RETRY_MS = 2_000;
 const OPEN_MS = 10_000;
 const ROUNDS_OF_SOCKETS = 3;
-/** Time after which a stream that is polled looks for a socket again; twice as long each time. */
+/** Wait before a polled stream tries a socket again; doubled each time. */
 const SOCKET_AGAIN_MS = 10_000;
 const LONGEST_SOCKET_AGAIN_MS = 600_000;
-/** A source is looked at so often while it may be silent. */
+/** Interval at which a possibly silent source is checked. */
 const SHORTEST_LOOK_MS = 1_000;
 const LOOKS_PER_QUIET = 4;
 /**
- * Least time between two moves because logs were left out; a subscription opened anew may help
- * where there is only one provider.
+ * Least time between two moves because of missing logs. With a single provider, only subscribing
+ * again may help.
  */
 const LEAVE_AGAIN_MS = 10_000;
 const ALONE_AGAIN_MS = 60_000;
 /**
- * Pause after leaving a source that is late; twice as long each time that those after it are late
- * too, since what is known elsewhere may be a lie.
+ * Pause after leaving a late source; doubled each time its successor is late too, since the height
+ * known elsewhere may be false.
  */
 const LATE_AGAIN_MS = 10_000;
 const LONGEST_LATE_AGAIN_MS = 600_000;
@@ -111,34 +108,34 @@ export class Stream {
   #source: Source | null = null;
   #outage: Outage | null;
   /**
-   * False = no provider has served it yet: a failure to find one is reported to the waiters. Later
+   * False = no provider has served it yet, and a failed search is reported to the waiters. Later
    * the search is repeated instead.
    */
   #everLive = false;
   #over = false;
   #cancel: () => void = () => {};
   #attempts = 0;
-  /** A provider is being asked to be its source. */
+  /** A search for a provider is in progress. */
   #seeking = false;
   #stale: Timer | null = null;
   #socketAgain: Timer | null = null;
   #socketAgainMs = SOCKET_AGAIN_MS;
   #linger: Timer | null = null;
   /**
-   * What others have and the source does not, and the block for which a silent source was last
-   * left.
+   * The height that others have and the source lacks, and the height for which a silent source was
+   * last left.
    */
   #overtaken: Overtaken | null = null;
   #movedFor = -1;
-  /** Until when no source is left for being late, and how long that pause was. */
+  /** Until when no source is left for lateness, and how long that pause was. */
   #mayBeLateUntilMs = Number.NEGATIVE_INFINITY;
   #latePauseMs = LATE_AGAIN_MS;
-  /** When a provider was last left because it left logs out. */
+  /** When a provider was last left because of missing logs (ms). */
   #leftAtMs = Number.NEGATIVE_INFINITY;
   #failovers = 0;
   #events = 0;
 
-  /** `checks` are those of its profile and chain. */
+  /** `checks` are the log checks of its profile and chain. */
   constructor(
     parts: SourceParts,
     request: SubscribeRequest,
@@ -162,7 +159,7 @@ export class Stream {
     this.#outage = outageOf(null, null, this.#penalised());
   }
 
-  /** Joins; the first one to join begins the stream. Returns the way to leave. */
+  /** Adds a subscriber; the first one starts the stream. Returns the function that leaves. */
   join(subscriber: Subscriber, deadlineMs: number): () => void {
     if (this.#linger !== null) this.#owner.used();
     this.#linger?.clear();
@@ -174,9 +171,9 @@ export class Stream {
     return () => this.#leave(subscriber);
   }
 
-  /** Goes on with another set of providers; `pin` is the pinned provider in it. */
+  /** Continues with another set of providers; `pin` is the pinned provider in it. */
   rebind(tracker: Tracker, pin: Provider | null): void {
-    // A change elsewhere leaves it alone.
+    // Its set has not changed.
     if (tracker === this.#request.tracker) return;
     this.#request = { ...this.#request, tracker, pin };
     const source = this.#source;
@@ -190,9 +187,7 @@ export class Stream {
     else source.follow(tracker, now);
   }
 
-  /**
-   * Starts the search again among the current providers: those being asked may have been removed.
-   */
+  /** Restarts the search among the current providers: those being tried may have been removed. */
   #seekAnew(): void {
     if (!this.#seeking) return;
     this.#cancel();
@@ -219,7 +214,7 @@ export class Stream {
     };
   }
 
-  /** Ends it for everybody. */
+  /** Ends the stream for all subscribers. */
   end(reason: string): void {
     if (this.#over) return;
     const [subscribers, waiters] = [[...this.#subscribers], [...this.#waiters]];
@@ -257,7 +252,7 @@ export class Stream {
     else this.#close();
   }
 
-  /** Ends it if nobody has it. */
+  /** Ends the stream if it has no subscribers. */
   endIfIdle(): void {
     if (this.#linger !== null) this.#close();
   }
@@ -267,7 +262,7 @@ export class Stream {
     subscriber.started(route);
   }
 
-  /** Finds a provider among those that have not failed in this outage. */
+  /** Searches among the providers that have not failed in this outage. */
   #seek(): void {
     const outage = this.#outage;
     if (outage === null || this.#over) return;
@@ -295,7 +290,7 @@ export class Stream {
       outage.polled && polls !== null
         ? polls.open(request, events)
         : openSource(this.#parts, request, events);
-    // A provider that answers at once has already moved this stream on.
+    // A provider that answered synchronously has already advanced the stream.
     if (this.#attempts === attempt) this.#cancel = cancel;
   }
 
@@ -306,7 +301,8 @@ export class Stream {
     const tried =
       lacking === null ? route.traces.map((trace) => trace.attempt.provider) : [lacking];
     if (!outage.polled) for (const { id } of tried) outage.socketless.add(id);
-    // A route asks only a few: the others are next, and those it asked wait for the next round.
+    // A route tries only a few providers: the others are next, and those it tried wait for the next
+    // round.
     if (lacking !== null || (this.#everLive && tried.length > 0))
       return this.#avoid(outage, ...tried);
     if (outage.penalised.size > 0) return this.#forgive(outage);
@@ -325,7 +321,7 @@ export class Stream {
     );
   }
 
-  /** Nobody else can be had: those who left logs out serve again, and are checked. */
+  /** No other provider is available: those that left logs out may serve again, and are checked. */
   #forgive(outage: Outage): void {
     outage.penalised = new Set();
     this.#seek();
@@ -339,8 +335,8 @@ export class Stream {
   }
 
   /**
-   * A stream that has lost its sockets looks for one some more times first: what was pushed comes
-   * sooner and costs less than what is polled.
+   * Whether polling may begin. A stream that lost its sockets first tries some more rounds: pushed
+   * events arrive sooner and cost less than polling.
    */
   #mayBePolled({ rounds }: Outage): boolean {
     const { subscription, tracker } = this.#request;
@@ -352,10 +348,7 @@ export class Stream {
     );
   }
 
-  /**
-   * No socket is available: polls the providers that answer over HTTP, including those whose socket
-   * failed.
-   */
+  /** Polls the providers that answer over HTTP, including those whose socket failed. */
   #poll(outage: Outage, refusal: Refusal): void {
     outage.polled = true;
     outage.refusal = refusal;
@@ -413,8 +406,9 @@ export class Stream {
   }
 
   /**
-   * What was left out has been told: a provider is not left for it every few blocks, least of all
-   * when there is no other.
+   * Whether the source may be left for missing logs again. Those logs were delivered from
+   * elsewhere, so a stream does not move every few blocks, least of all when there is no other
+   * provider.
    */
   #mayLeaveAgain(): boolean {
     const { pin, tracker } = this.#request;
@@ -426,8 +420,8 @@ export class Stream {
   }
 
   /**
-   * The provider is lost or cannot serve any longer: another one goes on from where it stopped, one
-   * of those `behind` only if there is no other.
+   * Leaves a provider that is lost or cannot serve any longer. Another one continues from where it
+   * stopped; those in `behind` only if there is no other.
    */
   #fail(reason: FailoverReason, behind: readonly Provider[] = []): void {
     if (this.#over) return;
@@ -453,7 +447,7 @@ export class Stream {
     return this.#outage;
   }
 
-  /** A stream that is polled looks for a socket again, later each time. */
+  /** Makes a polled stream try a socket again, later each time. */
   #watchForSocket(): void {
     const { sockets, timerWheel } = this.#parts;
     if (this.#source?.pushesLogs !== false) return;
@@ -472,7 +466,7 @@ export class Stream {
     });
   }
 
-  /** Lets go of the provider. */
+  /** Releases the provider. */
   #drop(): void {
     this.#seeking = false;
     this.#cancel();
@@ -499,8 +493,8 @@ export class Stream {
   }
 
   /**
-   * Leaves a provider that has pushed no head for too long even though its socket is open; sooner
-   * when other providers have newer blocks.
+   * Leaves a provider that has pushed no head for too long although its socket is open; sooner if
+   * other providers have newer blocks.
    */
   #watchHeads(): void {
     const { tracker } = this.#request;
@@ -525,7 +519,7 @@ export class Stream {
     this.#fail("stale_heads", this.#behind());
   }
 
-  /** Providers that are known to lack what the source lacks. */
+  /** Providers known to lack the same block as the source. */
   #behind(): readonly Provider[] {
     const { pin, tracker } = this.#request;
     const overtaken = this.#overtaken;
@@ -538,8 +532,8 @@ export class Stream {
   }
 
   /**
-   * Whether others have had a newer block for a while that the source does not tell of. The same
-   * block moves a stream only once.
+   * Whether others have had a newer block for a while that the source has not reported. One block
+   * moves a stream only once.
    */
   #isOvertaken(silentMs: number): boolean {
     const { tracker } = this.#request;
@@ -548,7 +542,7 @@ export class Stream {
     const known = tracker.head();
     const nowMs = this.#parts.runtime.now();
     this.#overtaken = overtakenBy(before, known, this.#continuity.height, nowMs);
-    // It had in time what others had: they told the truth.
+    // The source reached in time what others had: their height was true.
     if (before !== null && this.#overtaken !== before && !isLate(before, chain, nowMs))
       this.#latePauseMs = LATE_AGAIN_MS;
     if (this.#overtaken === null || known === null || known <= this.#movedFor) return false;
@@ -562,8 +556,8 @@ export class Stream {
   }
 
   /**
-   * A source that tells of heads is left for being late only where there is another, and not again
-   * and again: all may be late beside a false height.
+   * Whether a late source that still reports heads may be left: only if there is another, and not
+   * repeatedly, since all may be late against a false height.
    */
   #mayLeaveLate(nowMs: number): boolean {
     const { pin, tracker } = this.#request;
@@ -579,7 +573,7 @@ export class Stream {
     this.#outbox.push(...results);
   }
 
-  /** What came together goes out together. */
+  /** Delivers the events of this turn together. */
   #flush(): void {
     const results = this.#outbox;
     this.#outbox = [];

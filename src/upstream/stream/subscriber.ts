@@ -1,4 +1,4 @@
-// The port between subscriptions and their subscribers: the request, and what a subscriber hears.
+// The port between streams and subscribers: the request, and what a subscriber hears.
 
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
@@ -7,7 +7,7 @@ import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 
-/** Who holds subscriptions, and how many different log filters it may have open at once. */
+/** A caller with subscriptions, and how many different log filters it may have open. */
 export interface StreamCaller {
   /** Equal for all connections of one caller. */
   readonly id: string;
@@ -22,9 +22,9 @@ export interface SubscribeRequest {
   readonly subscription: Subscription;
   readonly strategy: Strategy;
   readonly pin: Provider | null;
-  /** Who asks; null = the service itself, which is not bounded. */
+  /** The caller; null = the service itself, which has no limit. */
   readonly caller: StreamCaller | null;
-  /** How long it may wait until the subscription is real. */
+  /** How long (ms) the subscriber waits for the subscription to start. */
   readonly deadlineMs: number;
 }
 
@@ -34,25 +34,25 @@ export interface SubscribeRequest {
  */
 export interface Subscriber {
   /**
-   * It is real upstream. `route` tells how a provider was found; null = the stream was there
-   * already.
+   * The subscription is active upstream. `route` shows how a provider was found; null = the stream
+   * already existed.
    */
   started(route: RoutedCall | null): void;
-  /** A provider's error or a fault. */
+  /** Refused, with a provider's error or a fault. */
   refused(outcome: Outcome, route: RoutedCall | null): void;
   /**
-   * The raw JSON of results, in order. The same array and buffers for every subscriber: not to be
-   * changed.
+   * The raw JSON of results, in order. Array and buffers are shared by all subscribers: do not
+   * change them.
    */
   events(results: readonly Buffer[]): void;
-  /** It cannot go on without a gap. `reason` names no address. */
+  /** The subscription cannot continue without a gap. `reason` contains no address. */
   ended(reason: string): void;
 }
 
 /**
- * Why a stream left a provider. `stale_heads`: it told of none, or late, while others had newer
- * blocks. `far`, `unanswered` and `backlog`: it could not give what was missing. `missing_logs`: it
- * left some out.
+ * Why a stream left a provider. `stale_heads`: it reported no heads, or late ones, while others had
+ * newer blocks. `far`, `unanswered`, `backlog`: it could not return what was missing.
+ * `missing_logs`: it left some out.
  */
 export const FAILOVER_REASONS = [
   "lost",
@@ -67,17 +67,17 @@ export const FAILOVER_REASONS = [
 /** One of the reasons. */
 export type FailoverReason = (typeof FAILOVER_REASONS)[number];
 
-/** The state of a stream, for showing. */
+/** The state of a stream, for display. */
 export interface StreamReport {
   readonly state: "opening" | "live" | "recovering";
   readonly provider: Provider | null;
   readonly subscribers: number;
-  /** Of the newest block told; null where there is none. */
+  /** Height of the newest delivered block; null = not applicable. */
   readonly height: number | null;
-  /** Blocks that providers are known to have beyond that one; null = unknown. */
+  /** How many blocks providers have beyond that height; null = unknown. */
   readonly behind: number | null;
   readonly failovers: number;
-  /** Blocks that had to be asked for because nobody pushed them. */
+  /** Number of backfilled blocks. */
   readonly filledBlocks: number;
   readonly events: number;
 }

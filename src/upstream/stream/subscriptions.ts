@@ -23,9 +23,9 @@ import type {
   Subscriber,
 } from "./subscriber.ts";
 
-/** What is known of one stream, for showing. */
+/** The state of one stream, for display. */
 export interface SubscriptionReport extends StreamReport {
-  /** Slug of a configured profile; `custom` for those of accounts together, as in the counts. */
+  /** Slug of a configured profile; `custom` for all profiles of accounts, as in the counts. */
   readonly profile: string;
   readonly chain: string;
   readonly kind: SubscriptionKind;
@@ -37,33 +37,34 @@ export interface SubscriptionCounts {
   readonly profile: string;
   readonly chain: string;
   readonly failovers: Record<FailoverReason, number>;
-  /** Of streams that have ended; those of live ones are in their reports. */
+  /** Of ended streams; those of live ones are in their reports. */
   filledBlocks: number;
-  /** Streams that could not be continued. */
+  /** Number of streams that could not be continued. */
   ended: number;
 }
 
 /** Joins subscribers to streams. */
 export interface Subscriptions {
-  /** Returns the way to leave; nobody hears anything after that. */
+  /**
+   * Opens a subscription. Returns the function that leaves; after it the subscriber hears nothing.
+   */
   open(request: SubscribeRequest, subscriber: Subscriber): () => void;
   /** Moves every stream to the profiles that the registry serves now. */
   rebind(registry: ProfileRegistry): void;
   reports(): readonly SubscriptionReport[];
   counts(): readonly SubscriptionCounts[];
-  /** Checks of logs. */
+  /** Counts of the log checks. */
   checks(): readonly CheckCounts[];
-  /** Takes in a head that a provider has pushed to any of its subscriptions. */
+  /** Records a head that a provider pushed, on any subscription. */
   headSeen(tracker: Tracker, provider: Provider, head: Head): void;
   close(): void;
 }
 
-/** Most streams at one time, and of those the most that nobody has any more. */
+/** Most streams at one time, and most of them without subscribers. */
 const MAX_STREAMS = 10_000;
 const MAX_IDLE = 1_000;
 /**
- * How long a provider is kept after the last subscriber has left; shorter where many streams are
- * open.
+ * How long a stream is kept after its last subscriber has left; shorter when many streams are open.
  */
 const LINGER_MS = 60_000;
 const PRESSED_LINGER_MS = 5_000;
@@ -73,24 +74,24 @@ interface Entry {
   readonly request: SubscribeRequest;
 }
 
-/** What streams work with. */
+/** Dependencies of streams. */
 export interface SubscriptionParts extends Omit<SourceParts, "polls"> {
-  /** Where heads and logs are polled while no socket can be had; left out = nowhere. */
+  /** Transport for polling heads and logs while no socket is available; absent = no polling. */
   readonly http?: Pick<Upstream, "send">;
-  /** Hears of each subscription that goes on at another provider; left out = nobody does. */
+  /** Called for each subscription that moved to another provider. */
   readonly onMove?: (move: StreamMove) => void;
-  /** Left out = nobody reads it. */
+  /** Absent = no log. */
   readonly log?: StreamLog;
 }
 
-/** A subscription that went on at another provider. */
+/** A subscription that moved to another provider. */
 export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain" | "kind"> {
-  /** Id of the provider that it went to. */
+  /** Id of the new provider. */
   readonly to: string | null;
   readonly reason: FailoverReason;
 }
 
-/** Creates the table of streams, empty. */
+/** Creates an empty table of streams. */
 export function createSubscriptions({
   http,
   onMove,
@@ -159,7 +160,9 @@ interface StreamTableParts {
   readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
 }
 
-/** The open streams by key, bounded; the longest idle one ends when room is needed. */
+/**
+ * Creates the bounded table of open streams by key; when room is needed, the longest idle one ends.
+ */
 function createStreamTable({ counted, onMove, newStream }: StreamTableParts) {
   const entries = new Map<string, Entry>();
   /** Streams without subscribers, longest idle first. */
