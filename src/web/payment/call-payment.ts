@@ -1,5 +1,5 @@
-// How a call is paid for: the one port between the pipeline and those that pay, which are the
-// credit of a key, a voucher for the request, and the operator for callers without a key.
+// The one port by which a call is paid: by the credit of a key, by a voucher for its request, or by
+// the operator for callers without a key. The pipeline knows nothing else of payment.
 import type { SourceKind } from "../../core/routing/answer-source.ts";
 import type {
   Admission,
@@ -12,14 +12,14 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 
 /** Pays for the calls of one request or one socket. */
 export interface CallPayment {
-  /** Asks for a grant for one call. `final` = it has waited already, and has to be answered now. */
+  /** Asks for a grant for one call. `final` = the call has waited already: it waits no more. */
   admit(call: AdmissionRequest, final: boolean): CallGrant | Refusal | Wait;
 }
 
 /**
  * Permission to serve one call. Ends once: `settle` charges it by the table in
- * `core/billing/charging.ts`, `release` charges nothing. Both return what the caller of a key is
- * told, null for everybody else.
+ * `core/billing/charging.ts`, `release` charges nothing. Both return the charge for the headers of
+ * the answer; null without a key.
  */
 export type CallGrant = Grant | VoucherGrant | KeylessGrant;
 
@@ -37,10 +37,10 @@ export interface KeylessGrant {
   release(): null;
 }
 
-/** What a caller is told of the price of one call. */
+/** The cost of one call in the headers of its answer, or why it was not admitted. */
 export type Billing = CallCharge | Refusal;
 
-/** How the calls of a caller are paid for; null = one without a key, or a service without any. */
+/** The payment of a caller's calls; null = a caller without a key, or a service without keys. */
 export function callPaymentOf(
   admission: Pick<Admission, "admit"> | null,
   keyContext: KeyContext | null,

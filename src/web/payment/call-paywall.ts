@@ -114,14 +114,14 @@ function tooMany(
   return retryAfterMs === 0 ? null : fault("rate_limit_exceeded", message, { retryAfterMs });
 }
 
-interface Taking {
+interface PayingAddress {
   readonly sessions: CallPaywallParts["sessions"];
   readonly limits: Limits;
   readonly address: string;
 }
 
 async function take(
-  { sessions, limits, address }: Taking,
+  { sessions, limits, address }: PayingAddress,
   payment: PaymentHeaders,
   call: PricedCall | null,
 ): Promise<PaidCall | SessionRefusal> {
@@ -137,7 +137,7 @@ async function take(
   }
 }
 
-/** A hold that tells when a call was charged. */
+/** The same hold; calls back when it was charged. */
 function countedHold(hold: Hold, charged: () => void): Hold {
   return {
     kind: "hold",

@@ -6,7 +6,7 @@ import type { PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 /** Headers by lower-case name, each with every value that was sent. */
 export type HeaderValues = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** The payment of a request, or why it cannot be told. */
+/** The payment of a request, or why it is unclear. */
 export type GivenPayment =
   | { readonly kind: "payment"; readonly given: PaymentHeaders }
   | { readonly kind: "unclear"; readonly message: string; readonly nextAction: string };
@@ -97,7 +97,7 @@ function pathOf(url: string): string {
   return path;
 }
 
-/** A path without its key: everything that stands in the place of one is left out. */
+/** A path without secrets: anything in the place of a key is left out, also if it is no key. */
 function withoutKey(path: string): string {
   return path
     .replace(/^(\/rpc\/k\/|\/api\/v1\/agent\/keys\/)[^/]*/, "$1redacted")

@@ -1,6 +1,6 @@
-// The one port by which a request is paid for: it says what it costs and which payment it carries,
-// and it is paid, or refused with offers. Operations of the API, calls with a key and calls that
-// are paid one by one come in here. Knows no price, no protocol of payment and no chain.
+// The one port by which a request is paid: its caller states the price and the payment that came
+// with the request, and gets what was paid for, or a refusal with offers. Used by operations of the
+// API, calls with a key and calls that are paid one by one. Knows no protocol and no chain.
 import type { PaymentHeaders } from "../../payments/payments.ts";
 
 /** A request that costs something. */

@@ -1,6 +1,6 @@
 // The paywall of purchases: credit, keys and access that are bought by an order. Answers 402 with
-// offers, takes payments, and limits both by address. One instance stands before operations of the
-// API and calls with a key alike; knows neither, no rail, no chain.
+// offers, takes payments, and limits both by address. One instance serves operations of the API and
+// calls with a key; knows neither of them, no rail and no chain.
 
 import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
 import { usdText } from "../../core/billing/price.ts";

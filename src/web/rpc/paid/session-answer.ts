@@ -1,5 +1,5 @@
-// Answers to requests that are paid for with a voucher: status, body, and the headers that tell the
-// price, the deposit and the receipt. Charges nothing.
+// Answers to requests that are paid with a voucher: status, body, and headers with the price, the
+// deposit and the receipt. Charges nothing.
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { usdText } from "../../../core/billing/price.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
@@ -55,7 +55,7 @@ export function recordedAnswer({ status, body, bill }: RecordedAnswer): SessionA
   return { status, fault: null, headers, body: pieces };
 }
 
-/** The answer to a credential that came without a call. */
+/** The answer to a credential without a call. */
 export function managedAnswer({ headers }: Managed): SessionAnswer {
   const all = [...headers, "Cache-Control", "private"];
   return { status: NO_CONTENT, fault: null, headers: all, body: null };

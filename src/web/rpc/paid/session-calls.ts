@@ -1,5 +1,5 @@
-// The calls of a request that is paid for with a voucher: made through the pipeline, alone or as a
-// batch, and rendered whole, since the answer is kept with its charge. Knows no channel, no hold.
+// The calls of a request that is paid with a voucher: made through the pipeline, alone or as a batch,
+// and rendered whole, since the answer is kept with its charge. Knows no channel and no hold.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
@@ -20,25 +20,25 @@ import { type WriteListener, WriteListeners } from "../write-listeners.ts";
 import type { PricedRequest } from "./session-price.ts";
 import type { VoucherPayment } from "./voucher-payment.ts";
 
-/** What the calls are made with. */
+/** The services that calls are made with. */
 export interface SessionCallsParts extends PipelineParts {
   readonly limits: RpcLimits;
 }
 
-/** Where the calls come from and go to. */
+/** The request that holds the calls. */
 export interface SessionCallsRequest {
   readonly bytes: Buffer;
   readonly target: Target;
   readonly identity: CallerIdentity;
   readonly requestId: string;
-  /** For what is gathered, and for the answer until it has been sent. */
+  /** Memory for gathered answers, and for the answer until it has been sent. */
   readonly room: Room;
 }
 
 /** The answer to the calls, before it is charged. */
 export interface SessionCallsAnswer {
   readonly status: number;
-  /** Null = it was served. */
+  /** Null = the request was served. */
   readonly fault: Fault | null;
   readonly headers: Headers;
   /** Null = every call was a notification. */
@@ -62,7 +62,7 @@ export class SessionCalls {
     this.#payment = payment;
   }
 
-  /** What is to be charged for the calls as far as they have ended, in base units. */
+  /** The price of the calls that have ended and are charged, in base units. */
   get chargedUnits(): bigint {
     return this.#payment.chargedUnits;
   }
@@ -83,7 +83,7 @@ export class SessionCalls {
     return !this.#over;
   }
 
-  /** Ends the calls; those that are charged all the same count in `chargedUnits`. */
+  /** Ends the calls; `chargedUnits` then holds those that are charged without an answer, too. */
   cancel(why: Interruption): void {
     const cancel = this.#cancel;
     this.#cancel = null;

@@ -1,5 +1,5 @@
-// What a request costs that is paid for by itself: the sum over its calls, each as whole base units
-// of the token, rounded up. Reads envelopes only.
+// The price of a request that is paid by itself: the sum over its calls, each in whole base units of
+// the token, rounded up. Reads envelopes only.
 
 import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
@@ -11,7 +11,7 @@ import type { MethodTable } from "../../../core/rpc/method-table.ts";
 import { unitsFor } from "../../../payments/session/sessions.ts";
 import { itemsOfBatch } from "../batch.ts";
 
-/** A request and what it costs. */
+/** A request with its price. */
 export interface PricedRequest {
   readonly kind: "priced";
   readonly items: readonly Span[];
@@ -23,19 +23,19 @@ export interface PricedRequest {
   readonly id: string;
 }
 
-/** A request that is not made, and so costs nothing. */
+/** A request that is refused as it is, and costs nothing. */
 export interface RefusedRequest {
   readonly kind: "refused";
   readonly fault: Fault;
   readonly id: string;
 }
 
-/** By which prices, and within which bounds. */
+/** Prices and bounds of requests. */
 export interface Pricing {
   readonly tariff: Tariff;
   readonly methods: MethodTable;
   readonly strategy: Strategy;
-  /** Sent to one provider: then nothing is answered from the configuration. */
+  /** True = the calls go to one named provider, and none is answered from the configuration. */
   readonly pinned: boolean;
   readonly maxBatchItems: number;
 }
@@ -98,10 +98,7 @@ export function priceOf(
   return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
 }
 
-/**
- * Whether an answer may come of a provider, or of a filter of ours; the rest is always refused, or
- * answered from the configuration.
- */
+/** Whether a provider or a filter may answer; other methods are refused, or answered for free. */
 function isSold({ handling }: Method, pinned: boolean): boolean {
   switch (handling) {
     case "route":

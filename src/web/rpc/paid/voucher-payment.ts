@@ -1,5 +1,5 @@
-// Pays for the calls of one request with its voucher: grants each of them, and adds up what is to
-// be charged. The hold over all of them was placed before; knows neither it nor the channel.
+// Pays for the calls of one request with its voucher: grants every call, since the price of all is
+// held already, and adds up the charges. Knows neither the hold nor the channel.
 import { isCharged } from "../../../core/billing/charging.ts";
 import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
