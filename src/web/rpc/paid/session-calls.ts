@@ -1,5 +1,5 @@
-// The calls of a request that is paid with a voucher: made through the pipeline, alone or as a batch,
-// and rendered whole, since the answer is kept with its charge. Knows no channel and no hold.
+// The calls of a request that is paid with a voucher: made through the pipeline, alone or as a
+// batch, and rendered whole, since the answer is kept with its charge. Knows no channel, no hold.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";

@@ -1,5 +1,5 @@
-// The price of a request that is paid by itself: the sum over its calls, each in whole base units of
-// the token, rounded up. Reads envelopes only.
+// The price of a request that is paid by itself: the sum over its calls, each in whole base units
+// of the token, rounded up. Reads envelopes only.
 
 import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
