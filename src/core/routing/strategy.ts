@@ -217,7 +217,9 @@ function warmMs({ reading }: Entrant, settings: SelectionSettings): number | nul
 
 /** Unknown ones last. */
 function ascending(left: number | null, right: number | null): number {
-  if (left === null || right === null) return left === right ? 0 : left === null ? 1 : -1;
+  if (left === right) return 0;
+  if (left === null) return 1;
+  if (right === null) return -1;
   return left - right;
 }
 

@@ -1,6 +1,6 @@
 // Filters, served by the service itself: each subscribes to a stream and keeps its events until its
-// caller polls, so that it survives the loss of a provider as subscriptions do. Knows no key and no
-// JSON-RPC envelope; an owner is a text that only equal callers have.
+// caller polls, so that it survives the loss of a provider as subscriptions do. Knows no API keys
+// and no JSON-RPC envelope; an owner is an opaque text, equal only for the same caller.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { publicLabel } from "../../core/provider/profile.ts";
@@ -21,16 +21,16 @@ import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subsc
 import type { Subscriptions } from "../stream/subscriptions.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 
-/** The kinds of filter, as they are shown. */
+/** The kinds of filter, as displayed. */
 export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
 
 /** One of the kinds. */
 export type FilterKind = (typeof FILTER_KINDS)[number];
 
 /**
- * Why a filter ended. `unread`: too much of it was; `memory`: too much of all was; `lost`: its
- * stream could not go on; `owner`: its key ended; `unclaimed`: its caller left before it was told
- * the id.
+ * Why a filter ended. `unread`: it had too many unread changes. `memory`: all filters together had
+ * too many. `lost`: its stream could not continue. `owner`: its key ended. `unclaimed`: its caller
+ * left before receiving the id.
  */
 export const FILTER_ENDS = [
   "uninstalled",
@@ -45,14 +45,14 @@ export const FILTER_ENDS = [
 /** One of the reasons. */
 export type FilterEnd = (typeof FILTER_ENDS)[number];
 
-/** What a filter is wanted for. */
+/** The request for a filter. */
 export interface FilterRequest extends SubscribeRequest {
   readonly kind: FilterKind;
-  /** Who may use it: nobody with another text finds it. */
+  /** The owner: only requests with an equal text find the filter. */
   readonly owner: string;
-  /** Whose bound it counts against. */
+  /** The caller whose limit it counts toward. */
   readonly caller: StreamCaller;
-  /** Parameters of `eth_getLogs` that ask for the same logs; null = it is no filter of logs. */
+  /** Parameters of `eth_getLogs` that query the same logs; null = not a log filter. */
   readonly query: string | null;
 }
 
@@ -68,25 +68,25 @@ export type OpenedFilter =
   | { readonly kind: "refused"; readonly outcome: Outcome; readonly route: RoutedCall | null };
 
 /**
- * What a poll answers. `settle` has to say whether the answer was written; if not, the next one has
- * it as well.
+ * The answer to a poll. `settle` must report whether the answer was written; if not, the next
+ * answer repeats it.
  */
 export interface PolledFilter {
   readonly json: Buffer;
   readonly settle: (written: boolean) => void;
 }
 
-/** Where the logs of a filter are asked for. */
+/** Where and how the logs of a filter are queried. */
 export interface FilterPlace {
   /** A `profileId`. */
   readonly profile: string;
   readonly chain: string;
-  /** Id of the provider that it is pinned to. */
+  /** Id of the pinned provider; null = none. */
   readonly pin: string | null;
   readonly query: string;
 }
 
-/** Filters of one profile on one chain, since the start. */
+/** Counts of the filters of one profile on one chain, since the start. */
 export interface FilterCounts {
   readonly profile: string;
   readonly chain: string;
@@ -97,17 +97,17 @@ export interface FilterCounts {
 /** Keeps filters. */
 export interface Filters {
   /**
-   * Opens a filter, whose changes start now. `done` is called once; the returned function cancels,
-   * and ends the filter if there is one by then.
+   * Opens a filter; its changes start now. `done` is called once. The returned function cancels,
+   * and ends the filter if it exists by then.
    */
   open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void;
-  /** What has changed since the last answer; null = this owner has no such filter. */
+  /** Takes the changes since the last answer; null = this owner has no such filter. */
   poll(owner: string, id: string): PolledFilter | null;
-  /** Null = this owner has no such filter of logs. */
+  /** The log query of a filter; null = this owner has no such log filter. */
   place(owner: string, id: string): FilterPlace | null;
   uninstall(owner: string, id: string): boolean;
   counts(): readonly FilterCounts[];
-  /** Bytes that are unread, in all filters. */
+  /** Unread bytes of all filters. */
   readonly unreadBytes: number;
 }
 
@@ -118,23 +118,23 @@ export interface FilterLimits {
   readonly maxFilterBytes: number;
 }
 
-/** What filters work with. */
+/** Dependencies of filters. */
 export interface FiltersParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly subscriptions: Pick<Subscriptions, "open">;
   readonly limits: () => FilterLimits;
-  /** Bytes that nobody can guess. */
+  /** Generates unguessable bytes. */
   readonly secret: (bytes: number) => Buffer;
 }
 
-/** A filter that nobody polls for this long ends. */
+/** A filter ends when it is not polled for this long. */
 const FILTER_IDLE_MS = 300_000;
 const ID_BYTES = 16;
-/** What a change takes of the bound of all filters beside its text. */
+/** Bytes that a change counts toward the limit of all filters, besides its text. */
 const CHANGE_OVERHEAD_BYTES = 32;
 
-/** No filters yet. */
+/** Creates an empty registry of filters. */
 export function createFilters(parts: FiltersParts): Filters {
   return new FilterRegistry(parts);
 }
@@ -145,7 +145,7 @@ class FilterRegistry implements Filters {
   readonly #byId = new Map<string, Filter>();
   readonly #callers = new Map<string, number>();
   readonly #counted = new Map<string, FilterCounts>();
-  /** The hashes of the heads that were told last, to any number of filters. */
+  /** The hashes of the last delivered heads, shared by all filters. */
   #heads: readonly Buffer[] = [];
   #hashes: readonly string[] = [];
 
@@ -186,7 +186,7 @@ class FilterRegistry implements Filters {
     return [...this.#counted.values()];
   }
 
-  /** A filter has ended. */
+  /** Removes a filter that has ended. */
   over({ id, request }: Filter, why: FilterEnd | null): void {
     if (!this.#byId.delete(id)) return;
     const left = (this.#callers.get(request.caller.id) ?? 1) - 1;
@@ -197,7 +197,10 @@ class FilterRegistry implements Filters {
     if (why !== null) counts.ended[why]++;
   }
 
-  /** More or less is unread than before. Past the bound of all, the filter with the most ends. */
+  /**
+   * Adjusts the number of unread bytes. Beyond the limit, the filter with the most unread bytes
+   * ends.
+   */
   unread(bytes: number): void {
     this.unreadBytes += bytes;
     if (bytes <= 0) return;
@@ -211,8 +214,8 @@ class FilterRegistry implements Filters {
   }
 
   /**
-   * Heads as a block filter tells them. The same array for every filter of a stream, so each is
-   * read once.
+   * The hashes that a block filter returns for heads. All filters of a stream share the array, so
+   * each head is parsed once.
    */
   hashesOf(heads: readonly Buffer[]): readonly string[] {
     if (heads === this.#heads) return this.#hashes;
@@ -244,7 +247,7 @@ class FilterRegistry implements Filters {
     return filter?.isOpen === true && filter.request.owner === owner ? filter : null;
   }
 
-  /** 34 hex digits, of which the first is not 0, so that it is a quantity and of one length. */
+  /** A new id: 34 hex digits, the first not 0, so that it is a valid quantity of fixed length. */
   #newId(): string {
     for (;;) {
       const bytes = this.#parts.secret(ID_BYTES + 1);
@@ -286,7 +289,7 @@ interface FilterContext {
   readonly request: FilterRequest;
 }
 
-/** A filter: opening, open, or over. */
+/** A filter: opening, open or ended. */
 class Filter implements Subscriber {
   readonly id: string;
   readonly request: FilterRequest;
@@ -316,7 +319,7 @@ class Filter implements Subscriber {
     return this.#state === "open";
   }
 
-  /** As they count in the bound of all filters. */
+  /** Unread bytes, as counted toward the limit of all filters. */
   get unreadBytes(): number {
     return this.#state === "over" ? 0 : sizeOf(this.#changes);
   }
@@ -381,7 +384,7 @@ class Filter implements Subscriber {
     return { profile, chain: tracker.set.chain.chainName, pin: pin?.id ?? null, query };
   }
 
-  /** `unread`: bytes that the registry knows to be unread, where that is not all. */
+  /** Ends the filter. `unread`: its bytes that the registry has counted, if not all. */
   end(why: FilterEnd, unread = sizeOf(this.#changes)): void {
     if (this.#state === "over") return;
     this.#registry.unread(-unread);

@@ -1,9 +1,8 @@
-// The attempts that are out on one channel, in the order in which they began. A linked list whose
-// links are cut on removal: in a `Set` that lives long, tables that were replaced keep what they
-// held alive past the young generation, and every attempt would be promoted with all that hangs on
-// it.
+// The attempts in flight on one channel, in order of start. A linked list whose links are cleared
+// on removal: a long-lived `Set` keeps old tables that hold removed attempts alive, so that every
+// attempt would be promoted out of the young generation.
 
-/** An attempt that can stand in a list. */
+/** A member of a list. */
 export interface Linked<T> {
   before: T | null;
   after: T | null;
@@ -12,7 +11,7 @@ export interface Linked<T> {
 /** A list of attempts. */
 export class AttemptsOut<T extends Linked<T>> {
   size = 0;
-  /** The one that has been out longest; null = none is out. */
+  /** The oldest attempt; null = the list is empty. */
   first: T | null = null;
   #last: T | null = null;
 
@@ -25,7 +24,7 @@ export class AttemptsOut<T extends Linked<T>> {
     this.size++;
   }
 
-  /** Takes out one that may stand in the list; no other list may hold it. */
+  /** Removes an attempt, if it is in the list; it must not be in another one. */
   delete(one: T): void {
     const { before, after } = one;
     if (before === null && this.first !== one) return;
@@ -38,7 +37,7 @@ export class AttemptsOut<T extends Linked<T>> {
     this.size--;
   }
 
-  /** Those that are out now. */
+  /** All attempts in the list. */
   all(): readonly T[] {
     const all: T[] = [];
     for (let one = this.first; one !== null; one = one.after) all.push(one);

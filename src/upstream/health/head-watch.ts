@@ -1,5 +1,5 @@
-// Subscribes to the heads of every provider that has a socket, and reports heights and failures of
-// sockets to the trackers. Makes no other calls.
+// Subscribes to the heads of every provider with a socket, and reports heights and socket failures
+// to the trackers. Makes no other calls.
 
 import { quietMs } from "../../core/provider/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
@@ -12,36 +12,39 @@ import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Sockets } from "../transport.ts";
 import type { Tracker } from "./tracker.ts";
 
-/** Listens until told otherwise. */
+/** Watches the heads of providers until closed. */
 export interface HeadWatch {
   /**
-   * Listens to the providers of these trackers from now on, and no others; those of trackers it
-   * knows already go on undisturbed.
+   * Watches the providers of these trackers, and no others, from now on; known trackers are not
+   * disturbed.
    */
   watch(trackers: readonly Tracker[]): void;
   close(): void;
 }
 
-/** What listening works with. */
+/** Dependencies. */
 export interface HeadWatchParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly sockets: Sockets;
-  /** Hears every head; left out = nobody does. */
+  /** Called for every head; absent = not called. */
   readonly headSeen?: (tracker: Tracker, provider: Provider, head: Head) => void;
 }
 
-/** A socket that is accepted and dropped within this has failed, however politely. */
+/** A socket that closes within this time counts as failed, however it was closed. */
 const SHORT_LIFE_MS = 5_000;
 const RESUBSCRIBE_MS = 30_000;
-/** A subscription that was not answered is asked for again sooner than one that was refused. */
+/** Wait before an unanswered subscription is requested again: shorter than for a refused one. */
 const UNANSWERED_MS = 2_000;
-/** A connection is given up later than a stream leaves it: other calls are under way on it. */
+/**
+ * Least silence before a connection is dropped: longer than for a stream, because other calls use
+ * it too.
+ */
 const SHORTEST_SILENCE_MS = 10_000;
 const SILENT_QUIETS = 2;
 const HEADS = '["newHeads"]';
 
-/** A watch over nothing yet. */
+/** Creates a watch without providers. */
 export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
   let watched: ReadonlyMap<Tracker, readonly Listening[]> = new Map();
 
@@ -50,7 +53,7 @@ export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
     watched = new Map(
       trackers.map((tracker) => [tracker, before.get(tracker) ?? listenTo(tracker)]),
     );
-    // The old ones leave after the new ones have joined, so that no socket is closed in between.
+    // Old listeners leave after new ones have joined, so that no socket closes in between.
     for (const [tracker, listeners] of before)
       if (!watched.has(tracker)) for (const listener of listeners) listener.close();
   }
@@ -64,7 +67,7 @@ export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
   return { watch, close: () => watch([]) };
 }
 
-/** Listens to the heads of one provider. */
+/** Watches the heads of one provider. */
 class Listening {
   readonly #parts: HeadWatchParts;
   readonly #tracker: Tracker;
@@ -127,9 +130,7 @@ class Listening {
     this.#watchStale();
   }
 
-  /**
-   * Renews a socket that has pushed nothing while other providers have newer blocks.
-   */
+  /** Renews a socket that has pushed nothing while others have newer blocks. */
   #watchStale(): void {
     this.#stale?.clear();
     const { newHeadsTimeoutMs, chain } = this.#tracker.set;
@@ -147,7 +148,7 @@ class Listening {
     this.#tracker.listen(this.#provider, false);
     if (livedMs !== null && livedMs >= SHORT_LIFE_MS) return;
     const method = methodOf("eth_subscribe");
-    // A socket that is dropped at once is as bad as one that never opened.
+    // A socket that closes at once counts like one that never opened.
     const found: Failure = livedMs === null ? failure : { ...failure, kind: "unsent" };
     const verdict = classify(found, method, {
       methodName: method.name,

@@ -1,4 +1,4 @@
-// Reports one provider's health on one transport as numbers for pages and metrics. Changes nothing.
+// Reports one provider's health on one transport, for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs, settled } from "../../core/provider/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capability.ts";
 import {
@@ -16,28 +16,28 @@ import {
 } from "../../core/provider/latency.ts";
 import { limitedForMs } from "../../core/provider/throttle.ts";
 
-/** The health of one provider on one transport, for showing; null = unknown. */
+/** The health of one provider on one transport, for display; null = unknown. */
 export interface HealthReport extends Percentiles {
   readonly breaker: Breaker["kind"];
-  /** Until an open circuit becomes half-open; null in every other state. */
+  /** Milliseconds until an open circuit becomes half-open; null in every other state. */
   readonly retryAfterMs: number | null;
   /** 0 = not rate-limited. */
   readonly rateLimitedForMs: number;
-  /** Methods that are rate-limited on their own. */
+  /** Methods with a rate limit of their own. */
   readonly limitedMethods: readonly string[];
   readonly cordon: Cordon | null;
   readonly height: number | null;
   readonly lagBlocks: number | null;
-  /** Attempts since the start, cancelled ones not counted. */
+  /** Attempts since the start, without cancelled ones. */
   readonly calls: number;
   readonly outcomes: Readonly<Outcomes>;
-  /** How often the circuit was opened by what, since the start. */
+  /** How often each cause opened the circuit, since the start. */
   readonly openings: Readonly<Record<OpenedBy, number>>;
   /** Decayed; null = no counted call within 10 minutes. */
   readonly successRate: number | null;
   readonly averageMs: number | null;
   readonly probeMs: number | null;
-  /** Of delivered answers, since the start. */
+  /** Latencies of delivered answers, since the start. */
   readonly latencies: Readonly<Histogram>;
   readonly learned: {
     readonly methods: readonly string[];
@@ -46,7 +46,7 @@ export interface HealthReport extends Percentiles {
   };
 }
 
-/** Where a provider stands on its chain. */
+/** The height and lag of a provider. */
 type Position = Pick<HealthReport, "height" | "lagBlocks">;
 
 /** The report of one health record at one moment. */

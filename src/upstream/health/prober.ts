@@ -12,17 +12,17 @@ import type { TimerWheel } from "../timer-wheel.ts";
 import type { Upstream } from "../transport.ts";
 import type { Probe, Tracker } from "./tracker.ts";
 
-/** Probes the providers of trackers until told otherwise. */
+/** Probes the providers of trackers until closed. */
 export interface Prober {
   /**
-   * Probes the providers of these trackers from now on, and no others; those of trackers it knows
-   * already go on undisturbed.
+   * Probes the providers of these trackers, and no others, from now on; known trackers are not
+   * disturbed.
    */
   watch(trackers: readonly Tracker[]): void;
   close(): void;
 }
 
-/** What probing works with. */
+/** Dependencies of probing. */
 export interface ProberParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -30,19 +30,19 @@ export interface ProberParts {
 }
 
 const TIMEOUT_MS = 5_000;
-/** While no provider of a set is usable: how often each is asked, and how long it has to answer. */
+/** While no provider of a set is usable: interval of probes, and the time to answer. */
 const OUTAGE_MS = 1_000;
 const FIRST_RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
-/** A provider that pushes its heads is asked only in one round of this many. */
+/** A provider that pushes its heads is probed only in one of this many rounds. */
 const PUSHED_ROUNDS = 5;
-/** How long a provider that has been quiet has to show that it is there. */
+/** How long a quiet provider has to answer a check. */
 const CHECK_MS = 1_000;
-/** Refusals of ourselves: asking again soon would only make it worse. */
+/** Errors that refuse the service itself: repeating soon would make it worse. */
 const REFUSALS: readonly string[] = ["auth", "quota"];
 
-/** A prober that watches nothing yet. */
+/** Creates a prober without providers. */
 export function createProber(parts: ProberParts): Prober {
   let watched: ReadonlyMap<Tracker, () => void> = new Map();
 
@@ -57,7 +57,7 @@ export function createProber(parts: ProberParts): Prober {
   return { watch, close: () => watch([]) };
 }
 
-/** Probes every provider of a tracker, not all at once. Returns the way to stop. */
+/** Probes every provider of a tracker, at staggered times. Returns the function that stops. */
 function probeAll(parts: ProberParts, tracker: Tracker): () => void {
   const targets = tracker.set.providers.flatMap(targetsOf);
   const spreadMs = Math.min(2_000, tracker.set.probeIntervalMs) / targets.length;
@@ -91,10 +91,10 @@ class ProbeLoop {
   readonly #tracker: Tracker;
   readonly #target: Channel;
   #failures = 0;
-  /** Rounds begun so far. */
+  /** Number of rounds begun so far. */
   #rounds = 0;
   #passedOver = 0;
-  /** It refuses us: it is left alone. */
+  /** The provider refuses the service and is probed rarely. */
   #refused = false;
   #stopped = false;
   #cancelWait: () => void;
@@ -107,7 +107,7 @@ class ProbeLoop {
     this.#cancelWait = parts.runtime.after(firstMs, () => this.#round());
   }
 
-  /** Probes at once, unless the provider refuses us. */
+  /** Probes at once, unless the provider refuses the service. */
   hurry(): void {
     if (this.#refused || this.#stopped) return;
     this.#cancelWait();
@@ -141,7 +141,8 @@ class ProbeLoop {
         this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
         this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
         this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
-        // What this probe found may have been an outage, which has begun the next round.
+        // The result of this probe may have been an outage, which has already started the next
+        // round.
         if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
       },
     );
@@ -164,10 +165,7 @@ class ProbeLoop {
   }
 }
 
-/**
- * Asks providers that have been quiet for a while whether they are there: a slow one answers this,
- * a hung one does not.
- */
+/** Checks whether quiet providers are reachable: a slow one answers, a hung one does not. */
 class Checks {
   readonly #parts: ProberParts;
   readonly #tracker: Tracker;
@@ -183,7 +181,7 @@ class Checks {
     const upstream = upstreams[transport];
     if (upstream === undefined) return;
     const sinceMs = runtime.now();
-    // A transport that cannot send says so before `ask` returns.
+    // A transport that cannot send says so synchronously.
     let isOver = false;
     let cancel: (() => void) | null = null;
     const over = (): void => {
@@ -206,8 +204,8 @@ class Checks {
       failed: ({ kind, crowded }) => {
         over();
         if (isAnswer(kind)) this.#tracker.heard(provider, transport);
-        // One whose connection does not come about in that time is as silent as one that does not
-        // answer.
+        // A provider whose connection is not established in that time is as silent as one that does
+        // not answer.
         else if (crowded !== true && runtime.now() - sinceMs >= CHECK_MS)
           this.#tracker.recordUnheard(provider, transport, sinceMs);
       },
@@ -222,8 +220,8 @@ class Checks {
 }
 
 /**
- * Asks for chain id and height within `timeoutMs`; `done` hears the result and the latency of the
- * second answer. Returns the way to stop.
+ * Queries chain id and height within `timeoutMs`; `done` gets the result and the latency of the
+ * second answer. Returns the function that cancels.
  */
 function probeOnce(
   parts: ProberParts,
@@ -250,7 +248,7 @@ function probeOnce(
   return () => cancel();
 }
 
-/** One call without parameters whose result is a hex quantity. */
+/** Sends a call without parameters whose result is a hex quantity. */
 function callQuantity(
   parts: ProberParts,
   { provider, transport }: Channel,

@@ -1,5 +1,5 @@
-// Watches the attempts in flight: notices providers that are silent instead of slow, and requests
-// that still wait for a connection. Sends nothing and moves no circuit: it notifies a listener.
+// Watches the attempts in flight: finds providers that are silent rather than slow, and requests
+// that still wait for a connection. Sends nothing and changes no circuit: it notifies a listener.
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Health } from "../../core/provider/health.ts";
 import { usualMs } from "../../core/provider/latency.ts";
@@ -8,62 +8,58 @@ import type { Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { AttemptsOut, Linked } from "./attempts-in-flight.ts";
 
-/** Why an attempt may be better off at another provider. */
+/** Why an attempt should move to another provider. */
 export type Departure =
-  /** The circuit of its provider opened because that is silent. */
+  /** The circuit of its provider opened for silence. */
   | "silence"
   /** The circuit of its provider opened. */
   | "opened"
   /** It still waits for a connection. */
   | "queued";
 
-/** An attempt that is out: handed to a transport and not answered. */
+/** An attempt in flight: handed to a transport and not answered. */
 export interface Outstanding extends Channel, Linked<Outstanding> {
   readonly method: Method;
   readonly caller: CallerIdentity;
   readonly startedAtMs: number;
-  /** False as long as certainly nothing of it has left this machine. */
+  /** False = certainly nothing of it was sent. */
   readonly sent: boolean;
-  /** It waits for a connection that others use. */
+  /** It waits for a busy connection. */
   readonly queued: boolean;
-  /** When it was first known to have been sent; null = it is not. */
+  /** When it was first seen as sent (ms); null = not yet. */
   sentAtMs: number | null;
-  /**
-   * When it was first known to wait for a connection of its own to be made; null = it never did.
-   */
+  /** When it was first seen waiting for a new connection to open (ms); null = never. */
   connectingAtMs: number | null;
   /** It has counted as silent toward the circuit of its provider. */
   counted: boolean;
-  /** Asked to go elsewhere, if it can. */
+  /** Called to move the attempt elsewhere, if possible. */
   leave(why: Departure): void;
 }
 
-/** A provider on one transport, and what is out on it. */
+/** A provider on one transport, with its attempts in flight. */
 export interface WatchedChannel extends Channel {
   readonly health: Health;
   readonly out: AttemptsOut<Outstanding>;
-  /** When it was last asked whether it is there. */
+  /** When it was last checked for reachability (ms). */
   askedAtMs: number;
-  /** When it was asked what it last left unanswered; what it has answered since ends that. */
+  /** When the oldest query without any answer since was sent (ms); any answer clears it. */
   unheardSinceMs: number;
 }
 
-/** Hears what is noticed. */
+/** Hears the findings. */
 export interface SilenceListener {
-  /** An attempt has met silence for longer than usual. Told again until it has counted. */
+  /** An attempt has met silence for longer than usual. Repeated until it has counted. */
   silent(channel: WatchedChannel, out: Outstanding): void;
   /**
-   * Nothing has come for a while, though something was asked. Told again and again while that
-   * lasts.
+   * Nothing has arrived for a while although something was requested. Repeated while that lasts.
    */
   quiet(channel: WatchedChannel): void;
 }
 
-/** How often is looked, while anything is out. */
+/** Interval of checks while attempts are in flight. */
 const LOOK_EVERY_MS = 100;
 /**
- * A look that is later than this was held up in this process: what came meanwhile has not been read
- * yet.
+ * A check later than this means that the process was blocked, and answers may have arrived unread.
  */
 const LATE_LOOK_MS = 2 * LOOK_EVERY_MS;
 
@@ -73,11 +69,11 @@ export class SilenceWatch {
   readonly #channels: readonly WatchedChannel[];
   readonly #listener: SilenceListener;
   #looking = false;
-  /** When it last looked, or began to. */
+  /** When it last checked, or began to (ms). */
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   /**
-   * When the last attempt began that this watch was told of. Others on its channels began with the
-   * successor of its set, which watches them.
+   * When the latest attempt began that this watch was told of (ms). Later ones on its channels
+   * belong to the successor of its set.
    */
   #lastBeganMs = Number.NEGATIVE_INFINITY;
 
@@ -93,7 +89,7 @@ export class SilenceWatch {
     if (!this.#looking) this.#lookLater();
   }
 
-  /** What an attempt says of its provider that ends now without an answer. */
+  /** What an attempt that ends now without an answer says about its provider. */
   silenceOf({ health }: WatchedChannel, out: Outstanding): Silence {
     const askedAtMs = out.sentAtMs ?? out.connectingAtMs;
     return silenceOf(
@@ -107,8 +103,8 @@ export class SilenceWatch {
   }
 
   /**
-   * Until when an answer would have been read: not while this process was busy or asleep, which
-   * says nothing about any provider.
+   * The time until which an answer would have been read: not while this process was busy or
+   * suspended, which says nothing about any provider.
    */
   #attentiveUntilMs(): number {
     return Math.min(this.#runtime.now(), this.#lookedAtMs + LATE_LOOK_MS);
@@ -125,9 +121,7 @@ export class SilenceWatch {
     });
   }
 
-  /**
-   * Whether something is out that this watch may have been told of: the longest out stands first.
-   */
+  /** Whether an attempt is in flight that this watch may have been told of: the oldest is first. */
   #isWatched({ out }: WatchedChannel): boolean {
     return out.first !== null && out.first.startedAtMs <= this.#lastBeganMs;
   }

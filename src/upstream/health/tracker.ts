@@ -1,5 +1,5 @@
-// The routing state of one provider set, the only mutable one: plans calls, records attempts and
-// probes, reports health. Sends nothing itself.
+// The routing state of one provider set, and the only mutable one: plans calls, records attempts
+// and probes, reports health. Sends nothing.
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import {
   admitted,
@@ -80,7 +80,7 @@ import {
   type WatchedChannel,
 } from "./silence-watch.ts";
 
-/** What one probe of a provider found. */
+/** The result of one probe. */
 export interface Probe {
   readonly provider: Provider;
   readonly transport: Transport;
@@ -90,60 +90,60 @@ export interface Probe {
     | { readonly kind: "failed"; readonly category: string };
 }
 
-/** Hears what becomes of the providers of a set. */
+/** Hears of changes in a provider set. */
 export interface TrackerListener {
-  /** No provider may be asked any more. */
+  /** No provider is usable any more. */
   outage(): void;
   /**
-   * A provider that was asked something has said nothing at all for a while: is it there? At most
-   * once a second for each.
+   * A provider with requests in flight has sent nothing for a while: check whether it is reachable.
+   * At most once a second per provider.
    */
   quiet(provider: Provider, transport: Transport): void;
-  /** A circuit opened or closed, or a provider was cordoned or may be asked again. */
+  /** A circuit opened or closed, or a cordon began or ended. */
   changed(change: HealthChange): void;
 }
 
-/** What became of a provider on a transport, for operators. */
+/** A change of a provider's health on a transport, for operators. */
 export interface HealthChange {
   readonly provider: Provider;
   readonly transport: Transport;
   readonly event: "circuit_opened" | "circuit_closed" | "cordoned" | "cordon_lifted";
-  /** What led to it, for example the category of the error. */
+  /** The cause, for example an error category. */
   readonly cause: string;
 }
 
-/** How an attempt that was out has ended, beside its verdict. */
+/** How an attempt in flight ended, besides its verdict. */
 export interface AttemptEnd {
   readonly attempt: Attempt;
   readonly call: Pick<Call, "method" | "methodName" | "block">;
-  /** `answered`: by the provider. `failed`: on the way to it. `cut`: by ourselves. */
+  /** `answered`: by the provider. `failed`: on the way to it. `cut`: by the service itself. */
   readonly by: "answered" | "failed" | "cut";
 }
 
-/** How a call wants its providers chosen; a pin leaves no choice. */
+/** How the providers of a call are selected; a pin leaves no choice. */
 export interface Selection {
   readonly strategy: Strategy;
-  /** Null = whichever of a provider's is better; HTTP where they are alike. */
+  /** Null = the better transport of each provider; HTTP if they are equal. */
   readonly transport: Transport | null;
   readonly pin: Provider | null;
 }
 
 /**
- * What a successor takes over of one provider when a profile is reloaded. Nothing for readers: it
- * is live state.
+ * The state of one provider, which a new tracker takes over when a profile is reloaded. Live and
+ * mutable: not for readers.
  */
 export interface ProviderState {
   readonly provider: Provider;
   readonly http: Health | null;
   readonly ws: Health | null;
-  /** Unlisted methods that it does not serve, on whichever transport. */
+  /** Unlisted methods that it does not serve, on any transport. */
   readonly unserved: UnservedMethods;
-  /** The same, with what is out on it. */
+  /** The channels with their attempts in flight. */
   readonly watched: Readonly<Record<Transport, WatchedChannel | null>>;
   sample: HeadSample | null;
-  /** Every new head would be heard. */
+  /** True = the service is subscribed to its heads. */
   listening: boolean;
-  /** When it last pushed a head. */
+  /** When it last pushed a head (ms). */
   pushedAtMs: number;
 }
 
@@ -151,80 +151,75 @@ export interface ProviderState {
 export interface Tracker {
   readonly set: ProviderSet;
   /**
-   * Who may be asked for a call, in order. A pin yields at most that provider: its limits and the
-   * strategy do not matter, its circuit does.
+   * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
+   * and the strategy are ignored, its circuit is not.
    */
   plan(call: Call, selection: Selection): Plan;
   /**
-   * Asks for leave to send; false = the circuit is open or its trial is taken. Leave must be given
-   * back by `record`.
+   * Requests permission to send; false = the circuit is open or its trial is in flight. `record`
+   * must release the permission.
    */
   admit(provider: Provider, transport: Transport): boolean;
   /**
-   * Takes a finished attempt into account. `block` is what the call read, so that refused ranges
-   * and tags can be learned; `name` is what the caller called the method, so that a provider that
-   * does not serve an unlisted one is known for that one alone.
+   * Records a finished attempt. `block` is what the call read, so that refused ranges and tags are
+   * learned; `name` is the method as the caller wrote it, so that refusals of unlisted methods are
+   * learned by name.
    */
   record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void;
   /**
-   * How long a trial of the provider may keep its caller waiting, once there was leave for one;
-   * null = its circuit is closed, and this is no trial.
+   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted; null
+   * = its circuit is closed, so it is not a trial.
    */
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null;
-  /**
-   * Takes an attempt into account that goes out now: from here on its provider may be found silent.
-   */
+  /** Records the start of an attempt: from now on its provider may be found silent. */
   begin(out: Outstanding): void;
-  /**
-   * Takes its end into account; every attempt that began has one. True = its provider was silent.
-   */
+  /** Records the end of an attempt that began. True = its provider was silent. */
   end(out: Outstanding, ended: AttemptEnd): boolean;
-  /** The provider has answered something that is no attempt of a call. */
+  /** The provider has answered something other than an attempt. */
   heard(provider: Provider, transport: Transport): void;
-  /** The provider has left a question of ours unanswered that was asked at `sinceMs`. */
+  /** A query sent at `sinceMs` was not answered. */
   recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void;
-  /** Takes one of the few places for calls while every circuit is open; false = they are taken. */
+  /** Takes one of the few slots for calls while every circuit is open. False = all are taken. */
   takePanicSlot(): boolean;
   freePanicSlot(): void;
   /**
-   * Takes into account what became of a provider's socket itself, without a call: moves its circuit
-   * and its limits, counts nothing. `incident` is the event behind it, which may have failed calls
-   * as well.
+   * Records an event of a provider's socket, without a call: changes its circuit and limits, counts
+   * no attempt. `incident` is the event itself, which may also have failed calls.
    */
   recordSocket(provider: Provider, verdict: Verdict, incident?: object): void;
   /**
-   * Takes a probe into account: height, probe latency, wrong chain, end of a cordon; a good one
-   * makes an open circuit half-open. Never moves a success rate.
+   * Records a probe: height, latency, wrong chain, end of a cordon; a good one makes an open
+   * circuit half-open. Never changes a success rate.
    */
   recordProbe(probe: Probe): void;
-  /** From now on every head of the provider is heard, or no longer. */
+  /** Sets whether the service is subscribed to the provider's heads. */
   listen(provider: Provider, listening: boolean): void;
-  /** Takes a pushed head into account. */
+  /** Records a pushed head. */
   recordHead(provider: Provider, height: number): void;
-  /** The height the providers agree on; null = unknown. */
+  /** The consensus height; null = unknown. */
   head(): number | null;
-  /** Whether the provider pushes its heads, so that it need not be asked for them. */
+  /** Whether the provider pushes its heads, so that they need not be polled. */
   pushesHeads(provider: Provider): boolean;
   health(provider: Provider, transport: Transport): HealthReport;
-  /** A report per method with fresh observations. */
+  /** Reports of the methods with fresh readings. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[];
   /**
-   * Milliseconds until one of those who could serve a call may be asked for it; null = waiting
-   * cannot help.
+   * Milliseconds until some provider that can serve the call may be asked; null = waiting does not
+   * help.
    */
   waitMs(call: Call, selection: Selection): number | null;
   /**
-   * Whether some provider may be asked: neither its circuit is open, nor is it excluded for its
-   * chain or its credentials.
+   * Whether some provider is usable: its circuit is not open, and it is not excluded for its chain
+   * or credentials.
    */
   isUsable(): boolean;
-  /** Tells a listener until told otherwise. */
+  /** Adds a listener; the returned function removes it. */
   attend(listener: Partial<TrackerListener>): () => void;
   /** The live state of the provider with the same id, for a successor. */
   inherit(provider: Provider): ProviderState | null;
 }
 
-/** What routing a call needs of a tracker. */
+/** The part of a tracker that routing needs. */
 export type RoutingState = Pick<
   Tracker,
   | "set"
@@ -241,7 +236,7 @@ export type RoutingState = Pick<
 >;
 
 /**
- * The routing state of a set; providers whose id and URL stay the same keep their health from
+ * Creates the routing state of a set; providers with unchanged id and URL keep their health from
  * `previous`.
  */
 export function createTracker(
@@ -334,7 +329,7 @@ class SetTracker implements Tracker {
       this.#changed(channel, breaker, "opened");
   }
 
-  /** What an attempt says of a method that is not in the table. */
+  /** Learns from an attempt whether an unlisted method is served. */
   #recordName(name: string, { provider, verdict }: Attempt): void {
     const providerState = this.#stateOf(provider);
     const nowMs = this.#runtime.now();
@@ -389,7 +384,7 @@ class SetTracker implements Tracker {
     if (channel === null || channel.health.heardAtMs >= sinceMs) return;
     const before = channel.unheardSinceMs;
     channel.unheardSinceMs = sinceMs;
-    // The last that may be asked is given more time: without it calls are refused that a short
+    // The last usable provider is given more time: otherwise calls would be refused that a short
     // pause would only have delayed.
     const isSecond = before !== NEVER_MS && channel.health.heardAtMs < before;
     if (!isSecond && !this.#hasOther(provider, nowMs)) return;
@@ -441,8 +436,8 @@ class SetTracker implements Tracker {
       this.#notifyListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
     health.cordon = null;
     recordGoodProbe(health, latencyMs, health.probedAtMs);
-    // A transport that nobody probes is vouched for by its neighbour: otherwise its cordon would
-    // never end.
+    // A transport that is not probed takes the result of the other transport: otherwise its cordon
+    // would never end.
     const other = transport === "http" ? providerState.ws : providerState.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
     if (isHeight(result.height))
@@ -535,14 +530,14 @@ class SetTracker implements Tracker {
     return this.#providerStates.map((providerState) => this.#consider(providerState, query));
   }
 
-  /** A provider on the one transport asked for, or on the better of its two. */
+  /** Considers a provider on the requested transport, or on the better of its two. */
   #consider(providerState: ProviderState, query: PlanQuery): Considered {
     const { transport, call } = query;
     if (transport !== null) return this.#considerOn(providerState, transport, query);
     if (providerState.ws === null) return this.#considerOn(providerState, "http", query);
     if (providerState.http === null) return this.#considerOn(providerState, "ws", query);
     const first = this.#considerOn(providerState, "http", query);
-    // Nothing can be better than a provider that is well.
+    // Nothing is better than a healthy provider.
     if (first.reason === null && first.breaker.kind === "closed" && !first.limited) return first;
     return betterOf(first, this.#considerOn(providerState, "ws", query), call);
   }
@@ -604,12 +599,12 @@ class SetTracker implements Tracker {
       : capability(providerState.provider, call, view, condition);
   }
 
-  /** When a provider could serve a call on one transport, if it can at all. */
+  /** When a provider can serve a call on one transport, if at all. */
   #awaitedOn(providerState: ProviderState, transport: Transport, query: PlanQuery): Awaited {
     const health = providerState[transport];
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
     const { nowMs } = query.view;
-    // What a probe may end is waited for.
+    // Conditions that a probe may end are worth waiting for.
     const reason = this.#reasonAgainst(providerState, health, query, {
       transport,
       wrongChain: false,
@@ -666,7 +661,7 @@ class SetTracker implements Tracker {
     };
   }
 
-  /** An attempt of a caller has met silence for longer than usual, and is still out. */
+  /** Handles an attempt that has met silence for longer than usual and is still in flight. */
   #silent(channel: WatchedChannel, out: Outstanding): void {
     const { breaker } = channel.health;
     out.counted = recordSilence(
@@ -687,7 +682,7 @@ class SetTracker implements Tracker {
       listener.quiet?.(channel.provider, channel.transport);
   }
 
-  /** Tells what a record has changed of a channel that was like `before`. */
+  /** Reports what changed of a channel whose circuit was `before`. */
   #reportChange(
     { provider, transport, health }: WatchedChannel,
     before: Pick<Health, "breaker" | "cordon">,
@@ -706,7 +701,7 @@ class SetTracker implements Tracker {
     for (const listener of [...this.#listeners]) listener.changed?.(change);
   }
 
-  /** Whether a provider may be asked has changed, or may have. */
+  /** Handles a possible change of whether a provider may be asked. */
   #changed(channel: WatchedChannel, before: Breaker, why: Departure): void {
     const { health } = channel;
     if (isUsable(health, this.#runtime.now())) return;
@@ -729,8 +724,8 @@ class SetTracker implements Tracker {
   }
 
   /**
-   * Whether all circuits are open of those providers that may be asked at all, and there is such a
-   * one.
+   * Whether some providers may be asked apart from their circuits, and the circuits of all of them
+   * are open.
    */
   #allOpen(nowMs: number): boolean {
     const askable = this.#providerStates
@@ -742,10 +737,7 @@ class SetTracker implements Tracker {
     );
   }
 
-  /**
-   * A new sample, or that the old one was worth nothing; either way the consensus is to be found
-   * anew.
-   */
+  /** Sets or clears a height sample; the consensus must then be computed again. */
   #sample(providerState: ProviderState, sample: HeadSample | null): void {
     providerState.sample = sample;
     if (sample !== null)
@@ -778,7 +770,7 @@ function createState(provider: Provider, before: ProviderState | null): Provider
 
 const FRESH = { out: null, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS } as const;
 
-/** What is out on a provider stays out on its successor with the same health. */
+/** The channel of a successor with the same health keeps the attempts in flight. */
 function watchedOf(
   channel: Channel,
   health: Health | null,
@@ -796,7 +788,9 @@ function watchedOf(
   };
 }
 
-/** How long a trial may keep its caller waiting: as long as answers to such calls usually take. */
+/**
+ * How long (ms) a trial may keep its caller waiting: as long as answers to such calls usually take.
+ */
 function patienceMs(health: Health, method: Method): number {
   return Math.min(
     LONGEST_TRIAL_MS,
@@ -804,20 +798,20 @@ function patienceMs(health: Health, method: Method): number {
   );
 }
 
-/** How long until a circuit lets somebody through. */
+/** Milliseconds until a circuit admits an attempt. */
 function circuitWaitMs(breaker: Breaker, trialMs: number, nowMs: number): number {
   if (breaker.kind === "half_open" && breaker.trialAtMs !== null)
     return Math.max(LEAST_WAIT_MS, breaker.trialAtMs + trialMs - nowMs);
   return openRemainingMs(breaker, nowMs);
 }
 
-/** Calls at once while every circuit of a set is open. */
+/** Most concurrent calls while every circuit of a set is open. */
 const PANIC_SLOTS = 4;
-/** A provider is asked whether it is there at most this often. */
+/** Least interval between reachability checks of a provider. */
 const ASK_EVERY_MS = 1_000;
 const LONGEST_TRIAL_MS = 1_000;
 const SHORTEST_TRIAL_MS = 20;
-/** When a provider is probed again that refuses us. */
+/** When a provider that refuses the service is probed again. */
 const CORDON_PROBE_MS = 120_000;
 /** The shortest `retry_after_ms`. */
 const LEAST_WAIT_MS = 100;
@@ -831,7 +825,7 @@ function isUsable(health: Health | null, nowMs: number): boolean {
   );
 }
 
-/** What is to be known of each provider for one plan. */
+/** Input of one plan. */
 interface PlanQuery {
   readonly call: Call;
   readonly view: SetView;

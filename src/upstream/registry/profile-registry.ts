@@ -1,5 +1,5 @@
-// The profiles being served and their trackers. Each change replaces whole profiles: a request sees
-// the old set or the new one, never a mixture.
+// The served profiles and their trackers. A change replaces whole profiles: each request sees the
+// old set or the new one, never a mixture.
 import type { Chain } from "../../core/provider/chain.ts";
 import { type Profile, profileId, publicLabel } from "../../core/provider/profile.ts";
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
@@ -15,47 +15,47 @@ export interface ServedProfile {
 /** Finds chains and profiles. */
 export interface ProfileRegistry {
   readonly chains: readonly Chain[];
-  /** Counts replacements: anything cached from the registry is stale once this changes. */
+  /** Counts changes: anything cached from the registry is stale once this changes. */
   readonly revision: number;
   /** By name, alias or decimal chain id. */
   chain(segment: string): Chain | undefined;
-  /** A configured profile: the only kind that a slug in a URL names by itself. */
+  /** A configured profile by slug, the only kind that a slug in a URL names. */
   profile(slug: string): ServedProfile | undefined;
-  /** Any profile by its `profileId`, also those of accounts. */
+  /** Any profile by its `profileId`, including those of accounts. */
   served(id: string): ServedProfile | undefined;
-  /** The profile of URLs that name none: `public`, else the first one configured. */
+  /** The profile of URLs that name none: `public`, else the first configured one. */
   readonly defaultProfile: ServedProfile | undefined;
-  /** The configured ones. */
+  /** The configured profiles. */
   readonly profiles: readonly ServedProfile[];
-  /** Those of accounts that are in memory, longest unused first. */
+  /** The profiles of accounts that are in memory, longest unused first. */
   readonly custom: readonly ServedProfile[];
   /** Every tracker of every profile. */
   trackers(): Tracker[];
   /**
-   * Serves these as the configured profiles from now on; those of accounts stay. Providers that
-   * stay the same keep their health.
+   * Replaces the configured profiles; those of accounts stay. Unchanged providers keep their
+   * health.
    */
   replace(profiles: readonly Profile[]): void;
   /**
-   * Serves one profile from now on, new or in place of the one with its id. Past the bound the
-   * longest unused one of an account is forgotten.
+   * Adds or replaces one profile. Beyond the bound the longest unused profile of an account is
+   * dropped.
    */
   put(profile: Profile): void;
-  /** Serves it no longer. */
+  /** Removes a profile. */
   remove(id: string): void;
 }
 
 /** Settings of the registry beside those of selection. */
 export interface ProfileRegistrySettings {
   readonly maxCustom: number;
-  /** Hears of circuits and cordons; `profile` is the label that metrics show. */
+  /** Called when a circuit or cordon changes; `profile` is the label in metrics. */
   readonly onChange: (profile: string, chain: string, change: HealthChange) => void;
 }
 
-/** Most profiles of accounts in memory at one time. */
+/** Most profiles of accounts in memory. */
 const MAX_CUSTOM = 2_000;
 
-/** Creates a registry of fixed chains that serves `profiles` at first. */
+/** Creates a registry with fixed chains and the initial profiles. */
 export function createProfileRegistry(
   chains: readonly Chain[],
   profiles: readonly Profile[],
@@ -130,7 +130,10 @@ interface TrackerParts {
   readonly settings: SelectionSettings & Partial<ProfileRegistrySettings>;
 }
 
-/** A profile with a tracker for each chain, which take over the health of `before`. */
+/**
+ * Creates a served profile with a tracker for each chain; trackers take over the health of
+ * `before`.
+ */
 function serve(
   profile: Profile,
   before: ServedProfile | undefined,
@@ -148,7 +151,7 @@ function serve(
   return { profile, trackers: new Map(trackers) };
 }
 
-/** Chains by each name under which a URL may call them. */
+/** Chains by every name that a URL may use. */
 function chainsBySegment(chains: readonly Chain[]): ReadonlyMap<string, Chain> {
   const bySegment = new Map<string, Chain>();
   for (const chain of chains)

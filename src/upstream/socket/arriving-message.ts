@@ -1,24 +1,25 @@
-// What has come of a message that is not whole yet: how much memory it takes, and whether it comes
-// fast enough. Holds no timer and no socket.
+// A message that has arrived in part: the memory that it takes, and whether it arrives fast enough.
+// Holds no timer and no socket.
 import { FREE_BYTES, type Room } from "../transport.ts";
 
-/** How slowly a message may come. */
+/** Least rate of an arriving message. */
 export interface PaceLimits {
-  /** In each window of this length at least so many bytes come. */
+  /** At least this many bytes must arrive in each window of this length. */
   readonly paceWindowMs: number;
   readonly paceWindowBytes: number;
-  /** A message takes no longer than this. */
+  /** Longest time for one message. */
   readonly maxMessageMs: number;
 }
 
 /**
- * The message that is arriving on one connection; the library keeps its bytes until it is whole.
+ * The message arriving on one connection; the WebSocket library keeps its bytes until it is
+ * complete.
  */
 export class ArrivingMessage {
   readonly #room: Room;
   readonly #limits: PaceLimits;
   #bytes = 0;
-  /** What of that is counted. */
+  /** Bytes of room taken for it. */
   #taken = 0;
   #startedAtMs = 0;
   #windowAtMs = 0;
@@ -29,7 +30,7 @@ export class ArrivingMessage {
     this.#limits = limits;
   }
 
-  /** More has come; false = there is no room for it. */
+  /** Counts further bytes. False = there is no room for them. */
   add(bytes: number, nowMs: number): boolean {
     if (this.#bytes === 0) {
       this.#startedAtMs = this.#windowAtMs = nowMs;
@@ -43,14 +44,14 @@ export class ArrivingMessage {
     return true;
   }
 
-  /** It is whole, or its connection is gone. */
+  /** Releases the room: the message is complete, or its connection is gone. */
   done(): void {
     this.#bytes = 0;
     if (this.#taken > 0) this.#room.giveBack(this.#taken);
     this.#taken = 0;
   }
 
-  /** Whether it is too slow, as seen now; to be asked often compared with the window. */
+  /** Whether the message is too slow. Must be called often compared with the window. */
   isTooSlow(nowMs: number): boolean {
     if (this.#bytes === 0) return false;
     const { paceWindowMs, paceWindowBytes, maxMessageMs } = this.#limits;

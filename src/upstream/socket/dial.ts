@@ -1,5 +1,5 @@
-// Opening a socket to a provider: one handshake, and either a socket or the reason why there is
-// none. Decides nothing about trying again.
+// Opens a socket to a provider: one handshake, which yields a socket or the reason why there is
+// none. Does not retry.
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
@@ -7,35 +7,34 @@ import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import type { SsrfGuard } from "../ssrf-guard.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 
-/** Where a socket leads. Secret: both may carry keys. */
+/** The URL and headers of a socket. Secret: both may carry keys. */
 export interface SocketEndpoint {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Decides where it may lead; null = anywhere. */
+  /** Decides which addresses it may connect to; null = any. */
   readonly guard: SsrfGuard | null;
 }
 
-/** Bounds of a handshake and of the socket that comes of it. */
+/** Bounds of a handshake and of the resulting socket. */
 export interface DialLimits {
   readonly handshakeTimeoutMs: number;
   readonly maxFrameBytes: number;
-  /** … from a user's provider. */
+  /** Of users' providers. */
   readonly maxGuardedFrameBytes: number;
-  /** How long a polite close may take. */
+  /** How long a closing handshake may take. */
   readonly closeTimeoutMs: number;
 }
 
 /**
- * Hears how a handshake ended: exactly one of these, once and never at once, unless it is
- * cancelled.
+ * Hears how a handshake ended: exactly one call, once, never synchronously, unless it is cancelled.
  */
 export interface DialListener {
-  /** `wire` is the connection below, for counting what arrives. */
+  /** `wire` is the underlying connection, for counting bytes. */
   opened(socket: WebSocket, wire: Socket): void;
   refused(failure: Failure): void;
 }
 
-/** Begins a handshake; the returned function cancels it. */
+/** Starts a handshake; the returned function cancels it. */
 export function dial(
   endpoint: SocketEndpoint,
   limits: DialLimits,
@@ -66,13 +65,13 @@ export function dial(
     if (refusal !== null) throw refusal;
     socket = new WebSocket(endpoint.url, optionsOf(endpoint, limits));
   } catch (error) {
-    // An address or header that cannot or must not be used at all. Told later, as every refusal is.
+    // The address or header is invalid or refused. Reported later, as every refusal is.
     timer.clear();
     timer = timerWheel.set(0, () => refuse(plainFailure("unsent", nameOf(error))));
     return () => void end();
   }
   const opening = socket;
-  // This listener stays: an error of a socket that nobody wants any more must not end the process.
+  // This listener stays: an error on a discarded socket must not end the process.
   opening.on("error", (error) => refuse(plainFailure("unsent", nameOf(error))));
   opening.on("upgrade", (response) => {
     wire = response.socket;
@@ -88,7 +87,7 @@ export function dial(
   };
 }
 
-/** What kind of error it was, without anything of the address it was for. */
+/** The kind of an error, without any part of the address. */
 export function nameOf(error: unknown): string {
   if (error instanceof Error && "code" in error && typeof error.code === "string")
     return error.code;
@@ -113,15 +112,15 @@ function optionsOf({ headers, guard }: SocketEndpoint, limits: DialLimits) {
   };
 }
 
-/** What a provider answers in place of a handshake. */
+/** An HTTP answer in place of a handshake. */
 interface Answer extends Readable {
   readonly statusCode?: number | undefined;
   readonly headers: { readonly "retry-after"?: string | undefined };
 }
 
 /**
- * An answer that is no handshake: its beginning is the message. Returns the way to end it with what
- * has arrived.
+ * Reads an answer that is not a handshake; its beginning becomes the message. Returns the function
+ * that stops reading.
  */
 function readRefusal(response: Answer, refuse: (failure: Failure) => void): () => void {
   let body = Buffer.alloc(0);

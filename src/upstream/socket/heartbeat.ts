@@ -1,23 +1,23 @@
-// Whether an open connection is alive and still needed, judged by looking at it now and then, so
-// that nothing has to be noted for each frame. Holds no timer and no socket.
+// Whether an open connection is alive and still needed, judged by periodic samples, so that nothing
+// is recorded per frame. Holds no timer and no socket.
 
-/** When silence and idleness count. */
+/** Time limits of silence and idleness. */
 export interface HeartbeatLimits {
-  /** Silence after which a connection is pinged, and after which it is given up. */
+  /** Silence after which a connection is pinged, and after which it is dropped. */
   readonly pingAfterMs: number;
   readonly deadAfterMs: number;
-  /** How long a connection that nobody needs stays open. */
+  /** How long an unused connection stays open. */
   readonly idleMs: number;
 }
 
-/** What can be seen of a connection. */
+/** One sample of a connection. */
 export interface HeartbeatSample {
   readonly nowMs: number;
-  /** Bytes that ever arrived; part of a long frame counts as a sign of life. */
+  /** Total bytes received; part of a long frame counts as a sign of life. */
   readonly bytesRead: number;
-  /** Requests ever begun. */
+  /** Total requests begun. */
   readonly begun: number;
-  /** Somebody keeps it, waits for an answer or is subscribed. */
+  /** It has a keeper, a pending request or a subscription. */
   readonly needed: boolean;
 }
 
@@ -28,7 +28,7 @@ export class Heartbeat {
   #begun: number;
   #heardAtMs: number;
   #usedAtMs: number;
-  /** Looks taken since the last ping; null = none is unanswered. */
+  /** Samples since the last ping; null = no ping is unanswered. */
   #looksSincePing: number | null = null;
 
   constructor(limits: HeartbeatLimits, { nowMs, bytesRead, begun }: HeartbeatSample) {
@@ -39,7 +39,7 @@ export class Heartbeat {
     this.#usedAtMs = nowMs;
   }
 
-  /** What to do now. */
+  /** Decides what to do, from a new sample. */
   look({ nowMs, bytesRead, begun, needed }: HeartbeatSample): "nothing" | "ping" | "dead" | "idle" {
     if (bytesRead !== this.#bytesRead) {
       this.#bytesRead = bytesRead;
@@ -58,8 +58,8 @@ export class Heartbeat {
       return "ping";
     }
     this.#looksSincePing++;
-    // A process that stood still for long finds silence where bytes wait to be read: it looks once
-    // more.
+    // A process that was paused for long sees silence although bytes wait to be read: it takes one
+    // more sample.
     return silentMs >= this.#limits.deadAfterMs && this.#looksSincePing > 1 ? "dead" : "nothing";
   }
 }

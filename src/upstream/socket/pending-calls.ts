@@ -1,14 +1,14 @@
-// Requests under way on one provider's socket: each carries an id of ours and waits for the answer
-// with that id. Knows nothing of how the socket comes to be.
+// Requests in flight on one provider's socket: each has a wire id and waits for the answer with
+// that id. Knows nothing of how the socket is opened.
 import { readAnswer, readError, readLongResult } from "../../core/rpc/answer.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { type WireRequest, withWireId } from "../../core/rpc/wire-request.ts";
 import type { AnswerListener, Dispatch } from "../transport.ts";
 
-/** Hears the answer to a call. On a socket it always comes whole. */
+/** Hears the answer to a call; on a socket it always arrives complete. */
 export type CallListener = Pick<AnswerListener, "result" | "failed">;
 
-/** What is asked. */
+/** A request. */
 export type CallRequest = WireRequest;
 
 /** A request that waits for the socket or for its answer. */
@@ -26,9 +26,7 @@ export class PendingCall implements Dispatch {
     this.#calls = calls;
   }
 
-  /**
-   * Its bytes, made when they are needed: a call that waits holds no second copy of its request.
-   */
+  /** The bytes to send, built when needed: a waiting call holds no second copy of its request. */
   write(): Buffer {
     return withWireId(this.request, this.id);
   }
@@ -40,18 +38,18 @@ export class PendingCall implements Dispatch {
 
 /** The calls of one socket, across its connections. */
 export class PendingCalls {
-  /** Calls begun so far. */
+  /** Number of calls begun so far. */
   begun = 0;
   readonly #wireId: () => string;
   readonly #pending = new Map<string, PendingCall>();
-  /** Whose answer may still come though nobody waits for it, oldest first. */
+  /** Abandoned calls whose answer may still arrive, oldest first. */
   readonly #abandoned = new Map<string, CallListener>();
 
   constructor(wireId: () => string) {
     this.#wireId = wireId;
   }
 
-  /** Calls that wait. */
+  /** Number of waiting calls. */
   get size(): number {
     return this.#pending.size;
   }
@@ -63,7 +61,7 @@ export class PendingCalls {
     return call;
   }
 
-  /** The listener hears nothing more; an answer that still comes goes to `late`. */
+  /** Abandons a call: its listener hears nothing more; a late answer goes to `late`. */
   abandon(call: PendingCall, late: CallListener): void {
     if (!this.#pending.delete(call.id) || !call.sent) return;
     this.#abandoned.set(call.id, late);
@@ -73,12 +71,12 @@ export class PendingCalls {
     }
   }
 
-  /** Those that have not been written, in the order they were begun. */
+  /** The calls not yet written, in order. */
   unsent(): readonly PendingCall[] {
     return [...this.#pending.values()].filter((call) => !call.sent);
   }
 
-  /** A frame that carries this id; false when nobody ever waited for it, or no longer does. */
+  /** Delivers a frame with this id. False = no call waits for it, or ever did. */
   answer(id: string, body: Buffer): boolean {
     const listener = this.#pending.get(id)?.listener ?? this.#abandoned.get(id);
     if (listener === undefined) return false;
@@ -93,8 +91,8 @@ export class PendingCalls {
   }
 
   /**
-   * The connection is gone: no answer comes any more. Those that wait, to be failed; what begins
-   * from now on is for the next connection.
+   * Returns the waiting calls after the connection was lost, to be failed; calls begun from now on
+   * are for the next connection.
    */
   detach(): readonly PendingCall[] {
     this.#abandoned.clear();
@@ -102,7 +100,7 @@ export class PendingCalls {
   }
 }
 
-/** Hears nothing. */
+/** Ignores the answer. */
 const IGNORED: CallListener = { result() {}, failed() {} };
 
 const MAX_ABANDONED = 1_000;

@@ -1,6 +1,6 @@
-// One provider's socket: opened when it is needed, reopened while a listener keeps it, closed when
-// nothing needs it. Requests are in `pending-calls.ts`, subscriptions in `subscriptions.ts`; this
-// file reads no JSON.
+// One provider's socket: opened when needed, reopened while a listener keeps it, closed when
+// unused. Requests are in `pending-calls.ts`, subscriptions in `subscriptions.ts`; this file parses
+// no JSON.
 import { isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
@@ -26,33 +26,31 @@ export interface SocketLimits
     SocketSubscriptionLimits,
     HeartbeatLimits,
     PaceLimits {
-  /** Calls that may wait for the socket to open, and for their answers. */
+  /** Most calls that may wait for the socket to open, and for their answers. */
   readonly maxWaiting: number;
   readonly maxPending: number;
-  /** Bytes not yet taken by the provider, beyond which nothing more is sent. */
+  /** Unsent bytes beyond which nothing more is sent. */
   readonly maxBufferedBytes: number;
-  /** Frames that belong to nothing, in a row, beyond which the connection is given up. */
+  /** Consecutive frames that belong to nothing, after which the connection is dropped. */
   readonly maxStrays: number;
-  /** How often is looked whether it is alive and needed. */
+  /** Interval of the checks whether it is alive and needed. */
   readonly lookEveryMs: number;
-  /**
-   * Between attempts to open it: at first, at most, and when the provider refuses the credentials.
-   */
+  /** Waits between attempts to open it: at first, at most, and after refused credentials. */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
   readonly authBackoffMs: number;
-  /** A call may open it before the wait is over, but not more often than this. */
+  /** Least wait before a call may open it early. */
   readonly hurryMs: number;
-  /** A connection that lived this long was a good one. */
+  /** A connection that lived this long resets the waits. */
   readonly steadyMs: number;
 }
 
-/** What a socket works with. */
+/** Dependencies of a socket. */
 export interface ProviderSocketParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly limits: SocketLimits;
-  /** Where a message that arrives is counted until it is whole. */
+  /** The room that an arriving message counts toward until it is complete. */
   readonly room: Room;
 }
 
@@ -65,13 +63,13 @@ export class ProviderSocket {
   readonly #arriving: ArrivingMessage;
   readonly #listeners = new Set<{ readonly socketListener: SocketListener }>();
   #state: SocketReport["state"] = "idle";
-  /** Null = it serves. */
+  /** Null = it is in service. */
   #retiredAtMs: number | null = null;
   #ws: WebSocket | null = null;
   #cancelDial: () => void = nothing;
   #timer: Timer | null = null;
   #failure = plainFailure("unsent", "not connected");
-  /** Attempts in a row that came to nothing. */
+  /** Consecutive failed attempts. */
   #failures = 0;
   #triedAtMs = Number.NEGATIVE_INFINITY;
   #openedAtMs = 0;
@@ -96,12 +94,12 @@ export class ProviderSocket {
     };
   }
 
-  /** It takes no new requests. */
+  /** Whether it accepts no new requests. */
   get retired(): boolean {
     return this.#retiredAtMs !== null;
   }
 
-  /** It is retired and has nothing more to do. */
+  /** Whether it is retired and has nothing left to do. */
   get done(): boolean {
     return this.retired && this.#state === "idle";
   }
@@ -114,7 +112,7 @@ export class ProviderSocket {
     return () => void this.#listeners.delete(kept);
   }
 
-  /** Whether a request would be sent at once, or would open it. */
+  /** Whether a request would be sent at once, or would open the socket. */
   get isFree(): boolean {
     return (
       this.#state === "idle" ||
@@ -123,8 +121,8 @@ export class ProviderSocket {
   }
 
   /**
-   * Sends a request over it, or keeps it until the socket is open; null = the listener has been
-   * told why not.
+   * Sends a request, or queues it until the socket is open. Null = refused; the listener was told
+   * why.
    */
   ask(request: CallRequest, listener: CallListener): PendingCall | null {
     const obstacle = this.#ensureOpen() ?? this.#crowded();
@@ -141,12 +139,12 @@ export class ProviderSocket {
     this.#calls.abandon(call, late);
   }
 
-  /** As if the connection had failed. */
+  /** Drops the connection as if it had failed. */
   renew(): void {
     if (this.#ws !== null) this.#drop(this.#ws, "open, but nothing comes");
   }
 
-  /** Subscriptions end, calls under way may still be answered. */
+  /** Retires the socket: subscriptions end, calls in flight may still be answered. */
   retire(): void {
     this.#retiredAtMs = this.#parts.runtime.now();
     this.#listeners.clear();
@@ -154,7 +152,7 @@ export class ProviderSocket {
     for (const handle of this.feeds.detach()) handle.lose(REMOVED);
   }
 
-  /** Ends everything at once; resolves when the connection is gone. */
+  /** Closes the socket at once; resolves when the connection is gone. */
   async close(): Promise<void> {
     this.#retiredAtMs = this.#parts.runtime.now();
     this.#listeners.clear();
@@ -165,7 +163,10 @@ export class ProviderSocket {
     await gone;
   }
 
-  /** Makes sure that it is open or being opened; otherwise says why it is not. */
+  /**
+   * Opens the socket if necessary. Returns why it cannot be opened now; null = it is open or
+   * opening.
+   */
   #ensureOpen(): Failure | null {
     if (this.#state === "open" || this.#state === "connecting") return null;
     if (this.#retiredAtMs !== null) return { ...REMOVED, kind: "unsent" };
@@ -214,7 +215,7 @@ export class ProviderSocket {
     this.#straysInARow = 0;
     this.#arriving.done();
     const { runtime } = this.#parts;
-    // Before the library reads them: a message that they complete sets the count back.
+    // Runs before the library reads the bytes: a message that they complete resets the count.
     wire.prependListener("data", (chunk: Buffer) => {
       if (this.#ws === ws && !this.#arriving.add(chunk.length, runtime.now()))
         this.#drop(ws, "there is no room in memory for what it sends");
@@ -233,7 +234,8 @@ export class ProviderSocket {
   }
 
   #hear(bytes: Buffer, isBinary: boolean): void {
-    // Text has been checked by `ws`; callers are promised UTF-8, so binary frames are as well.
+    // `ws` has validated text frames; callers are promised UTF-8, so binary frames are validated
+    // here.
     if (isBinary && !isUtf8(bytes)) return this.#stray();
     const frame = readSocketMessage(bytes);
     const known =
@@ -251,7 +253,7 @@ export class ProviderSocket {
       this.#drop(this.#ws, "too many frames that belong to nothing");
   }
 
-  /** The connection `ws` is of no use any more. */
+  /** Discards the connection `ws`. */
   #drop(ws: WebSocket, message: string): void {
     if (this.#ws !== ws) return;
     this.#ws = null;
@@ -262,10 +264,13 @@ export class ProviderSocket {
     );
   }
 
-  /** There is no connection (any more): notifies everybody, and waits before the next attempt. */
+  /**
+   * Handles the loss of the connection, or a failed attempt: notifies everybody, and waits before
+   * the next attempt.
+   */
   #disconnected(why: Failure, livedMs: number | null): void {
     const { timerWheel, limits } = this.#parts;
-    // However many fail because of it, it has happened once.
+    // All failures share this event, so that it counts once.
     const failure: Failure = { ...why, incident: why };
     this.#timer?.clear();
     this.#failure = failure;
@@ -280,8 +285,8 @@ export class ProviderSocket {
   }
 
   /**
-   * Fails every call and subscription of the connection, after `tellListeners`: a retry then finds
-   * this socket marked as down.
+   * Fails every call and subscription of the connection, after `tellListeners`, so that retries
+   * find this socket marked as down.
    */
   #failAll(failure: Failure, tellListeners: () => void): void {
     this.#arriving.done();
@@ -338,7 +343,7 @@ export class ProviderSocket {
     );
   }
 
-  /** Closes politely and on purpose: nobody's fault. */
+  /** Closes the connection on purpose, with a closing handshake. */
   #end(failure: Failure): void {
     const ws = this.#ws;
     this.#ws = null;

@@ -1,5 +1,5 @@
-// Providers over WebSocket: which socket a request or subscription takes. One per address, shared
-// by every profile that names it.
+// Providers over WebSocket: which socket a request or subscription uses. One socket per address,
+// shared by all profiles that name it.
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, USERS_PROVIDERS } from "../memory-budget.ts";
@@ -38,10 +38,7 @@ export const SOCKET_LIMITS: SocketLimits = {
   acknowledgeMs: 10_000,
 };
 
-/**
- * What sockets work with; left out are the bounds used unless a test tightens them, and no bound of
- * memory.
- */
+/** Dependencies of sockets. `limits` absent = the defaults; `budget` absent = unbounded memory. */
 export interface SocketsParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -50,7 +47,7 @@ export interface SocketsParts {
   readonly budget?: MemoryBudget;
 }
 
-/** Sockets to providers, each opened when it is first needed. */
+/** Creates sockets to providers, each opened when first needed. */
 export function createSockets(parts: SocketsParts): Sockets {
   const newSocket = socketFactory(parts);
   const sockets = new Map<string, ProviderSocket>();
@@ -101,7 +98,7 @@ export function createSockets(parts: SocketsParts): Sockets {
   };
 }
 
-/** Makes the socket of a provider, not connected yet. */
+/** Creates the socket of a provider, not yet connected. */
 function socketFactory({
   runtime,
   timerWheel,
@@ -109,8 +106,8 @@ function socketFactory({
   guard = createSsrfGuard(),
   budget = MemoryBudget.unbounded(),
 }: SocketsParts): (provider: Provider) => ProviderSocket {
-  // A configured provider's connection also carries the subscriptions of others: what arrives on it
-  // is counted, but never refused.
+  // The connection of a configured provider also carries the subscriptions of others: what arrives
+  // on it is counted but never refused.
   const rooms = { configured: budget.openRoom, users: budget.roomOf(USERS_PROVIDERS) };
   return ({ wsUrl, headers, guarded }) =>
     new ProviderSocket(
@@ -122,7 +119,10 @@ function socketFactory({
 const NEVER_SENT: Dispatch = { sent: false, cancel() {} };
 const NOTHING_YET: SocketReport = { state: "idle", subscriptions: 0, opened: 0, strayFrames: 0 };
 
-/** Equal for providers that share a socket: same address, same headers, both guarded or neither. */
+/**
+ * The key of a socket, equal for providers that share one: same address, same headers, both guarded
+ * or neither.
+ */
 function writeKey({ wsUrl, headers, guarded }: Provider): string {
   const sorted = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return JSON.stringify([wsUrl, guarded, ...sorted.sort()]);

@@ -1,6 +1,6 @@
-// Subscriptions on one provider's socket: equal ones are one upstream, shared by any number of
-// listeners. They end with the connection: a lost one is not subscribed again here, since only its
-// listener knows what it has missed.
+// Subscriptions on one provider's socket. Equal ones share one upstream subscription (a feed). They
+// end with the connection: a lost one is not renewed here, since only its listener knows what it
+// missed.
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { readSubscriptionId } from "../../core/rpc/socket-message.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -12,27 +12,31 @@ import type { CallListener, CallRequest, PendingCall } from "./pending-calls.ts"
 /** Bounds of the subscriptions of one socket. */
 export interface SocketSubscriptionLimits {
   readonly maxFeeds: number;
-  /** Notifications held because they came before the acknowledgement of their subscription. */
+  /**
+   * Bounds of notifications that are held because they arrived before the acknowledgement of their
+   * subscription.
+   */
   readonly maxHeldFrames: number;
   readonly maxHeldBytes: number;
   readonly maxHeldMs: number;
   /**
-   * Silence after which a sent `eth_subscribe` is asked again, since its answer may have been lost.
+   * Silence after which an unanswered `eth_subscribe` is sent again, since its answer may have been
+   * lost.
    */
   readonly askAgainMs: number;
-  /** Silence after which those who wait for it are refused. */
+  /** Silence after which the waiting listeners are refused. */
   readonly acknowledgeMs: number;
 }
 
-/** The socket as its subscriptions see it. */
+/** The socket, as its subscriptions use it. */
 export interface SocketRequester {
-  /** Asks the provider; null = the listener has been told why not. */
+  /** Sends a request; null = refused, and the listener was told why. */
   ask(requestOf: CallRequest, listener: CallListener): PendingCall | null;
-  /** Nobody waits for this answer any more; if it comes it goes to `late`. */
+  /** Abandons a call; a late answer goes to `late`. */
   abandon(call: PendingCall, late: CallListener): void;
 }
 
-/** What the subscriptions of one socket work with. */
+/** Dependencies of the subscriptions of one socket. */
 export interface SocketSubscriptionsParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -48,8 +52,8 @@ export class SocketSubscriptions {
   readonly #byParams = new Map<string, Feed>();
   readonly #byId = new Map<string, Feed>();
   /**
-   * Ids given up until the provider says so: their last notifications may still be on their way.
-   * Oldest first.
+   * Ids of ended subscriptions until the provider confirms the end: last notifications may still
+   * arrive. Oldest first.
    */
   readonly #left = new Set<string>();
   #held: EarlyNotification[] = [];
@@ -65,7 +69,7 @@ export class SocketSubscriptions {
     this.#limits = limits;
   }
 
-  /** Subscriptions that are wanted, and those of them that the provider has acknowledged. */
+  /** Number of wanted subscriptions. */
   get size(): number {
     return this.#byParams.size;
   }
@@ -94,7 +98,7 @@ export class SocketSubscriptions {
     if (feed.id !== null) this.#unsubscribe(feed.id, feed.rawId);
   }
 
-  /** One notification; false when it belongs to nothing. */
+  /** Delivers a notification. False = it belongs to nothing. */
   notify(subscription: string, result: Buffer): boolean {
     const feed = this.#byId.get(subscription);
     if (feed !== undefined) {
@@ -108,8 +112,8 @@ export class SocketSubscriptions {
   }
 
   /**
-   * The connection is gone. Returns the handles to notify; subscriptions not yet acknowledged hear
-   * of it as calls that failed.
+   * Ends all subscriptions after the connection was lost. Returns the handles to notify;
+   * unacknowledged subscriptions fail as calls.
    */
   detach(): readonly SubscriptionHandle[] {
     const feeds = [...this.#byId.values()];
@@ -148,9 +152,7 @@ export class SocketSubscriptions {
     feed.calls.add(call);
   }
 
-  /**
-   * An answer can be lost: what was sent and not answered is asked again, and given up in the end.
-   */
+  /** Watches for a lost answer: an unanswered request is sent again, and finally given up. */
   #watch(feed: Feed, silentMs: number): void {
     const { askAgainMs, acknowledgeMs } = this.#limits;
     feed.timer = this.#timerWheel.set(askAgainMs, () => {
@@ -199,7 +201,7 @@ export class SocketSubscriptions {
     for (const handle of feed.takeHandles()) handle.refuse(failure, raw);
   }
 
-  /** An acknowledgement that came when nobody wanted it any more. */
+  /** Handles an acknowledgement that arrived after its subscription was left. */
   #release(body: Buffer, start: number, end: number): void {
     const id = readSubscriptionId(body, start, end);
     if (id !== null && !this.#byId.has(id))
@@ -216,7 +218,7 @@ export class SocketSubscriptions {
     this.#requester.ask(requestOf("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
   }
 
-  /** Waits for no answer any more; subscriptions that come late are given up. */
+  /** Abandons all requests of a feed; late subscriptions are ended. */
   #settle(feed: Feed): void {
     feed.timer?.clear();
     feed.timer = null;
@@ -236,8 +238,8 @@ export class SocketSubscriptions {
   }
 
   /**
-   * Keeps a notification that may have overtaken its acknowledgement. The oldest go first, so that
-   * what is delivered later has no gap inside.
+   * Holds a notification that may have arrived before its acknowledgement. The oldest are dropped
+   * first, so that what is delivered later has no gap inside.
    */
   #hold(subscription: string, result: Buffer): void {
     const { maxHeldFrames, maxHeldBytes } = this.#limits;
@@ -267,7 +269,7 @@ export class SocketSubscriptions {
 }
 
 const MAX_LEFT = 1_000;
-/** Times that one subscription is asked for before it is given up. */
+/** Most requests for one subscription. */
 const MAX_ASKED = 3;
 
 interface EarlyNotification {
@@ -279,11 +281,11 @@ interface EarlyNotification {
 /** One upstream subscription. */
 class Feed {
   readonly params: string;
-  /** Null until acknowledged. */
+  /** Null = not yet acknowledged. */
   id: string | null = null;
-  /** The id as the provider wrote it. */
+  /** The raw JSON of the id. */
   rawId = "";
-  /** The first request for it, and all that are not answered yet. */
+  /** The first request for it, and all unanswered ones. */
   call: PendingCall | null = null;
   readonly calls = new Set<PendingCall>();
   asked = 1;
@@ -294,7 +296,7 @@ class Feed {
     this.params = params;
   }
 
-  /** Removes and returns all handles: they have nothing left to leave. */
+  /** Removes and returns all handles. */
   takeHandles(): readonly SubscriptionHandle[] {
     const handles = [...this.handles];
     this.handles.clear();
@@ -307,8 +309,8 @@ class Feed {
 }
 
 /**
- * One listener of an upstream subscription. Once it has left it hears nothing, even if it leaves
- * while an event is being delivered to others.
+ * One listener of an upstream subscription. After leaving it hears nothing, even if it leaves while
+ * an event is being delivered to others.
  */
 export class SubscriptionHandle implements Dispatch {
   readonly feed: Feed;

@@ -117,7 +117,7 @@ const REORGED: Reorged = { kind: "reorged" };
 
 async function readParent(backfill: Backfill, child: Block): Promise<Head | Reorged | null> {
   const { parentHash } = child;
-  return patiently(backfill, child, async () => {
+  return withRetries(backfill, child, async () => {
     const raw = await backfill.ask("eth_getBlockByHash", `["${parentHash}",false]`);
     const head = raw === null ? null : readHead(raw);
     return head?.hash === parentHash ? head : null;
@@ -131,7 +131,7 @@ async function logsOfOne(
   const { filter } = backfill.subscription;
   if (filter === null) return [];
   const params = logsOfBlock(filter, block.hash);
-  return patiently(backfill, block, async () => {
+  return withRetries(backfill, block, async () => {
     const raw = await backfill.ask("eth_getLogs", params);
     return raw === null ? null : readLogs(raw, block);
   });
@@ -151,13 +151,13 @@ export function readLogs(raw: Buffer, { number, hash }: Block): readonly Log[] |
 }
 
 /** Retries `query` for a while, unless `block` has been replaced on the provider's chain. */
-async function patiently<T>(
+async function withRetries<T>(
   backfill: Backfill,
   block: Block,
-  look: () => Promise<T | null>,
+  query: () => Promise<T | null>,
 ): Promise<T | Reorged | null> {
   for (let tries = 0; tries < TRIES; tries++) {
-    const found = await look();
+    const found = await query();
     if (found !== null) {
       backfill.progress();
       return found;

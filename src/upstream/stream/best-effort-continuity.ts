@@ -45,7 +45,7 @@ export class BestEffortContinuity implements Continuity {
   }
 }
 
-/** The key of an event: a hash as it is, or a digest of a longer event. */
+/** The key of an event: a short event as it is, a longer one by its hash or its beginning. */
 function keyOf(raw: Buffer): string {
   if (raw.length <= MAX_KEY_BYTES) return raw.toString("latin1");
   return (
