@@ -1,17 +1,9 @@
 // What the client programs run against: the real service as a process of its own over three real
 // nodes, a contract that emits, and one who calls it.
-import {
-  createPublicClient,
-  createWalletClient,
-  defineChain,
-  type Hex,
-  http,
-  parseAbi,
-  toEventSelector,
-} from "viem";
-import { privateKeyToAccount } from "viem/accounts";
+import { createPublicClient, createWalletClient, http } from "viem";
 import { startDevnet } from "../../src/devnet/devnet.ts";
 import { type Ender, startProcess } from "../fakes/process.ts";
+import { ALICE, localChain, PING_BYTECODE, sameHeight, sendMined } from "../fakes/real-nodes.ts";
 import { until } from "../fakes/service-fixture.ts";
 import type { Expected } from "./protocol.ts";
 
@@ -30,14 +22,6 @@ export interface ClientFixture {
   readonly killFirst: () => Promise<void>;
 }
 
-const ALICE = privateKeyToAccount(
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-);
-const ABI = parseAbi(["event Ping(uint256 value)"]);
-// Whatever it is called with, it emits Ping(42) and returns nothing.
-const RUNTIME = `602a6000527f${toEventSelector("Ping(uint256)").slice(2)}60206000a100`;
-const BYTECODE: Hex = `0x60${(RUNTIME.length / 2).toString(16)}80600b6000396000f3${RUNTIME}`;
-const FEES = { gas: 200_000n, maxFeePerGas: 5_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
 const NODES = 3;
 
 /** Starts it; ended by `after`. */
@@ -65,32 +49,13 @@ export async function startFixture(
     JSON.stringify({ server: { port: 0 }, chains, profiles: { team: { chains: { local: set } } } }),
   );
   const url = `${service.url}/rpc/priority/local`;
-  const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
-  const chain = defineChain({
-    id: 31_337,
-    name: "Local",
-    nativeCurrency,
-    rpcUrls: { default: { http: [url] } },
-  });
+  const chain = localChain(url);
   const reader = createPublicClient({ chain, transport: http(url), cacheTime: 0 });
   const wallet = createWalletClient({ chain, transport: http(url), account: ALICE });
   let nonce = 0;
-  const mined = (hash: Hex) =>
-    until("the receipt", () => reader.getTransactionReceipt({ hash }).catch(() => null));
-  const { contractAddress } = await mined(
-    await wallet.deployContract({ abi: ABI, bytecode: BYTECODE, nonce: nonce++, ...FEES }),
-  );
+  const at = { reader, wallet };
+  const { contractAddress } = await sendMined(at, { data: PING_BYTECODE, nonce: nonce++ });
   const emitter = contractAddress ?? "0x";
-
-  async function together(): Promise<void> {
-    const body = { jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] };
-    await until("nodes on one block", async () => {
-      const heights = await Promise.all(
-        devnet.providers.map(({ id }) => service.post(`/rpc/provider/${id}/local`, body)),
-      );
-      return new Set(heights.map(({ text }) => text)).size === 1;
-    });
-  }
 
   return {
     url: service.url,
@@ -99,9 +64,8 @@ export async function startFixture(
     async emit(times) {
       const transactions: string[] = [];
       for (let n = 0; n < times; n++) {
-        const hash = await wallet.sendTransaction({ to: emitter, nonce: nonce++, ...FEES });
-        await mined(hash);
-        transactions.push(hash);
+        const { transactionHash } = await sendMined(at, { to: emitter, nonce: nonce++ });
+        transactions.push(transactionHash);
       }
       return transactions;
     },
@@ -119,7 +83,7 @@ export async function startFixture(
       };
     },
     async killFirst() {
-      await together();
+      await sameHeight(devnet, service);
       const [first] = devnet.providers;
       if (first !== undefined) process.kill(first.pid, "SIGKILL");
     },

@@ -66,24 +66,7 @@ export async function hostedFixture(
     await Promise.all([premium.close(), open.close()]);
     rmSync(dataDir, { recursive: true, force: true });
   });
-  const manage: HostedFixture["manage"] = async (token, method, path, body) => {
-    const headers = {
-      "content-type": "application/json",
-      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-    };
-    const response = await fetch(service.url + path, {
-      method,
-      headers,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      json: text === "" ? undefined : JSON.parse(text),
-    };
-  };
+  const manage: HostedFixture["manage"] = manageAt(service.url);
   let id = 0;
   return {
     service,
@@ -102,5 +85,27 @@ export async function hostedFixture(
     },
     call: (key, method = "eth_gasPrice", path = "ethereum") =>
       service.post(`/rpc/k/${key}/${path}`, { jsonrpc: "2.0", id: ++id, method, params: [] }),
+  };
+}
+
+/** Sends requests to the HTTP API at a URL, with a management token or without (`""`). */
+export function manageAt(url: string): HostedFixture["manage"] {
+  return async (token, method, path, body) => {
+    const headers = {
+      "content-type": "application/json",
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+    };
+    const response = await fetch(url + path, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: text === "" ? undefined : JSON.parse(text),
+    };
   };
 }

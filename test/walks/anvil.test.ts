@@ -8,7 +8,6 @@ import {
   ContractFunctionRevertedError,
   createPublicClient,
   createWalletClient,
-  defineChain,
   type Hex,
   http,
   InsufficientFundsError,
@@ -19,26 +18,19 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
+import { ALICE, creationOf, localChain } from "../fakes/real-nodes.ts";
 import { type Answer, PATIENT, type Service, startService } from "../fakes/service.ts";
 import { healthOf, until } from "../fakes/service-fixture.ts";
 
-const ALICE = privateKeyToAccount(
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-);
 const BOB = "0x00000000000000000000000000000000000b0b01";
 const ABI = parseAbi(["function fail() view returns (uint256)"]);
 // Without call data it emits a log whose topic is 0x2a; with any it reverts with Error("nope").
 const RUNTIME =
   "36600c57602a60006000a1005b6308c379a060e01b60005260206004526004602452636e6f706560e01b60445260646000fd";
-const BYTECODE: Hex = `0x60${(RUNTIME.length / 2).toString(16)}80600b6000396000f3${RUNTIME}`;
+const BYTECODE = creationOf(RUNTIME);
 
 function clientsOf(url: string, batch: boolean) {
-  const chain = defineChain({
-    id: 31_337,
-    name: "Local",
-    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [url] } },
-  });
+  const chain = localChain(url);
   const transport = http(url, { batch, retryCount: 0 });
   return {
     reader: createPublicClient({ chain, transport, pollingInterval: 50 }),

@@ -19,7 +19,6 @@ import {
   createWalletClient,
   defineChain,
   encodeErrorResult,
-  type Hex,
   HttpRequestError,
   http,
   MethodNotFoundRpcError,
@@ -28,6 +27,7 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
+import { creationOf } from "../fakes/real-nodes.ts";
 import { PATIENT, type Service, startService } from "../fakes/service.ts";
 
 const KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
@@ -36,7 +36,7 @@ const ABI = ["error Denied(uint256 code)", "function fail() view returns (uint25
 const DENIED = encodeErrorResult({ abi: parseAbi(ABI), errorName: "Denied", args: [42n] });
 // Without call data it emits a log whose topic is 0x2a; with any it reverts with Denied(42).
 const RUNTIME = `36600c57602a60006000a1005b63${DENIED.slice(2, 10)}60e01b600052602a60045260246000fd`;
-const BYTECODE: Hex = `0x60${(RUNTIME.length / 2).toString(16)}80600b6000396000f3${RUNTIME}`;
+const BYTECODE = creationOf(RUNTIME);
 const LOCAL = {
   id: 31_337,
   name: "Local",

@@ -7,30 +7,26 @@ import { JsonRpcProvider } from "ethers";
 import {
   createPublicClient,
   createWalletClient,
-  defineChain,
   type Hex,
   http,
-  parseAbi,
   type TransactionReceipt,
-  toEventSelector,
 } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
-import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
-import { PATIENT, type Service, startService } from "../fakes/service.ts";
+import type { Devnet } from "../../src/devnet/devnet.ts";
+import {
+  ALICE,
+  localChain,
+  PING_ABI,
+  PING_BYTECODE,
+  type RealNodes,
+  sendMined,
+  startRealNodes,
+} from "../fakes/real-nodes.ts";
+import type { Service } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
-
-const ALICE = privateKeyToAccount(
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-);
-const ABI = parseAbi(["event Ping(uint256 value)"]);
-// Whatever it is called with, it emits Ping(42) and returns nothing.
-const RUNTIME = `602a6000527f${toEventSelector("Ping(uint256)").slice(2)}60206000a100`;
-const BYTECODE: Hex = `0x60${(RUNTIME.length / 2).toString(16)}80600b6000396000f3${RUNTIME}`;
-const FEES = { gas: 200_000n, maxFeePerGas: 5_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
-const NEWEST = { jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] };
 
 for (const reach of ["sockets", "http"] as const)
   describe(`filters over three real nodes reached by ${reach}`, () => {
+    let nodes: RealNodes;
     let devnet: Devnet;
     let service: Service;
     let nonce = 0;
@@ -38,13 +34,7 @@ for (const reach of ["sockets", "http"] as const)
 
     function clients() {
       const url = `${service.url}/rpc/priority/local`;
-      const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
-      const chain = defineChain({
-        id: 31_337,
-        name: "Local",
-        nativeCurrency,
-        rpcUrls: { default: { http: [url] } },
-      });
+      const chain = localChain(url);
       const reader = createPublicClient({
         chain,
         transport: http(url),
@@ -58,58 +48,18 @@ for (const reach of ["sockets", "http"] as const)
     }
 
     before(async () => {
-      devnet = await startDevnet({ nodes: 3, onProgress: () => {} });
-      const providers = devnet.providers.map(({ id, url, wsUrl }, n) => ({
-        id,
-        url,
-        ...(reach === "sockets" ? { ws_url: wsUrl } : {}),
-        archival: true,
-        priority: n + 1,
-      }));
-      const set = {
-        selection: { max_lag_blocks: 1 },
-        monitoring: { probe_interval_ms: 500 },
-        providers,
-      };
-      const chains = { local: { chain_id: 31_337, block_time_ms: 1_000 } };
-      service = await startService(
-        JSON.stringify({
-          server: { port: 0 },
-          chains,
-          profiles: { team: { chains: { local: set } } },
-          deadlines: PATIENT,
-        }),
-      );
-      const { reader, wallet } = clients();
-      const hash = await wallet.deployContract({
-        abi: ABI,
-        bytecode: BYTECODE,
+      nodes = await startRealNodes({ sockets: reach === "sockets", blockTimeMs: 1_000 });
+      ({ devnet, service } = nodes);
+      const { contractAddress } = await sendMined(clients(), {
+        data: PING_BYTECODE,
         nonce: nonce++,
-        ...FEES,
       });
-      const { contractAddress } = await until("the receipt", () =>
-        reader.getTransactionReceipt({ hash }).catch(() => null),
-      );
       emitter = contractAddress ?? "0x";
     });
-    after(() => Promise.all([service.close(), devnet.close()]));
+    after(() => nodes.close());
 
-    async function emit({
-      reader,
-      wallet,
-    }: ReturnType<typeof clients>): Promise<TransactionReceipt> {
-      const hash = await wallet.sendTransaction({ to: emitter, nonce: nonce++, ...FEES });
-      return until("the receipt", () => reader.getTransactionReceipt({ hash }).catch(() => null));
-    }
-
-    /** A filter begins behind the newest block of the node it is made at. */
-    async function together(): Promise<void> {
-      await until("nodes on one block", async () => {
-        const heights = await Promise.all(
-          devnet.providers.map(({ id }) => service.post(`/rpc/provider/${id}/local`, NEWEST)),
-        );
-        return new Set(heights.map(({ text }) => text)).size === 1;
-      });
+    function emit(at: ReturnType<typeof clients>): Promise<TransactionReceipt> {
+      return sendMined(at, { to: emitter, nonce: nonce++ });
     }
 
     async function filtersOpen(): Promise<number> {
@@ -138,7 +88,7 @@ for (const reach of ["sockets", "http"] as const)
         hashes: [] as Hex[],
         logs: [] as Hex[],
       };
-      await together();
+      await nodes.sameHeight();
       const unwatch = [
         reader.watchBlockNumber({
           onBlockNumber: (number) => void seen.numbers.push(number),
@@ -151,7 +101,7 @@ for (const reach of ["sockets", "http"] as const)
         }),
         reader.watchContractEvent({
           address: emitter,
-          abi: ABI,
+          abi: PING_ABI,
           eventName: "Ping",
           onLogs: (logs) =>
             void seen.pings.push(...logs.map((log) => `${log.args.value} ${log.transactionHash}`)),
@@ -171,7 +121,7 @@ for (const reach of ["sockets", "http"] as const)
       await until("the filters", async () => (await filtersOpen()) >= 5);
       const from = await reader.getBlockNumber();
       const receipts = [await emit(at), await emit(at)];
-      await together();
+      await nodes.sameHeight();
       process.kill(devnet.providers[0]?.pid ?? assert.fail("a node"), "SIGKILL");
       for (let n = 0; n < 4; n++) receipts.push(await emit(at));
       const sent = receipts.map((receipt) => receipt.transactionHash);

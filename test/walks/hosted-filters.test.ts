@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { manageAt } from "../fakes/hosted-fixture.ts";
 import type { Answer } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { type SocketFixture, socketFixture } from "../fakes/socket-fixture.ts";
@@ -32,17 +33,13 @@ async function manage(
   token = "",
   body: unknown = {},
 ) {
-  const headers = {
-    "content-type": "application/json",
-    ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-  };
-  const response = await fetch(service.url + path, {
+  const { json } = await manageAt(service.url)(
+    token,
     method,
-    headers,
-    ...(method === "GET" ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return text === "" ? {} : JSON.parse(text);
+    path,
+    method === "GET" ? undefined : body,
+  );
+  return json ?? {};
 }
 
 function ask(

@@ -6,6 +6,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { manageAt } from "../fakes/hosted-fixture.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { type SocketFixture, socketFixture, subscribe, told } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
@@ -37,17 +38,13 @@ async function manage(
   token = "",
   body: unknown = {},
 ) {
-  const headers = {
-    "content-type": "application/json",
-    ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-  };
-  const response = await fetch(service.url + path, {
+  const { json } = await manageAt(service.url)(
+    token,
     method,
-    headers,
-    ...(method === "GET" ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return text === "" ? {} : JSON.parse(text);
+    path,
+    method === "GET" ? undefined : body,
+  );
+  return json ?? {};
 }
 
 async function anonymousKey(fixture: SocketFixture): Promise<string> {

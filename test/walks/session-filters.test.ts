@@ -1,13 +1,13 @@
 // Filters that are paid for call by call: what each call costs, whose the filter is, and that
 // nothing is lost or told twice when a payment is refused midway.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { type FakeChain, fakeChain, headerText, logText, wanted } from "../fakes/chain.ts";
 import type { PaymentChains } from "../fakes/payment-chains.ts";
 import type { Script } from "../fakes/upstream.ts";
 import {
   callOf,
-  paymentChains,
+  chainsOfFile,
   rowOf,
   type SessionFixture,
   sessionFixture,
@@ -15,14 +15,7 @@ import {
   until,
 } from "./session-fixture.ts";
 
-let chains: PaymentChains;
-const endings: (() => Promise<void>)[] = [];
-before(async () => {
-  chains = await paymentChains({ after: (run) => void endings.push(run) });
-});
-after(async () => {
-  for (const run of endings.toReversed()) await run();
-});
+const chains = await chainsOfFile();
 
 const UNITS_PER_CU = 5n;
 

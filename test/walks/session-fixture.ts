@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { after } from "node:test";
 import { tempo } from "mppx/client";
 import { createClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -19,7 +20,7 @@ import { type PaymentChains, startPaymentChains } from "../fakes/payment-chains.
 import { PATIENT, type Service, startService } from "../fakes/service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
-/** Whoever ends what was started. */
+/** Ends what was started: a test or a test file. */
 export interface Ending {
   after(run: () => Promise<void>): void;
 }
@@ -58,6 +59,11 @@ export async function paymentChains(t: Ending): Promise<PaymentChains> {
   const chains = await startPaymentChains();
   t.after(() => chains.close());
   return chains;
+}
+
+/** The chains of a test file, ended after its last test. */
+export function chainsOfFile(): Promise<PaymentChains> {
+  return paymentChains({ after: (run) => after(run) });
 }
 
 /** Starts it. */
@@ -119,7 +125,7 @@ export async function sessionFixture(
       aheadMs += ms;
     },
     async restart() {
-      await service.close();
+      await service.drain();
       service = await start();
     },
     async peek(run) {

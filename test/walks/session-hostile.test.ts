@@ -4,14 +4,13 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Credential } from "mppx";
 import { WebSocket } from "ws";
 import { hostedFixture } from "../fakes/hosted-fixture.ts";
-import type { PaymentChains } from "../fakes/payment-chains.ts";
 import {
   callOf,
-  paymentChains,
+  chainsOfFile,
   rowOf,
   type SessionFixture,
   sessionFixture,
@@ -19,14 +18,7 @@ import {
   until,
 } from "./session-fixture.ts";
 
-let chains: PaymentChains;
-const endings: (() => Promise<void>)[] = [];
-before(async () => {
-  chains = await paymentChains({ after: (run) => void endings.push(run) });
-});
-after(async () => {
-  for (const run of endings.toReversed()) await run();
-});
+const chains = await chainsOfFile();
 
 const PRICE = 15n;
 

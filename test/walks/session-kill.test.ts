@@ -4,23 +4,15 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { SESSION } from "../../src/devnet/payments/wallets.ts";
 import { openStore } from "../../src/store/store.ts";
-import type { PaymentChains } from "../fakes/payment-chains.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { PATIENT } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
-import { assertBooked, callOf, paymentChains, stockClient } from "./session-fixture.ts";
+import { assertBooked, callOf, chainsOfFile, stockClient } from "./session-fixture.ts";
 
-let chains: PaymentChains;
-const endings: (() => Promise<void>)[] = [];
-before(async () => {
-  chains = await paymentChains({ after: (run) => void endings.push(run) });
-});
-after(async () => {
-  for (const run of endings.toReversed()) await run();
-});
+const chains = await chainsOfFile();
 
 const PRICE = 15n;
 const KILLS = 3;

@@ -1,15 +1,14 @@
 // Calls paid one by one, end to end: the real service, a local Tempo chain with the stand-in for
 // channels, and mppx's own client with a wallet.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Mppx, tempo } from "mppx/client";
 import { Session } from "mppx/tempo";
 import { RECIPIENT, SESSION } from "../../src/devnet/payments/wallets.ts";
-import type { PaymentChains } from "../fakes/payment-chains.ts";
 import {
   assertBooked,
   callOf,
-  paymentChains,
+  chainsOfFile,
   quiet,
   rowOf,
   sessionFixture,
@@ -17,14 +16,7 @@ import {
   until,
 } from "./session-fixture.ts";
 
-let chains: PaymentChains;
-const endings: (() => Promise<void>)[] = [];
-before(async () => {
-  chains = await paymentChains({ after: (run) => void endings.push(run) });
-});
-after(async () => {
-  for (const run of endings.toReversed()) await run();
-});
+const chains = await chainsOfFile();
 
 const PRICE = 15n;
 

@@ -6,29 +6,29 @@ import { WebSocketProvider } from "ethers";
 import {
   createPublicClient,
   createWalletClient,
-  defineChain,
   type Hex,
   parseAbi,
   parseEther,
   type TransactionReceipt,
-  toEventSelector,
   webSocket,
 } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
-import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
+import type { Devnet } from "../../src/devnet/devnet.ts";
 import type { Ender } from "../fakes/process.ts";
-import { type Service, startService } from "../fakes/service.ts";
+import {
+  ALICE,
+  FEES,
+  localChain,
+  PING_ABI,
+  PING_BYTECODE,
+  PING_CODE,
+  type RealNodes,
+  sendMined,
+  startRealNodes,
+} from "../fakes/real-nodes.ts";
+import type { Service } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 
-const ALICE = privateKeyToAccount(
-  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
-);
-const ABI = parseAbi(["event Ping(uint256 value)", "function any() view returns (uint256)"]);
-// Whatever it is called with, it emits Ping(42) and returns nothing.
-const RUNTIME = `602a6000527f${toEventSelector("Ping(uint256)").slice(2)}60206000a100`;
-const BYTECODE: Hex = `0x60${(RUNTIME.length / 2).toString(16)}80600b6000396000f3${RUNTIME}`;
-const FEES = { gas: 200_000n, maxFeePerGas: 5_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
-const NEWEST = { jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] };
+const ABI = [...PING_ABI, ...parseAbi(["function any() view returns (uint256)"])] as const;
 
 interface Stream {
   readonly kind: string;
@@ -40,6 +40,7 @@ interface Stream {
 }
 
 describe("over three real nodes", () => {
+  let nodes: RealNodes;
   let devnet: Devnet;
   let service: Service;
   let nonce = 0;
@@ -49,13 +50,7 @@ describe("over three real nodes", () => {
 
   function viemAt(path: string, t: Ender) {
     const url = urlOf(path);
-    const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
-    const chain = defineChain({
-      id: 31_337,
-      name: "Local",
-      nativeCurrency,
-      rpcUrls: { default: { http: [], webSocket: [url] } },
-    });
+    const chain = localChain(`${service.url}/rpc${path}`);
     const transport = webSocket(url, { retryCount: 0, reconnect: false });
     const reader = createPublicClient({ chain, transport, cacheTime: 0, pollingInterval: 50 });
     t.after(async () => (await reader.transport.getRpcClient()).close());
@@ -83,65 +78,21 @@ describe("over three real nodes", () => {
     });
   }
 
-  /**
-   * Waits until every node has the same newest block: a subscription begins behind that of the node
-   * it is made at.
-   */
-  async function together(): Promise<void> {
-    await until("nodes on one block", async () => {
-      const heights = await Promise.all(
-        devnet.providers.map(({ id }) => service.post(`/rpc/provider/${id}/local`, NEWEST)),
-      );
-      return new Set(heights.map(({ text }) => text)).size === 1;
-    });
-  }
-
   before(async () => {
-    devnet = await startDevnet({ nodes: 3, onProgress: () => {} });
-    const providers = devnet.providers.map(({ id, url, wsUrl }, n) => ({
-      id,
-      url,
-      ws_url: wsUrl,
-      archival: true,
-      priority: n + 1,
-    }));
-    const set = {
-      selection: { max_lag_blocks: 1 },
-      monitoring: { probe_interval_ms: 500 },
-      providers,
-    };
-    const chains = { local: { chain_id: 31_337, block_time_ms: 12_000 } };
-    service = await startService(
-      JSON.stringify({
-        server: { port: 0 },
-        chains,
-        profiles: { team: { chains: { local: set } } },
-      }),
-    );
-    const { reader, wallet } = viemAt("/priority/local", { after });
-    const hash = await wallet.deployContract({
-      abi: ABI,
-      bytecode: BYTECODE,
+    nodes = await startRealNodes({ sockets: true });
+    ({ devnet, service } = nodes);
+    const { contractAddress } = await sendMined(viemAt("/priority/local", { after }), {
+      data: PING_BYTECODE,
       nonce: nonce++,
-      ...FEES,
     });
-    const { contractAddress } = await until("the receipt", () =>
-      reader.getTransactionReceipt({ hash }).catch(() => null),
-    );
     emitter = contractAddress ?? "0x";
   });
-  after(() => Promise.all([service.close(), devnet.close()]));
+  after(() => nodes.close());
 
-  /**
-   * Sends a transaction that emits, and waits until it is mined: the next node that is asked may be
-   * a moment behind.
-   */
-  async function emit({
-    reader,
-    wallet,
-  }: Pick<ReturnType<typeof viemAt>, "reader" | "wallet">): Promise<TransactionReceipt> {
-    const hash = await wallet.sendTransaction({ to: emitter, nonce: nonce++, ...FEES });
-    return until("the receipt", () => reader.getTransactionReceipt({ hash }).catch(() => null));
+  function emit(
+    at: Pick<ReturnType<typeof viemAt>, "reader" | "wallet">,
+  ): Promise<TransactionReceipt> {
+    return sendMined(at, { to: emitter, nonce: nonce++ });
   }
 
   it("viem reads, calls, sends and waits", async (t) => {
@@ -156,7 +107,7 @@ describe("over three real nodes", () => {
     const many = await Promise.all(
       Array.from({ length: 30 }, () => reader.getCode({ address: emitter })),
     );
-    assert.deepEqual(new Set(many), new Set([`0x${RUNTIME}`]));
+    assert.deepEqual(new Set(many), new Set([PING_CODE]));
     const { status, logs } = await emit({ reader, wallet });
     assert.deepEqual([status, logs.length], ["success", 1]);
   });
@@ -167,7 +118,7 @@ describe("over three real nodes", () => {
     async (t) => {
       const { reader, wallet } = viemAt("/local", t);
       const seen: (bigint | null)[] = [];
-      await together();
+      await nodes.sameHeight();
       const from = await reader.getBlockNumber();
       const unwatch = reader.watchBlocks({
         onBlock: (it) => void seen.push(it?.number ?? null),
@@ -196,7 +147,7 @@ describe("over three real nodes", () => {
       pending: [] as unknown[],
     };
     const onError = (error: Error): never => assert.fail(error);
-    await together();
+    await nodes.sameHeight();
     const unwatch = [
       reader.watchBlocks({ onBlock: (it) => void seen.blocks.push(it.number), onError }),
       reader.watchBlockNumber({ onBlockNumber: (it) => void seen.numbers.push(it), onError }),
@@ -286,7 +237,7 @@ describe("over three real nodes", () => {
         logs: [] as string[],
       };
       const onError = (error: Error): never => assert.fail(error);
-      await together();
+      await nodes.sameHeight();
       const unwatch = [
         reader.watchBlocks({ onBlock: (it) => void seen.viem.push([it.number, it.hash]), onError }),
         reader.watchEvent({
@@ -305,7 +256,7 @@ describe("over three real nodes", () => {
       const heads = async (): Promise<Stream> =>
         (await streams()).find((it) => it.kind === "newHeads" && !it.pinned) ?? assert.fail();
       const { provider: serving } = await heads();
-      await together();
+      await nodes.sameHeight();
       const victim = devnet.providers.find((it) => it.id === serving) ?? assert.fail();
       const reads = Array.from({ length: 15 }, () => reader.getBalance({ address: ALICE.address }));
       process.kill(victim.pid, "SIGKILL");
