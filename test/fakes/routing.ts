@@ -51,7 +51,7 @@ export interface Routed {
 }
 
 /** The providers, and the way to ask them. */
-export interface RoutingBench {
+export interface RoutingFixture {
   readonly runtime: SimulatedWorld;
   readonly tracker: Tracker;
   readonly providers: readonly Provider[];
@@ -69,8 +69,8 @@ export interface RoutingBench {
   attemptsOf(routed: Routed): string;
 }
 
-/** Settings of a bench. */
-export interface BenchOptions {
+/** Settings of a fixture. */
+export interface RoutingFixtureOptions {
   readonly exploreShare?: number;
   /** False = nobody probes. */
   readonly probed?: boolean;
@@ -78,7 +78,7 @@ export interface BenchOptions {
 }
 
 /** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
-export function routingBench(count: number, options: BenchOptions = {}): RoutingBench {
+export function routingFixture(count: number, options: RoutingFixtureOptions = {}): RoutingFixture {
   const runtime = simulatedWorld(options.seed ?? 11);
   const providers = Array.from({ length: count }, (_, index) =>
     fakeProvider(index, { priority: index, wsUrl: null }),
@@ -94,7 +94,7 @@ export function routingBench(count: number, options: BenchOptions = {}): Routing
   /** Requests that use a connection, by provider. */
   const busy = new Map<string, number>();
   const use = (id: string, more: number): void => void busy.set(id, (busy.get(id) ?? 0) + more);
-  const it: RoutingBench = {
+  const it: RoutingFixture = {
     runtime,
     tracker,
     providers,

@@ -12,8 +12,8 @@ import {
   type How,
   insist,
   offersFor,
-  openShop,
-  type Shop,
+  type PaymentFixture,
+  paymentFixture,
   sign,
   type Wish,
   wordOf,
@@ -43,18 +43,18 @@ const impatient = (parts: FakeRailParts): readonly Rail[] => {
   ];
 };
 
-async function opened(shop: Shop) {
-  await createAccount(shop.store, "acc_a");
-  shop.chain.fund("0xa", UNITS * 10n);
-  shop.chain.perBlock = 0;
+async function opened(fixture: PaymentFixture) {
+  await createAccount(fixture.store, "acc_a");
+  fixture.chain.fund("0xa", UNITS * 10n);
+  fixture.chain.perBlock = 0;
   return {
-    life: await shop.start({ rails: impatient }),
-    other: await shop.start({ rails: impatient, node: "other" }),
+    life: await fixture.start({ rails: impatient }),
+    other: await fixture.start({ rails: impatient, node: "other" }),
   };
 }
 
-async function creditedN(shop: Shop): Promise<bigint> {
-  const row = await shop.store.db
+async function creditedN(fixture: PaymentFixture): Promise<bigint> {
+  const row = await fixture.store.db
     .selectFrom("account")
     .select("funded_n")
     .where("id", "=", "acc_a")
@@ -68,36 +68,36 @@ eachStore(({ engine, open }) => {
       `a ${how} that was given up and is in a block later is credited once when it is shown, and ` +
         `the books agree (${engine})`,
       async (t) => {
-        const shop = openShop(await open(t));
-        const { life, other } = await opened(shop);
-        const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+        const fixture = paymentFixture(await open(t));
+        const { life, other } = await opened(fixture);
+        const given = sign(fixture, await fixture.run(offersFor(life, WISH)), {
           how,
           from: "0xa",
           units: UNITS,
           validMs: 3_600_000,
         });
-        assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "payment_failed");
+        assert.equal(wordOf(await insist(fixture, life, { given, wish: WISH })), "payment_failed");
         assert.equal(
-          wordOf(await shop.run(bring(life, given, WISH))),
+          wordOf(await fixture.run(bring(life, given, WISH))),
           "payment_failed",
           "nothing has moved",
         );
-        assert.equal(await creditedN(shop), 0n);
-        shop.chain.perBlock = 100;
-        await shop.pass(10_000);
-        assert.equal(shop.chain.received(), UNITS);
+        assert.equal(await creditedN(fixture), 0n);
+        fixture.chain.perBlock = 100;
+        await fixture.pass(10_000);
+        assert.equal(fixture.chain.received(), UNITS);
         const shows = [life, other, life, other].map((it) => bring(it, given, WISH));
-        const taken = await shop.run(Promise.all(shows));
+        const taken = await fixture.run(Promise.all(shows));
         assert.deepEqual(taken.map(wordOf), ["paid", "paid", "paid", "paid"]);
-        assert.equal(await creditedN(shop), UNITS * 1_000n);
-        assert.deepEqual(await audit(shop.store), []);
-        const row = await shop.store.db
+        assert.equal(await creditedN(fixture), UNITS * 1_000n);
+        assert.deepEqual(await audit(fixture.store), []);
+        const row = await fixture.store.db
           .selectFrom("purchase")
           .select(["state", "reason", "offer_claim"])
           .executeTakeFirstOrThrow();
         assert.deepEqual([row.state, row.reason], ["settled", null]);
         assert.equal(
-          wordOf(await shop.run(bring(life, given, { ...WISH, request: "other" }))),
+          wordOf(await fixture.run(bring(life, given, { ...WISH, request: "other" }))),
           "payment_conflict",
         );
       },
@@ -105,10 +105,10 @@ eachStore(({ engine, open }) => {
   }
 
   test(`a transfer that has paid for one purchase pays for no other that had failed (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    const { life } = await opened(shop);
+    const fixture = paymentFixture(await open(t));
+    const { life } = await opened(fixture);
     const push = async () =>
-      sign(shop, await shop.run(offersFor(life, WISH)), {
+      sign(fixture, await fixture.run(offersFor(life, WISH)), {
         how: "push",
         from: "0xa",
         units: UNITS,
@@ -116,9 +116,9 @@ eachStore(({ engine, open }) => {
       });
     const [first, second] = [await push(), await push()];
     for (const given of [first, second])
-      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "payment_failed");
-    const [moved] = await movedBy(shop);
-    assert.equal(wordOf(await shop.run(bring(life, first, WISH))), "paid");
+      assert.equal(wordOf(await insist(fixture, life, { given, wish: WISH })), "payment_failed");
+    const [moved] = await movedBy(fixture);
+    assert.equal(wordOf(await fixture.run(bring(life, first, WISH))), "paid");
     // A node that says of one transfer that it is another one's.
     const rails = (parts: FakeRailParts): readonly Rail[] => {
       return [
@@ -133,22 +133,22 @@ eachStore(({ engine, open }) => {
         },
       ];
     };
-    const lied = await shop.start({ rails, node: "third" });
-    assert.equal(wordOf(await shop.run(bring(lied, second, WISH))), "payment_failed");
-    assert.equal(await creditedN(shop), UNITS * 1_000n);
-    assert.deepEqual(await audit(shop.store), []);
+    const lied = await fixture.start({ rails, node: "third" });
+    assert.equal(wordOf(await fixture.run(bring(lied, second, WISH))), "payment_failed");
+    assert.equal(await creditedN(fixture), UNITS * 1_000n);
+    assert.deepEqual(await audit(fixture.store), []);
     assert.equal(
-      wordOf(await shop.run(bring(life, second, WISH))),
+      wordOf(await fixture.run(bring(life, second, WISH))),
       "paid",
       "its own transfer is there as well",
     );
-    assert.equal(await creditedN(shop), UNITS * 2_000n);
-    assert.deepEqual(await audit(shop.store), []);
+    assert.equal(await creditedN(fixture), UNITS * 2_000n);
+    assert.deepEqual(await audit(fixture.store), []);
   });
 });
 
-async function movedBy(shop: Shop) {
-  shop.chain.perBlock = 100;
-  await shop.pass(10_000);
-  return shop.chain.at(0).state.moved;
+async function movedBy(fixture: PaymentFixture) {
+  fixture.chain.perBlock = 100;
+  await fixture.pass(10_000);
+  return fixture.chain.at(0).state.moved;
 }

@@ -2,7 +2,6 @@
 // and payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import type { KyselyPlugin } from "kysely";
 import { BENEFICIARIES } from "../../src/app/beneficiaries.ts";
 import { NANO_PER_UNIT, type Purpose } from "../../src/core/billing/payment.ts";
 import { createOfferMacs } from "../../src/payments/offer-mac.ts";
@@ -16,14 +15,14 @@ import type {
 } from "../../src/payments/payments.ts";
 import type { Rail } from "../../src/payments/rails/rail.ts";
 import { startPayments } from "../../src/payments/start.ts";
-import type { Runtime } from "../../src/runtime.ts";
 import { createSealer } from "../../src/secrets/sealer.ts";
 import type { Store } from "../../src/store/store.ts";
 import { quiet } from "../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 import { FakeChain } from "./fake-chain.ts";
 import { type FakeOffers, fakeProtocol } from "./fake-protocol.ts";
-import { authorizationRail, type FakeRailParts, type Outside, payerRail } from "./fake-rail.ts";
+import { authorizationRail, type FakeRailParts, payerRail } from "./fake-rail.ts";
+import { Dead, type Fate, mortalProcess } from "./mortal-process.ts";
 
 /** A secret of tests. */
 export const SECRET = "a secret of 32 bytes, for tests only";
@@ -31,17 +30,8 @@ export const SECRET = "a secret of 32 bytes, for tests only";
 /** Blocks that have to follow. */
 export const DEPTH = 2;
 
-/**
- * What happens at a call that leaves the process, by its number and name: nothing, or trouble
- * before or after the act.
- */
-export type Fate = (
-  call: number,
-  name: string,
-) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
-
-/** A shop: what outlives its processes. */
-export interface Shop {
+/** What outlives the processes that take payments. */
+export interface PaymentFixture {
   readonly store: Store;
   readonly runtime: SimulatedWorld;
   readonly chain: FakeChain;
@@ -77,16 +67,14 @@ export interface Life {
   readonly end: Promise<never>;
 }
 
-class Dead extends Error {}
-
 const BLOCK_MS = 1_000;
 const STEP_MS = 25;
 const MAX_STEPS = 200_000;
 /** Turns of the event loop in which a long time goes by. */
 const MAX_PASSES = 800;
 
-/** A shop with an empty chain. */
-export function openShop(store: Store, seed = 1): Shop {
+/** A fixture with an empty chain. */
+export function paymentFixture(store: Store, seed = 1): PaymentFixture {
   const runtime = simulatedWorld(seed);
   const chain = new FakeChain(() => runtime.wallMs(), `0xgenesis${seed}`);
   const made = new Map();
@@ -124,7 +112,7 @@ export function openShop(store: Store, seed = 1): Shop {
   };
 }
 
-interface LifeParts extends Pick<Shop, "store" | "runtime" | "chain"> {
+interface LifeParts extends Pick<PaymentFixture, "store" | "runtime" | "chain"> {
   readonly made: Parameters<typeof fakeProtocol>[0];
 }
 
@@ -132,33 +120,13 @@ async function startLife(
   { store, runtime, chain, made }: LifeParts,
   options: LifeOptions,
 ): Promise<Life> {
-  const fate = options.fate ?? (() => "fine");
-  const ended = Promise.withResolvers<never>();
-  ended.promise.catch(() => {});
-  const state = { isDead: false, calls: 0 };
-  const die = (): void => {
-    state.isDead = true;
-    ended.reject(new Dead("the process has ended"));
-  };
-  const outside: Outside = async (name, act) => {
-    await Promise.resolve();
-    if (state.isDead) throw new Dead("the process has ended");
-    const what = fate(++state.calls, name);
-    if (what === "crash before") die();
-    if (what === "crash before" || what === "lost request") throw new Dead(what);
-    const value = await act();
-    if (what === "crash after") die();
-    if (what === "crash after" || what === "lost answer") throw new Dead(what);
-    return value;
-  };
-  const alive: Runtime = {
-    ...runtime,
-    after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())),
-  };
-  let log = "";
-  const write = (fields: unknown, message?: unknown): void => {
-    log += `${JSON.stringify(fields)} ${String(message)}\n`;
-  };
+  const process = mortalProcess({
+    store,
+    runtime,
+    fate: options.fate,
+    lost: (what) => new Dead(what),
+  });
+  const { outside, write } = process;
   const changed: string[] = [];
   const tell = (id: string): void => void changed.push(id);
   const secret = options.secret ?? SECRET;
@@ -170,8 +138,8 @@ async function startLife(
     local: options.local ?? false,
   };
   const payments = await startPayments({
-    store: mortal(store, state, outside),
-    runtime: alive,
+    store: process.store,
+    runtime: process.runtime,
     log: { error: write, warn: write, info: write },
     sealer: createSealer(secret, secret === SECRET ? null : SECRET),
     beneficiaries: BENEFICIARIES,
@@ -192,32 +160,11 @@ async function startLife(
   return {
     payments,
     changed,
-    log: () => log,
-    isDead: () => state.isDead,
-    kill: die,
-    calls: () => state.calls,
-    end: ended.promise,
-  };
-}
-
-/**
- * A store that a dead process cannot reach, and whose transactions are calls to the outside like
- * all others.
- */
-function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outside): Store {
-  const plugin: KyselyPlugin = {
-    transformQuery({ node }) {
-      if (state.isDead) throw new Dead("the process has ended");
-      return node;
-    },
-    transformResult: async ({ result }) => result,
-  };
-  // A transaction that has begun goes on to its end, as in a database whose client dies while it
-  // commits.
-  return {
-    ...store,
-    db: store.db.withPlugin(plugin),
-    transaction: async (run) => await outside("transaction", () => store.transaction(run)),
+    log: process.log,
+    isDead: process.isDead,
+    kill: process.kill,
+    calls: process.calls,
+    end: process.end,
   };
 }
 
@@ -269,19 +216,21 @@ export type How = "mpp" | "x402" | "pull" | "push";
 
 /** A signed payment; for a push the money is on its way once this was called. */
 export function sign(
-  shop: Pick<Shop, "runtime" | "chain">,
+  fixture: Pick<PaymentFixture, "runtime" | "chain">,
   offers: FakeOffers,
   given: Signing,
 ): PaymentHeaders {
   const { how, from, units, validMs = 120_000 } = given;
-  const validBeforeMs = shop.runtime.wallMs() + validMs;
+  const validBeforeMs = fixture.runtime.wallMs() + validMs;
   const signature = given.signature ?? `signed by ${from}`;
   if (how === "mpp" || how === "x402") {
     const [accepted] = offers.x402;
     const challenge = offers.mpp["fake-auth"] ?? "";
     const nonce =
       given.nonce ??
-      (how === "mpp" ? `for ${challenge}` : `random ${Math.floor(shop.runtime.random() * 1e12)}`);
+      (how === "mpp"
+        ? `for ${challenge}`
+        : `random ${Math.floor(fixture.runtime.random() * 1e12)}`);
     const payload = {
       authorization: { from, nonce, units: String(units), validBeforeMs },
       signature,
@@ -293,7 +242,7 @@ export function sign(
   }
   const challenge = offers.mpp["fake-tx"] ?? "";
   const tx = { kind: "payer", from, units: String(units), memo: challenge, validBeforeMs } as const;
-  if (how === "push") shop.chain.send(tx);
+  if (how === "push") fixture.chain.send(tx);
   return { protocol: "mpp", text: JSON.stringify({ challenge, payload: { tx, mode: how } }) };
 }
 
@@ -327,14 +276,14 @@ const MAX_BRINGS = 100;
  * Brings a payment again and again until it is not under way any more: however slow the store is.
  */
 export async function insist(
-  shop: Shop,
+  fixture: PaymentFixture,
   life: Life,
   { given, wish }: { readonly given: PaymentHeaders; readonly wish: Wish },
 ) {
   for (let brings = 0; ; brings++) {
-    const taken = await shop.run(bring(life, given, wish));
+    const taken = await fixture.run(bring(life, given, wish));
     if (wordOf(taken) !== "payment_pending" || brings >= MAX_BRINGS) return taken;
-    await shop.pass(2_000);
+    await fixture.pass(2_000);
   }
 }
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STRATEGY_NAMES, type Strategy } from "../../src/core/routing/strategy.ts";
 import { plainFailure } from "../../src/core/rpc/failure.ts";
-import { type Routed, type RoutingBench, routingBench } from "../fakes/routing.ts";
+import { type Routed, type RoutingFixture, routingFixture } from "../fakes/routing.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 
 const CHANCE = Math.floor(Math.random() * 2 ** 31);
@@ -20,7 +20,7 @@ const GIVES_UP_MS = 5_000;
 type Mood = "well" | "hung" | "slow" | "refusing";
 
 interface Day {
-  readonly bench: RoutingBench;
+  readonly fixture: RoutingFixture;
   readonly random: () => number;
   readonly moods: Map<string, Mood>;
   readonly strategy: Strategy;
@@ -36,36 +36,36 @@ interface Day {
 
 function dayOf(seed: number, strategy: Strategy): Day {
   const random = seededRandom(seed);
-  const bench = routingBench(3, { seed: seed + 1, exploreShare: 0.02 });
+  const fixture = routingFixture(3, { seed: seed + 1, exploreShare: 0.02 });
   const moods = new Map<string, Mood>();
-  bench.latencyOf = (id, method) => {
+  fixture.latencyOf = (id, method) => {
     const mood = moods.get(id) ?? "well";
     if (mood === "hung") return null;
     // Slow in what is slow anyway, and there alone.
     if (method === SLOW_METHOD) return mood === "slow" ? null : 800;
     return 5 + random() * 20;
   };
-  return { bench, random, moods, strategy, under: [], took: [], writes: 0 };
+  return { fixture, random, moods, strategy, under: [], took: [], writes: 0 };
 }
 
 /** Lets time pass under load: 20 calls a second, a few of them slow ones, a few writes. */
 function live(day: Day, ms: number): void {
-  const { bench, random, moods, strategy } = day;
+  const { fixture, random, moods, strategy } = day;
   for (
-    const endMs = bench.runtime.now() + ms;
-    bench.runtime.now() < endMs;
-    bench.runtime.advance(STEP_MS)
+    const endMs = fixture.runtime.now() + ms;
+    fixture.runtime.now() < endMs;
+    fixture.runtime.advance(STEP_MS)
   ) {
-    for (const { id } of bench.providers) {
+    for (const { id } of fixture.providers) {
       if (moods.get(id) === "refusing")
-        bench.failures.set(id, plainFailure("network", "ECONNRESET"));
-      else bench.failures.delete(id);
+        fixture.failures.set(id, plainFailure("network", "ECONNRESET"));
+      else fixture.failures.delete(id);
     }
     const chance = random();
     const write = chance < 0.02;
     const method = write ? "eth_sendRawTransaction" : chance < 0.05 ? SLOW_METHOD : QUICK_METHOD;
     if (write) day.writes += 1;
-    const routed = bench.ask({
+    const routed = fixture.ask({
       method,
       caller: `caller ${Math.floor(random() * CALLERS)}`,
       strategy,
@@ -73,13 +73,14 @@ function live(day: Day, ms: number): void {
     });
     day.under.push({
       routed,
-      atMs: bench.runtime.now(),
+      atMs: fixture.runtime.now(),
       leaves: random() < 0.5,
       write: method !== QUICK_METHOD,
     });
     for (const [at, call] of [...day.under.entries()].reverse()) {
       const tookMs = call.routed.tookMs();
-      const gone = tookMs === null && call.leaves && bench.runtime.now() - call.atMs > GIVES_UP_MS;
+      const gone =
+        tookMs === null && call.leaves && fixture.runtime.now() - call.atMs > GIVES_UP_MS;
       if (tookMs === null && !gone) continue;
       if (gone) call.routed.route.cancel();
       day.under.splice(at, 1);
@@ -95,7 +96,7 @@ function live(day: Day, ms: number): void {
 
 /** Calls of at most one kind of write reached a provider more than once. */
 function checkWrites(day: Day): void {
-  const sent = day.bench.sent.filter(({ method }) => method === "eth_sendRawTransaction").length;
+  const sent = day.fixture.sent.filter(({ method }) => method === "eth_sendRawTransaction").length;
   assert.ok(sent <= day.writes, `${sent} writes were sent of ${day.writes}`);
 }
 
@@ -108,15 +109,15 @@ for (const seed of [301, CHANCE]) {
   for (const strategy of STRATEGY_NAMES) {
     test(`one bad node of three costs callers three seconds at most (${strategy}, seed ${seed})`, () => {
       const day = dayOf(seed, strategy);
-      const { bench } = day;
+      const { fixture } = day;
       live(day, 10_000);
       for (const mood of ["hung", "refusing", "slow", "hung"] as const) {
         const id = `p${Math.floor(day.random() * 3)}`;
         day.moods.set(id, mood);
-        const fromMs = bench.runtime.now();
+        const fromMs = fixture.runtime.now();
         live(day, 40_000);
         if (mood === "slow")
-          assert.equal(bench.stateOf(Number(id.slice(1))), "closed", "slowness opens nothing");
+          assert.equal(fixture.stateOf(Number(id.slice(1))), "closed", "slowness opens nothing");
         const during = tookBetween(day, fromMs, fromMs + 30_000);
         assert.ok(
           during.every(({ ok }) => ok),
@@ -130,9 +131,9 @@ for (const seed of [301, CHANCE]) {
         );
         day.moods.set(id, "well");
         live(day, 70_000);
-        for (const [index] of bench.providers.entries())
+        for (const [index] of fixture.providers.entries())
           assert.equal(
-            bench.stateOf(index),
+            fixture.stateOf(index),
             "closed",
             `p${index} is not in use again after it was ${mood}`,
           );
@@ -143,13 +144,13 @@ for (const seed of [301, CHANCE]) {
 
   test(`when all nodes hang and come back, calls succeed within two seconds (seed ${seed})`, () => {
     const day = dayOf(seed, STRATEGY_NAMES[seed % STRATEGY_NAMES.length] ?? "load-balanced");
-    const { bench } = day;
+    const { fixture } = day;
     live(day, 10_000);
     for (const outageMs of [5_000, 75_000, 200_000]) {
-      for (const { id } of bench.providers) day.moods.set(id, "hung");
+      for (const { id } of fixture.providers) day.moods.set(id, "hung");
       live(day, outageMs);
-      for (const { id } of bench.providers) day.moods.set(id, "well");
-      const backMs = bench.runtime.now();
+      for (const { id } of fixture.providers) day.moods.set(id, "well");
+      const backMs = fixture.runtime.now();
       live(day, 15_000);
       const after = tookBetween(day, backMs, backMs + 10_000);
       const first = after.find(({ ok }) => ok);

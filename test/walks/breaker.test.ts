@@ -29,7 +29,7 @@ interface Sent {
 /** What a provider does with a request: answer, fail, or let it hang. */
 type Mood = "well" | "broken" | "hanging";
 
-interface Bench {
+interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly tracker: Tracker;
   readonly router: Router;
@@ -58,7 +58,7 @@ const BROKEN: Failure = {
   data: null,
 };
 
-function bench(count: number): Bench {
+function createFixture(count: number): Fixture {
   const runtime = simulatedWorld(7);
   const providers = Array.from({ length: count }, (_, index) =>
     fakeProvider(index, { priority: index }),
@@ -122,18 +122,18 @@ function bench(count: number): Bench {
   };
 }
 
-function first({ providers }: Bench): Provider {
+function first({ providers }: Fixture): Provider {
   const [provider] = providers;
   assert.ok(provider !== undefined);
   return provider;
 }
 
-function stateOf(it: Bench): string {
+function stateOf(it: Fixture): string {
   return it.tracker.health(first(it), "http").breaker;
 }
 
 /** Lets five calls meet a broken first provider. */
-function openFirst(it: Bench): void {
+function openFirst(it: Fixture): void {
   it.moods.set("p0", "broken");
   for (let n = 0; n < 5; n++) {
     const { outcome } = it.route();
@@ -152,7 +152,7 @@ test(
   "five server failures open the circuit; from then on calls go elsewhere and a pin is refused " +
     "without an attempt",
   () => {
-    const it = bench(2);
+    const it = createFixture(2);
     openFirst(it);
     const before = it.sent.length;
     const { outcome, route } = it.route();
@@ -172,7 +172,7 @@ test(
   "two callers who meet silence for a second open it, and their calls are asked of the next " +
     "provider at once",
   () => {
-    const it = bench(2);
+    const it = createFixture(2);
     it.moods.set("p0", "hanging");
     const calls = ["one", "other"].map((caller) => it.route({ caller, deadlineMs: 10_000 }));
     it.runtime.advance(950);
@@ -190,7 +190,7 @@ test(
 );
 
 test("attempts that end at their deadline before a second has passed open nothing", () => {
-  const it = bench(2);
+  const it = createFixture(2);
   it.moods.set("p0", "hanging");
   for (let n = 0; n < 5; n++) {
     const { outcome } = it.route({ caller: `c${n}` });
@@ -201,7 +201,7 @@ test("attempts that end at their deadline before a second has passed open nothin
 });
 
 test("after its wait the circuit is half-open: one trial at a time, two successes close it", () => {
-  const it = bench(1);
+  const it = createFixture(1);
   openFirst(it);
   it.runtime.advance(28_000);
   assert.equal(faultOf(it.route().outcome()).attempts, 0, "still open at 28 s");
@@ -220,7 +220,7 @@ test("after its wait the circuit is half-open: one trial at a time, two successe
 });
 
 test("a failed trial reopens it for twice as long", () => {
-  const it = bench(1);
+  const it = createFixture(1);
   openFirst(it);
   it.runtime.advance(32_000);
   const { outcome } = it.route();
@@ -237,7 +237,7 @@ test(
   "a trial whose caller leaves gives its permit back, whether it is waiting or was never " +
     "answered",
   () => {
-    const it = bench(1);
+    const it = createFixture(1);
     openFirst(it);
     it.runtime.advance(32_000);
     it.moods.set("p0", "hanging");
@@ -255,7 +255,7 @@ test(
   "a call that must not be sent twice never uses a half-open provider while a closed one is " +
     "there",
   () => {
-    const it = bench(2);
+    const it = createFixture(2);
     openFirst(it);
     it.runtime.advance(32_000);
     for (let n = 0; n < 50; n++) {
@@ -270,7 +270,7 @@ test(
 );
 
 test("whatever happens, every call ends by its deadline and no alarm is left behind", () => {
-  const it = bench(3);
+  const it = createFixture(3);
   const moods: readonly Mood[] = ["well", "broken", "hanging"];
   for (let n = 0; n < 300; n++) {
     for (const { id } of it.providers)

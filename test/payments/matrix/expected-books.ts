@@ -15,13 +15,13 @@ import { bring, type Payer } from "./payers.ts";
 import type { Life } from "./process-fixture.ts";
 
 /** Money as it stands at one moment. */
-export interface Till {
+export interface Totals {
   readonly movedUnits: bigint;
   readonly creditedN: bigint;
 }
 
 /** How much has moved to the recipient, and how much the ledger says has come in. */
-export async function tillOf(fixture: MatrixFixture): Promise<Till> {
+export async function totalsOf(fixture: MatrixFixture): Promise<Totals> {
   const lines = await fixture.store.db
     .selectFrom("ledger_entry")
     .select("amount_n")
@@ -48,10 +48,10 @@ const LOOK_MS = 500;
  */
 export async function reckon(
   fixture: MatrixFixture,
-  { life, all, before, note }: { life: Life; all: readonly Bought[]; before: Till; note: string },
+  { life, all, before, note }: { life: Life; all: readonly Bought[]; before: Totals; note: string },
 ): Promise<void> {
   await rest(fixture, note);
-  const { movedUnits, creditedN } = await tillOf(fixture);
+  const { movedUnits, creditedN } = await totalsOf(fixture);
   const moved = movedUnits - before.movedUnits;
   assert.equal(
     creditedN - before.creditedN,

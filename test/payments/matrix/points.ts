@@ -10,7 +10,7 @@ import type { PurposeKind } from "../../../src/core/billing/payment.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
-import { assertRepeats, type Bought, checkBooks, reckon, tillOf } from "./expected-books.ts";
+import { assertRepeats, type Bought, checkBooks, reckon, totalsOf } from "./expected-books.ts";
 import { buy, type Payer, railOf, WAYS, type Way, wishFor } from "./payers.ts";
 import type { Fates, Life } from "./process-fixture.ts";
 
@@ -133,7 +133,7 @@ export function testPoints(rail: "tempo" | "evm"): void {
         PURPOSES[run % PURPOSES.length] ?? "create_key",
         `${run}`,
       );
-      const till = await tillOf(fixture);
+      const totals = await totalsOf(fixture);
       const first = await fixture.run(fixture.start({ rails, fates: seen }).catch(() => null));
       let life = first;
       const next = async (): Promise<Life> => {
@@ -156,7 +156,7 @@ export function testPoints(rail: "tempo" | "evm"): void {
       );
       life?.kill();
       const fresh = await fixture.run(fixture.start({ rails }));
-      await reckon(fixture, { life: fresh, all: [{ payer, first: bought }], before: till, note });
+      await reckon(fixture, { life: fresh, all: [{ payer, first: bought }], before: totals, note });
       fresh.kill();
       all.push({ payer, first: bought });
       return reached;

@@ -9,7 +9,7 @@ import { newPlace } from "../../fakes/stores.ts";
 import { markOf, orderOf, type Wish, wordOf } from "../payment-fixture.ts";
 import { cancelling, carryingOut, moving } from "../rails/evm/signed-authorizations.ts";
 import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
-import { type Bought, checkBooks, reckon, type Till, tillOf } from "./expected-books.ts";
+import { type Bought, checkBooks, reckon, type Totals, totalsOf } from "./expected-books.ts";
 import {
   bring,
   buy,
@@ -28,12 +28,12 @@ const EVM_WAYS = ["evm by MPP", "evm by x402"] as const;
 const PULLED = ["tempo pull", ...EVM_WAYS] as const;
 const ETHER = `0x${(10n ** 18n).toString(16)}`;
 
-/** One payer, one process, and what was true of the till before. */
+/** One payer, one process, and what was booked and moved before. */
 interface Situation {
   readonly fixture: MatrixFixture;
   readonly payer: Payer;
   readonly life: Life;
-  readonly till: Till;
+  readonly totals: Totals;
   /** Ends the process, and adds up with another one. */
   readonly reckon: (first: Bought["first"]) => Promise<void>;
 }
@@ -78,16 +78,16 @@ async function situationOf(
     next: async () => life,
     isPatient: false,
   };
-  const till = await tillOf(fixture);
+  const totals = await totalsOf(fixture);
   return {
     fixture,
     payer,
     life,
-    till,
+    totals,
     async reckon(first) {
       life.kill();
       const fresh = await fixture.run(fixture.start({ rails, ...options, fates: {} }));
-      await reckon(fixture, { life: fresh, all: [{ payer, first }], before: till, note: way });
+      await reckon(fixture, { life: fresh, all: [{ payer, first }], before: totals, note: way });
       fresh.kill();
       await checkBooks(fixture, [payer.given]);
     },
@@ -121,8 +121,8 @@ function isUnderWay({ fixture }: Situation): () => Promise<boolean> {
     ).length > 0;
 }
 
-async function movedIn({ fixture, till }: Situation): Promise<bigint> {
-  return (await fixture.received()) - till.movedUnits;
+async function movedIn({ fixture, totals }: Situation): Promise<bigint> {
+  return (await fixture.received()) - totals.movedUnits;
 }
 
 /** Takes an offer up without bringing the payment. */

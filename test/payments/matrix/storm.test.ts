@@ -11,7 +11,7 @@ import { newPlace } from "../../fakes/stores.ts";
 import { wordOf } from "../payment-fixture.ts";
 import { carryingOut, nonceIn } from "../rails/evm/signed-authorizations.ts";
 import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
-import { type Bought, checkBooks, reckon, tillOf } from "./expected-books.ts";
+import { type Bought, checkBooks, reckon, totalsOf } from "./expected-books.ts";
 import { buy, type Payer, pause, railOf, WAYS, wishFor } from "./payers.ts";
 import { DEPTH, type Fates, type Life } from "./process-fixture.ts";
 
@@ -82,7 +82,7 @@ async function storm(
     },
   };
   const next = survivors(() => fixture.start({ rails: RAILS, fates }));
-  const till = await tillOf(fixture);
+  const totals = await totalsOf(fixture);
   const payers: Payer[] = [];
   for (let index = 0; index < PAYERS; index += 1) {
     const wish = await wishFor(fixture, pick(PURPOSES), `${index}`);
@@ -104,7 +104,7 @@ async function storm(
   for (const { first } of bought) see(wordOf(first));
   (await fixture.run(next())).kill();
   const fresh = await fixture.run(fixture.start({ rails: RAILS }));
-  await reckon(fixture, { life: fresh, all: bought, before: till, note: `seed ${seed}` });
+  await reckon(fixture, { life: fresh, all: bought, before: totals, note: `seed ${seed}` });
   fresh.kill();
   await checkBooks(
     fixture,

@@ -13,15 +13,15 @@ import { seededRandom } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { createAccount } from "../../hosted/accounts/account-fixture.ts";
 import type { FakeOffers } from "../fake-protocol.ts";
+import type { Fate } from "../mortal-process.ts";
 import {
   bring,
   DEPTH,
-  type Fate,
   type How,
   type Life,
   offersFor,
-  openShop,
-  type Shop,
+  type PaymentFixture,
+  paymentFixture,
   sign,
   type Wish,
 } from "../payment-fixture.ts";
@@ -61,25 +61,25 @@ eachStore(({ engine, open }) => {
         for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
           for (const when of ["crash before", "crash after"] as const) {
             const run = ++runs;
-            const shop = openShop(store, start * 100_000 + run);
-            const wish = await wishOf(shop, {
+            const fixture = paymentFixture(store, start * 100_000 + run);
+            const wish = await wishOf(fixture, {
               kind: (["credit_account", "create_key"] as const)[k % 2] ?? "create_key",
               run,
             });
             const fate: Fate = (call) => (call === k ? when : "fine");
-            const first = await shop.run(shop.start({ fate }).catch(() => null));
-            let life = first ?? (await shop.start());
+            const first = await fixture.run(fixture.start({ fate }).catch(() => null));
+            let life = first ?? (await fixture.start());
             const next = async (): Promise<Life> => {
-              if (life.isDead()) life = await shop.start();
+              if (life.isDead()) life = await fixture.start();
               return life;
             };
-            const buyer: Buyer = { shop, wish, how, from: `0xa${run}`, next };
-            shop.chain.fund(buyer.from, UNITS);
-            const result = await shop.run(buy(buyer));
+            const buyer: Buyer = { fixture, wish, how, from: `0xa${run}`, next };
+            fixture.chain.fund(buyer.from, UNITS);
+            const result = await fixture.run(buy(buyer));
             more = first === null || first.isDead();
             life.kill();
             assert.equal(result?.kind, "paid", `${how}, ${when} ${k}`);
-            await reckon(shop, { buyers: [buyer], note: `${how}, ${when} ${k}` });
+            await reckon(fixture, { buyers: [buyer], note: `${how}, ${when} ${k}` });
             if (!more) break;
           }
         }
@@ -116,7 +116,7 @@ function seedOf(): number {
 
 /** Somebody who pays, and repeats until there is a result. */
 interface Buyer {
-  readonly shop: Shop;
+  readonly fixture: PaymentFixture;
   readonly wish: Wish;
   readonly how: How;
   readonly from: string;
@@ -131,18 +131,18 @@ async function buy(
   buyer: Buyer,
   see: (what: string) => void = () => {},
 ): Promise<PaidPurchase | { readonly kind: string } | null> {
-  const { shop } = buyer;
+  const { fixture } = buyer;
   for (let repeats = 0; repeats < MAX_REPEATS; repeats++) {
     const life = await buyer.next();
     try {
       buyer.given ??= signed(buyer, await offersFor(life, buyer.wish));
       if (buyer.given === undefined) throw new Error("its way of paying is not offered");
-      if (buyer.how === "push") resend(shop, buyer.given);
+      if (buyer.how === "push") resend(fixture, buyer.given);
       const taken = await bring(life, buyer.given, buyer.wish);
       if (taken.kind === "paid") return taken;
       if (taken.kind === "declined" && taken.fault.code === "payment_invalid") {
         assert.equal(
-          await isRecorded(shop.store, buyer),
+          await isRecorded(fixture.store, buyer),
           false,
           "asked to pay after the payment was recorded",
         );
@@ -158,30 +158,30 @@ async function buy(
         throw error;
       see("no answer");
     }
-    await new Promise<void>((resolve) => void shop.runtime.after(REPEAT_MS, resolve));
+    await new Promise<void>((resolve) => void fixture.runtime.after(REPEAT_MS, resolve));
   }
   throw new assert.AssertionError({ message: `no result after ${MAX_REPEATS} repeats` });
 }
 
-function signed({ shop, how, from }: Buyer, offers: FakeOffers): PaymentHeaders | undefined {
+function signed({ fixture, how, from }: Buyer, offers: FakeOffers): PaymentHeaders | undefined {
   const isOffered =
     how === "x402"
       ? offers.x402.length > 0
       : (how === "mpp" ? "fake-auth" : "fake-tx") in offers.mpp;
-  return isOffered ? sign(shop, offers, { how, from, units: UNITS }) : undefined;
+  return isOffered ? sign(fixture, offers, { how, from, units: UNITS }) : undefined;
 }
 
-async function revived(shop: Shop): Promise<Life> {
+async function revived(fixture: PaymentFixture): Promise<Life> {
   for (let tries = 0; tries < 5; tries++) {
-    const life = await shop.start().catch(() => null);
+    const life = await fixture.start().catch(() => null);
     if (life !== null) return life;
   }
   throw new Error("it does not start");
 }
 
 /** A wallet sends its transaction again when a node has lost it. */
-function resend(shop: Shop, { text }: PaymentHeaders): void {
-  shop.chain.send(JSON.parse(text).payload.tx);
+function resend(fixture: PaymentFixture, { text }: PaymentHeaders): void {
+  fixture.chain.send(JSON.parse(text).payload.tx);
 }
 
 async function isRecorded(store: Store, { given, from }: Buyer): Promise<boolean> {
@@ -198,13 +198,13 @@ async function isRecorded(store: Store, { given, from }: Buyer): Promise<boolean
  * result from a process that remembers nothing.
  */
 async function reckon(
-  shop: Shop,
+  fixture: PaymentFixture,
   { buyers, note }: { readonly buyers: readonly Buyer[]; readonly note: string },
 ): Promise<void> {
-  const { store, chain } = shop;
-  const life = await revived(shop);
+  const { store, chain } = fixture;
+  const life = await revived(fixture);
   for (let passed = 0; passed < 400_000; passed += 5_000) {
-    await shop.pass(passed === 0 ? 1_000 : 5_000);
+    await fixture.pass(passed === 0 ? 1_000 : 5_000);
     const open = await store.db
       .selectFrom("purchase")
       .select("id")
@@ -252,7 +252,7 @@ async function reckon(
     assert.equal(chain.at(0).state.walletNonce, wallet.next_nonce, `${note}: every nonce was used`);
   for (const buyer of buyers) {
     if (buyer.result === undefined || buyer.given === undefined) continue;
-    const again = await shop.run(bring(life, buyer.given, buyer.wish));
+    const again = await fixture.run(bring(life, buyer.given, buyer.wish));
     assert.equal(
       again.kind === "paid" ? textOf(again) : again.kind === "declined" ? again.fault.code : "",
       buyer.result,
@@ -269,7 +269,7 @@ function textOf({ purchase, fulfilment }: PaidPurchase): string {
 }
 
 async function wishOf(
-  shop: Shop,
+  fixture: PaymentFixture,
   { kind, run }: { readonly kind: Purpose["kind"]; readonly run: number },
 ): Promise<Wish> {
   const accountId = `acc_${run}`;
@@ -279,14 +279,14 @@ async function wishOf(
     case "create_key":
       return wish({ kind, name: `key ${run}` });
     case "fund_key": {
-      const key = await createAnonymousKey(shop.store, { name: "", grantN: 0n }, 1);
+      const key = await createAnonymousKey(fixture.store, { name: "", grantN: 0n }, 1);
       return wish({ kind, accountId: key.accountId, keyId: key.id });
     }
     case "credit_account":
-      await createAccount(shop.store, accountId);
+      await createAccount(fixture.store, accountId);
       return wish({ kind, accountId });
     case "custom_access":
-      await createAccount(shop.store, accountId);
+      await createAccount(fixture.store, accountId);
       return wish({ kind, accountId, keyId: "key_x", days: 2 });
   }
 }
@@ -302,7 +302,7 @@ const STORM_MS = 40_000;
 
 async function storm(store: Store, seed: number, see: (what: string) => void): Promise<void> {
   const random = seededRandom(seed);
-  const shop = openShop(store, seed);
+  const fixture = paymentFixture(store, seed);
   const pick = <T>(list: readonly T[]): T => {
     const it = list[Math.floor(random() * list.length)];
     if (it === undefined) throw new Error("nothing to pick");
@@ -327,30 +327,32 @@ async function storm(store: Store, seed: number, see: (what: string) => void): P
     if (now !== null && !now.isDead()) return now;
     if (life !== before) return next();
     see("crash");
-    life = shop.start({ fate }).catch(() => revived(shop));
+    life = fixture.start({ fate }).catch(() => revived(fixture));
     return life;
   };
   const buyers: Buyer[] = [];
   for (let index = 0; index < BUYERS; index++) {
-    const wish = await wishOf(shop, { kind: pick(KINDS), run: index });
-    buyers.push({ shop, wish, how: pick(WAYS), from: `0xa${index}`, next });
-    shop.chain.fund(`0xa${index}`, UNITS);
+    const wish = await wishOf(fixture, { kind: pick(KINDS), run: index });
+    buyers.push({ fixture, wish, how: pick(WAYS), from: `0xa${index}`, next });
+    fixture.chain.fund(`0xa${index}`, UNITS);
   }
   const calm = (): void => {
     isCalm = true;
-    shop.chain.baseFee = 10;
+    fixture.chain.baseFee = 10;
   };
-  shop.runtime.after(STORM_MS, calm);
+  fixture.runtime.after(STORM_MS, calm);
   const weather = (): void => {
     if (isCalm) return;
-    trouble(shop, { buyers, random, pick, see });
-    shop.runtime.after(700, weather);
+    trouble(fixture, { buyers, random, pick, see });
+    fixture.runtime.after(700, weather);
   };
   weather();
-  await shop.run(
+  await fixture.run(
     Promise.all(
       buyers.map(async (buyer) => {
-        await new Promise<void>((resolve) => void shop.runtime.after(random() * STORM_MS, resolve));
+        await new Promise<void>(
+          (resolve) => void fixture.runtime.after(random() * STORM_MS, resolve),
+        );
         const result = await buy(buyer, see);
         buyer.result =
           result !== null && "purchase" in result ? textOf(result) : (result?.kind ?? "");
@@ -361,7 +363,7 @@ async function storm(store: Store, seed: number, see: (what: string) => void): P
   calm();
   (await next()).kill();
   // Beneficiaries that were gone come back: repeats would change what happened first.
-  await reckon(shop, {
+  await reckon(fixture, {
     buyers: buyers.filter(({ result }) => result !== "payment_invalid"),
     note: `seed ${seed}`,
   });
@@ -375,8 +377,8 @@ interface Weather {
   readonly see: (what: string) => void;
 }
 
-function trouble(shop: Shop, { buyers, random, pick, see }: Weather): void {
-  const { chain, store } = shop;
+function trouble(fixture: PaymentFixture, { buyers, random, pick, see }: Weather): void {
+  const { chain, store } = fixture;
   const buyer = pick(buyers);
   switch (pick(["reorg", "forgotten", "front-run", "fees", "drained", "gone", "none"])) {
     case "reorg":

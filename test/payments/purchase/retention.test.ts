@@ -12,7 +12,7 @@ import {
   bring,
   insist,
   offersFor,
-  openShop,
+  paymentFixture,
   SECRET,
   sign,
   type Wish,
@@ -28,40 +28,40 @@ eachStore(({ engine, open }) => {
     "a new secret: what was sealed with the one before is opened, and sealed anew once " +
       `(${engine})`,
     async (t) => {
-      const shop = openShop(await open(t));
-      const life = await shop.start({ waitMs: 60 });
-      shop.chain.fund("0xa", UNITS);
-      shop.chain.fund("0xb", UNITS);
-      const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+      const fixture = paymentFixture(await open(t));
+      const life = await fixture.start({ waitMs: 60 });
+      fixture.chain.fund("0xa", UNITS);
+      fixture.chain.fund("0xb", UNITS);
+      const given = sign(fixture, await fixture.run(offersFor(life, WISH)), {
         how: "mpp",
         from: "0xa",
         units: UNITS,
       });
-      const first = await insist(shop, life, { given, wish: WISH });
+      const first = await insist(fixture, life, { given, wish: WISH });
       assert.ok(first.kind === "paid" && first.fulfilment.kind === "create_key");
-      shop.chain.perBlock = 0;
-      const open2 = sign(shop, await shop.run(offersFor(life, WISH)), {
+      fixture.chain.perBlock = 0;
+      const open2 = sign(fixture, await fixture.run(offersFor(life, WISH)), {
         how: "mpp",
         from: "0xb",
         units: UNITS,
         validMs: 900_000,
       });
-      assert.equal(wordOf(await shop.run(bring(life, open2, WISH))), "payment_pending");
+      assert.equal(wordOf(await fixture.run(bring(life, open2, WISH))), "payment_pending");
       life.kill();
       const sealer = createSealer(NEW_SECRET, SECRET);
-      assert.equal(await resealPurchases({ store: shop.store, sealer }), 2);
-      assert.equal(await resealPurchases({ store: shop.store, sealer }), 0);
-      const later = await shop.start({ secret: NEW_SECRET, waitMs: 60 });
-      const again = await shop.run(bring(later, given, WISH));
+      assert.equal(await resealPurchases({ store: fixture.store, sealer }), 2);
+      assert.equal(await resealPurchases({ store: fixture.store, sealer }), 0);
+      const later = await fixture.start({ secret: NEW_SECRET, waitMs: 60 });
+      const again = await fixture.run(bring(later, given, WISH));
       assert.deepEqual(again.kind === "paid" && again.fulfilment, first.fulfilment);
-      shop.chain.forgetPool();
-      shop.chain.perBlock = 100;
+      fixture.chain.forgetPool();
+      fixture.chain.perBlock = 100;
       assert.equal(
-        wordOf(await insist(shop, later, { given: open2, wish: WISH })),
+        wordOf(await insist(fixture, later, { given: open2, wish: WISH })),
         "paid",
         "its transaction was opened and sent again",
       );
-      const rows = await shop.store.db
+      const rows = await fixture.store.db
         .selectFrom("purchase")
         .select(["material", "fulfilment"])
         .execute();
@@ -73,25 +73,25 @@ eachStore(({ engine, open }) => {
   );
 
   test(`a secret that is gone: purchases wait for it, and nobody is asked to pay again (${engine})`, async (t) => {
-    const shop = openShop(await open(t));
-    const life = await shop.start({ waitMs: 60 });
-    shop.chain.fund("0xa", UNITS);
-    const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+    const fixture = paymentFixture(await open(t));
+    const life = await fixture.start({ waitMs: 60 });
+    fixture.chain.fund("0xa", UNITS);
+    const given = sign(fixture, await fixture.run(offersFor(life, WISH)), {
       how: "mpp",
       from: "0xa",
       units: UNITS,
       validMs: 900_000,
     });
-    assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
+    assert.equal(wordOf(await fixture.run(bring(life, given, WISH))), "payment_pending");
     life.kill();
-    await shop.pass(10_000);
-    await shop.store.db
+    await fixture.pass(10_000);
+    await fixture.store.db
       .updateTable("purchase")
       .set({ material: createSealer("a third secret, which nobody has", null).seal("{}", "x") })
       .execute();
-    const lost = await shop.start({ waitMs: 60 });
-    await shop.pass(5_000);
-    assert.equal(wordOf(await shop.run(bring(lost, given, WISH))), "payment_pending");
+    const lost = await fixture.start({ waitMs: 60 });
+    await fixture.pass(5_000);
+    assert.equal(wordOf(await fixture.run(bring(lost, given, WISH))), "payment_pending");
     assert.match(lost.log(), /SVC_SECRET_PREVIOUS/);
   });
 });

@@ -14,8 +14,8 @@ import {
   insist,
   type Life,
   offersFor,
-  openShop,
-  type Shop,
+  type PaymentFixture,
+  paymentFixture,
   sign,
   type Wish,
   wordOf,
@@ -30,7 +30,7 @@ const WISH: Wish = {
 
 eachStore(({ engine, open }) => {
   test(`what is sent was written down before, with its state (${engine})`, async (t) => {
-    const shop = await opened(await open(t));
+    const fixture = await opened(await open(t));
     const sent: string[] = [];
     const rails = (parts: FakeRailParts): readonly Rail[] => {
       const rail = authorizationRail(parts);
@@ -38,14 +38,14 @@ eachStore(({ engine, open }) => {
         {
           ...rail,
           async send(submission) {
-            sent.push(await stateOf(shop.store, submission.txHash));
+            sent.push(await stateOf(fixture.store, submission.txHash));
             await rail.send(submission);
           },
         },
       ];
     };
-    const life = await shop.start({ rails });
-    assert.equal(wordOf(await shop.run(pay(shop, life, "0xa"))), "paid");
+    const life = await fixture.start({ rails });
+    assert.equal(wordOf(await fixture.run(pay(fixture, life, "0xa"))), "paid");
     assert.deepEqual(sent, ["submitted"]);
   });
 
@@ -53,29 +53,29 @@ eachStore(({ engine, open }) => {
     "many purchases at once, at two instances: each has a nonce of its own, and none is left out " +
       `(${engine})`,
     async (t) => {
-      const shop = await opened(await open(t));
-      const lives = [await shop.start({ node: "a" }), await shop.start({ node: "b" })];
+      const fixture = await opened(await open(t));
+      const lives = [await fixture.start({ node: "a" }), await fixture.start({ node: "b" })];
       const payers = Array.from({ length: 12 }, (_, index) => `0xp${index}`);
-      for (const payer of payers) shop.chain.fund(payer, UNITS);
-      await shop.run(
-        Promise.all(payers.map((payer, index) => pay(shop, lives[index % 2] ?? never(), payer))),
+      for (const payer of payers) fixture.chain.fund(payer, UNITS);
+      await fixture.run(
+        Promise.all(payers.map((payer, index) => pay(fixture, lives[index % 2] ?? never(), payer))),
       );
       for (
         let passes = 0;
-        passes < 60 && shop.chain.received() < UNITS * BigInt(payers.length);
+        passes < 60 && fixture.chain.received() < UNITS * BigInt(payers.length);
         passes++
       )
-        await shop.pass(2_000);
-      await shop.pass(20_000);
+        await fixture.pass(2_000);
+      await fixture.pass(20_000);
       const nonces = (
-        await shop.store.db.selectFrom("purchase_submission").select("nonce").execute()
+        await fixture.store.db.selectFrom("purchase_submission").select("nonce").execute()
       ).map(({ nonce }) => Number(nonce));
       assert.deepEqual(
         nonces.sort((a, b) => a - b),
         payers.map((_, index) => index),
       );
-      assert.equal(shop.chain.received(), UNITS * BigInt(payers.length));
-      assert.deepEqual(await audit(shop.store), []);
+      assert.equal(fixture.chain.received(), UNITS * BigInt(payers.length));
+      assert.deepEqual(await audit(fixture.store), []);
     },
   );
 
@@ -83,27 +83,27 @@ eachStore(({ engine, open }) => {
     "somebody else carried the payment out and our transaction was lost: its nonce is used all " +
       `the same (${engine})`,
     async (t) => {
-      const shop = await opened(await open(t));
-      const life = await shop.start({ waitMs: 60 });
-      shop.chain.perBlock = 0;
-      const offers = await shop.run(offersFor(life, WISH));
-      const given = sign(shop, offers, { how: "mpp", from: "0xa", units: UNITS });
-      assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
-      shop.chain.forgetPool();
-      shop.chain.perBlock = 1;
-      shop.chain.send({
+      const fixture = await opened(await open(t));
+      const life = await fixture.start({ waitMs: 60 });
+      fixture.chain.perBlock = 0;
+      const offers = await fixture.run(offersFor(life, WISH));
+      const given = sign(fixture, offers, { how: "mpp", from: "0xa", units: UNITS });
+      assert.equal(wordOf(await fixture.run(bring(life, given, WISH))), "payment_pending");
+      fixture.chain.forgetPool();
+      fixture.chain.perBlock = 1;
+      fixture.chain.send({
         kind: "stranger",
         authorization: JSON.parse(given.text).payload.authorization,
         salt: 1,
       });
-      await shop.pass(40_000);
-      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
-      for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 1n; passes++)
-        await shop.pass(5_000);
-      assert.equal(shop.chain.at(0).state.walletNonce, 1n);
-      assert.equal(shop.chain.received(), UNITS);
-      assert.equal(wordOf(await shop.run(pay(shop, await shop.start(), "0xa"))), "paid");
-      assert.equal(shop.chain.at(0).state.walletNonce, 2n);
+      await fixture.pass(40_000);
+      assert.equal(wordOf(await insist(fixture, life, { given, wish: WISH })), "paid");
+      for (let passes = 0; passes < 60 && fixture.chain.at(0).state.walletNonce < 1n; passes++)
+        await fixture.pass(5_000);
+      assert.equal(fixture.chain.at(0).state.walletNonce, 1n);
+      assert.equal(fixture.chain.received(), UNITS);
+      assert.equal(wordOf(await fixture.run(pay(fixture, await fixture.start(), "0xa"))), "paid");
+      assert.equal(fixture.chain.at(0).state.walletNonce, 2n);
     },
   );
 
@@ -111,21 +111,21 @@ eachStore(({ engine, open }) => {
     "what pays too little is replaced under the same nonce, also when its purchase has ended " +
       `(${engine})`,
     async (t) => {
-      const shop = await opened(await open(t));
-      const life = await shop.start({ waitMs: 60 });
-      shop.chain.perBlock = 0;
-      const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+      const fixture = await opened(await open(t));
+      const life = await fixture.start({ waitMs: 60 });
+      fixture.chain.perBlock = 0;
+      const given = sign(fixture, await fixture.run(offersFor(life, WISH)), {
         how: "mpp",
         from: "0xa",
         units: UNITS,
         validMs: 300_000,
       });
-      assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
-      shop.chain.baseFee = 12;
-      shop.chain.perBlock = 100;
-      await shop.pass(20_000);
-      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
-      const sent = await shop.store.db
+      assert.equal(wordOf(await fixture.run(bring(life, given, WISH))), "payment_pending");
+      fixture.chain.baseFee = 12;
+      fixture.chain.perBlock = 100;
+      await fixture.pass(20_000);
+      assert.equal(wordOf(await insist(fixture, life, { given, wish: WISH })), "paid");
+      const sent = await fixture.store.db
         .selectFrom("purchase_submission")
         .select(["position", "nonce"])
         .orderBy("position")
@@ -133,26 +133,26 @@ eachStore(({ engine, open }) => {
       assert.ok(sent.length > 1);
       assert.ok(sent.every(({ nonce }) => nonce === 0n));
       // Carried out by somebody else; what is left of it has to leave the way free.
-      const other = sign(shop, await shop.run(offersFor(life, WISH)), {
+      const other = sign(fixture, await fixture.run(offersFor(life, WISH)), {
         how: "mpp",
         from: "0xa",
         units: UNITS,
         validMs: 300_000,
       });
-      assert.equal(wordOf(await shop.run(bring(life, other, WISH))), "payment_pending");
-      shop.chain.baseFee = 20;
-      shop.chain.send({
+      assert.equal(wordOf(await fixture.run(bring(life, other, WISH))), "payment_pending");
+      fixture.chain.baseFee = 20;
+      fixture.chain.send({
         kind: "stranger",
         authorization: JSON.parse(other.text).payload.authorization,
         salt: 1,
       });
-      await shop.pass(5_000);
-      assert.equal(wordOf(await insist(shop, life, { given: other, wish: WISH })), "paid");
-      for (let passes = 0; passes < 60 && shop.chain.at(0).state.walletNonce < 2n; passes++)
-        await shop.pass(10_000);
-      assert.equal(shop.chain.at(0).state.walletNonce, 2n);
-      assert.equal(shop.chain.received(), 2n * UNITS);
-      assert.deepEqual(await audit(shop.store), []);
+      await fixture.pass(5_000);
+      assert.equal(wordOf(await insist(fixture, life, { given: other, wish: WISH })), "paid");
+      for (let passes = 0; passes < 60 && fixture.chain.at(0).state.walletNonce < 2n; passes++)
+        await fixture.pass(10_000);
+      assert.equal(fixture.chain.at(0).state.walletNonce, 2n);
+      assert.equal(fixture.chain.received(), 2n * UNITS);
+      assert.deepEqual(await audit(fixture.store), []);
     },
   );
 
@@ -160,22 +160,22 @@ eachStore(({ engine, open }) => {
     "a nonce that something else used up: the payment is sent anew, with the chain's next one " +
       `(${engine})`,
     async (t) => {
-      const shop = await opened(await open(t));
-      const life = await shop.start({ waitMs: 60 });
-      shop.chain.perBlock = 0;
-      const given = sign(shop, await shop.run(offersFor(life, WISH)), {
+      const fixture = await opened(await open(t));
+      const life = await fixture.start({ waitMs: 60 });
+      fixture.chain.perBlock = 0;
+      const given = sign(fixture, await fixture.run(offersFor(life, WISH)), {
         how: "mpp",
         from: "0xa",
         units: UNITS,
       });
-      assert.equal(wordOf(await shop.run(bring(life, given, WISH))), "payment_pending");
+      assert.equal(wordOf(await fixture.run(bring(life, given, WISH))), "payment_pending");
       const foreign = { from: "0xnobody", nonce: "n", units: "5", validBeforeMs: 0 };
       for (const nonce of ["0", "1"])
-        shop.chain.send({ kind: "wallet", nonce, fee: 1_000, authorization: foreign });
-      shop.chain.perBlock = 100;
-      await shop.pass(30_000);
-      assert.equal(wordOf(await insist(shop, life, { given, wish: WISH })), "paid");
-      const nonces = await shop.store.db
+        fixture.chain.send({ kind: "wallet", nonce, fee: 1_000, authorization: foreign });
+      fixture.chain.perBlock = 100;
+      await fixture.pass(30_000);
+      assert.equal(wordOf(await insist(fixture, life, { given, wish: WISH })), "paid");
+      const nonces = await fixture.store.db
         .selectFrom("purchase_submission")
         .select("nonce")
         .orderBy("position")
@@ -184,7 +184,7 @@ eachStore(({ engine, open }) => {
         nonces.map(({ nonce }) => nonce),
         [0n, 2n],
       );
-      assert.equal(shop.chain.received(), UNITS);
+      assert.equal(fixture.chain.received(), UNITS);
     },
   );
 
@@ -192,31 +192,31 @@ eachStore(({ engine, open }) => {
     "a chain that goes back further than it should: what it has lost is sent again, and nothing " +
       `waits for ever (${engine})`,
     async (t) => {
-      const shop = await opened(await open(t));
-      const life = await shop.start();
+      const fixture = await opened(await open(t));
+      const life = await fixture.start();
       const wish = WISH;
-      const first = sign(shop, await shop.run(offersFor(life, wish)), {
+      const first = sign(fixture, await fixture.run(offersFor(life, wish)), {
         how: "mpp",
         from: "0xa",
         units: UNITS,
         validMs: 900_000,
       });
-      assert.equal(wordOf(await insist(shop, life, { given: first, wish })), "paid");
-      await shop.pass(20_000);
-      shop.chain.reorg(shop.chain.head - 1, true);
-      assert.equal(shop.chain.received(), 0n);
-      for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++)
-        await shop.pass(5_000);
-      assert.equal(shop.chain.received(), UNITS);
-      const second = sign(shop, await shop.run(offersFor(life, wish)), {
+      assert.equal(wordOf(await insist(fixture, life, { given: first, wish })), "paid");
+      await fixture.pass(20_000);
+      fixture.chain.reorg(fixture.chain.head - 1, true);
+      assert.equal(fixture.chain.received(), 0n);
+      for (let passes = 0; passes < 60 && fixture.chain.received() < UNITS; passes++)
+        await fixture.pass(5_000);
+      assert.equal(fixture.chain.received(), UNITS);
+      const second = sign(fixture, await fixture.run(offersFor(life, wish)), {
         how: "mpp",
         from: "0xa",
         units: UNITS,
         validMs: 900_000,
       });
-      assert.equal(wordOf(await insist(shop, life, { given: second, wish })), "paid");
-      assert.equal(shop.chain.received(), 2n * UNITS);
-      assert.deepEqual(await audit(shop.store), []);
+      assert.equal(wordOf(await insist(fixture, life, { given: second, wish })), "paid");
+      assert.equal(fixture.chain.received(), 2n * UNITS);
+      assert.deepEqual(await audit(fixture.store), []);
     },
   );
 
@@ -242,8 +242,8 @@ eachStore(({ engine, open }) => {
     "a row that fails does not hold up the others, and one lease keeps two instances apart " +
       `(${engine})`,
     async (t) => {
-      const shop = await opened(await open(t));
-      shop.chain.fund("0xb", UNITS);
+      const fixture = await opened(await open(t));
+      fixture.chain.fund("0xb", UNITS);
       const asked: string[] = [];
       const rails =
         (node: string) =>
@@ -261,17 +261,17 @@ eachStore(({ engine, open }) => {
             },
           ];
         };
-      const life = await shop.start({ waitMs: 60, rails: rails("a"), node: "a" });
-      shop.chain.fund("0xbad", UNITS);
-      assert.equal(wordOf(await shop.run(pay(shop, life, "0xbad"))), "payment_pending");
-      assert.equal(wordOf(await shop.run(pay(shop, life, "0xb"))), "payment_pending");
-      await shop.start({ rails: rails("b"), node: "b" });
+      const life = await fixture.start({ waitMs: 60, rails: rails("a"), node: "a" });
+      fixture.chain.fund("0xbad", UNITS);
+      assert.equal(wordOf(await fixture.run(pay(fixture, life, "0xbad"))), "payment_pending");
+      assert.equal(wordOf(await fixture.run(pay(fixture, life, "0xb"))), "payment_pending");
+      await fixture.start({ rails: rails("b"), node: "b" });
       asked.length = 0;
-      for (let passes = 0; passes < 60 && shop.chain.received() < UNITS; passes++)
-        await shop.pass(1_000);
-      assert.equal(shop.chain.received(), UNITS);
+      for (let passes = 0; passes < 60 && fixture.chain.received() < UNITS; passes++)
+        await fixture.pass(1_000);
+      assert.equal(fixture.chain.received(), UNITS);
       asked.length = 0;
-      await shop.pass(20_000);
+      await fixture.pass(20_000);
       const bad = asked.filter((it) => it.endsWith("0xbad"));
       assert.ok(
         bad.length > 0 && bad.length < 12,
@@ -282,17 +282,17 @@ eachStore(({ engine, open }) => {
   );
 });
 
-async function opened(store: Store): Promise<Shop> {
-  const shop = openShop(store);
+async function opened(store: Store): Promise<PaymentFixture> {
+  const fixture = paymentFixture(store);
   await createAccount(store, "acc_a");
-  shop.chain.fund("0xa", UNITS * 10n);
-  return shop;
+  fixture.chain.fund("0xa", UNITS * 10n);
+  return fixture;
 }
 
-async function pay(shop: Shop, life: Life, from: string) {
+async function pay(fixture: PaymentFixture, life: Life, from: string) {
   return bring(
     life,
-    sign(shop, await offersFor(life, WISH), { how: "mpp", from, units: UNITS }),
+    sign(fixture, await offersFor(life, WISH), { how: "mpp", from, units: UNITS }),
     WISH,
   );
 }

@@ -13,10 +13,10 @@ import type { Runtime } from "../../../src/runtime.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import {
-  type Booth,
+  type ChannelFixture,
+  channelFixture,
   channelOf,
   type Life,
-  openBooth,
   openingOf,
   topUpOf,
   voucherOf,
@@ -27,20 +27,25 @@ const DEPOSIT = 10n * PRICE;
 const VALID_MS = 25_000;
 
 /** A channel that has paid for one call, and promised `units` for it. */
-async function opened(booth: Booth, life: Life, units = PRICE, number = 1): Promise<void> {
+async function opened(
+  fixture: ChannelFixture,
+  life: Life,
+  units = PRICE,
+  number = 1,
+): Promise<void> {
   const payload = openingOf(number, {
     deposit: DEPOSIT,
     units,
-    validUntilMs: booth.runtime.wallMs() + VALID_MS,
+    validUntilMs: fixture.runtime.wallMs() + VALID_MS,
   });
   const call = { units: PRICE, calls: 1, fingerprint: "first" };
-  const taken = await booth.run(
+  const taken = await fixture.run(
     life.counter.take({ payload, challengeId: "open", expired: false, call }),
   );
   assert.ok(taken.kind === "hold");
   assert.equal(
     (
-      await booth.run(
+      await fixture.run(
         taken.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
       )
     ).kind,
@@ -53,9 +58,9 @@ eachStore(({ engine, open }) => {
     "a channel of one rail is neither shown nor taken by another one, whose chain knows nothing " +
       `of it (${engine})`,
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life);
       const { session } = life;
       const other = {
         ...session,
@@ -71,8 +76,8 @@ eachStore(({ engine, open }) => {
       };
       const openings = { open: async () => null, topUp: async () => assert.fail("it tops up") };
       const counter = createCredentialHandler({ session: other, voucherAcceptor, openings });
-      assert.equal(await booth.run(counter.remind(channelOf(1).id, PRICE)), null);
-      const taken = await booth.run(
+      assert.equal(await fixture.run(counter.remind(channelOf(1).id, PRICE)), null);
+      const taken = await fixture.run(
         counter.take({
           payload: voucherOf(1, 2n * PRICE),
           challengeId: "c",
@@ -86,24 +91,24 @@ eachStore(({ engine, open }) => {
   );
 
   test(`however many top-ups are sent at one time, few are written down and waited for (${engine})`, async (t) => {
-    const booth = openBooth(await open(t));
+    const fixture = channelFixture(await open(t));
     let isLost = false;
-    const life = booth.start({
+    const life = fixture.start({
       fate: (_, name) => (isLost && name === "send" ? "lost request" : "fine"),
     });
-    await opened(booth, life);
+    await opened(fixture, life);
     isLost = true;
-    const nowMs = booth.runtime.wallMs();
+    const nowMs = fixture.runtime.wallMs();
     const payloads = Array.from({ length: 20 }, (_, at) =>
       topUpOf(1, { units: 1n, validUntilMs: nowMs + VALID_MS + at }),
     );
     const all = payloads.map((payload) =>
       life.counter.take({ payload, challengeId: "c", expired: false, call: null }),
     );
-    const kinds = (await booth.run(Promise.all(all))).map((it) =>
+    const kinds = (await fixture.run(Promise.all(all))).map((it) =>
       it.kind === "refused" ? it.fault.code : it.kind,
     );
-    const { length } = await booth.store.db
+    const { length } = await fixture.store.db
       .selectFrom("session_transaction")
       .select("tx_hash")
       .where("kind", "=", "top_up")
@@ -123,16 +128,16 @@ eachStore(({ engine, open }) => {
     "whoever loses the answers of many calls at one time gets each of them again, and is not " +
       `asked to pay once more (${engine})`,
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life);
       const put = topUpOf(1, {
         units: 100n * PRICE,
-        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+        validUntilMs: fixture.runtime.wallMs() + VALID_MS,
       });
       assert.equal(
         (
-          await booth.run(
+          await fixture.run(
             life.counter.take({ payload: put, challengeId: "c", expired: false, call: null }),
           )
         ).kind,
@@ -141,7 +146,7 @@ eachStore(({ engine, open }) => {
       const numbers = Array.from({ length: 32 }, (_, at) => BigInt(at + 2));
       const ask = (number: bigint) => {
         const call = { units: PRICE, calls: 1, fingerprint: `r${number}` };
-        return booth.run(
+        return fixture.run(
           life.counter.take({
             payload: voucherOf(1, number * PRICE),
             challengeId: "c",
@@ -164,7 +169,7 @@ eachStore(({ engine, open }) => {
           }),
         );
       }
-      await booth.run(Promise.all(ends.map((end) => end())));
+      await fixture.run(Promise.all(ends.map((end) => end())));
       for (const number of numbers) {
         const again = await ask(number);
         assert.equal(again.kind === "recorded" ? again.body : again.kind, `answer ${number}`);
@@ -174,15 +179,15 @@ eachStore(({ engine, open }) => {
   );
 
   test(`many vouchers beyond the deposit at one time ask the chain once (${engine})`, async (t) => {
-    const booth = openBooth(await open(t));
+    const fixture = channelFixture(await open(t));
     let heads = 0;
     const fate = (_: number, name: string) => {
       if (name === "head") heads++;
       return "fine" as const;
     };
-    const life = booth.start({ fate });
-    await opened(booth, life);
-    await booth.pass(2_000);
+    const life = fixture.start({ fate });
+    await opened(fixture, life);
+    await fixture.pass(2_000);
     heads = 0;
     const all = Array.from({ length: 50 }, (_, at) =>
       life.counter.take({
@@ -192,7 +197,7 @@ eachStore(({ engine, open }) => {
         call: null,
       }),
     );
-    const problems = (await booth.run(Promise.all(all))).map(
+    const problems = (await fixture.run(Promise.all(all))).map(
       (it) => it.kind === "refused" && it.fault.details["problem"],
     );
     assert.deepEqual(
@@ -204,8 +209,8 @@ eachStore(({ engine, open }) => {
   });
 
   test(`a channel whose transaction the chain does not answer for holds up no other one (${engine})`, async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
+    const fixture = channelFixture(await open(t));
+    const life = fixture.start();
     const { escrow } = life.session;
     const { taken } = escrow;
     const silent = Promise.withResolvers<null>();
@@ -214,16 +219,16 @@ eachStore(({ engine, open }) => {
       taken: (hash: Hex, id: Hex) =>
         isSilent && id === channelOf(1).id ? silent.promise : taken(hash, id),
     });
-    await opened(booth, life, PRICE, 1);
-    await opened(booth, life, PRICE, 2);
+    await opened(fixture, life, PRICE, 1);
+    await opened(fixture, life, PRICE, 2);
     isSilent = true;
-    const lookAt = BigInt(Math.floor(booth.runtime.wallMs()) + 3_000);
-    await booth.store.db
+    const lookAt = BigInt(Math.floor(fixture.runtime.wallMs()) + 3_000);
+    await fixture.store.db
       .updateTable("session_channel")
       .set({ look_at: lookAt, owed_since: 0n })
       .execute();
-    await booth.pass(10_000);
-    assert.equal(booth.chain.paid.get(channelOf(2).id), PRICE);
+    await fixture.pass(10_000);
+    assert.equal(fixture.chain.paid.get(channelOf(2).id), PRICE);
     silent.resolve(null);
     life.kill();
   });
@@ -232,11 +237,11 @@ eachStore(({ engine, open }) => {
     "after the wallet was changed its channels are left alone and told of once; nothing is " +
       `signed for them (${engine})`,
     async (t) => {
-      const booth = openBooth(await open(t));
-      const first = booth.start();
-      await opened(booth, first);
+      const fixture = channelFixture(await open(t));
+      const first = fixture.start();
+      await opened(fixture, first);
       first.kill();
-      await booth.store.db
+      await fixture.store.db
         .updateTable("session_channel")
         .set({ look_at: 0n, owed_since: 0n })
         .execute();
@@ -246,10 +251,10 @@ eachStore(({ engine, open }) => {
         if (name === "sign") signed++;
         return "fine" as const;
       };
-      const life = booth.start({ fate, settleMs: 1_000, terms: { operator } });
-      await booth.pass(5_000);
-      await booth.store.db.updateTable("session_channel").set({ look_at: 0n }).execute();
-      await booth.pass(5_000);
+      const life = fixture.start({ fate, settleMs: 1_000, terms: { operator } });
+      await fixture.pass(5_000);
+      await fixture.store.db.updateTable("session_channel").set({ look_at: 0n }).execute();
+      await fixture.pass(5_000);
       assert.equal(signed, 0);
       assert.equal(life.log().match(/it is left alone/g)?.length, 1);
       assert.match(life.log(), new RegExp(channelOf(1).id));
@@ -258,17 +263,17 @@ eachStore(({ engine, open }) => {
   );
 
   test(`a channel that is looked at in vain again and again is told of once (${engine})`, async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start({ settleMs: 1_000 });
+    const fixture = channelFixture(await open(t));
+    const life = fixture.start({ settleMs: 1_000 });
     const { settler } = life.session;
     Object.assign(settler, {
       sign: async () => ({ kind: "node_error", reverted: true, message: "" }),
     });
-    await opened(booth, life);
-    await booth.store.db.updateTable("session_channel").set({ look_at: 0n }).execute();
-    await booth.pass(120_000, 250);
+    await opened(fixture, life);
+    await fixture.store.db.updateTable("session_channel").set({ look_at: 0n }).execute();
+    await fixture.pass(120_000, 250);
     assert.equal(life.log().match(/several times in vain/g)?.length, 1);
-    assert.equal(booth.chain.paid.size, 0);
+    assert.equal(fixture.chain.paid.size, 0);
     life.kill();
   });
 
@@ -276,9 +281,9 @@ eachStore(({ engine, open }) => {
     "the end of a channel is looked for a bounded number of blocks at a time, and the next look " +
       `goes on there (${engine})`,
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life);
       await life.watch.close();
       const { session } = life;
       const ranges: bigint[] = [];
@@ -296,7 +301,7 @@ eachStore(({ engine, open }) => {
       for (let look = 0; look < 3; look++) {
         const before = ranges.length;
         looks.push(
-          await booth.run(
+          await fixture.run(
             syncWithChain(session, channelOf(1).id, seen).then(
               (it) => it?.state ?? "none",
               () => "trouble",
@@ -312,16 +317,16 @@ eachStore(({ engine, open }) => {
   );
 
   test(`a block number that was a lie does not keep later news of a channel out (${engine})`, async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life);
+    const fixture = channelFixture(await open(t));
+    const life = fixture.start();
+    await opened(fixture, life);
     await life.watch.close();
     const news = { deposit: 2n * DEPOSIT, settled: 0n, closeRequestedAtMs: null };
     const id = channelOf(1).id;
-    await booth.run(
+    await fixture.run(
       syncWithChain(life.session, id, { onChain: news, head: { number: 10n ** 15n, timeMs: 0 } }),
     );
-    const after = await booth.run(
+    const after = await fixture.run(
       syncWithChain(life.session, id, {
         onChain: { ...news, deposit: 3n * DEPOSIT },
         head: { number: 50n, timeMs: 0 },
@@ -335,17 +340,17 @@ eachStore(({ engine, open }) => {
     "a promise far ahead, of which nothing can be taken out yet, is not looked at every second " +
       `(${engine})`,
     async (t) => {
-      const booth = openBooth(await open(t));
+      const fixture = channelFixture(await open(t));
       let looks = 0;
       const fate = (_: number, name: string) => {
         if (name === "states") looks++;
         return "fine" as const;
       };
-      const life = booth.start({ fate, settleMs: 5_000 });
-      await opened(booth, life, DEPOSIT);
-      await booth.pass(60_000);
+      const life = fixture.start({ fate, settleMs: 5_000 });
+      await opened(fixture, life, DEPOSIT);
+      await fixture.pass(60_000);
       looks = 0;
-      await booth.pass(120_000);
+      await fixture.pass(120_000);
       assert.ok(looks > 0 && looks <= 6, `${looks} looks in 2 minutes`);
       life.kill();
     },

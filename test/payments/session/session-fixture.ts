@@ -1,7 +1,6 @@
 // Pay-per-call over the fake chain, as one process after the other would run it on the same store;
 // and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
-import type { KyselyPlugin } from "kysely";
 import { createChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { createChannelRecord } from "../../../src/payments/session/channel-record.ts";
 import {
@@ -24,16 +23,15 @@ import type { SessionRail } from "../../../src/payments/session/session-rail.ts"
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
 import { createTransactionRecord } from "../../../src/payments/session/transaction-record.ts";
 import { createVoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
-import type { Runtime } from "../../../src/runtime.ts";
 import { createSealer } from "../../../src/secrets/sealer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
+import { type Fate, mortalProcess } from "../mortal-process.ts";
 import {
   escrowOf,
   FakeReserve,
   Lost,
-  type Outside,
   rawOf,
   readerOf,
   settlerOf,
@@ -47,14 +45,8 @@ const RECIPIENT = "0x00000000000000000000000000000000000000aa";
 const TOKEN = "0x20c0000000000000000000000000000000000000";
 const CHAIN_ID = 1337;
 
-/** What happens at a call that leaves the process: nothing, or trouble before or after the act. */
-export type Fate = (
-  call: number,
-  name: string,
-) => "fine" | "lost request" | "lost answer" | "crash before" | "crash after";
-
 /** What outlives processes. */
-export interface Booth {
+export interface ChannelFixture {
   readonly store: Store;
   readonly runtime: SimulatedWorld;
   readonly chain: FakeReserve;
@@ -95,9 +87,6 @@ export interface Life {
   readonly end: Promise<never>;
 }
 
-/** The process has ended. */
-export class Dead extends Error {}
-
 const BLOCK_MS = 1_000;
 const STEP_MS = 25;
 const LONG_STEP_MS = 250;
@@ -121,8 +110,8 @@ const TERMS = termsOf(
   RECIPIENT,
 );
 
-/** A booth with an empty chain. */
-export function openBooth(store: Store, seed = 1): Booth {
+/** A fixture with an empty chain. */
+export function channelFixture(store: Store, seed = 1): ChannelFixture {
   const runtime = simulatedWorld(seed);
   const chain = new FakeReserve(() => runtime.wallMs());
   const mine = (): void => {
@@ -166,40 +155,18 @@ export function openBooth(store: Store, seed = 1): Booth {
 }
 
 function startLife(
-  { store, runtime, chain }: Pick<Booth, "store" | "runtime" | "chain">,
+  { store, runtime, chain }: Pick<ChannelFixture, "store" | "runtime" | "chain">,
   options: LifeOptions,
 ): Life {
-  const fate = options.fate ?? (() => "fine");
-  const ended = Promise.withResolvers<never>();
-  ended.promise.catch(() => {});
-  const state = { isDead: false, calls: 0 };
-  const die = (): void => {
-    state.isDead = true;
-    ended.reject(new Dead("the process has ended"));
-  };
-  const outside: Outside = async (name, act) => {
-    await Promise.resolve();
-    if (state.isDead) throw new Dead("the process has ended");
-    const what = fate(++state.calls, name);
-    if (what === "crash before") die();
-    if (what === "crash before") throw new Dead(what);
-    if (what === "lost request") throw new Lost(what);
-    const value = await act();
-    if (what === "crash after") die();
-    if (what === "crash after" || state.isDead) throw new Dead(what);
-    if (what === "lost answer") throw new Lost(what);
-    return value;
-  };
-  const alive: Runtime = {
-    ...runtime,
-    after: (ms, run) => runtime.after(ms, () => (state.isDead ? undefined : run())),
-  };
-  let log = "";
-  const write = (fields: unknown, message?: unknown): void => {
-    log += `${JSON.stringify(fields)} ${String(message)}\n`;
-  };
+  const process = mortalProcess({
+    store,
+    runtime,
+    fate: options.fate,
+    lost: (what) => new Lost(what),
+  });
+  const { outside, write } = process;
   const sealer = createSealer(options.secret ?? SECRET, null);
-  const mine = mortal(store, state, outside);
+  const mine = process.store;
   const channels = createChannelRecord(sealer);
   const {
     settleUnits = 1_000_000n,
@@ -208,7 +175,7 @@ function startLife(
     perSecond = 1_000,
   } = options;
   const session: SessionRail = {
-    runtime: alive,
+    runtime: process.runtime,
     store: mine,
     log: { error: write, warn: write, info: write },
     settings: { local: true } as SessionRail["settings"],
@@ -239,32 +206,11 @@ function startLife(
     }),
     session,
     watch: startChannelWorker(session),
-    log: () => log,
-    isDead: () => state.isDead,
-    kill: die,
-    calls: () => state.calls,
-    end: ended.promise,
-  };
-}
-
-/**
- * A store that a dead process cannot reach, and whose transactions are calls to the outside like
- * all others.
- */
-function mortal(store: Store, state: { readonly isDead: boolean }, outside: Outside): Store {
-  const plugin: KyselyPlugin = {
-    transformQuery({ node }) {
-      if (state.isDead) throw new Dead("the process has ended");
-      return node;
-    },
-    transformResult: async ({ result }) => result,
-  };
-  // A transaction that has begun goes on to its end, as in a database whose client dies while it
-  // commits.
-  return {
-    ...store,
-    db: store.db.withPlugin(plugin),
-    transaction: async (run) => await outside("transaction", () => store.transaction(run)),
+    log: process.log,
+    isDead: process.isDead,
+    kill: process.kill,
+    calls: process.calls,
+    end: process.end,
   };
 }
 

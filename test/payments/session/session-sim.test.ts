@@ -9,14 +9,13 @@ import { audit } from "../../../src/hosted/audit/audit.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
+import { Dead, type Fate } from "../mortal-process.ts";
 import { Lost, rawOf } from "./fake-reserve.ts";
 import {
-  type Booth,
+  type ChannelFixture,
+  channelFixture,
   channelOf,
-  Dead,
-  type Fate,
   type Life,
-  openBooth,
   openingOf,
   topUpOf,
   voucherOf,
@@ -41,21 +40,21 @@ eachStore(({ engine, open }) => {
       for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
         for (const when of ["crash before", "crash after"] as const) {
           const number = ++runs;
-          const booth = openBooth(store, start + number);
-          const payer = new Payer(booth, number, {
+          const fixture = channelFixture(store, start + number);
+          const payer = new Payer(fixture, number, {
             fate: (call) => (call === k ? when : "fine"),
             settleUnits: 3n * PRICE,
           });
           const note = `${when} ${k}`;
-          await booth.run(payer.open(10n * PRICE));
-          for (let calls = 0; calls < 4; calls++) await booth.run(payer.call());
-          await booth.run(payer.topUp(5n * PRICE));
-          await booth.pass(5_000);
-          await booth.run(payer.call());
-          await booth.run(payer.close());
+          await fixture.run(payer.open(10n * PRICE));
+          for (let calls = 0; calls < 4; calls++) await fixture.run(payer.call());
+          await fixture.run(payer.topUp(5n * PRICE));
+          await fixture.pass(5_000);
+          await fixture.run(payer.call());
+          await fixture.run(payer.close());
           more = payer.isCrashed;
-          await booth.pass(2_000);
-          await reckon(booth, payer, note);
+          await fixture.pass(2_000);
+          await reckon(fixture, payer, note);
           payer.life.kill();
           if (!more) break;
         }
@@ -86,7 +85,7 @@ interface Lives {
 
 /** Somebody who pays, and repeats every request until there is a result. */
 class Payer {
-  readonly #booth: Booth;
+  readonly #fixture: ChannelFixture;
   readonly #number: number;
   readonly #shared: Lives;
   readonly #options: { readonly fate: Fate; readonly settleUnits: bigint };
@@ -105,15 +104,15 @@ class Payer {
   #requests = 0;
 
   constructor(
-    booth: Booth,
+    fixture: ChannelFixture,
     number: number,
     options: { readonly fate: Fate; readonly settleUnits: bigint },
     shared?: Lives,
   ) {
-    this.#booth = booth;
+    this.#fixture = fixture;
     this.#number = number;
     this.#options = options;
-    this.#shared = shared ?? { lives: [booth.start(options)], pick: () => 0 };
+    this.#shared = shared ?? { lives: [fixture.start(options)], pick: () => 0 };
   }
 
   get id() {
@@ -127,7 +126,7 @@ class Payer {
     if (life !== undefined && !life.isDead()) return life;
     this.isCrashed = true;
     const fate: Fate = lives.length === 1 ? () => "fine" : this.#options.fate;
-    const next = this.#booth.start({ ...this.#options, fate });
+    const next = this.#fixture.start({ ...this.#options, fate });
     lives[at] = next;
     return next;
   }
@@ -138,7 +137,7 @@ class Payer {
       openingOf(this.#number, {
         deposit,
         units: PRICE,
-        validUntilMs: this.#booth.runtime.wallMs() + 25_000,
+        validUntilMs: this.#fixture.runtime.wallMs() + 25_000,
       }),
       (done) => {
         if (done) this.deposit = deposit;
@@ -153,7 +152,7 @@ class Payer {
 
   async topUp(units: bigint): Promise<string> {
     const result = await this.#until(
-      topUpOf(this.#number, { units, validUntilMs: this.#booth.runtime.wallMs() + 25_000 }),
+      topUpOf(this.#number, { units, validUntilMs: this.#fixture.runtime.wallMs() + 25_000 }),
       null,
     );
     if (result === "managed") this.deposit += units;
@@ -191,7 +190,7 @@ class Payer {
   }
 
   async #until(payload: unknown, request: string | null): Promise<string> {
-    const { runtime } = this.#booth;
+    const { runtime } = this.#fixture;
     const challengeId = `challenge ${this.#requests}`;
     for (let repeats = 0; repeats < MAX_REPEATS; repeats++) {
       const life = this.life;
@@ -237,7 +236,7 @@ class Payer {
           ? "again"
           : taken.fault.code;
       case "hold": {
-        await new Promise<void>((resolve) => void this.#booth.runtime.after(10, resolve));
+        await new Promise<void>((resolve) => void this.#fixture.runtime.after(10, resolve));
         if (life.isDead()) throw new Dead("the process has ended");
         const text = `answer ${++this.delivered} to ${request}`;
         const ended = await taken.settle({
@@ -259,8 +258,8 @@ class Payer {
  * The channel is closed; what came out is what was spent and booked, for as many calls as were
  * answered.
  */
-async function reckon(booth: Booth, payer: Payer, note: string): Promise<void> {
-  const row = await booth.store.db
+async function reckon(fixture: ChannelFixture, payer: Payer, note: string): Promise<void> {
+  const row = await fixture.store.db
     .selectFrom("session_channel")
     .selectAll()
     .where("id", "=", payer.id)
@@ -278,12 +277,16 @@ async function reckon(booth: Booth, payer: Payer, note: string): Promise<void> {
   );
   assert.equal(row.settled_units, row.spent_units, note);
   assert.equal(
-    booth.chain.paid.get(payer.id) ?? 0n,
+    fixture.chain.paid.get(payer.id) ?? 0n,
     row.settled_units,
     `${note}: moved and settled`,
   );
-  assert.equal(await bookedN(booth.store, payer.id), nanoOf(row.settled_units), `${note}: booked`);
-  const moved = await booth.store.db
+  assert.equal(
+    await bookedN(fixture.store, payer.id),
+    nanoOf(row.settled_units),
+    `${note}: booked`,
+  );
+  const moved = await fixture.store.db
     .selectFrom("session_transaction")
     .select("moved_units")
     .where("channel_id", "=", payer.id)
@@ -309,39 +312,41 @@ async function bookedN(store: Store, id: string): Promise<bigint> {
 const TROUBLE = ["lost request", "lost answer", "crash before", "crash after"] as const;
 
 async function storm(store: Store, seed: number): Promise<void> {
-  const booth = openBooth(store, seed);
+  const fixture = channelFixture(store, seed);
   const random = seededRandom(seed);
   let calm = false;
   const fate: Fate = () =>
     calm || random() > 0.06 ? "fine" : (TROUBLE[Math.floor(random() * TROUBLE.length)] ?? "fine");
   const options = { fate, settleUnits: 4n * PRICE };
   const shared: Lives = {
-    lives: [booth.start(options), booth.start(options)],
+    lives: [fixture.start(options), fixture.start(options)],
     pick: () => (random() < 0.5 ? 0 : 1),
   };
-  const payers = Array.from({ length: 5 }, (_, at) => new Payer(booth, 1 + at, options, shared));
+  const payers = Array.from({ length: 5 }, (_, at) => new Payer(fixture, 1 + at, options, shared));
   const forgetful = (): void => {
-    if (!calm && random() < 0.05) booth.chain.forget();
-    booth.runtime.after(700, forgetful);
+    if (!calm && random() < 0.05) fixture.chain.forget();
+    fixture.runtime.after(700, forgetful);
   };
   forgetful();
-  const results = await booth.run(Promise.all(payers.map((payer) => live(payer, booth, random))));
+  const results = await fixture.run(
+    Promise.all(payers.map((payer) => live(payer, fixture, random))),
+  );
   calm = true;
   for (const [at, payer] of payers.entries()) {
     if (results[at] === "never opened") continue;
     // The payer's wish, or the payer's wish told to the chain: both end at the same.
     if (random() < 0.5)
-      booth.chain.send(
+      fixture.chain.send(
         rawOf({
           kind: "request_close",
           channel: payer.id,
-          validUntilMs: booth.runtime.wallMs() + 60_000,
+          validUntilMs: fixture.runtime.wallMs() + 60_000,
         }),
       );
-    else await booth.run(payer.close());
+    else await fixture.run(payer.close());
   }
   // A channel of which nothing is owed is looked at every ten minutes.
-  await booth.pass(610_000, 250);
+  await fixture.pass(610_000, 250);
   const isOver = async (): Promise<boolean> => {
     const { db } = store;
     const open = await db
@@ -356,24 +361,25 @@ async function storm(store: Store, seed: number): Promise<void> {
       .execute();
     return open.length + sent.length === 0;
   };
-  await booth.until(isOver);
+  await fixture.until(isOver);
   for (const [at, payer] of payers.entries())
-    if (results[at] !== "never opened") await reckon(booth, payer, `seed ${seed}, payer ${at + 1}`);
+    if (results[at] !== "never opened")
+      await reckon(fixture, payer, `seed ${seed}, payer ${at + 1}`);
   for (const [at, payer] of payers.entries())
-    if (results[at] !== "never opened") await booth.run(payer.repeat());
+    if (results[at] !== "never opened") await fixture.run(payer.repeat());
   for (const life of shared.lives) life.kill();
   assert.deepEqual(await audit(store), []);
 }
 
 /** A payer's day. */
-async function live(payer: Payer, booth: Booth, random: () => number): Promise<string> {
+async function live(payer: Payer, fixture: ChannelFixture, random: () => number): Promise<string> {
   const opened = await payer.open(30n * PRICE);
   if (opened !== "answered") {
     assert.equal(opened, "payment_failed");
     return "never opened";
   }
   for (let calls = 0; calls < 12; calls++) {
-    await new Promise<void>((resolve) => void booth.runtime.after(random() * 4_000, resolve));
+    await new Promise<void>((resolve) => void fixture.runtime.after(random() * 4_000, resolve));
     const result =
       random() < 0.15 ? await payer.topUp(2n * PRICE) : await payer.call(random() < 0.2 ? 7n : 0n);
     assert.ok(["answered", "managed", "payment_failed"].includes(result), result);

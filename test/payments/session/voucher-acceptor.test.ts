@@ -11,10 +11,10 @@ import { createSealer } from "../../../src/secrets/sealer.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { GRACE_MS, rawOf, signatureOf } from "./fake-reserve.ts";
 import {
-  type Booth,
+  type ChannelFixture,
+  channelFixture,
   channelOf,
   type Life,
-  openBooth,
   openingOf,
   SECRET,
   topUpOf,
@@ -84,20 +84,26 @@ function problemOf(it: {
 const PROBLEM = "https://paymentauth.org/problems/";
 
 /** A channel that is open, and has paid for one call. */
-async function opened(booth: Booth, life: Life, number: number, deposit = DEPOSIT): Promise<void> {
+async function opened(
+  fixture: ChannelFixture,
+  life: Life,
+  number: number,
+  deposit = DEPOSIT,
+): Promise<void> {
   const payload = openingOf(number, {
     deposit,
     units: PRICE,
-    validUntilMs: booth.runtime.wallMs() + VALID_MS,
+    validUntilMs: fixture.runtime.wallMs() + VALID_MS,
   });
   assert.equal(
-    (await booth.run(pay(life, payload, { request: "first", challengeId: `open ${number}` }))).kind,
+    (await fixture.run(pay(life, payload, { request: "first", challengeId: `open ${number}` })))
+      .kind,
     "bill",
   );
 }
 
-function rowOf(booth: Booth, number: number) {
-  return booth.store.db
+function rowOf(fixture: ChannelFixture, number: number) {
+  return fixture.store.db
     .selectFrom("session_channel")
     .selectAll()
     .where("id", "=", channelOf(number).id)
@@ -113,13 +119,13 @@ eachStore(({ engine, open }) => {
         "channel is closed",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
-      await booth.run(
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
+      await fixture.run(
         pay(life, voucherOf(1, 2n * PRICE), { request: "two", body: "second answer" }),
       );
-      const again = await booth.run(take(life, voucherOf(1, 2n * PRICE), { request: "two" }));
+      const again = await fixture.run(take(life, voucherOf(1, 2n * PRICE), { request: "two" }));
       assert.deepEqual(
         [
           again.kind,
@@ -129,25 +135,25 @@ eachStore(({ engine, open }) => {
         ["recorded", "second answer", PRICE],
       );
       life.kill();
-      const next = booth.start();
+      const next = fixture.start();
       assert.equal(
-        (await booth.run(take(next, voucherOf(1, 2n * PRICE), { request: "two", expired: true })))
+        (await fixture.run(take(next, voucherOf(1, 2n * PRICE), { request: "two", expired: true })))
           .kind,
         "recorded",
       );
       assert.equal(
-        (await booth.run(manage(next, voucherOf(1, 2n * PRICE, "close")))).kind,
+        (await fixture.run(manage(next, voucherOf(1, 2n * PRICE, "close")))).kind,
         "managed",
       );
       assert.equal(
-        (await booth.run(take(next, voucherOf(1, 2n * PRICE), { request: "two" }))).kind,
+        (await fixture.run(take(next, voucherOf(1, 2n * PRICE), { request: "two" }))).kind,
         "recorded",
       );
       assert.equal(
-        codeOf(await booth.run(take(next, voucherOf(1, 3n * PRICE), { request: "three" }))),
+        codeOf(await fixture.run(take(next, voucherOf(1, 3n * PRICE), { request: "three" }))),
         "payment_invalid",
       );
-      assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
+      assert.equal((await rowOf(fixture, 1)).spent_units, 2n * PRICE);
       next.kill();
     },
   );
@@ -155,20 +161,20 @@ eachStore(({ engine, open }) => {
   test(
     say("equal requests at one time are made once; another request needs another voucher"),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
       const voucher = voucherOf(1, 2n * PRICE);
-      const hold = await booth.run(holdOf(life, voucher, { request: "two" }));
+      const hold = await fixture.run(holdOf(life, voucher, { request: "two" }));
       const others = [
         take(life, voucher, { request: "two" }),
         take(life, voucher, { request: "two" }),
       ];
       assert.equal(
-        problemOf(await booth.run(take(life, voucher, { request: "other" }))),
+        problemOf(await fixture.run(take(life, voucher, { request: "other" }))),
         `${PROBLEM}session/insufficient-balance`,
       );
-      await booth.run(
+      await fixture.run(
         hold.settle({
           units: PRICE,
           cu: 3,
@@ -177,9 +183,9 @@ eachStore(({ engine, open }) => {
           abandoned: false,
         }),
       );
-      for (const it of await booth.run(Promise.all(others)))
+      for (const it of await fixture.run(Promise.all(others)))
         assert.equal(it.kind === "recorded" && it.body, "once");
-      assert.equal((await rowOf(booth, 1)).calls, 2n);
+      assert.equal((await rowOf(fixture, 1)).calls, 2n);
       life.kill();
     },
   );
@@ -187,21 +193,23 @@ eachStore(({ engine, open }) => {
   test(
     say("a call that was not delivered is not charged, and its voucher pays for the next one"),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
       const voucher = voucherOf(1, 2n * PRICE);
-      (await booth.run(holdOf(life, voucher, { request: "gone" }))).release();
-      const failed = await (await booth.run(holdOf(life, voucher, { request: "failed" }))).settle({
-        units: 0n,
-        cu: 3,
-        status: 200,
-        body: null,
-        abandoned: false,
-      });
+      (await fixture.run(holdOf(life, voucher, { request: "gone" }))).release();
+      const failed = await (await fixture.run(holdOf(life, voucher, { request: "failed" }))).settle(
+        {
+          units: 0n,
+          cu: 3,
+          status: 200,
+          body: null,
+          abandoned: false,
+        },
+      );
       assert.equal(failed.kind === "bill" && failed.chargedUnits, 0n);
-      assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
-      const bill = await booth.run(pay(life, voucher, { request: "third" }));
+      assert.equal((await rowOf(fixture, 1)).spent_units, PRICE);
+      const bill = await fixture.run(pay(life, voucher, { request: "third" }));
       assert.equal(bill.kind === "bill" && bill.leftUnits, DEPOSIT - 2n * PRICE);
       life.kill();
     },
@@ -213,22 +221,22 @@ eachStore(({ engine, open }) => {
         "not charged",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
       const ahead = voucherOf(1, 4n * PRICE);
       const holds = [
-        await booth.run(holdOf(life, ahead, { request: "a" })),
-        await booth.run(holdOf(life, ahead, { request: "b", units: 2n * PRICE })),
+        await fixture.run(holdOf(life, ahead, { request: "a" })),
+        await fixture.run(holdOf(life, ahead, { request: "b", units: 2n * PRICE })),
       ];
-      const refused = await booth.run(take(life, ahead, { request: "d" }));
+      const refused = await fixture.run(take(life, ahead, { request: "d" }));
       assert.equal(refused.kind === "refused" && refused.snapshot?.requiredUnits, 5n * PRICE);
       for (const hold of holds)
-        await booth.run(
+        await fixture.run(
           hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
         );
-      assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
-      assert.equal((await booth.run(pay(life, ahead, { request: "d" }))).kind, "bill");
+      assert.equal((await rowOf(fixture, 1)).spent_units, 3n * PRICE);
+      assert.equal((await fixture.run(pay(life, ahead, { request: "d" }))).kind, "bill");
       life.kill();
     },
   );
@@ -238,23 +246,23 @@ eachStore(({ engine, open }) => {
       "whoever promises ahead may make the same call again with another challenge, and pays for it",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
       const ahead = voucherOf(1, 3n * PRICE);
-      await booth.run(pay(life, ahead, { challengeId: "c1", body: "old" }));
-      assert.equal((await booth.run(take(life, ahead, { challengeId: "c1" }))).kind, "recorded");
+      await fixture.run(pay(life, ahead, { challengeId: "c1", body: "old" }));
+      assert.equal((await fixture.run(take(life, ahead, { challengeId: "c1" }))).kind, "recorded");
       assert.equal(
-        (await booth.run(pay(life, ahead, { challengeId: "c2", body: "new" }))).kind,
+        (await fixture.run(pay(life, ahead, { challengeId: "c2", body: "new" }))).kind,
         "bill",
       );
-      const last = await booth.run(take(life, ahead, { challengeId: "c3" }));
+      const last = await fixture.run(take(life, ahead, { challengeId: "c3" }));
       assert.equal(
         last.kind === "recorded" && last.body,
         "new",
         "the voucher pays for no more: its newest answer",
       );
-      assert.equal((await rowOf(booth, 1)).spent_units, 3n * PRICE);
+      assert.equal((await rowOf(fixture, 1)).spent_units, 3n * PRICE);
       life.kill();
     },
   );
@@ -262,20 +270,20 @@ eachStore(({ engine, open }) => {
   test(
     say("an answer that is too long to be kept is made again for nothing, once, and takes a token"),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start({ perSecond: 1 });
-      await opened(booth, life, 1);
-      await booth.pass(2_000);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start({ perSecond: 1 });
+      await opened(fixture, life, 1);
+      await fixture.pass(2_000);
       const voucher = voucherOf(1, 2n * PRICE);
       const body = "x".repeat(MAX_KEPT_BYTES + 1);
-      await booth.run(pay(life, voucher, { body }));
-      assert.equal(codeOf(await booth.run(take(life, voucher))), "rate_limit_exceeded");
-      await booth.pass(2_000);
-      const bill = await booth.run(pay(life, voucher, { body }));
+      await fixture.run(pay(life, voucher, { body }));
+      assert.equal(codeOf(await fixture.run(take(life, voucher))), "rate_limit_exceeded");
+      await fixture.pass(2_000);
+      const bill = await fixture.run(pay(life, voucher, { body }));
       assert.equal(bill.kind === "bill" && bill.chargedUnits, 0n);
-      await booth.pass(2_000);
-      assert.equal(codeOf(await booth.run(take(life, voucher))), "payment_conflict");
-      assert.equal((await rowOf(booth, 1)).spent_units, 2n * PRICE);
+      await fixture.pass(2_000);
+      assert.equal(codeOf(await fixture.run(take(life, voucher))), "payment_conflict");
+      assert.equal((await rowOf(fixture, 1)).spent_units, 2n * PRICE);
       life.kill();
     },
   );
@@ -286,16 +294,16 @@ eachStore(({ engine, open }) => {
         "its voucher does not pay for",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const lives = [booth.start(), booth.start()] as const;
-      await opened(booth, lives[0], 1);
+      const fixture = channelFixture(await open(t));
+      const lives = [fixture.start(), fixture.start()] as const;
+      await opened(fixture, lives[0], 1);
       const ahead = voucherOf(1, 5n * PRICE);
       // Both read the channel before either charges.
       const holds = [
-        await booth.run(holdOf(lives[0], ahead)),
-        await booth.run(holdOf(lives[1], ahead)),
+        await fixture.run(holdOf(lives[0], ahead)),
+        await fixture.run(holdOf(lives[1], ahead)),
       ];
-      const first = await booth.run(
+      const first = await fixture.run(
         holds[0]?.settle({
           units: PRICE,
           cu: 3,
@@ -304,7 +312,7 @@ eachStore(({ engine, open }) => {
           abandoned: false,
         }) ?? Promise.reject(),
       );
-      const second = await booth.run(
+      const second = await fixture.run(
         holds[1]?.settle({
           units: PRICE,
           cu: 3,
@@ -315,15 +323,15 @@ eachStore(({ engine, open }) => {
       );
       assert.equal(first.kind, "bill");
       assert.equal(second.kind === "recorded" && second.body, "one");
-      await opened(booth, lives[0], 2);
+      await opened(fixture, lives[0], 2);
       const exact = voucherOf(2, 2n * PRICE);
       const stale = [
-        await booth.run(holdOf(lives[0], exact, { request: "x" })),
-        await booth.run(holdOf(lives[1], exact, { request: "y" })),
+        await fixture.run(holdOf(lives[0], exact, { request: "x" })),
+        await fixture.run(holdOf(lives[1], exact, { request: "y" })),
       ];
       assert.equal(
         (
-          await booth.run(
+          await fixture.run(
             stale[0]?.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
               Promise.reject(),
           )
@@ -332,7 +340,7 @@ eachStore(({ engine, open }) => {
       );
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             stale[1]?.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }) ??
               Promise.reject(),
           ),
@@ -340,7 +348,7 @@ eachStore(({ engine, open }) => {
         "payment_invalid",
       );
       assert.deepEqual(
-        [(await rowOf(booth, 1)).spent_units, (await rowOf(booth, 2)).spent_units],
+        [(await rowOf(fixture, 1)).spent_units, (await rowOf(fixture, 2)).spent_units],
         [2n * PRICE, 2n * PRICE],
       );
       for (const life of lives) life.kill();
@@ -350,23 +358,23 @@ eachStore(({ engine, open }) => {
   test(
     say("a call that ends after another instance began to close the channel is not charged"),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const lives = [booth.start(), booth.start()] as const;
-      await opened(booth, lives[0], 1);
-      const hold = await booth.run(holdOf(lives[0], voucherOf(1, 2n * PRICE)));
+      const fixture = channelFixture(await open(t));
+      const lives = [fixture.start(), fixture.start()] as const;
+      await opened(fixture, lives[0], 1);
+      const hold = await fixture.run(holdOf(lives[0], voucherOf(1, 2n * PRICE)));
       assert.equal(
-        (await booth.run(manage(lives[1], voucherOf(1, 2n * PRICE, "close")))).kind,
+        (await fixture.run(manage(lives[1], voucherOf(1, 2n * PRICE, "close")))).kind,
         "managed",
       );
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
           ),
         ),
         "payment_invalid",
       );
-      assert.equal(booth.chain.paid.get(channelOf(1).id), PRICE);
+      assert.equal(fixture.chain.paid.get(channelOf(1).id), PRICE);
       for (const life of lives) life.kill();
     },
   );
@@ -377,9 +385,9 @@ eachStore(({ engine, open }) => {
         "deposit, challenge over; none moves anything",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
       const right = voucherOf(1, 2n * PRICE) as { descriptor: object };
       const wrong: readonly [string, unknown, string, Ask?][] = [
         ["forged", { ...right, signature: signatureOf("0xabc", 1n) }, "session/invalid-signature"],
@@ -412,15 +420,15 @@ eachStore(({ engine, open }) => {
         ["nothing", null, "invalid-payload"],
       ];
       for (const [name, payload, problem, ask] of wrong) {
-        const taken = await booth.run(take(life, payload, ask));
+        const taken = await fixture.run(take(life, payload, ask));
         assert.deepEqual(
           [codeOf(taken), problemOf(taken)],
           ["payment_invalid", PROBLEM + problem],
           name,
         );
       }
-      assert.equal((await rowOf(booth, 1)).spent_units, PRICE);
-      assert.equal((await booth.run(pay(life, right))).kind, "bill");
+      assert.equal((await rowOf(fixture, 1)).spent_units, PRICE);
+      assert.equal((await fixture.run(pay(life, right))).kind, "bill");
       life.kill();
     },
   );
@@ -431,24 +439,24 @@ eachStore(({ engine, open }) => {
         "puts in once",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1, PRICE);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1, PRICE);
       const voucher = voucherOf(1, 2n * PRICE);
-      const refused = await booth.run(take(life, voucher));
+      const refused = await fixture.run(take(life, voucher));
       assert.equal(refused.kind === "refused" && refused.snapshot?.depositUnits, PRICE);
       const payload = topUpOf(1, {
         units: 3n * PRICE,
-        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+        validUntilMs: fixture.runtime.wallMs() + VALID_MS,
       });
-      const both = await booth.run(Promise.all([manage(life, payload), manage(life, payload)]));
+      const both = await fixture.run(Promise.all([manage(life, payload), manage(life, payload)]));
       assert.deepEqual(
         both.map((it) => it.kind),
         ["managed", "managed"],
       );
-      assert.equal((await booth.run(manage(life, payload))).kind, "managed");
-      assert.equal((await rowOf(booth, 1)).deposit_units, 4n * PRICE);
-      assert.equal((await booth.run(pay(life, voucher))).kind, "bill");
+      assert.equal((await fixture.run(manage(life, payload))).kind, "managed");
+      assert.equal((await rowOf(fixture, 1)).deposit_units, 4n * PRICE);
+      assert.equal((await fixture.run(pay(life, voucher))).kind, "bill");
       life.kill();
     },
   );
@@ -459,23 +467,25 @@ eachStore(({ engine, open }) => {
         "asked to be paid meanwhile",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start({ fate: (_, name) => (name === "send" ? "lost request" : "fine") });
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start({
+        fate: (_, name) => (name === "send" ? "lost request" : "fine"),
+      });
       const payload = openingOf(1, {
         deposit: DEPOSIT,
         units: PRICE,
-        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+        validUntilMs: fixture.runtime.wallMs() + VALID_MS,
       });
-      assert.equal(codeOf(await booth.run(take(life, payload))), "payment_pending");
-      await booth.until(async () => (await rowOf(booth, 1)).state === "failed");
-      assert.equal(codeOf(await booth.run(take(life, payload))), "payment_failed");
+      assert.equal(codeOf(await fixture.run(take(life, payload))), "payment_pending");
+      await fixture.until(async () => (await rowOf(fixture, 1)).state === "failed");
+      assert.equal(codeOf(await fixture.run(take(life, payload))), "payment_failed");
       life.kill();
-      const next = booth.start();
+      const next = fixture.start();
       assert.equal(
-        codeOf(await booth.run(take(next, payload, { expired: true }))),
+        codeOf(await fixture.run(take(next, payload, { expired: true }))),
         "payment_failed",
       );
-      assert.equal((await rowOf(booth, 1)).state, "failed");
+      assert.equal((await rowOf(fixture, 1)).state, "failed");
       next.kill();
     },
   );
@@ -485,13 +495,13 @@ eachStore(({ engine, open }) => {
       "an opening that would revert, or whose voucher does not pay for its call, is never written",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      const validUntilMs = booth.runtime.wallMs() + VALID_MS;
-      booth.chain.opened.add(channelOf(1).id);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      const validUntilMs = fixture.runtime.wallMs() + VALID_MS;
+      fixture.chain.opened.add(channelOf(1).id);
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             take(life, openingOf(1, { deposit: DEPOSIT, units: PRICE, validUntilMs })),
           ),
         ),
@@ -499,7 +509,7 @@ eachStore(({ engine, open }) => {
       );
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             take(life, openingOf(2, { deposit: DEPOSIT, units: PRICE - 1n, validUntilMs })),
           ),
         ),
@@ -507,7 +517,7 @@ eachStore(({ engine, open }) => {
       );
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             take(life, openingOf(3, { deposit: PRICE - 1n, units: PRICE, validUntilMs })),
           ),
         ),
@@ -517,10 +527,10 @@ eachStore(({ engine, open }) => {
         ...(openingOf(4, { deposit: DEPOSIT, units: PRICE, validUntilMs }) as object),
         signature: "0x00",
       };
-      assert.equal(codeOf(await booth.run(take(life, forged))), "payment_invalid");
+      assert.equal(codeOf(await fixture.run(take(life, forged))), "payment_invalid");
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             take(life, openingOf(5, { deposit: DEPOSIT, units: PRICE, validUntilMs }), {
               expired: true,
             }),
@@ -529,7 +539,7 @@ eachStore(({ engine, open }) => {
         "payment_invalid",
       );
       assert.deepEqual(
-        await booth.store.db.selectFrom("session_channel").select("id").execute(),
+        await fixture.store.db.selectFrom("session_channel").select("id").execute(),
         [],
       );
       life.kill();
@@ -542,39 +552,39 @@ eachStore(({ engine, open }) => {
         "refused, and served again when it can",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
+      const fixture = channelFixture(await open(t));
       let down = false;
-      const life = booth.start({
+      const life = fixture.start({
         fate: (_, name) => (down && name !== "transaction" ? "lost request" : "fine"),
       });
-      await opened(booth, life, 1);
+      await opened(fixture, life, 1);
       down = true;
-      const validUntilMs = booth.runtime.wallMs() + VALID_MS;
+      const validUntilMs = fixture.runtime.wallMs() + VALID_MS;
       assert.equal(
         codeOf(
-          await booth.run(
+          await fixture.run(
             take(life, openingOf(2, { deposit: DEPOSIT, units: PRICE, validUntilMs })),
           ),
         ),
         "unavailable",
       );
-      assert.equal((await booth.run(pay(life, voucherOf(1, 2n * PRICE)))).kind, "bill");
+      assert.equal((await fixture.run(pay(life, voucherOf(1, 2n * PRICE)))).kind, "bill");
       assert.equal(
-        codeOf(await booth.run(manage(life, voucherOf(1, 2n * PRICE, "close")))),
+        codeOf(await fixture.run(manage(life, voucherOf(1, 2n * PRICE, "close")))),
         "unavailable",
       );
-      await booth.pass(65_000, 250);
+      await fixture.pass(65_000, 250);
       assert.equal(
-        codeOf(await booth.run(take(life, voucherOf(1, 3n * PRICE), { request: "three" }))),
+        codeOf(await fixture.run(take(life, voucherOf(1, 3n * PRICE), { request: "three" }))),
         "unavailable",
       );
-      await booth.until(() => life.watch.chainDown);
+      await fixture.until(() => life.watch.chainDown);
       down = false;
       assert.equal(
-        (await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "three" }))).kind,
+        (await fixture.run(pay(life, voucherOf(1, 3n * PRICE), { request: "three" }))).kind,
         "bill",
       );
-      await booth.until(() => !life.watch.chainDown);
+      await fixture.until(() => !life.watch.chainDown);
       assert.equal(life.log().match(/cannot be asked/g)?.length, 1, "it is told once");
       life.kill();
     },
@@ -583,29 +593,29 @@ eachStore(({ engine, open }) => {
   test(
     say("what is owed is taken out by amount and by age, never more than was spent"),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start({ settleUnits: 3n * PRICE, settleMs: 120_000 });
-      await opened(booth, life, 1);
-      await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
-      await booth.pass(5_000);
-      assert.equal(booth.chain.paid.get(channelOf(1).id), undefined);
-      await booth.run(pay(life, voucherOf(1, 3n * PRICE + 7n), { request: "3" }));
-      await booth.until(() => booth.chain.paid.has(channelOf(1).id));
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start({ settleUnits: 3n * PRICE, settleMs: 120_000 });
+      await opened(fixture, life, 1);
+      await fixture.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
+      await fixture.pass(5_000);
+      assert.equal(fixture.chain.paid.get(channelOf(1).id), undefined);
+      await fixture.run(pay(life, voucherOf(1, 3n * PRICE + 7n), { request: "3" }));
+      await fixture.until(() => fixture.chain.paid.has(channelOf(1).id));
       assert.equal(
-        booth.chain.paid.get(channelOf(1).id),
+        fixture.chain.paid.get(channelOf(1).id),
         2n * PRICE,
         "a voucher that promises more is not used",
       );
-      await booth.run(pay(life, voucherOf(1, 4n * PRICE + 7n), { request: "4" }));
-      await booth.until(async () => (await rowOf(booth, 1)).settled_units > 2n * PRICE);
+      await fixture.run(pay(life, voucherOf(1, 4n * PRICE + 7n), { request: "4" }));
+      await fixture.until(async () => (await rowOf(fixture, 1)).settled_units > 2n * PRICE);
       assert.equal(
-        booth.chain.paid.get(channelOf(1).id),
+        fixture.chain.paid.get(channelOf(1).id),
         3n * PRICE + 7n,
         "by age, up to the voucher before the last one",
       );
-      assert.equal((await rowOf(booth, 1)).settled_units, 3n * PRICE + 7n);
+      assert.equal((await rowOf(fixture, 1)).settled_units, 3n * PRICE + 7n);
       life.kill();
-      assert.deepEqual(await audit(booth.store), []);
+      assert.deepEqual(await audit(fixture.store), []);
     },
   );
 
@@ -615,45 +625,45 @@ eachStore(({ engine, open }) => {
         "long before the deposit can be withdrawn",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start();
-      await opened(booth, life, 1);
-      await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
-      booth.chain.send(
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start();
+      await opened(fixture, life, 1);
+      await fixture.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
+      fixture.chain.send(
         rawOf({
           kind: "request_close",
           channel: channelOf(1).id,
-          validUntilMs: booth.runtime.wallMs() + VALID_MS,
+          validUntilMs: fixture.runtime.wallMs() + VALID_MS,
         }),
       );
-      await booth.until(async () => (await rowOf(booth, 1)).close_requested_at !== null);
+      await fixture.until(async () => (await rowOf(fixture, 1)).close_requested_at !== null);
       assert.equal(
-        codeOf(await booth.run(take(life, voucherOf(1, 3n * PRICE), { request: "3" }))),
+        codeOf(await fixture.run(take(life, voucherOf(1, 3n * PRICE), { request: "3" }))),
         "payment_invalid",
       );
-      await booth.until(async () => (await rowOf(booth, 1)).state === "closed");
-      assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE);
+      await fixture.until(async () => (await rowOf(fixture, 1)).state === "closed");
+      assert.equal(fixture.chain.paid.get(channelOf(1).id), 2n * PRICE);
       life.kill();
-      assert.deepEqual(await audit(booth.store), []);
+      assert.deepEqual(await audit(fixture.store), []);
     },
   );
 
   test(say("whoever puts more in takes the wish for the deposit back"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    booth.chain.send(
+    const fixture = channelFixture(await open(t));
+    const life = fixture.start();
+    await opened(fixture, life, 1);
+    fixture.chain.send(
       rawOf({
         kind: "request_close",
         channel: channelOf(1).id,
-        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+        validUntilMs: fixture.runtime.wallMs() + VALID_MS,
       }),
     );
-    await booth.pass(1_100);
-    const payload = topUpOf(1, { units: PRICE, validUntilMs: booth.runtime.wallMs() + VALID_MS });
-    assert.equal((await booth.run(manage(life, payload))).kind, "managed");
+    await fixture.pass(1_100);
+    const payload = topUpOf(1, { units: PRICE, validUntilMs: fixture.runtime.wallMs() + VALID_MS });
+    assert.equal((await fixture.run(manage(life, payload))).kind, "managed");
     assert.equal(
-      (await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind,
+      (await fixture.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind,
       "bill",
     );
     life.kill();
@@ -665,49 +675,49 @@ eachStore(({ engine, open }) => {
         "lost is told",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const first = booth.start({ settleUnits: 2n * PRICE });
-      await opened(booth, first, 1);
-      await booth.run(pay(first, voucherOf(1, 2n * PRICE), { request: "2" }));
-      await booth.pass(5_000);
-      await booth.run(pay(first, voucherOf(1, 3n * PRICE), { request: "3" }));
+      const fixture = channelFixture(await open(t));
+      const first = fixture.start({ settleUnits: 2n * PRICE });
+      await opened(fixture, first, 1);
+      await fixture.run(pay(first, voucherOf(1, 2n * PRICE), { request: "2" }));
+      await fixture.pass(5_000);
+      await fixture.run(pay(first, voucherOf(1, 3n * PRICE), { request: "3" }));
       first.kill();
-      const validUntilMs = booth.runtime.wallMs() + 2 * GRACE_MS;
-      booth.chain.send(rawOf({ kind: "request_close", channel: channelOf(1).id, validUntilMs }));
-      await booth.pass(GRACE_MS + 2_000, 1_000);
-      booth.chain.send(rawOf({ kind: "withdraw", channel: channelOf(1).id, validUntilMs }));
-      await booth.pass(2_000);
-      const life = booth.start();
-      await booth.until(async () => (await rowOf(booth, 1)).state === "closed");
-      const row = await rowOf(booth, 1);
+      const validUntilMs = fixture.runtime.wallMs() + 2 * GRACE_MS;
+      fixture.chain.send(rawOf({ kind: "request_close", channel: channelOf(1).id, validUntilMs }));
+      await fixture.pass(GRACE_MS + 2_000, 1_000);
+      fixture.chain.send(rawOf({ kind: "withdraw", channel: channelOf(1).id, validUntilMs }));
+      await fixture.pass(2_000);
+      const life = fixture.start();
+      await fixture.until(async () => (await rowOf(fixture, 1)).state === "closed");
+      const row = await rowOf(fixture, 1);
       assert.deepEqual(
         [row.state, row.settled_units, row.spent_units],
         ["closed", 2n * PRICE, 3n * PRICE],
       );
       assert.match(life.log(), /withdrawn before all/);
-      assert.deepEqual(await audit(booth.store), []);
+      assert.deepEqual(await audit(fixture.store), []);
       life.kill();
     },
   );
 
   test(say("money that somebody else took out for us is booked as well"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
+    const fixture = channelFixture(await open(t));
+    const life = fixture.start();
+    await opened(fixture, life, 1);
+    await fixture.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }));
     const { id } = channelOf(1);
-    booth.chain.send(
+    fixture.chain.send(
       rawOf({
         kind: "settle",
         channel: id,
         units: String(PRICE),
         signature: signatureOf(id, PRICE),
-        validUntilMs: booth.runtime.wallMs() + VALID_MS,
+        validUntilMs: fixture.runtime.wallMs() + VALID_MS,
       }),
     );
-    await booth.until(async () => (await rowOf(booth, 1)).settled_units > 0n);
-    assert.equal((await rowOf(booth, 1)).settled_units, PRICE);
-    assert.deepEqual(await audit(booth.store), []);
+    await fixture.until(async () => (await rowOf(fixture, 1)).settled_units > 0n);
+    assert.equal((await rowOf(fixture, 1)).settled_units, PRICE);
+    assert.deepEqual(await audit(fixture.store), []);
     life.kill();
   });
 
@@ -717,31 +727,31 @@ eachStore(({ engine, open }) => {
         "long leaves the channel as it is",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start({ waitMs: 2_000 });
-      await opened(booth, life, 1);
-      const hold = await booth.run(holdOf(life, voucherOf(1, 2n * PRICE), { request: "slow" }));
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start({ waitMs: 2_000 });
+      await opened(fixture, life, 1);
+      const hold = await fixture.run(holdOf(life, voucherOf(1, 2n * PRICE), { request: "slow" }));
       assert.equal(
-        codeOf(await booth.run(manage(life, voucherOf(1, 2n * PRICE, "close")))),
+        codeOf(await fixture.run(manage(life, voucherOf(1, 2n * PRICE, "close")))),
         "unavailable",
       );
       assert.equal(
-        (await booth.run(pay(life, voucherOf(1, 3n * PRICE), { request: "3" }))).kind,
+        (await fixture.run(pay(life, voucherOf(1, 3n * PRICE), { request: "3" }))).kind,
         "bill",
         "it goes on",
       );
       const closing = manage(life, voucherOf(1, 3n * PRICE, "close"));
-      await booth.pass(200);
+      await fixture.pass(200);
       assert.equal(
-        codeOf(await booth.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))),
+        codeOf(await fixture.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))),
         "unavailable",
         "whoever calls meanwhile opens no other channel",
       );
-      await booth.run(
+      await fixture.run(
         hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),
       );
-      assert.equal((await booth.run(closing)).kind, "managed");
-      assert.equal(booth.chain.paid.get(channelOf(1).id), 3n * PRICE);
+      assert.equal((await fixture.run(closing)).kind, "managed");
+      assert.equal(fixture.chain.paid.get(channelOf(1).id), 3n * PRICE);
       life.kill();
     },
   );
@@ -749,18 +759,18 @@ eachStore(({ engine, open }) => {
   test(
     say("a batch takes a token for each call or none, and one that can never pass is told so"),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start({ perSecond: 4 });
-      await opened(booth, life, 1);
-      await booth.pass(5_000);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start({ perSecond: 4 });
+      await opened(fixture, life, 1);
+      await fixture.pass(5_000);
       const ahead = voucherOf(1, 9n * PRICE);
-      const large = await booth.run(take(life, ahead, { request: "large", calls: 5 }));
+      const large = await fixture.run(take(life, ahead, { request: "large", calls: 5 }));
       assert.equal(codeOf(large), "invalid_request");
-      await booth.run(pay(life, ahead, { request: "two", calls: 2 }));
-      const empty = await booth.run(take(life, ahead, { request: "four", calls: 4 }));
+      await fixture.run(pay(life, ahead, { request: "two", calls: 2 }));
+      const empty = await fixture.run(take(life, ahead, { request: "four", calls: 4 }));
       assert.equal(codeOf(empty), "rate_limit_exceeded");
       assert.equal(
-        (await booth.run(pay(life, ahead, { request: "two more", calls: 2 }))).kind,
+        (await fixture.run(pay(life, ahead, { request: "two more", calls: 2 }))).kind,
         "bill",
         "what was refused took nothing",
       );
@@ -774,20 +784,20 @@ eachStore(({ engine, open }) => {
         "that are in use",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const life = booth.start({ perSecond: 2 });
-      await opened(booth, life, 1);
-      await opened(booth, life, 2);
+      const fixture = channelFixture(await open(t));
+      const life = fixture.start({ perSecond: 2 });
+      await opened(fixture, life, 1);
+      await opened(fixture, life, 2);
       const ahead = voucherOf(1, 6n * PRICE);
-      await booth.run(pay(life, ahead, { request: "b", calls: 1 }));
-      const codes = await booth.run(
+      await fixture.run(pay(life, ahead, { request: "b", calls: 1 }));
+      const codes = await fixture.run(
         Promise.all(
           ["c", "d", "e"].map(async (request) => codeOf(await take(life, ahead, { request }))),
         ),
       );
       assert.ok(codes.includes("rate_limit_exceeded"), codes.join());
       const live = createLiveChannels({
-        store: booth.store,
+        store: fixture.store,
         channels: life.session.channels,
         maxChannels: 1,
       });
@@ -808,40 +818,41 @@ eachStore(({ engine, open }) => {
         "one stops no other",
     ),
     async (t) => {
-      const booth = openBooth(await open(t));
-      const first = booth.start();
-      await opened(booth, first, 1);
-      await opened(booth, first, 2);
+      const fixture = channelFixture(await open(t));
+      const first = fixture.start();
+      await opened(fixture, first, 1);
+      await opened(fixture, first, 2);
       first.kill();
       const next = "another secret of 32 bytes, for tests";
-      assert.equal(await resealChannels(booth.store, createSealer(next, SECRET)), 2);
-      assert.equal(await resealChannels(booth.store, createSealer(next, SECRET)), 0);
-      await booth.store.db
+      assert.equal(await resealChannels(fixture.store, createSealer(next, SECRET)), 2);
+      assert.equal(await resealChannels(fixture.store, createSealer(next, SECRET)), 0);
+      await fixture.store.db
         .updateTable("session_channel")
         .set({ vouchers: "v1.0.0", look_at: 0n })
         .where("id", "=", channelOf(2).id)
         .execute();
-      const life = booth.start({ secret: next, settleMs: 60_000 });
+      const life = fixture.start({ secret: next, settleMs: 60_000 });
       assert.equal(
-        (await booth.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind,
+        (await fixture.run(pay(life, voucherOf(1, 2n * PRICE), { request: "2" }))).kind,
         "bill",
       );
-      await booth.until(
-        () => booth.chain.paid.has(channelOf(1).id) && /cannot be read/.test(life.log()),
+      await fixture.until(
+        () => fixture.chain.paid.has(channelOf(1).id) && /cannot be read/.test(life.log()),
       );
-      assert.equal(booth.chain.paid.get(channelOf(1).id), 2n * PRICE);
+      assert.equal(fixture.chain.paid.get(channelOf(1).id), 2n * PRICE);
       life.kill();
     },
   );
 
   test(say("answers are forgotten after an hour"), async (t) => {
-    const booth = openBooth(await open(t));
-    const life = booth.start();
-    await opened(booth, life, 1);
-    await booth.pass(3_600_000, 5_000);
-    await booth.until(
+    const fixture = channelFixture(await open(t));
+    const life = fixture.start();
+    await opened(fixture, life, 1);
+    await fixture.pass(3_600_000, 5_000);
+    await fixture.until(
       async () =>
-        (await booth.store.db.selectFrom("session_call").select("position").execute()).length === 0,
+        (await fixture.store.db.selectFrom("session_call").select("position").execute()).length ===
+        0,
     );
     life.kill();
   });

@@ -19,7 +19,7 @@ interface AtProvider extends Dispatch {
   sent: boolean;
 }
 
-interface Bench {
+interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly route: RoutedCall;
   readonly at: readonly AtProvider[];
@@ -29,7 +29,7 @@ const SIGNED =
   "0x02f86a01808085028fa6ae0082520894000000000000000000000000000000000000000080c080a0aa01a0bb";
 
 /** A call of a method, under way at the first of two providers. */
-function bench(name: string): Bench {
+function createFixture(name: string): Fixture {
   const runtime = simulatedWorld(1);
   const at: AtProvider[] = [];
   const upstream: Upstream = {
@@ -70,13 +70,13 @@ function bench(name: string): Bench {
 }
 
 /** Moves the request at one provider on. */
-function atProvider({ at }: Bench, index: number): AtProvider {
+function atProvider({ at }: Fixture, index: number): AtProvider {
   const one = at[index];
   assert.ok(one !== undefined, `provider ${index} was not asked`);
   return one;
 }
 
-const WAYS: readonly (readonly [name: string, go: (it: Bench) => void, left: Abandoned])[] = [
+const WAYS: readonly (readonly [name: string, go: (it: Fixture) => void, left: Abandoned])[] = [
   ["waits for a connection", () => {}, { sent: false, countedAsTimeout: false }],
   [
     "was sent",
@@ -118,7 +118,7 @@ const WAYS: readonly (readonly [name: string, go: (it: Bench) => void, left: Aba
 ];
 for (const [name, go, left] of WAYS) {
   test(`a read that ${name}`, () => {
-    const it = bench("eth_gasPrice");
+    const it = createFixture("eth_gasPrice");
     go(it);
     assert.deepEqual(it.route.cancel(), left);
     assert.deepEqual(it.route.cancel(), { sent: false, countedAsTimeout: false }, "told once");
@@ -126,7 +126,7 @@ for (const [name, go, left] of WAYS) {
 }
 
 test("a transaction that is being looked up has been sent", () => {
-  const it = bench("eth_sendRawTransaction");
+  const it = createFixture("eth_sendRawTransaction");
   const first = atProvider(it, 0);
   first.sent = true;
   const raw = '{"code":-32000,"message":"nonce too low"}';
@@ -139,7 +139,7 @@ test("a transaction that is being looked up has been sent", () => {
 });
 
 test("an answered call has nothing to tell", () => {
-  const it = bench("eth_gasPrice");
+  const it = createFixture("eth_gasPrice");
   atProvider(it, 0).sent = true;
   atProvider(it, 0).listener.result(Buffer.from('"0x1"'), { start: 0, end: 5, idAt: null });
   assert.deepEqual(it.route.cancel(), { sent: false, countedAsTimeout: false });

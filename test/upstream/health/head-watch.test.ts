@@ -12,7 +12,7 @@ import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const TIMEOUT_MS = 10_000;
 
-function bench() {
+function createFixture() {
   const runtime = simulatedWorld(1);
   const providers = [fakeProvider(0), fakeProvider(1)] as const;
   const tracker = createTracker(
@@ -58,7 +58,7 @@ test(
   "a chain without new blocks renews no socket, also when its height was polled before " +
     "anything was pushed",
   () => {
-    const { runtime, tracker, providers, renewed, begin } = bench();
+    const { runtime, tracker, providers, renewed, begin } = createFixture();
     const poll = (): void =>
       tracker.recordProbe({
         provider: providers[0],
@@ -77,7 +77,7 @@ test(
 );
 
 test("a socket that stays silent while another provider goes on is renewed", () => {
-  const { runtime, renewed, push, begin } = bench();
+  const { runtime, renewed, push, begin } = createFixture();
   begin();
   for (let number = 101; number < 112; number++) {
     push(0, number);
@@ -91,7 +91,7 @@ test("heads that were not acknowledged are asked for again soon, those that were
     ["timeout", 2_000],
     ["error", 30_000],
   ] as const) {
-    const { runtime, watchers, begin, refuse } = bench();
+    const { runtime, watchers, begin, refuse } = createFixture();
     refuse(kind);
     begin();
     assert.equal(watchers.length, 2);

@@ -14,7 +14,7 @@ import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 
 type Mood = "well" | "hanging" | "refusing" | "elsewhere";
 
-interface Bench {
+interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly tracker: Tracker;
   readonly providers: readonly [Provider, Provider];
@@ -26,7 +26,7 @@ interface Bench {
 /**
  * Two providers over HTTP that answer probes after 10 ms while they are well, probed from now on.
  */
-function bench(): Bench {
+function createFixture(): Fixture {
   const runtime = simulatedWorld(3);
   const providers = [fakeProvider(0, { wsUrl: null }), fakeProvider(1, { wsUrl: null })] as const;
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
@@ -61,7 +61,7 @@ function bench(): Bench {
   return { runtime, tracker, providers, moods, asked };
 }
 
-function open({ tracker }: Bench, provider: Provider): void {
+function open({ tracker }: Fixture, provider: Provider): void {
   for (let n = 0; n < 3; n++) {
     const failed = verdict({ kind: "failure", cause: "network" });
     tracker.record(methodOf("eth_getBalance"), {
@@ -80,7 +80,7 @@ function gapsOf(times: readonly number[]): readonly number[] {
 }
 
 test("a good probe ends the wait of an open circuit", () => {
-  const it = bench();
+  const it = createFixture();
   const [first] = it.providers;
   it.runtime.advance(3_000);
   open(it, first);
@@ -92,7 +92,7 @@ test(
   "while nobody is usable each provider is probed every second, and the first to come back is " +
     "usable within a second",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.runtime.advance(3_000);
     for (const { id } of it.providers) it.moods.set(id, "hanging");
     for (const provider of it.providers) open(it, provider);
@@ -116,7 +116,7 @@ test(
 );
 
 test("a provider that refuses us is left alone for two minutes, also in an outage", () => {
-  const it = bench();
+  const it = createFixture();
   it.runtime.advance(3_000);
   it.moods.set("p0", "refusing");
   it.moods.set("p1", "hanging");
@@ -128,7 +128,7 @@ test("a provider that refuses us is left alone for two minutes, also in an outag
 });
 
 test("once somebody is usable again, probes go back to their interval", () => {
-  const it = bench();
+  const it = createFixture();
   it.runtime.advance(3_000);
   for (const { id } of it.providers) it.moods.set(id, "hanging");
   for (const provider of it.providers) open(it, provider);
@@ -146,7 +146,7 @@ test(
   "providers that turn out to be on another chain are each probed once a second, however often " +
     "that happens",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.runtime.advance(3_000);
     for (let n = 0; n < 5; n++) {
       for (const { id } of it.providers) it.moods.set(id, "elsewhere");

@@ -7,7 +7,7 @@ import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { createTracker, type Tracker } from "../../../src/upstream/health/tracker.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
-import { type Routed, routingBench } from "../../fakes/routing.ts";
+import { type Routed, routingFixture } from "../../fakes/routing.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const SLOW = "debug_traceTransaction";
@@ -16,7 +16,7 @@ test(
   "one hung provider of two is benched within 1.5 s though only one caller asks, and no call " +
     "takes longer than that",
   () => {
-    const it = routingBench(2);
+    const it = routingFixture(2);
     for (let n = 0; n < 300; n++) {
       it.ask();
       it.runtime.advance(10);
@@ -36,7 +36,7 @@ test(
 );
 
 test("clients that give up make it no harder to see that a provider hangs", () => {
-  const it = routingBench(2);
+  const it = routingFixture(2);
   it.runtime.advance(3_000);
   it.latencyOf = (id) => (id === "p0" ? null : 10);
   const [first, second] = [it.ask({ caller: "a" }), it.ask({ caller: "b" })];
@@ -51,7 +51,7 @@ test(
     "leaves, and also with nobody else there",
   () => {
     for (const leaves of [true, false]) {
-      const it = routingBench(2);
+      const it = routingFixture(2);
       it.latencyOf = (_, method) => (method === SLOW ? 30_000 : 20);
       it.runtime.advance(3_000);
       for (let n = 0; n < 200; n++) {
@@ -70,7 +70,7 @@ test(
 );
 
 test("one caller counts once in ten seconds for one circuit", () => {
-  const it = routingBench(1, { probed: false });
+  const it = routingFixture(1, { probed: false });
   it.latencyOf = () => null;
   for (let n = 0; n < 6; n++) {
     it.ask({ deadlineMs: 30_000 });
@@ -87,7 +87,7 @@ test(
   "with one caller and all providers hung the last circuit opens as the others do, and the " +
     "caller is told when to come back",
   () => {
-    const it = routingBench(3);
+    const it = routingFixture(3);
     it.runtime.advance(3_000);
     it.latencyOf = () => null;
     it.ask();
@@ -110,7 +110,7 @@ test(
   "a pause of less than two seconds opens no circuit of the only provider, though calls wait " +
     "for it",
   () => {
-    const it = routingBench(1);
+    const it = routingFixture(1);
     it.runtime.advance(3_000);
     it.latencyOf = () => null;
     const paused = Array.from({ length: 10 }, () => it.ask());
@@ -131,7 +131,7 @@ test(
     "what waits for it goes elsewhere, writes too",
   () => {
     for (const method of ["eth_gasPrice", "eth_sendRawTransaction"]) {
-      const it = routingBench(2);
+      const it = routingFixture(2);
       it.runtime.advance(3_000);
       it.unreachable.add("p0");
       const call = it.ask({ method });
@@ -146,7 +146,7 @@ test(
 );
 
 test("a process that was held up holds its own lateness against no provider", () => {
-  const it = routingBench(2);
+  const it = routingFixture(2);
   it.runtime.advance(3_000);
   it.latencyOf = () => null;
   const calls = ["a", "b"].map((caller) => it.ask({ caller }));
@@ -171,7 +171,7 @@ test(
   "an answer to anything shows that a provider is there: what is slow beside it is a reading, " +
     "not a timeout",
   () => {
-    const it = routingBench(1, { probed: false });
+    const it = routingFixture(1, { probed: false });
     it.latencyOf = (_, method) => (method === SLOW ? null : 10);
     for (let n = 0; n < 30; n++) it.ask({ caller: `warm${n}` });
     it.runtime.advance(50);
@@ -198,7 +198,7 @@ test(
   "what waits for a connection of a provider goes to another as soon as one is free there, and " +
     "leaves when the circuit opens",
   () => {
-    const it = routingBench(2);
+    const it = routingFixture(2);
     it.runtime.advance(3_000);
     it.connections.set("p0", 1).set("p1", 1);
     it.latencyOf = (id, method) => (id === "p0" ? null : method === "probe" ? 10 : 400);
@@ -226,7 +226,7 @@ test(
 );
 
 test("a queue of our own making is no failure of the provider", () => {
-  const it = routingBench(1);
+  const it = routingFixture(1);
   it.runtime.advance(3_000);
   it.connections.set("p0", 1);
   it.latencyOf = (_, method) => (method === "probe" ? 10 : 60_000);
@@ -243,7 +243,7 @@ test(
   "a slow trial keeps its caller waiting no longer than usual: the next one answers, and the " +
     "trial still counts",
   () => {
-    const it = routingBench(2, { exploreShare: 1, probed: false });
+    const it = routingFixture(2, { exploreShare: 1, probed: false });
     for (let n = 0; n < 30; n++) it.ask();
     it.runtime.advance(50);
     it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
@@ -270,7 +270,7 @@ test(
 );
 
 test("a hung trial counts as a timeout though its caller was answered by another", () => {
-  const it = routingBench(2, { exploreShare: 1, probed: false });
+  const it = routingFixture(2, { exploreShare: 1, probed: false });
   it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
   for (let n = 0; n < 5; n++) {
     it.ask();
@@ -292,7 +292,7 @@ test("a hung trial counts as a timeout though its caller was answered by another
 });
 
 test("a write is never moved once it was sent", () => {
-  const it = routingBench(2);
+  const it = routingFixture(2);
   it.runtime.advance(3_000);
   it.latencyOf = (id) => (id === "p0" ? null : 10);
   const writes = ["a", "b"].map((caller) => it.ask({ caller, method: "eth_sendRawTransaction" }));
@@ -303,7 +303,7 @@ test("a write is never moved once it was sent", () => {
 });
 
 test("where nobody else is left, calls keep waiting for the provider whose circuit opened", () => {
-  const it = routingBench(1, { probed: false });
+  const it = routingFixture(1, { probed: false });
   it.latencyOf = () => 2_500;
   const calls = ["a", "b"].map((caller) => it.ask({ caller }));
   it.runtime.advance(1_300);

@@ -14,7 +14,7 @@ import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 const TIMEOUT: Effect = { kind: "failure", cause: "timeout" };
 const BALANCE = methodOf("eth_getBalance");
 
-interface Bench {
+interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly set: ProviderSet;
   readonly tracker: Tracker;
@@ -51,19 +51,19 @@ interface Bench {
 }
 
 /** Three providers of falling priority, so that plans are exact. */
-function bench(
+function createFixture(
   overrides: {
     readonly providers?: Partial<Provider>;
     readonly settings?: Partial<SelectionSettings>;
   } = {},
-): Bench {
+): Fixture {
   const runtime = simulatedWorld(1);
   const make = (index: number): Provider =>
     fakeProvider(index, { priority: index, ...overrides.providers });
   const providers = [make(0), make(1), make(2)] as const;
   const set = fakeSet(providers);
   const tracker = createTracker(set, runtime, { ...SELECTION, ...overrides.settings });
-  const planned: Bench["plan"] = (
+  const planned: Fixture["plan"] = (
     method = "eth_getBalance",
     { block, strategy = "priority", transport = "http", pin } = {},
   ) =>
@@ -106,14 +106,14 @@ function bench(
   };
 }
 
-function openCircuit({ tracker, hear }: Bench, provider: Provider): void {
+function openCircuit({ tracker, hear }: Fixture, provider: Provider): void {
   hear(provider, TIMEOUT);
   hear(provider, TIMEOUT);
   assert.equal(tracker.health(provider, "http").breaker, "open");
 }
 
 test("a fresh set plans every provider and knows nothing, which reads as null and never as zero", () => {
-  const { plan, tracker, providers } = bench();
+  const { plan, tracker, providers } = createFixture();
   assert.deepEqual(plan(), ["p0", "p1", "p2"]);
   assert.equal(tracker.head(), null);
   const report = tracker.health(providers[0], "http");
@@ -141,7 +141,7 @@ test(
   "an open circuit leaves the plan, refuses leave, and comes back half-open behind the healthy " +
     "ones",
   () => {
-    const it = bench();
+    const it = createFixture();
     openCircuit(it, it.providers[0]);
     assert.deepEqual(it.plan(), ["p1", "p2"]);
     assert.deepEqual(it.reasons(), { p0: "circuit_open" });
@@ -158,7 +158,7 @@ test(
   "a half-open circuit gives leave once at a time, takes it back on any outcome, and closes " +
     "after two successes",
   () => {
-    const it = bench();
+    const it = createFixture();
     const [first] = it.providers;
     openCircuit(it, first);
     it.runtime.advance(31_500);
@@ -190,7 +190,7 @@ test(
 );
 
 test("circuits, limits and readings are kept per transport", () => {
-  const it = bench();
+  const it = createFixture();
   openCircuit(it, it.providers[0]);
   it.hear(it.providers[0], null, { transport: "ws", latencyMs: 7 });
   assert.deepEqual(it.plan("eth_getBalance", { transport: "ws" }), ["p0", "p1", "p2"]);
@@ -199,7 +199,7 @@ test("circuits, limits and readings are kept per transport", () => {
 });
 
 test("a rate limit demotes a provider for its time, excludes nobody and moves no circuit", () => {
-  const it = bench();
+  const it = createFixture();
   for (let refusal = 0; refusal < 20; refusal++)
     it.hear(it.providers[0], { kind: "cooldown", ms: 5_000 });
   assert.deepEqual(it.plan(), ["p1", "p2", "p0"]);
@@ -216,7 +216,7 @@ test(
   "a rate limit of one method demotes a provider for that method alone, for its time, and is " +
     "reported by name",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.hear(
       it.providers[0],
       { kind: "cooldown", ms: 5_000, scope: "method" },
@@ -237,7 +237,7 @@ test(
 );
 
 test("a cordon lasts until a matching probe, however long, and failed probes do not lift it", () => {
-  const it = bench();
+  const it = createFixture();
   it.hear(it.providers[0], { kind: "cordon", reason: "quota" });
   it.runtime.advance(86_400_000);
   it.tracker.recordProbe({
@@ -253,7 +253,7 @@ test("a cordon lasts until a matching probe, however long, and failed probes do 
 });
 
 test("dead credentials also count as an auth failure", () => {
-  const it = bench();
+  const it = createFixture();
   for (let refusal = 0; refusal < 3; refusal++)
     it.hear(it.providers[0], { kind: "cordon", reason: "auth" });
   assert.equal(it.tracker.health(it.providers[0], "http").breaker, "open");
@@ -263,7 +263,7 @@ test("dead credentials also count as an auth failure", () => {
 });
 
 test("the cordon of a transport that nobody probes ends with a probe of the other one", () => {
-  const it = bench();
+  const it = createFixture();
   it.hear(it.providers[0], { kind: "cordon", reason: "auth" }, { transport: "ws" });
   it.probe(it.providers[0], 100, { transport: "http" });
   assert.deepEqual(it.plan("eth_call", { transport: "ws" }), ["p0", "p1", "p2"]);
@@ -277,7 +277,7 @@ test(
   "a wrong chain excludes a provider on that transport until a matching probe, and its height " +
     "is worth nothing",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.probe(it.providers[1], 100);
     it.probe(it.providers[0], 9_000_000, { chainId: 5 });
     assert.deepEqual(it.reasons(), { p0: "wrong_chain" });
@@ -290,7 +290,7 @@ test(
 );
 
 test("probes neither feed nor reset the circuit, nor count as calls", () => {
-  const it = bench();
+  const it = createFixture();
   const [first] = it.providers;
   it.hear(first, TIMEOUT);
   it.probe(first, 100);
@@ -315,7 +315,7 @@ test(
   "a provider behind the others is left out until it caught up, and an unknown height is not " +
     "held against anyone",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.probe(it.providers[0], 90);
     it.probe(it.providers[1], 100);
     assert.deepEqual(it.reasons(), { p0: "lagging" });
@@ -332,7 +332,7 @@ test(
 );
 
 test("the consensus moves with every sample and ends when samples are old", () => {
-  const it = bench();
+  const it = createFixture();
   it.probe(it.providers[0], 100);
   assert.equal(it.tracker.head(), 100);
   it.runtime.advance(20_000);
@@ -350,7 +350,7 @@ test(
   "a provider that says it is behind counts as lagging until its next head, or for thirty " +
     "seconds",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.hear(it.providers[0], { kind: "lag" });
     assert.deepEqual(it.reasons(), { p0: "lagging" });
     it.tracker.recordHead(it.providers[0], 100);
@@ -362,13 +362,13 @@ test(
 );
 
 test("when all lag they are asked anyway", () => {
-  const it = bench();
+  const it = createFixture();
   for (const provider of it.providers) it.hear(provider, { kind: "lag" });
   assert.deepEqual(it.plan(), ["p0", "p1", "p2"]);
 });
 
 test("refusals teach methods, tags, ranges and pruned state, and never count against the provider", () => {
-  const it = bench({ providers: { archival: true } });
+  const it = createFixture({ providers: { archival: true } });
   const [first] = it.providers;
   const tag: BlockRef = { kind: "tag", tag: "safe" };
   const range: BlockRef = { kind: "range", from: 1_000, to: 6_000 };
@@ -402,7 +402,7 @@ test(
   "a refused trace range teaches nothing about logs, and a refused subscription nothing about " +
     "others",
   () => {
-    const it = bench();
+    const it = createFixture();
     it.hear(
       it.providers[0],
       { kind: "learn", what: "range", maxBlockRange: 10 },
@@ -421,7 +421,7 @@ test(
   "success rates: results and the caller's own errors deliver, counted failures fail, " +
     "everything else is neither",
   () => {
-    const it = bench();
+    const it = createFixture();
     const [first] = it.providers;
     const rows: readonly (Effect | Verdict | null)[] = [
       null,
@@ -454,7 +454,7 @@ test(
   "fastest reads the call's own method, and a provider that is slow for one may be fast for " +
     "another",
   () => {
-    const it = bench();
+    const it = createFixture();
     for (let call = 0; call < 3; call++) {
       it.hear(it.providers[0], null, { method: "eth_getLogs", latencyMs: 900 });
       it.hear(it.providers[0], null, { latencyMs: 10 });
@@ -467,7 +467,7 @@ test(
 );
 
 test("cold providers go by probe latency", () => {
-  const it = bench();
+  const it = createFixture();
   for (const [at, latencyMs] of [30, 10, 20].entries())
     it.tracker.recordProbe({
       provider: it.set.providers[at] ?? it.providers[0],
@@ -482,7 +482,7 @@ test(
   "a pin yields its provider alone: limits and lag do not matter, the circuit, the chain and " +
     "the transport do",
   () => {
-    const it = bench({ providers: { unsupportedMethods: new Set(["eth_getBalance"]) } });
+    const it = createFixture({ providers: { unsupportedMethods: new Set(["eth_getBalance"]) } });
     const [first] = it.providers;
     it.hear(first, { kind: "lag" });
     assert.deepEqual(it.plan("eth_getBalance", { pin: first, block: { kind: "earliest" } }), [
@@ -492,7 +492,7 @@ test(
     assert.deepEqual(it.plan("eth_getBalance", { pin: first }), []);
     it.probe(it.providers[1], 1, { chainId: 9 });
     assert.deepEqual(it.plan("eth_getBalance", { pin: it.providers[1] }), []);
-    const httpOnly = bench({ providers: { wsUrl: null } });
+    const httpOnly = createFixture({ providers: { wsUrl: null } });
     assert.deepEqual(
       httpOnly.plan("eth_call", { pin: httpOnly.providers[0], transport: "ws" }),
       [],
@@ -505,7 +505,7 @@ test(
   "the time to wait is that of the soonest who could serve this very call: of the pinned one, " +
     "of an archive, of a transport",
   () => {
-    const it = bench({ providers: { wsUrl: null } });
+    const it = createFixture({ providers: { wsUrl: null } });
     const [first, second, third] = it.providers;
     const ask = (
       method: string,
@@ -585,7 +585,7 @@ test(
   "a reload keeps the health of providers whose id and URL stay, wherever they now stand, and " +
     "of no others",
   () => {
-    const it = bench();
+    const it = createFixture();
     const [first, second, third] = it.providers;
     for (const provider of it.providers) openCircuit(it, provider);
     it.probe(first, 500);
@@ -605,7 +605,7 @@ test(
 );
 
 test("an attempt that was under way during a reload still reports to the provider it was sent to", () => {
-  const it = bench();
+  const it = createFixture();
   const [first] = it.providers;
   openCircuit(it, first);
   it.runtime.advance(31_500);
@@ -642,14 +642,14 @@ test("an attempt that was under way during a reload still reports to the provide
 });
 
 test("profiles are independent: the same URL in two sets has two healths", () => {
-  const one = bench();
-  const other = bench();
+  const one = createFixture();
+  const other = createFixture();
   openCircuit(one, one.providers[0]);
   assert.deepEqual(other.plan(), ["p0", "p1", "p2"]);
 });
 
 test("ten thousand method names leave no more behind than one", () => {
-  const it = bench();
+  const it = createFixture();
   for (let name = 0; name < 10_000; name++) {
     it.hear(it.providers[0], { kind: "learn", what: "method" }, { method: `custom_${name}` });
     it.hear(it.providers[0], null, { method: `other_${name}` });
@@ -663,7 +663,7 @@ test(
   "a read of a block that somebody has told of is not sent to a provider that is listened to " +
     "and has not come that far",
   () => {
-    const it = bench();
+    const it = createFixture();
     const [first, second, third] = it.providers;
     it.probe(first, 100);
     it.tracker.listen(first, true);
@@ -696,7 +696,7 @@ test(
   "an unlisted method is learned by its own name and forgotten after ten minutes; other names " +
     "are asked as before",
   () => {
-    const { hear, plan, providers, reasons, runtime, tracker } = bench();
+    const { hear, plan, providers, reasons, runtime, tracker } = createFixture();
     const [first, second] = providers;
     hear(first, UNSERVED, { method: "zks_estimateFee" });
     hear(second, null, { method: "zks_estimateFee" });
@@ -710,7 +710,7 @@ test(
 );
 
 test("names that callers make up neither drive out methods that somebody serves nor show in reports", () => {
-  const { hear, plan, providers, tracker } = bench();
+  const { hear, plan, providers, tracker } = createFixture();
   const [first, second, third] = providers;
   hear(first, UNSERVED, { method: "vendor_real" });
   hear(second, null, { method: "vendor_real" });
@@ -730,7 +730,7 @@ test("names that callers make up neither drive out methods that somebody serves 
 });
 
 test("a provider that serves an unlisted method after all is asked for it at once", () => {
-  const { hear, plan, providers } = bench();
+  const { hear, plan, providers } = createFixture();
   hear(providers[0], UNSERVED, { method: "vendor_real" });
   hear(providers[1], null, { method: "vendor_real" });
   hear(providers[0], null, { method: "vendor_real" });
@@ -738,7 +738,7 @@ test("a provider that serves an unlisted method after all is asked for it at onc
 });
 
 test("what becomes of circuits and cordons is told once each, with its cause", () => {
-  const it = bench();
+  const it = createFixture();
   const [provider] = it.providers;
   const told: string[] = [];
   it.tracker.attend({
