@@ -8,9 +8,11 @@ import { exportStore } from "./cli/export.ts";
 import { helpOf, usage } from "./cli/help.ts";
 import { payOffer } from "./cli/pay.ts";
 import { serve } from "./cli/serve.ts";
+import { work } from "./cli/worker.ts";
 
 const COMMANDS: Readonly<Record<string, (input: CommandInput) => Promise<void> | void>> = {
   serve,
+  worker: work,
   "check-config": checkConfig,
   export: exportStore,
   audit,

@@ -22,6 +22,14 @@ const LEAST_HALF = 10_000_000;
 const HIGHS = 80_071_992;
 const LOWS = 90_000_000;
 
+/** One of several equal parts. */
+export interface Share {
+  readonly index: number;
+  readonly of: number;
+}
+
+const ALL: Share = { index: 0, of: 1 };
+
 /** The runtime of the real process. */
 export const realRuntime: Runtime = {
   now: () => performance.now(),
@@ -35,6 +43,19 @@ export const realRuntime: Runtime = {
   atTurnEnd: createTurnEnd(),
   wireId: createWireIds(Math.random),
 };
+
+/** The runtime of a process that is one of several of a service. */
+export function runtimeOf(share: Share): Runtime {
+  return { ...realRuntime, wireId: createWireIds(Math.random, share) };
+}
+
+const LONG_MS = 3_600_000;
+
+/** Keeps the process alive, though it waits for nothing, until the returned function is called. */
+export function keepAlive(): () => void {
+  const timer = setInterval(() => {}, LONG_MS);
+  return () => clearInterval(timer);
+}
 
 /**
  * Batches work until the end of a turn of the event loop. Used for small writes: each write may
@@ -68,22 +89,24 @@ export function createTurnEnd(
 /**
  * Creates ids of requests: numbers of 16 digits below 2^53. A counter from a random start, permuted
  * with random keys (a Feistel network), so that ids never repeat and earlier ids do not reveal the
- * next.
+ * next. Processes that use different shares have no id in common.
  */
-export function createWireIds(random: () => number): () => string {
+export function createWireIds(random: () => number, { index, of }: Share = ALL): () => string {
+  const lows = Math.floor(LOWS / of);
+  const leastLow = LEAST_HALF + index * lows;
   const [k1, k2, k3, k4] = [keyOf(random), keyOf(random), keyOf(random), keyOf(random)];
   let high = Math.floor(random() * HIGHS);
-  let low = Math.floor(random() * LOWS);
+  let low = Math.floor(random() * lows);
   return () => {
-    if (++low === LOWS) {
+    if (++low === lows) {
       low = 0;
       high = (high + 1) % HIGHS;
     }
-    const low1 = wrapped(low + drawn(high, k1, LOWS), LOWS);
+    const low1 = wrapped(low + drawn(high, k1, lows), lows);
     const high1 = wrapped(high + drawn(low1, k2, HIGHS), HIGHS);
-    const low2 = wrapped(low1 + drawn(high1, k3, LOWS), LOWS);
+    const low2 = wrapped(low1 + drawn(high1, k3, lows), lows);
     const high2 = wrapped(high1 + drawn(low2, k4, HIGHS), HIGHS);
-    return `${LEAST_HALF + high2}${LEAST_HALF + low2}`;
+    return `${LEAST_HALF + high2}${leastLow + low2}`;
   };
 }
 

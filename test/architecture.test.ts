@@ -36,8 +36,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   observe: [...BASE, "upstream", "payments"],
   web: [...WINGS, "observe"],
   devnet: [...BASE, "config"],
-  app: [...WINGS, "observe", "config", "store", "ledger", "web", "devnet"],
-  cli: ["core", "runtime", "config", "devnet", "app"],
+  cluster: BASE,
+  app: [...WINGS, "cluster", "observe", "config", "store", "ledger", "web", "devnet"],
+  cli: ["core", "runtime", "config", "devnet", "cluster", "app"],
   main: ["cli"],
 };
 

@@ -1,10 +1,8 @@
 // The composition root: builds the service from a configuration and a runtime, and starts, reloads
 // and closes it.
 import { randomBytes } from "node:crypto";
-import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import type { Chain } from "../core/provider/chain.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
@@ -53,6 +51,8 @@ import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { type Hosting, openHosting } from "./hosted.ts";
+import { reloadProblem, warnOfFixedSections } from "./reload.ts";
+import type { ServiceParts } from "./service-parts.ts";
 
 /** A running service. */
 export interface App {
@@ -73,10 +73,14 @@ export interface Outside {
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly version: string;
+  /** Absent = this process is the whole service. */
+  readonly service?: ServiceParts;
 }
 
-/** Sections of the configuration that a reload leaves alone. */
-const FIXED_SECTIONS = ["server", "upstream", "hosted"] as const;
+/** Whether this process is the whole service; of several workers the supervisor warns. */
+function isAlone({ service }: Outside): boolean {
+  return service === undefined || service.workers === 1;
+}
 
 /** What is served now: a reload replaces the configuration and its method table. */
 interface LiveState {
@@ -105,7 +109,7 @@ export async function build(config: Config, outside: Outside): Promise<App> {
   const providers = upstreamSide(config, outside, () => live.config);
   const { profileUpdater, registry, check } = providers;
   const serving = servingOf({ profileUpdater, registry, rules: addressRulesOf(config), check });
-  warnOfKeyless(config, log);
+  if (isAlone(outside)) warnOfKeyless(config, log);
   const hosting =
     config.hosted === null
       ? null
@@ -132,7 +136,8 @@ export async function build(config: Config, outside: Outside): Promise<App> {
     runtime,
     api: hosting?.api ?? null,
     baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
-    requestId: requestIds(runtime),
+    requestId: requestIds(runtime, outside.service?.bus.self ?? null),
+    otherWorkers: outside.service?.otherWorkers ?? null,
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
   }).catch(async (error: unknown) => {
@@ -151,13 +156,9 @@ function appOf(
     port: server.port,
     metricsPort: metrics?.port ?? null,
     reload(next) {
-      if (chainsOf(next.chains) !== chainsOf(config.chains))
-        return "the chains differ, and chains are fixed until restart";
-      for (const section of FIXED_SECTIONS)
-        if (!isDeepStrictEqual(next[section], config[section]))
-          outside.log.warn(
-            `\`${section}\` differs, and takes effect at restart; the rest is reloaded`,
-          );
+      const problem = reloadProblem(config, next);
+      if (problem !== null) return problem;
+      if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
       live.config = next;
       live.methods = methodTable(next.methods, live.methods);
       providers.profileUpdater.replace(next.profiles);
@@ -231,7 +232,8 @@ function pagesOf(foundation: Foundation): Pages {
   });
 }
 
-function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
+/** Warns where callers without a key are served unmetered, in production. */
+export function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
   if (production && hosted?.keyless === true)
     log.warn(
       "hosted.keyless is true: callers without a key are served unmetered; keep this port private",
@@ -415,10 +417,6 @@ function factsIn(
   };
 }
 
-function chainsOf(chains: readonly Chain[]): string {
-  return JSON.stringify(chains);
-}
-
 /** The side of providers for Custom profiles. */
 function servingOf({
   profileUpdater,
@@ -451,9 +449,14 @@ function addressRulesOf({ hosted, server }: Config): AddressRules {
   };
 }
 
-/** Unique per request: when the process started, a part by chance, and a count. */
-function requestIds(runtime: Runtime): () => string {
-  const prefix = `req-${Math.floor(runtime.wallMs()).toString(36)}${Math.floor(runtime.random() * 36 ** 4).toString(36)}-`;
+/**
+ * Unique per request: when the process started, a part by chance, the worker where there are
+ * several, and a count.
+ */
+function requestIds(runtime: Runtime, worker: string | null): () => string {
+  const start = Math.floor(runtime.wallMs()).toString(36);
+  const chance = Math.floor(runtime.random() * 36 ** 4).toString(36);
+  const prefix = `req-${start}${chance}-${worker === null ? "" : `${worker}-`}`;
   let count = 0;
   return () => prefix + (++count).toString(36);
 }

@@ -16,12 +16,16 @@ const CONFIG: readonly [string, string] = [
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   serve: {
-    args: "[--config FILE] [--port N] [--host H] [--log-level LEVEL]",
+    args: "[--config FILE] [--port N] [--host H] [--workers N] [--log-level LEVEL]",
     does: "Starts the service. The default command.",
     options: [
       CONFIG,
       ["--port N", "port to listen on, 0 = any free one; before PORT and server.port"],
       ["--host H", "address to listen on, 0.0.0.0 = all; before HOST and server.host"],
+      [
+        "--workers N",
+        "processes that serve, auto = one for each core; before SVC_WORKERS and server.workers",
+      ],
       [
         "--log-level LEVEL",
         "trace, debug, info, warn, error, fatal or silent; before LOG_LEVEL and log_level",

@@ -32,7 +32,14 @@ export function readFlags(
   try {
     const { values } = parseArgs({
       args: [...args],
-      options: { config: option, port: option, host: option, "log-level": option, ...more },
+      options: {
+        config: option,
+        port: option,
+        host: option,
+        workers: option,
+        "log-level": option,
+        ...more,
+      },
     });
     return { ...values };
   } catch (error) {

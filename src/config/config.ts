@@ -30,7 +30,7 @@ export interface ConfigInput {
   /** The file's content; bytes must be UTF-8. */
   readonly text: string | Uint8Array;
   readonly env: Variables;
-  /** Values of `--port`, `--host`, `--log-level` as written. */
+  /** Values of `--port`, `--host`, `--workers`, `--log-level` as written. */
   readonly flags: Readonly<Record<string, string | undefined>>;
 }
 
@@ -75,6 +75,8 @@ export interface Config {
   readonly server: {
     readonly host: string;
     readonly port: number;
+    /** Processes that serve; `auto` = as many as the machine has cores, within a bound. */
+    readonly workers: "auto" | number;
     /** Without a slash at the end; null = the address it listens on. */
     readonly publicUrl: string | null;
     /** IP addresses and ranges. */
@@ -239,6 +241,7 @@ function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags)
   return {
     host: flag.host ?? env.HOST ?? server.host,
     port: flag.port ?? env.PORT ?? server.port,
+    workers: flag.workers ?? env.SVC_WORKERS ?? server.workers ?? 1,
     publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
     trustedProxies: server.trusted_proxies,
     compression: server.compression,
@@ -425,7 +428,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
 }
 
 /** Freezes records and lists all the way down; sets and maps are read-only by type. */
-function frozen<T>(value: T): T {
+export function frozen<T>(value: T): T {
   if (value instanceof Map) value.forEach(frozen);
   else if (Array.isArray(value)) value.forEach(frozen);
   else if (typeof value === "object" && value !== null) Object.values(value).forEach(frozen);

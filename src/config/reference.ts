@@ -19,7 +19,7 @@ The service reads one YAML 1.2 file, \`svc.yml\` unless \`--config FILE\` or the
 \`svc check-config FILE\` tells everything that is wrong with a file, each with its line, without starting. Editors that know
 JSON Schema can use \`schema/svc.schema.json\`.
 
-- **Precedence**: command-line flag (\`--port\`, \`--host\`, \`--log-level\`), then environment variable, then file, then default.
+- **Precedence**: command-line flag (\`--port\`, \`--host\`, \`--workers\`, \`--log-level\`), then environment variable, then file, then default.
 - **Variables**: \`\${NAME}\` inside any text value becomes the value of the environment variable; one that is not set is a fault.
   Write \`$\${\` for a literal \`\${\`. Inside \`{ }\` and \`[ ]\` put quotes around text that holds a variable.
 - **Strictness**: unknown keys, keys given twice and values out of bounds are refused. A broken file never replaces a running configuration.

@@ -32,6 +32,10 @@ const MANAGED_HEADERS: ReadonlySet<string> = new Set(
 );
 
 const MAX_PROVIDERS = 64;
+/** Most processes that serve. */
+const MAX_WORKERS = 64;
+/** Most of them where the number follows from the cores. */
+export const MAX_AUTO_WORKERS = 8;
 
 const word = z
   .string()
@@ -252,6 +256,14 @@ const server = z
       .default("127.0.0.1")
       .describe("Address to listen on; `0.0.0.0` = all."),
     port: count(0, 65_535, 4_000).describe("Port to listen on; `0` = any free one."),
+    workers: z
+      .union([z.literal("auto"), z.int().min(1).max(MAX_WORKERS)])
+      .optional()
+      .meta({ title: `\`auto\` or a whole number from 1 to ${MAX_WORKERS}` })
+      .describe(
+        "Processes that serve, on one port and as one service; `auto` = one for each core, at " +
+          `most ${MAX_AUTO_WORKERS}. Each takes a heap of its own. Default: 1.`,
+      ),
     public_url: url(["http:", "https:"], "an http:// or https:// URL")
       .optional()
       .describe(
@@ -547,6 +559,7 @@ const strategySettings = strategies.unwrap().shape;
 export const environment = z.object({
   PORT: serverSettings.port.unwrap().optional().describe("`server.port`"),
   HOST: serverSettings.host.unwrap().optional().describe("`server.host`"),
+  SVC_WORKERS: serverSettings.workers.unwrap().optional().describe("`server.workers`"),
   LOG_LEVEL: z.enum(LOG_LEVELS).optional().describe("`log_level`"),
   DATABASE_URL: storageUrl.optional().describe("`storage.url`"),
   FASTEST_MIN_CALLS: strategySettings.fastest_min_calls
@@ -598,6 +611,7 @@ export const environment = z.object({
 export const flags = z.strictObject({
   port: environment.shape.PORT,
   host: environment.shape.HOST,
+  workers: environment.shape.SVC_WORKERS,
   "log-level": environment.shape.LOG_LEVEL,
 });
 

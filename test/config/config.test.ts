@@ -21,6 +21,7 @@ describe("configuration: what is accepted", () => {
       server: {
         host: "127.0.0.1",
         port: 4_000,
+        workers: 1,
         publicUrl: null,
         trustedProxies: [],
         compression: "auto",
@@ -167,6 +168,7 @@ limits: { max_attempts: 5 }
     assert.deepEqual(config.server, {
       host: "0.0.0.0",
       port: 8_080,
+      workers: 1,
       publicUrl: "https://rpc.example",
       trustedProxies: ["10.0.0.0/8", "::1"],
       compression: "auto",
@@ -356,6 +358,15 @@ profiles:
     );
     assert.deepEqual(shown(accepted(file, { PORT: "", HOST: "" })), shown(accepted(file)));
     assert.equal(accepted(VALID, env).secret, "s".repeat(32));
+    const workers = `${VALID}\nserver: { workers: 2 }`;
+    assert.deepEqual(
+      [
+        accepted(workers),
+        accepted(workers, { SVC_WORKERS: "3" }),
+        accepted(workers, { SVC_WORKERS: "3" }, { workers: "auto" }),
+      ].map((config) => config.server.workers),
+      [2, 3, "auto"],
+    );
   });
 
   it("reads every strategy variable of the specification", () => {

@@ -275,6 +275,27 @@ const REFUSALS: readonly Refusal[] = [
     "server.port",
     /whole number/,
   ],
+  [
+    "no workers",
+    "devnet: true\nserver: { workers: 0 }",
+    2,
+    "server.workers",
+    /must be `auto` or a whole number from 1 to 64/,
+  ],
+  [
+    "too many workers",
+    "devnet: true\nserver: { workers: 65 }",
+    2,
+    "server.workers",
+    /must be `auto` or a whole number from 1 to 64/,
+  ],
+  [
+    "workers by another word",
+    "devnet: true\nserver: { workers: many }",
+    2,
+    "server.workers",
+    /must be `auto` or a whole number from 1 to 64/,
+  ],
   ["a file that is no map", "- 1", 1, "", /is a list: must be a map/],
   [
     "a zero interval",

@@ -9,6 +9,18 @@ import { createNodeServer, type NodeServer, type NodeServerParts } from "./node-
 export interface ServerParts extends Omit<NodeServerParts, "activity"> {
   /** `off`: every connection is served by node's HTTP server. */
   readonly fastPath: "auto" | "off";
+  /** Null = this process accepts alone. */
+  readonly otherWorkers: OtherWorkers | null;
+}
+
+/** Other processes that accept from the same socket. */
+export interface OtherWorkers {
+  /** True = another one serves this connection, which was just accepted. */
+  takes(socket: Socket): boolean;
+  /** Counts a connection that is served here. */
+  opened(): () => void;
+  /** Serves connections that others have passed on. */
+  onPassed(serve: (socket: Socket) => void): void;
 }
 
 /** A server that listens. */
@@ -26,7 +38,8 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
   const activity: Activity = { active: 0, lastMs: 0, draining: false, ended: false };
   const node = createNodeServer({ ...parts, activity });
   const fastPath = parts.fastPath === "off" ? null : fastPathOf(parts, node, activity);
-  const accept = (socket: Socket): void => (fastPath ?? node).accept(socket);
+  const serve = (socket: Socket): void => (fastPath ?? node).accept(socket);
+  const accept = acceptBeside(parts.otherWorkers, serve);
   // As node's HTTP server makes its connections: it, too, is half open until it ends itself.
   const listener = createServer({ allowHalfOpen: true, keepAlive: true, noDelay: true }, accept);
   listener.maxConnections = parts.limits.maxConnections;
@@ -44,6 +57,22 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
       });
     });
   });
+}
+
+/** How connections are accepted beside others who accept from the same socket. */
+function acceptBeside(
+  others: OtherWorkers | null,
+  serve: (socket: Socket) => void,
+): (socket: Socket) => void {
+  if (others === null) return serve;
+  const serveCounted = (socket: Socket): void => {
+    socket.once("close", others.opened());
+    serve(socket);
+  };
+  others.onPassed(serveCounted);
+  return (socket) => {
+    if (!others.takes(socket)) serveCounted(socket);
+  };
 }
 
 /** A connection goes on to node's server with the first request that is not a plain RPC call. */

@@ -121,6 +121,7 @@ export async function createFixture(
       runtime,
       limits: config.limits,
       fastPath: "auto",
+      otherWorkers: null,
       rpc,
       subscriptions,
       page,

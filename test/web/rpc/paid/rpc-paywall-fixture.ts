@@ -190,6 +190,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
       runtime,
       limits: config.limits,
       fastPath: "auto",
+      otherWorkers: null,
       operatorToken: null,
       rpc: {
         ...arrival,

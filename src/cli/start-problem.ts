@@ -1,0 +1,22 @@
+// Why a service could not be started, as its operator reads it.
+import type { Config } from "../config/config.ts";
+import { codeOf } from "./command.ts";
+
+/** The text for an error of the start. */
+export function startProblem(error: unknown, { server }: Config): string {
+  if (isListening(error))
+    return (
+      `cannot listen on ${server.host}:${server.port} (${codeOf(error)}); choose another with ` +
+      "--port or --host"
+    );
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A worker gets its socket from the supervisor, which binds it. */
+function isListening(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    "syscall" in error &&
+    (error.syscall === "listen" || error.syscall === "bind")
+  );
+}

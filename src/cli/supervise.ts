@@ -1,0 +1,78 @@
+// A service of several workers: this process starts them and serves nothing itself.
+import type { Logger } from "pino";
+import { warnOfKeyless } from "../app/app.ts";
+import { reloadProblem, warnOfFixedSections } from "../app/reload.ts";
+import type { Ports } from "../cluster/workers/control.ts";
+import { createSupervisor } from "../cluster/workers/supervisor.ts";
+import { workerProcesses } from "../cluster/workers/worker-process.ts";
+import type { Config } from "../config/config.ts";
+import { keepAlive, realRuntime } from "../runtime.ts";
+import type { Service } from "./service.ts";
+
+/** A service to be started. */
+export interface ServiceStart {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly version: string;
+  /** Number of processes. */
+  readonly workers: number;
+}
+
+/** What writing down what was used may take after a drain. */
+const CLOSE_MS = 30_000;
+
+/** Starts the workers; throws with a text for the operator when none of them can serve. */
+export async function startWorkers(start: ServiceStart): Promise<Service> {
+  const { log } = start;
+  let running = start.config;
+  warnOfKeyless(running, log);
+  const supervisor = createSupervisor<Config>({
+    runtime: realRuntime,
+    log,
+    count: start.workers,
+    startProcess: workerProcesses(process.argv[1] ?? ""),
+    config: running,
+    withPorts,
+    version: start.version,
+    drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
+  });
+  const started = await supervisor.started;
+  if (!started.ok) {
+    supervisor.kill();
+    throw new Error(started.problem);
+  }
+  const release = keepAlive();
+  // However this process ends, short of being killed, it leaves no worker behind.
+  process.on("exit", () => supervisor.kill());
+  return {
+    port: started.ports.port,
+    async reload(next) {
+      const problem = reloadProblem(running, next);
+      if (problem !== null) return problem;
+      warnOfFixedSections(log, start.config, next);
+      running = next;
+      return supervisor.reload(next);
+    },
+    async close() {
+      if (!(await supervisor.drain())) process.exitCode = 1;
+      release();
+    },
+    kill: () => supervisor.kill(),
+  };
+}
+
+/** A configuration that listens where the service has listened so far. */
+function withPorts(config: Config, { port, metricsPort }: Ports): Config {
+  const { metricsListen } = config.server;
+  return {
+    ...config,
+    server: {
+      ...config.server,
+      port,
+      metricsListen:
+        metricsListen === null
+          ? null
+          : { ...metricsListen, port: metricsPort ?? metricsListen.port },
+    },
+  };
+}

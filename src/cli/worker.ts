@@ -1,0 +1,84 @@
+// `svc worker`: one worker of a service, started by `svc serve` and by nobody else. It reads no
+// file and hears no signal: what it is to do comes from the supervisor.
+import type { Logger } from "pino";
+import { type App, build } from "../app/app.ts";
+import type { ServiceParts } from "../app/service-parts.ts";
+import { createConnectionSharing } from "../cluster/workers/connection-sharing.ts";
+import { linkToSupervisor, type SupervisorLink } from "../cluster/workers/supervisor-link.ts";
+import { type Config, frozen } from "../config/config.ts";
+import { realRuntime, runtimeOf } from "../runtime.ts";
+import { refuse } from "./command.ts";
+import { endable } from "./ending.ts";
+import { processLog } from "./process-log.ts";
+import { startProblem } from "./start-problem.ts";
+
+const OPERATOR_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+/** Serves until the supervisor says otherwise, or is gone. */
+export async function work(): Promise<void> {
+  // Those are for the supervisor: a terminal sends them to every process of its group.
+  for (const signal of OPERATOR_SIGNALS) process.on(signal, () => {});
+  let log: Logger | null = null;
+  const link = await linkToSupervisor<Config>({
+    runtime: realRuntime,
+    onError: (error) => log?.error({ err: error }, "bug: a message of a worker was not handled"),
+  });
+  if (link === null)
+    return refuse("svc worker is started by svc serve, where server.workers is more than 1");
+  const config = frozen(link.start.config);
+  log = processLog(config, link.start.id);
+  const app = await start(link, config, log);
+  if (app === null) return;
+  const { port, metricsPort } = app;
+  const end = endable({
+    log,
+    close: async () => {
+      await app.close();
+      link.close();
+    },
+    kill: () => {},
+  });
+  link.onOrphaned(() => end("the supervisor is gone"));
+  link.report({ kind: "ready", ports: { port, metricsPort } });
+  link.onCommand((command) => {
+    switch (command.kind) {
+      case "drain":
+        return end("SIGTERM");
+      case "reload":
+        return link.report({
+          kind: "reloaded",
+          id: command.id,
+          problem: app.reload(frozen(command.config)),
+        });
+    }
+  });
+}
+
+/** Null = it could not be started, and the supervisor knows why. */
+async function start(
+  link: SupervisorLink<Config>,
+  config: Config,
+  log: Logger,
+): Promise<App | null> {
+  const { bus, report, close } = link;
+  const { version, count, startedWallMs } = link.start;
+  const runtime = runtimeOf({ index: Number(bus.self) - 1, of: count });
+  const sharing = createConnectionSharing(bus, runtime);
+  const otherWorkers: ServiceParts["otherWorkers"] = {
+    takes(socket) {
+      const other = sharing.otherFor();
+      return other !== null && link.passOn(socket, other);
+    },
+    opened: sharing.opened,
+    onPassed: link.onPassed,
+  };
+  const service = { bus, otherWorkers, workers: count, startedWallMs };
+  try {
+    return await build(config, { runtime, log, version, service });
+  } catch (error) {
+    report({ kind: "failed", problem: startProblem(error, config) });
+    close();
+    process.exitCode = 1;
+    return null;
+  }
+}

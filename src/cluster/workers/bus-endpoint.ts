@@ -1,0 +1,203 @@
+// One end of the bus: hints to those who listen, questions with their deadlines, and the workers
+// that are told of. Knows no process: packets go out through a function and come in by a call.
+import type {
+  Bus,
+  Question,
+  QuestionTopic,
+  Reply,
+  Topic,
+  WorkerId,
+} from "../../core/workers/bus.ts";
+import { SUPERVISOR } from "../../core/workers/bus.ts";
+import { ownerAmong } from "../../core/workers/rendezvous.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Packet } from "./packet.ts";
+
+/** What an end works with. */
+export interface BusEndpointParts {
+  readonly self: WorkerId;
+  readonly runtime: Pick<Runtime, "after">;
+  /** False = too much waits to be sent. */
+  readonly send: (packet: Packet) => boolean;
+  readonly workers: readonly WorkerId[];
+  /** Hears of what a listener or an answerer threw. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** An end that packets are given to. */
+export interface BusEndpoint extends Bus {
+  /** Takes a packet that arrived. */
+  receive(packet: Packet): void;
+}
+
+const MAX_OPEN_QUESTIONS = 8_192;
+
+/** An end without listeners yet. */
+export function createBusEndpoint(parts: BusEndpointParts): BusEndpoint {
+  return new PacketBus(parts);
+}
+
+/** The bus of a service of one process: there is nobody else, and questions are asked of itself. */
+export function createLocalBus(
+  runtime: Pick<Runtime, "after">,
+  onError: (error: unknown) => void,
+): Bus {
+  const self = "1";
+  return new PacketBus({ self, runtime, workers: [self], send: () => true, onError });
+}
+
+type Listener = (body: unknown, from: WorkerId) => void;
+type Answerer = (body: unknown, from: WorkerId) => Promise<Reply<unknown>>;
+
+interface OpenQuestion {
+  readonly to: WorkerId;
+  readonly settle: (reply: Reply<unknown>) => void;
+}
+
+const REFUSED: Reply<never> = { ok: false, reason: "refused" };
+
+class PacketBus implements BusEndpoint {
+  readonly self: WorkerId;
+  readonly #parts: BusEndpointParts;
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #answerers = new Map<string, Answerer>();
+  readonly #open = new Map<number, OpenQuestion>();
+  readonly #onWorkers = new Set<() => void>();
+  #workers: readonly WorkerId[];
+  #lastId = 0;
+
+  constructor(parts: BusEndpointParts) {
+    this.#parts = parts;
+    this.self = parts.self;
+    this.#workers = parts.workers;
+  }
+
+  workers(): readonly WorkerId[] {
+    return this.#workers;
+  }
+
+  onWorkers(run: () => void): () => void {
+    this.#onWorkers.add(run);
+    return () => void this.#onWorkers.delete(run);
+  }
+
+  ownerOf(key: string): WorkerId {
+    return ownerAmong(this.#workers, key) ?? this.self;
+  }
+
+  publish<M>({ name }: Topic<M>, body: M): void {
+    if (this.#workers.some((id) => id !== this.self))
+      this.#parts.send({ kind: "hint", from: this.self, topic: name, body });
+  }
+
+  subscribe<M>(
+    { name, parse }: Topic<M>,
+    receive: (message: M, from: WorkerId) => void,
+  ): () => void {
+    const listener: Listener = (body, from) => {
+      const message = parse(body);
+      if (message !== null) receive(message, from);
+    };
+    const listeners = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, listeners.add(listener));
+    return () => void listeners.delete(listener);
+  }
+
+  async request<M, R>(
+    to: WorkerId,
+    { topic, message, timeoutMs }: Question<M, R>,
+  ): Promise<Reply<R>> {
+    const reply =
+      to === this.self
+        ? await this.#answerHere(topic.name, message, to)
+        : await this.#ask(to, { topic: topic.name, body: message, timeoutMs });
+    if (!reply.ok) return reply;
+    const value = topic.parseAnswer(reply.value);
+    return value === null ? REFUSED : { ok: true, value };
+  }
+
+  serve<M, R>(
+    { name, parse }: QuestionTopic<M, R>,
+    answer: (message: M, from: WorkerId) => R | Promise<R>,
+  ): () => void {
+    if (this.#answerers.has(name)) throw new Error(`bug: two answer questions about ${name}`);
+    this.#answerers.set(name, async (body, from) => {
+      const message = parse(body);
+      return message === null ? REFUSED : { ok: true, value: await answer(message, from) };
+    });
+    return () => void this.#answerers.delete(name);
+  }
+
+  receive(packet: Packet): void {
+    switch (packet.kind) {
+      case "hint":
+        return this.#hear(packet.topic, packet.body, packet.from);
+      case "question":
+        return this.#answer(packet);
+      case "answer":
+        return this.#open.get(packet.id)?.settle(packet.reply);
+      case "workers":
+        return this.#setWorkers(packet.ids);
+    }
+  }
+
+  #hear(topic: string, body: unknown, from: WorkerId): void {
+    for (const listener of [...(this.#listeners.get(topic) ?? [])]) {
+      try {
+        listener(body, from);
+      } catch (error) {
+        this.#parts.onError(error);
+      }
+    }
+  }
+
+  #answer({ id, from, topic, body }: Extract<Packet, { readonly kind: "question" }>): void {
+    void this.#answerHere(topic, body, from).then((reply) =>
+      this.#parts.send({ kind: "answer", id, from: this.self, to: from, reply }),
+    );
+  }
+
+  async #answerHere(topic: string, body: unknown, from: WorkerId): Promise<Reply<unknown>> {
+    try {
+      return (await this.#answerers.get(topic)?.(body, from)) ?? REFUSED;
+    } catch (error) {
+      this.#parts.onError(error);
+      return REFUSED;
+    }
+  }
+
+  #ask(
+    to: WorkerId,
+    {
+      topic,
+      body,
+      timeoutMs,
+    }: { readonly topic: string; readonly body: unknown } & {
+      readonly timeoutMs: number;
+    },
+  ): Promise<Reply<unknown>> {
+    if (this.#open.size >= MAX_OPEN_QUESTIONS)
+      return Promise.resolve({ ok: false, reason: "busy" });
+    const id = ++this.#lastId;
+    return new Promise((resolve) => {
+      const settle = (reply: Reply<unknown>): void => {
+        cancel();
+        this.#open.delete(id);
+        resolve(reply);
+      };
+      const cancel = this.#parts.runtime.after(timeoutMs, () =>
+        settle({ ok: false, reason: "timeout" }),
+      );
+      this.#open.set(id, { to, settle });
+      const question: Packet = { kind: "question", id, from: this.self, to, topic, body };
+      if (!this.#parts.send(question)) settle({ ok: false, reason: "busy" });
+    });
+  }
+
+  #setWorkers(ids: readonly WorkerId[]): void {
+    this.#workers = ids;
+    for (const { to, settle } of [...this.#open.values()])
+      if (to !== SUPERVISOR && !ids.includes(to)) settle({ ok: false, reason: "gone" });
+    for (const run of [...this.#onWorkers]) run();
+  }
+}

@@ -1,0 +1,89 @@
+// The middle of the bus, in the supervisor: passes packets on between workers, says who serves, and
+// is an end of the bus itself. Knows no topic, and opens no body.
+import { type Bus, SUPERVISOR, type WorkerId } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
+import { createBusEndpoint } from "./bus-endpoint.ts";
+import { Outbox, type OutboxLimits, type SendPacket } from "./outbox.ts";
+import { type Packet, parsePacket } from "./packet.ts";
+
+/** The middle of the bus. */
+export interface BusHub {
+  /** The supervisor's own end. */
+  readonly bus: Bus;
+  /** Connects a worker that has just been started. */
+  attach(id: WorkerId, send: SendPacket): AttachedWorker;
+  /** Says which workers serve from now on. */
+  setServing(ids: readonly WorkerId[]): void;
+}
+
+/** The connection of one worker. */
+export interface AttachedWorker {
+  /** Takes what the worker sent; false = it is no packet of the bus. */
+  receive(value: unknown): boolean;
+  /** The worker is gone. */
+  detach(): void;
+}
+
+/** A hub without workers. */
+export function createBusHub(
+  runtime: Pick<Runtime, "after">,
+  onError: (error: unknown) => void,
+  limits?: OutboxLimits,
+): BusHub {
+  const outboxes = new Map<WorkerId, Outbox>();
+  const endpoint = createBusEndpoint({
+    self: SUPERVISOR,
+    runtime,
+    workers: [],
+    send: pass,
+    onError,
+  });
+
+  /** Sends a packet where it belongs; false = too much waits there. */
+  function pass(packet: Packet): boolean {
+    if (packet.kind === "hint" || packet.kind === "workers") {
+      for (const [id, outbox] of outboxes)
+        if (packet.kind === "workers" || id !== packet.from) outbox.put(packet);
+      if (packet.kind === "hint" && packet.from !== SUPERVISOR) endpoint.receive(packet);
+      return true;
+    }
+    if (packet.to === SUPERVISOR) {
+      endpoint.receive(packet);
+      return true;
+    }
+    const outbox = outboxes.get(packet.to);
+    const isTaken = outbox?.put(packet) === true;
+    if (!isTaken && packet.kind === "question") {
+      const reason = outbox === undefined ? "gone" : "busy";
+      const { id, from, to } = packet;
+      pass({ kind: "answer", id, from: to, to: from, reply: { ok: false, reason } });
+    }
+    return true;
+  }
+
+  return {
+    bus: endpoint,
+    attach(id, send) {
+      const outbox = new Outbox(send, limits);
+      outboxes.set(id, outbox);
+      outbox.put({ kind: "workers", ids: endpoint.workers() });
+      return {
+        receive(value) {
+          const packet = parsePacket(value);
+          if (packet === null || packet.kind === "workers") return false;
+          // A worker speaks for itself only.
+          pass({ ...packet, from: id });
+          return true;
+        },
+        detach() {
+          if (outboxes.get(id) === outbox) outboxes.delete(id);
+        },
+      };
+    },
+    setServing(ids) {
+      const packet: Packet = { kind: "workers", ids };
+      endpoint.receive(packet);
+      pass(packet);
+    },
+  };
+}

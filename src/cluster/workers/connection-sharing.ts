@@ -1,0 +1,101 @@
+// Which worker serves a connection. All accept from one socket, and the kernel gives a connection
+// to the worker that happens to be awake: one that is well ahead of another passes new connections
+// on to it. Seldom: passing on costs a few hundred microseconds, accepting costs ten. Knows no
+// socket.
+import type { Bus, Topic, WorkerId } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
+
+/** Decides about new connections, and counts those that are served here. */
+export interface ConnectionSharing {
+  /** The worker that is to serve a new connection; null = this one. */
+  otherFor(): WorkerId | null;
+  /** A connection is served here from now on; the result is called at its end, once. */
+  opened(): () => void;
+  /** Connections served here. */
+  readonly count: number;
+}
+
+/** Being ahead by less than this, and a share of one's own, is left alone. */
+const SLACK = 4;
+const SLACK_SHARE = 0.25;
+/** Connections that may be passed on: at once, and a second from then on. */
+const BURST = 512;
+const PER_SECOND = 50;
+/** How often others are told at most, and from which change on. */
+const TELL_MS = 10;
+const TELL_CHANGE = 2;
+
+const CONNECTIONS: Topic<number> = {
+  name: "connections",
+  parse: (value) => (typeof value === "number" && value >= 0 ? value : null),
+};
+
+/** Sharing with the other workers on the bus. */
+export function createConnectionSharing(
+  bus: Bus,
+  runtime: Pick<Runtime, "now" | "after">,
+): ConnectionSharing {
+  /** Connections of the other workers, as far as this one knows. */
+  const others = new Map<WorkerId, number>();
+  let count = 0;
+  let toldCount = 0;
+  let isTelling = false;
+  let tokens = BURST;
+  let tokensAtMs = runtime.now();
+
+  function tell(): void {
+    if (Math.abs(count - toldCount) < TELL_CHANGE) return;
+    if (isTelling) return;
+    toldCount = count;
+    bus.publish(CONNECTIONS, count);
+    isTelling = true;
+    runtime.after(TELL_MS, () => {
+      isTelling = false;
+      tell();
+    });
+  }
+
+  function mayPass(): boolean {
+    const nowMs = runtime.now();
+    tokens = Math.min(BURST, tokens + ((nowMs - tokensAtMs) / 1_000) * PER_SECOND);
+    tokensAtMs = nowMs;
+    if (tokens < 1) return false;
+    tokens -= 1;
+    return true;
+  }
+
+  function leastLoaded(): WorkerId | null {
+    let least: WorkerId | null = null;
+    for (const id of bus.workers())
+      if (id !== bus.self && (least === null || loadOf(id) < loadOf(least))) least = id;
+    return least;
+  }
+
+  const loadOf = (id: WorkerId): number => others.get(id) ?? 0;
+  bus.subscribe(CONNECTIONS, (n, from) => void others.set(from, n));
+  bus.onWorkers(() => {
+    for (const id of [...others.keys()]) if (!bus.workers().includes(id)) others.delete(id);
+    // One that has just started knows nothing yet.
+    if (count > 0) bus.publish(CONNECTIONS, count);
+  });
+  return {
+    get count() {
+      return count;
+    },
+    otherFor() {
+      const id = leastLoaded();
+      if (id === null || count - loadOf(id) < SLACK + count * SLACK_SHARE) return null;
+      if (!mayPass()) return null;
+      others.set(id, loadOf(id) + 1);
+      return id;
+    },
+    opened() {
+      count++;
+      tell();
+      return () => {
+        count--;
+        tell();
+      };
+    },
+  };
+}

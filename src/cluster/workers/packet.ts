@@ -1,0 +1,72 @@
+// What travels between the supervisor and its workers on behalf of the bus, and its check on
+// arrival. Knows no topic.
+import type { Reply, WorkerId } from "../../core/workers/bus.ts";
+
+/** A failed reply's reason. */
+export type ReplyFailure = Extract<Reply<unknown>, { readonly ok: false }>["reason"];
+
+/** One packet of the bus. */
+export type Packet =
+  | {
+      readonly kind: "hint";
+      readonly from: WorkerId;
+      readonly topic: string;
+      readonly body: unknown;
+    }
+  | {
+      readonly kind: "question";
+      readonly id: number;
+      readonly from: WorkerId;
+      readonly to: WorkerId;
+      readonly topic: string;
+      readonly body: unknown;
+    }
+  | {
+      readonly kind: "answer";
+      readonly id: number;
+      readonly from: WorkerId;
+      readonly to: WorkerId;
+      readonly reply: Reply<unknown>;
+    }
+  | { readonly kind: "workers"; readonly ids: readonly WorkerId[] };
+
+const FAILURES: readonly unknown[] = [
+  "timeout",
+  "gone",
+  "busy",
+  "refused",
+] satisfies ReplyFailure[];
+const MAX_WORKERS = 64;
+
+/** Reads a packet; null = it is none. */
+export function parsePacket(value: unknown): Packet | null {
+  if (!isRecord(value)) return null;
+  const { kind, id, from, to, topic, body } = value;
+  if (kind === "workers") return workersOf(value["ids"]);
+  if (typeof from !== "string") return null;
+  if (kind === "hint") return typeof topic === "string" ? { kind, from, topic, body } : null;
+  if (typeof to !== "string" || !Number.isSafeInteger(id)) return null;
+  const addressed = { id: Number(id), from, to };
+  if (kind === "question")
+    return typeof topic === "string" ? { kind, ...addressed, topic, body } : null;
+  const reply = kind === "answer" ? replyOf(value["reply"]) : null;
+  return reply === null ? null : { kind: "answer", ...addressed, reply };
+}
+
+function workersOf(ids: unknown): Packet | null {
+  if (!Array.isArray(ids) || ids.length > MAX_WORKERS) return null;
+  const names = ids.filter((id) => typeof id === "string");
+  return names.length === ids.length ? { kind: "workers", ids: names } : null;
+}
+
+function replyOf(value: unknown): Reply<unknown> | null {
+  if (!isRecord(value)) return null;
+  if (value["ok"] === true) return { ok: true, value: value["value"] };
+  const failure = FAILURES.find((reason) => reason === value["reason"]);
+  return failure === undefined ? null : { ok: false, reason: failure as ReplyFailure };
+}
+
+/** Whether a value is an object with members. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

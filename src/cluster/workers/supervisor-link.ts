@@ -1,0 +1,119 @@
+// The worker's side: its end of the bus, the commands of the supervisor, and the notice that the
+// supervisor is gone. The only file that knows how a worker hears of it.
+import cluster from "node:cluster";
+import type { Socket } from "node:net";
+import type { Bus, WorkerId } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type BusEndpoint, createBusEndpoint } from "./bus-endpoint.ts";
+import { type Command, parseCommand, type Report, type WorkerStart } from "./control.ts";
+import { Outbox } from "./outbox.ts";
+import { parsePacket } from "./packet.ts";
+import { parseConnection, parseSendHandle, socketOn, takeConnection } from "./raw-connection.ts";
+
+/** The connection of a worker to its supervisor. */
+export interface SupervisorLink<C> {
+  readonly start: WorkerStart<C>;
+  readonly bus: Bus;
+  report(report: Report): void;
+  /** Hears the commands from here on; those that came before are heard at once. */
+  onCommand(run: (command: LaterCommand<C>) => void): void;
+  /** Calls back when the supervisor is gone. */
+  onOrphaned(run: () => void): void;
+  /** Gives a socket that was just accepted to another worker; false = it stays here. */
+  passOn(socket: Socket, to: WorkerId): boolean;
+  /** Serves the sockets that others pass on, from here on; those that came before at once. */
+  onPassed(serve: (socket: Socket) => void): void;
+  /** Ends the connection, so that the process can end. */
+  close(): void;
+}
+
+/** A command after the first. */
+export type LaterCommand<C> = Exclude<Command<C>, { readonly kind: "start" | "connection" }>;
+
+/** What a worker needs for its link. */
+export interface LinkParts {
+  readonly runtime: Runtime;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Waits for the start command; null = this process was not started by a supervisor. */
+export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorLink<C> | null> {
+  const { worker } = cluster;
+  if (worker === undefined || process.send === undefined) return null;
+  const commands = createQueue<LaterCommand<C>>();
+  const passed = createQueue<Socket>();
+  const orphan = createQueue<null>();
+  const { start, bus } = await new Promise<Begun<C>>((resolve) => {
+    let endpoint: BusEndpoint | null = null;
+    worker.on("disconnect", () => {
+      // By default node ends a worker whose supervisor is gone; this one finishes its work.
+      worker.exitedAfterDisconnect = true;
+      orphan.put(null);
+    });
+    process.on("message", (value: unknown, companion: unknown) => {
+      const connection = parseConnection(companion);
+      if (connection !== null) return passed.put(socketOn(connection));
+      const command = parseCommand<C>(value);
+      if (command?.kind === "start") {
+        endpoint ??= endpointOf(command.start.id, parts);
+        return resolve({ start: command.start, bus: endpoint });
+      }
+      if (command !== null && command.kind !== "connection") return commands.put(command);
+      const packet = parsePacket(value);
+      if (packet !== null) endpoint?.receive(packet);
+    });
+  });
+  return {
+    start,
+    bus,
+    report: (report) => sendUp(report, () => {}),
+    onCommand: commands.hear,
+    onOrphaned: (run) => orphan.hear(() => run()),
+    passOn,
+    onPassed: passed.hear,
+    close: () => process.connected && process.disconnect(),
+  };
+}
+
+type Begun<C> = Pick<SupervisorLink<C>, "start" | "bus">;
+
+function endpointOf(self: string, { runtime, onError }: LinkParts): BusEndpoint {
+  const outbox = new Outbox(sendUp);
+  return createBusEndpoint({
+    self,
+    runtime,
+    workers: [],
+    send: (packet) => outbox.put(packet),
+    onError,
+  });
+}
+
+function sendUp(message: object, taken: () => void): void {
+  if (!process.connected) return taken();
+  process.send?.(message, undefined, {}, () => taken());
+}
+
+function passOn(socket: Socket, to: WorkerId): boolean {
+  if (!process.connected) return false;
+  const connection = takeConnection(socket);
+  if (connection === null) return true;
+  const report: Report = { kind: "connection", to };
+  process.send?.(report, parseSendHandle(connection), {}, () => connection.close());
+  return true;
+}
+
+/** Keeps what comes before somebody listens. */
+function createQueue<T>() {
+  let run: ((item: T) => void) | null = null;
+  const early: T[] = [];
+  return {
+    put(item: T): void {
+      if (run === null) early.push(item);
+      else run(item);
+    },
+    hear(listener: (item: T) => void): void {
+      run = listener;
+      for (const item of early.splice(0)) listener(item);
+    },
+  };
+}

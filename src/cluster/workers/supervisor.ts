@@ -1,0 +1,302 @@
+// The supervisor: starts the workers, replaces those that die, passes configuration and drain on to
+// all of them, and is the middle of their bus. Serves no traffic. Knows no configuration and no
+// process: both come from outside.
+import type { Logger } from "pino";
+import type { Bus, WorkerId } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type AttachedWorker, createBusHub } from "./bus-hub.ts";
+import { type Command, type Ports, parseReport, type Report } from "./control.ts";
+import type { RawConnection } from "./raw-connection.ts";
+import { afterDeath, delayMs, NO_RESTARTS, type Restarts } from "./restarts.ts";
+
+/** A worker's process, as the supervisor holds it. */
+export interface WorkerProcess {
+  /** `taken` is called once the process has taken the message, or never will. */
+  send(message: unknown, taken: () => void): void;
+  /** Gives it a connection, which is not held here any more; false = it cannot be given. */
+  sendConnection(message: unknown, connection: RawConnection): boolean;
+  /** Ends it at once. */
+  kill(): void;
+}
+
+/** What a worker's process tells. */
+export interface WorkerEvents {
+  /** `connection`: what came with the message; null = nothing did. */
+  message(value: unknown, connection: RawConnection | null): void;
+  /** Once, however it ended. */
+  ended(how: string): void;
+}
+
+/** What the supervisor works with. */
+export interface SupervisorParts<C> {
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  /** Number of workers. */
+  readonly count: number;
+  readonly startProcess: (events: WorkerEvents) => WorkerProcess;
+  readonly config: C;
+  /** A configuration with other ports to listen on. */
+  readonly withPorts: (config: C, ports: Ports) => C;
+  readonly version: string;
+  /** A drain that takes longer is ended. */
+  readonly drainMs: (config: C) => number;
+}
+
+/** How the start of a service went. */
+export type Started =
+  | { readonly ok: true; readonly ports: Ports }
+  | { readonly ok: false; readonly problem: string };
+
+/** Running workers. */
+export interface Supervisor<C> {
+  /** The supervisor's end of the bus. */
+  readonly bus: Bus;
+  /** Resolves once every worker serves or has failed for the first time. */
+  readonly started: Promise<Started>;
+  /** Gives all workers another configuration. Resolves with why one did not take it, or null. */
+  reload(config: C): Promise<string | null>;
+  /** Lets all workers finish what they accepted; false = some had to be ended. */
+  drain(): Promise<boolean>;
+  /** Ends all workers at once. */
+  kill(): void;
+}
+
+/** Starts the workers. */
+export function createSupervisor<C>(parts: SupervisorParts<C>): Supervisor<C> {
+  return new WorkerSupervisor(parts);
+}
+
+/** A worker that does not serve within this time is ended, and has failed. */
+const START_MS = 60_000;
+const RELOAD_MS = 5_000;
+
+/** The place of one worker. */
+interface Slot {
+  readonly id: WorkerId;
+  /** Null = it is dead and waits for its next start. */
+  process: WorkerProcess | null;
+  attached: AttachedWorker | null;
+  /** When it began to serve; null = it does not. */
+  servingSinceMs: number | null;
+  /** Whether it has served or failed for the first time. */
+  isTried: boolean;
+  restarts: Restarts;
+  /** Why it could not start; null = nothing is known. */
+  problem: string | null;
+  cancelTimer: () => void;
+}
+
+class WorkerSupervisor<C> implements Supervisor<C> {
+  readonly bus: Bus;
+  readonly started: Promise<Started>;
+  readonly #parts: SupervisorParts<C>;
+  readonly #hub: ReturnType<typeof createBusHub>;
+  readonly #slots: readonly Slot[];
+  readonly #startedWallMs: number;
+  #config: C;
+  #ports: Ports | null = null;
+  #settleStart: (started: Started) => void = () => {};
+  #isEnding = false;
+  #onAllEnded: () => void = () => {};
+  #lastReload = 0;
+  readonly #reloads = new Map<number, (id: WorkerId, problem: string | null) => void>();
+
+  constructor(parts: SupervisorParts<C>) {
+    this.#parts = parts;
+    this.#config = parts.config;
+    this.#startedWallMs = parts.runtime.wallMs();
+    this.#hub = createBusHub(parts.runtime, (error) =>
+      parts.log.error({ err: error }, "bug: a message between workers was not handled"),
+    );
+    this.bus = this.#hub.bus;
+    this.started = new Promise((resolve) => {
+      this.#settleStart = resolve;
+    });
+    this.#slots = Array.from({ length: parts.count }, (_, index) => emptySlot(String(index + 1)));
+    for (const slot of this.#slots) this.#start(slot);
+  }
+
+  reload(config: C): Promise<string | null> {
+    this.#config = config;
+    const id = ++this.#lastReload;
+    const waiting = new Set(this.#slots.filter(({ process }) => process !== null));
+    return new Promise((resolve) => {
+      let problem: string | null = null;
+      const done = (): void => {
+        cancel();
+        this.#reloads.delete(id);
+        resolve(problem);
+      };
+      const cancel = this.#parts.runtime.after(RELOAD_MS, () => {
+        problem ??= "a worker did not answer in time";
+        done();
+      });
+      this.#reloads.set(id, (worker, why) => {
+        problem ??= why;
+        for (const slot of waiting) if (slot.id === worker) waiting.delete(slot);
+        if (waiting.size === 0) done();
+      });
+      for (const slot of waiting) send(slot, { kind: "reload", id, config });
+      if (waiting.size === 0) done();
+    });
+  }
+
+  async drain(): Promise<boolean> {
+    this.#isEnding = true;
+    for (const slot of this.#slots) {
+      if (slot.process === null) slot.cancelTimer();
+      send(slot, { kind: "drain" });
+    }
+    let inOrder = true;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#parts.runtime.after(this.#parts.drainMs(this.#config), () => {
+        inOrder = false;
+        this.kill();
+      });
+      this.#onAllEnded = () => {
+        cancel();
+        resolve();
+      };
+      this.#checkAllEnded();
+    });
+    return inOrder;
+  }
+
+  kill(): void {
+    this.#isEnding = true;
+    for (const { process } of this.#slots) process?.kill();
+  }
+
+  #start(slot: Slot): void {
+    const process = this.#parts.startProcess({
+      message: (value, connection) => this.#received(slot, value, connection),
+      ended: (how) => this.#ended(slot, how),
+    });
+    slot.process = process;
+    slot.problem = null;
+    // The start command is the first that a worker hears.
+    send(slot, { kind: "start", start: this.#startOf(slot) });
+    slot.attached = this.#hub.attach(slot.id, (packet, taken) => process.send(packet, taken));
+    slot.cancelTimer = this.#parts.runtime.after(START_MS, () => {
+      slot.problem = `it did not start within ${START_MS / 1_000} s`;
+      process.kill();
+    });
+  }
+
+  #startOf({ id }: Slot) {
+    const { count, version } = this.#parts;
+    const config = this.#config;
+    return { id, count, config, version, startedWallMs: this.#startedWallMs };
+  }
+
+  #received(slot: Slot, value: unknown, connection: RawConnection | null): void {
+    if (slot.attached?.receive(value) === true) return;
+    const report = parseReport(value);
+    if (report?.kind === "connection") return this.#passOn(connection, report.to);
+    connection?.close();
+    if (report === null)
+      return this.#parts.log.error({ worker: slot.id }, "bug: a worker sent what is no message");
+    this.#reported(slot, report);
+  }
+
+  /** Gives a connection to the worker that it is for, else to any that serves. */
+  #passOn(connection: RawConnection | null, to: WorkerId): void {
+    if (connection === null) return;
+    const serving = this.#slots.filter(({ servingSinceMs }) => servingSinceMs !== null);
+    const inOrder = [...serving.filter(({ id }) => id === to), ...serving];
+    for (const { process } of inOrder)
+      if (process?.sendConnection({ kind: "connection" }, connection) === true) return;
+    connection.close();
+  }
+
+  #reported(slot: Slot, report: Exclude<Report, { readonly kind: "connection" }>): void {
+    switch (report.kind) {
+      case "ready":
+        slot.cancelTimer();
+        slot.servingSinceMs = this.#parts.runtime.now();
+        this.#ports = report.ports;
+        this.#announce();
+        return this.#tried(slot);
+      case "failed":
+        slot.problem = report.problem;
+        return;
+      case "reloaded":
+        return this.#reloads.get(report.id)?.(slot.id, report.problem);
+    }
+  }
+
+  #ended(slot: Slot, how: string): void {
+    const { runtime } = this.#parts;
+    slot.cancelTimer();
+    slot.attached?.detach();
+    slot.attached = null;
+    slot.process = null;
+    const servedMs = slot.servingSinceMs === null ? 0 : runtime.now() - slot.servingSinceMs;
+    slot.servingSinceMs = null;
+    this.#announce();
+    for (const reloaded of [...this.#reloads.values()]) reloaded(slot.id, null);
+    if (this.#isEnding) return this.#checkAllEnded();
+    slot.restarts = afterDeath(slot.restarts, servedMs);
+    slot.problem ??= `a worker ended before it served (${how})`;
+    if (slot.isTried) this.#startAgain(slot, how, servedMs > 0);
+    else this.#tried(slot);
+  }
+
+  #startAgain(slot: Slot, how: string, hasServed: boolean): void {
+    const { runtime, log } = this.#parts;
+    const waitMs = delayMs(slot.restarts);
+    const facts = { worker: slot.id, ended: how, restart_in_ms: waitMs };
+    if (hasServed) log.error(facts, "a worker died: another takes its place");
+    else log.error({ ...facts, problem: slot.problem }, "a worker could not be started");
+    this.#keepPorts();
+    slot.cancelTimer = runtime.after(waitMs, () => this.#start(slot));
+  }
+
+  /** With the last process the listening sockets are gone, and chosen ports must be asked for. */
+  #keepPorts(): void {
+    if (this.#ports !== null && this.#slots.every(({ process }) => process === null))
+      this.#config = this.#parts.withPorts(this.#config, this.#ports);
+  }
+
+  /** Notes the first outcome of a worker; the last of them settles the start of the service. */
+  #tried(slot: Slot): void {
+    if (slot.isTried) return;
+    slot.isTried = true;
+    if (!this.#slots.every(({ isTried }) => isTried)) return;
+    const dead = this.#slots.filter(({ process }) => process === null);
+    if (this.#ports !== null) {
+      this.#settleStart({ ok: true, ports: this.#ports });
+      for (const each of dead) this.#startAgain(each, "at its start", false);
+      return;
+    }
+    this.#isEnding = true;
+    const problem = dead.find((other) => other.problem !== null)?.problem ?? "";
+    this.#settleStart({ ok: false, problem });
+  }
+
+  #announce(): void {
+    const serving = this.#slots.filter(({ servingSinceMs }) => servingSinceMs !== null);
+    this.#hub.setServing(serving.map(({ id }) => id));
+  }
+
+  #checkAllEnded(): void {
+    if (this.#slots.every(({ process }) => process === null)) this.#onAllEnded();
+  }
+}
+
+function emptySlot(id: WorkerId): Slot {
+  return {
+    id,
+    process: null,
+    attached: null,
+    servingSinceMs: null,
+    isTried: false,
+    restarts: NO_RESTARTS,
+    problem: null,
+    cancelTimer: () => {},
+  };
+}
+
+function send<C>({ process }: Slot, command: Command<C>): void {
+  process?.send(command, () => {});
+}

@@ -1,0 +1,58 @@
+// A worker as a process under node's cluster module: all workers accept from one listening socket,
+// which the kernel wakes them for; the supervisor accepts nothing. The only file that knows how
+// workers become processes.
+import cluster from "node:cluster";
+import { getCompileCacheDir } from "node:module";
+import { parseConnection, parseSendHandle } from "./raw-connection.ts";
+import type { WorkerEvents, WorkerProcess } from "./supervisor.ts";
+
+/** The command that a worker's process runs. */
+export const WORKER_COMMAND = "worker";
+
+/** Whether this process can start workers: one that is a worker itself cannot. */
+export function canSupervise(): boolean {
+  return cluster.isPrimary;
+}
+
+/** Prepares this process to start workers that run the program at `path`. */
+export function workerProcesses(path: string): (events: WorkerEvents) => WorkerProcess {
+  cluster.schedulingPolicy = cluster.SCHED_NONE;
+  cluster.setupPrimary({ exec: path, args: [WORKER_COMMAND], serialization: "advanced" });
+  return startProcess;
+}
+
+function startProcess(events: WorkerEvents): WorkerProcess {
+  const compileCache = getCompileCacheDir();
+  const { process: child } = cluster.fork(
+    compileCache === undefined ? {} : { NODE_COMPILE_CACHE: compileCache },
+  );
+  let isOver = false;
+  const ended = (how: string): void => {
+    if (isOver) return;
+    isOver = true;
+    events.ended(how);
+  };
+  child.on("message", (value: unknown, companion: unknown) =>
+    events.message(value, parseConnection(companion)),
+  );
+  child.on("exit", (code, signal) => ended(signal ?? `exit code ${code}`));
+  child.on("error", (error) => {
+    if (child.pid === undefined) ended(error.message);
+  });
+  return {
+    send(message, taken) {
+      if (!child.connected || !parseSendable(message)) return taken();
+      child.send(message, () => taken());
+    },
+    sendConnection(message, connection) {
+      if (!child.connected || !parseSendable(message)) return false;
+      child.send(message, parseSendHandle(connection), {}, () => connection.close());
+      return true;
+    },
+    kill: () => void child.kill("SIGKILL"),
+  };
+}
+
+function parseSendable(message: unknown): message is object {
+  return typeof message === "object" && message !== null;
+}

@@ -1,0 +1,60 @@
+// The port to the other workers of this service: which of them live, who owns a key, hints to all,
+// and questions to one. Never used once per request. Knows neither processes nor sockets.
+
+/** A worker of the service, by its place: "1", "2" and so on. A successor takes the same place. */
+export type WorkerId = string;
+
+/** The process that started the workers; it answers questions and serves no traffic. */
+export const SUPERVISOR: WorkerId = "supervisor";
+
+/** A kind of message, with the check that every message passes where it arrives. */
+export interface Topic<M> {
+  /** Unique in the service. */
+  readonly name: string;
+  /** Null = not a message of this kind; it is dropped. */
+  readonly parse: (value: unknown) => M | null;
+}
+
+/** A kind of question: its message, and the check of its answers. */
+export interface QuestionTopic<M, R> extends Topic<M> {
+  readonly parseAnswer: (value: unknown) => R | null;
+}
+
+/** A question to one worker. */
+export interface Question<M, R> {
+  readonly topic: QuestionTopic<M, R>;
+  readonly message: M;
+  readonly timeoutMs: number;
+}
+
+/** What became of a question. */
+export type Reply<R> =
+  | { readonly ok: true; readonly value: R }
+  /**
+   * `timeout`: no answer in time; `gone`: the worker is no more; `busy`: too many questions wait;
+   * `refused`: it cannot answer, or what it answered makes no sense.
+   */
+  | { readonly ok: false; readonly reason: "timeout" | "gone" | "busy" | "refused" };
+
+/** The workers of this service, as one of them sees the others. */
+export interface Bus {
+  /** This worker, or the supervisor. */
+  readonly self: WorkerId;
+  /** The workers that serve now, in order. One that is still starting is not among them. */
+  workers(): readonly WorkerId[];
+  /** Calls back after workers came or went: owners may have changed. The result cancels. */
+  onWorkers(run: () => void): () => void;
+  /** The one worker that a key belongs to; all agree once they have heard of the same workers. */
+  ownerOf(key: string): WorkerId;
+  /** Sends a hint to all other workers. One that does not read loses its oldest hints. */
+  publish<M>(topic: Topic<M>, message: M): void;
+  /** Hears the hints of others; the result cancels. */
+  subscribe<M>(topic: Topic<M>, receive: (message: M, from: WorkerId) => void): () => void;
+  /** Asks one worker, also this one. Always resolves, at the latest after `timeoutMs`. */
+  request<M, R>(to: WorkerId, question: Question<M, R>): Promise<Reply<R>>;
+  /** Answers questions of a kind; one function a kind. The result cancels. */
+  serve<M, R>(
+    topic: QuestionTopic<M, R>,
+    answer: (message: M, from: WorkerId) => R | Promise<R>,
+  ): () => void;
+}

@@ -1,0 +1,93 @@
+// A bus in one process: a hub and workers whose packets travel by call, with links that can be held
+// up and cut.
+
+import { createBusEndpoint } from "../../src/cluster/workers/bus-endpoint.ts";
+import { createBusHub } from "../../src/cluster/workers/bus-hub.ts";
+import { Outbox, type OutboxLimits } from "../../src/cluster/workers/outbox.ts";
+import { parsePacket } from "../../src/cluster/workers/packet.ts";
+import type { Bus } from "../../src/core/workers/bus.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
+
+/** One worker on the bus. */
+export interface TestWorker {
+  readonly bus: Bus;
+  /** While true, what is sent to it is not taken. */
+  isStuck: boolean;
+  /** Delivers what waits. */
+  release(): void;
+  /** The process ends. */
+  end(): void;
+}
+
+/** A hub with its workers. */
+export interface TestBus {
+  readonly world: SimulatedWorld;
+  readonly hub: Bus;
+  readonly errors: unknown[];
+  worker(id: string): TestWorker;
+}
+
+/** Starts a hub and workers of the given names, all of them serving. */
+export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus {
+  const world = simulatedWorld(1);
+  const errors: unknown[] = [];
+  const onError = (error: unknown): void => void errors.push(error);
+  const hub = createBusHub(world, onError, limits);
+  let living = [...ids];
+  const workers = new Map(
+    ids.map((id): [string, TestWorker] => {
+      const waiting: (() => void)[] = [];
+      const link = { isStuck: false };
+      const outbox = new Outbox((packet, taken) => {
+        taken();
+        attached.receive(structuredClone(packet));
+      });
+      const bus = createBusEndpoint({
+        self: id,
+        runtime: world,
+        workers: [],
+        send: (packet) => outbox.put(packet),
+        onError,
+      });
+      const attached = hub.attach(id, (packet, taken) => {
+        const deliver = (): void => {
+          const arrived = parsePacket(structuredClone(packet));
+          if (arrived !== null) bus.receive(arrived);
+          taken();
+        };
+        if (link.isStuck) waiting.push(deliver);
+        else deliver();
+      });
+      const worker: TestWorker = {
+        bus,
+        get isStuck() {
+          return link.isStuck;
+        },
+        set isStuck(isStuck) {
+          link.isStuck = isStuck;
+        },
+        release() {
+          for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) next();
+          link.isStuck = false;
+        },
+        end() {
+          attached.detach();
+          living = living.filter((other) => other !== id);
+          hub.setServing(living);
+        },
+      };
+      return [id, worker];
+    }),
+  );
+  hub.setServing(living);
+  return {
+    world,
+    hub: hub.bus,
+    errors,
+    worker(id) {
+      const worker = workers.get(id);
+      if (worker === undefined) throw new Error(`no worker ${id}`);
+      return worker;
+    },
+  };
+}

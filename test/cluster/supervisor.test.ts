@@ -1,0 +1,258 @@
+// The supervisor with processes that are none: who is started when, what becomes of deaths, of
+// starts that fail, of another configuration and of the end.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import type { Ports } from "../../src/cluster/workers/control.ts";
+import { isRecord } from "../../src/cluster/workers/packet.ts";
+import type { RawConnection } from "../../src/cluster/workers/raw-connection.ts";
+import {
+  createSupervisor,
+  type Supervisor,
+  type WorkerEvents,
+} from "../../src/cluster/workers/supervisor.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
+
+interface FakeProcess {
+  readonly events: WorkerEvents;
+  readonly sent: readonly Readonly<Record<string, unknown>>[];
+  readonly connections: readonly RawConnection[];
+  isKilled: boolean;
+}
+
+interface TestConfig {
+  readonly port: number;
+}
+
+interface Started {
+  readonly world: SimulatedWorld;
+  readonly supervisor: Supervisor<TestConfig>;
+  readonly processes: readonly FakeProcess[];
+  readonly log: () => string;
+  /** The last process of a place. */
+  at(id: string): FakeProcess;
+}
+
+const PORTS: Ports = { port: 4321, metricsPort: null };
+
+function startSupervisor(count = 2): Started {
+  const world = simulatedWorld(1);
+  const processes: FakeProcess[] = [];
+  let lines = "";
+  const write = (line: string): void => {
+    lines += line;
+  };
+  const supervisor = createSupervisor<TestConfig>({
+    runtime: world,
+    log: pino({ base: null }, { write }),
+    count,
+    startProcess(events) {
+      const sent: Readonly<Record<string, unknown>>[] = [];
+      const connections: RawConnection[] = [];
+      const process: FakeProcess = { events, sent, connections, isKilled: false };
+      processes.push(process);
+      return {
+        send(message, taken) {
+          if (isRecord(message)) sent.push(message);
+          taken();
+        },
+        sendConnection(_message, connection) {
+          connections.push(connection);
+          return true;
+        },
+        kill() {
+          process.isKilled = true;
+        },
+      };
+    },
+    config: { port: 0 },
+    withPorts: (_config, { port }) => ({ port }),
+    version: "0",
+    drainMs: () => 10_000,
+  });
+  return {
+    world,
+    supervisor,
+    processes,
+    log: () => lines,
+    at(id) {
+      const last = processes.findLast(({ sent }) => startOf(sent)["id"] === id);
+      assert.ok(last, `no process at ${id}`);
+      return last;
+    },
+  };
+}
+
+function startOf(sent: FakeProcess["sent"]): Readonly<Record<string, unknown>> {
+  const start = sent[0]?.["start"];
+  assert.ok(isRecord(start));
+  return start;
+}
+
+function ready(process: FakeProcess): void {
+  process.events.message({ kind: "ready", ports: PORTS }, null);
+}
+
+const kinds = ({ sent }: FakeProcess): readonly unknown[] => sent.map(({ kind }) => kind);
+
+test("the service has started once every worker serves", async () => {
+  const { supervisor, at } = startSupervisor();
+  ready(at("1"));
+  assert.deepEqual(supervisor.bus.workers(), ["1"]);
+  ready(at("2"));
+  assert.deepEqual(await supervisor.started, { ok: true, ports: PORTS });
+  assert.deepEqual(supervisor.bus.workers(), ["1", "2"]);
+});
+
+test("where every worker fails to start, the service fails with what one of them says", async () => {
+  const { world, supervisor, processes, at } = startSupervisor();
+  for (const id of ["1", "2"]) {
+    at(id).events.message({ kind: "failed", problem: "the port is taken" }, null);
+    at(id).events.ended("exit code 1");
+  }
+  assert.deepEqual(await supervisor.started, { ok: false, problem: "the port is taken" });
+  world.advance(60_000);
+  assert.equal(processes.length, 2);
+});
+
+test("where one of two fails, the service serves and starts it again", async () => {
+  const { world, supervisor, at, processes, log } = startSupervisor();
+  at("1").events.ended("SIGKILL");
+  ready(at("2"));
+  assert.equal((await supervisor.started).ok, true);
+  assert.match(log(), /a worker could not be started/);
+  world.advance(100);
+  assert.equal(processes.length, 3);
+  ready(at("1"));
+  assert.deepEqual(supervisor.bus.workers(), ["1", "2"]);
+});
+
+test("a worker that dies is replaced soon, one that goes on dying ever later", () => {
+  const { world, at, processes, log } = startSupervisor();
+  for (const id of ["1", "2"]) ready(at(id));
+  world.advance(3_600_000);
+  const waits: number[] = [];
+  for (let death = 0; death < 12; death++) {
+    at("2").events.ended("SIGKILL");
+    const before = processes.length;
+    let waitedMs = 0;
+    for (; processes.length === before; waitedMs += 100) world.advance(100);
+    waits.push(waitedMs);
+    ready(at("2"));
+    world.advance(1_000);
+  }
+  assert.deepEqual(
+    waits,
+    [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000],
+  );
+  assert.equal(log().match(/a worker died/g)?.length, 12);
+  world.advance(60_000);
+  at("2").events.ended("SIGKILL");
+  assert.match(log().trimEnd().split("\n").at(-1) ?? "", /"restart_in_ms":100,/);
+});
+
+test("a worker that does not begin to serve is ended", () => {
+  const { world, at } = startSupervisor();
+  ready(at("1"));
+  world.advance(60_000);
+  assert.deepEqual([at("1").isKilled, at("2").isKilled], [false, true]);
+});
+
+test("another configuration goes to all, and to those that start later", async () => {
+  const { world, supervisor, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const reloaded = supervisor.reload({ port: 7 });
+  for (const id of ["1", "2"]) {
+    const { id: reload, config } = at(id).sent.at(-1) ?? {};
+    assert.deepEqual(config, { port: 7 });
+    at(id).events.message({ kind: "reloaded", id: reload, problem: null }, null);
+  }
+  assert.equal(await reloaded, null);
+  at("1").events.ended("SIGKILL");
+  world.advance(100);
+  assert.deepEqual(startOf(at("1").sent)["config"], { port: 7 });
+});
+
+test("a reload tells of a worker that does not answer, and does not wait for one that dies", async () => {
+  const { world, supervisor, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const silent = supervisor.reload({ port: 7 });
+  world.advance(5_000);
+  assert.match((await silent) ?? "", /did not answer/);
+  const again = supervisor.reload({ port: 8 });
+  at("1").events.message({ kind: "reloaded", id: 2, problem: null }, null);
+  at("2").events.ended("SIGKILL");
+  assert.equal(await again, null);
+});
+
+test("a drain is passed on to all, and over when the last has ended", async () => {
+  const { world, supervisor, at, processes } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const drained = supervisor.drain();
+  for (const id of ["1", "2"]) {
+    assert.ok(kinds(at(id)).includes("drain"));
+    at(id).events.ended("exit code 0");
+  }
+  assert.equal(await drained, true);
+  world.advance(60_000);
+  assert.equal(processes.length, 2);
+});
+
+test("a worker that does not end with the drain is ended, and that is told", async () => {
+  const { world, supervisor, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const drained = supervisor.drain();
+  at("1").events.ended("exit code 0");
+  world.advance(10_000);
+  assert.equal(at("2").isKilled, true);
+  at("2").events.ended("SIGKILL");
+  assert.equal(await drained, false);
+});
+
+test("a drain waits for no worker that waits for its start", async () => {
+  const { world, supervisor, at, processes } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  at("2").events.ended("SIGKILL");
+  const drained = supervisor.drain();
+  at("1").events.ended("exit code 0");
+  assert.equal(await drained, true);
+  world.advance(60_000);
+  assert.equal(processes.length, 2);
+});
+
+test("after the last process has ended, the ports that were chosen are asked for", () => {
+  const { world, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  at("1").events.ended("SIGKILL");
+  world.advance(100);
+  assert.deepEqual(startOf(at("1").sent)["config"], { port: 0 });
+  at("1").events.ended("SIGKILL");
+  at("2").events.ended("SIGKILL");
+  world.advance(200);
+  assert.deepEqual(startOf(at("2").sent)["config"], { port: 4321 });
+});
+
+test("a connection goes to the worker that it is for, else to another, else it is closed", () => {
+  const { at } = startSupervisor(3);
+  let closed = 0;
+  const connection: RawConnection = { readStop: () => 0, close: () => void closed++ };
+  const pass = (to: string): void => at("1").events.message({ kind: "connection", to }, connection);
+  pass("2");
+  assert.equal(closed, 1);
+  ready(at("2"));
+  ready(at("3"));
+  pass("3");
+  pass("1");
+  assert.deepEqual(
+    ["2", "3"].map((id) => at(id).connections.length),
+    [1, 1],
+  );
+  at("1").events.message("nonsense", connection);
+  assert.equal(closed, 2);
+});

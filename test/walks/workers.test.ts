@@ -1,0 +1,194 @@
+// A service of several workers, as real processes behind real sockets: one port, shared evenly; one
+// worker's death is nobody else's; signals, reload, drain and exit code are the service's.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ServiceProcess, startProcess } from "../fakes/process.ts";
+import { configText } from "../fakes/service.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+import { childrenOf, isAlive, openCaller, type WorkerCaller } from "../fakes/worker-load.ts";
+
+const TWO_WORKERS = { server: { port: 0, workers: 2 } };
+
+interface Fixture {
+  readonly upstream: ScriptedUpstream;
+  readonly service: ServiceProcess;
+  readonly port: number;
+}
+
+async function fixture(t: TestContext, extra: Record<string, unknown> = {}): Promise<Fixture> {
+  const upstream = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
+  t.after(() => upstream.close());
+  const text = configText([{ id: "a", url: upstream.url }], { ...TWO_WORKERS, ...extra });
+  const service = await startProcess(t, text);
+  return { upstream, service, port: Number(new URL(service.url).port) };
+}
+
+/** Calls on every connection until told to stop; resolves when all are idle. */
+function load(callers: readonly WorkerCaller[]): () => Promise<void> {
+  let isRunning = true;
+  const loops = callers.map(async (caller) => {
+    while (isRunning && !caller.isOver && (await caller.call())) await sleep(1);
+  });
+  return async () => {
+    isRunning = false;
+    await Promise.all(loops);
+  };
+}
+
+function countBy(callers: readonly WorkerCaller[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { worker } of callers)
+    if (worker !== null) counts.set(worker, (counts.get(worker) ?? 0) + 1);
+  return counts;
+}
+
+test("64 connections are shared by two workers, in a burst and one after the other", async (t) => {
+  const { port } = await fixture(t);
+  const burst = Array.from({ length: 64 }, () => openCaller(t, port));
+  await Promise.all(burst.map((caller) => caller.call()));
+  const single: WorkerCaller[] = [];
+  for (let n = 0; n < 64; n++) {
+    const caller = openCaller(t, port);
+    single.push(caller);
+    await caller.call();
+  }
+  for (const callers of [burst, [...burst, ...single]])
+    for (const [worker, served] of countBy(callers)) {
+      const share = served / callers.length;
+      assert.ok(share >= 0.35 && share <= 0.65, `worker ${worker}: ${served}/${callers.length}`);
+    }
+  assert.equal(countBy(burst).size, 2);
+});
+
+test("a killed worker fails calls on its own connections only, and is replaced", async (t) => {
+  const { service, port } = await fixture(t);
+  const callers = Array.from({ length: 32 }, () => openCaller(t, port));
+  const stop = load(callers);
+  await until("calls on all connections", () => callers.every(({ answered }) => answered > 20));
+  const [victim] = childrenOf(service.pid);
+  assert.ok(victim);
+  process.kill(victim, "SIGKILL");
+  const died = await until("the line about the death", () =>
+    /"worker":"(\d)","ended":"SIGKILL"/.exec(service.log()),
+  );
+  const before = callers.map(({ answered }) => answered);
+  await until("more calls on the others", () =>
+    callers.every((caller, n) => caller.isOver || caller.answered > (before[n] ?? 0) + 20),
+  );
+  await stop();
+  const failed = callers.filter((caller) => caller.failed > 0);
+  assert.ok(failed.length > 0, "the worker was not under load");
+  for (const { worker } of failed) assert.equal(worker, died[1]);
+  await until("a connection served by its successor", async () => {
+    const caller = openCaller(t, port);
+    return (await caller.call()) && caller.worker === died[1];
+  });
+  assert.equal(service.log().match(/a worker died/g)?.length, 1);
+});
+
+test("a drain under load fails no call, and the exit code is 0", async (t) => {
+  const { service, port } = await fixture(t);
+  const callers = Array.from({ length: 32 }, () => openCaller(t, port));
+  const stop = load(callers);
+  await until("calls on all connections", () => callers.every(({ answered }) => answered > 20));
+  const workers = childrenOf(service.pid);
+  service.signal("SIGTERM");
+  assert.equal(await service.ended, 0);
+  await stop();
+  assert.deepEqual(
+    callers.map(({ failed }) => failed),
+    callers.map(() => 0),
+  );
+  assert.equal(workers.length, 2);
+  assert.deepEqual(workers.filter(isAlive), []);
+});
+
+test("a reload is taken by all workers, and a broken file by none", async (t) => {
+  const { service, upstream, port } = await fixture(t);
+  const other = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
+  t.after(() => other.close());
+  const callers = Array.from({ length: 16 }, () => openCaller(t, port));
+  const callAll = async (): Promise<void> => {
+    assert.deepEqual([...new Set(await Promise.all(callers.map((it) => it.call())))], [true]);
+  };
+  await callAll();
+  assert.equal(countBy(callers).size, 2);
+  await writeFile(service.file, configText([{ id: "b", url: other.url }], TWO_WORKERS));
+  service.signal("SIGHUP");
+  await until("the reload", () => service.log().includes("configuration reloaded"));
+  const askedBefore = upstream.asked.length;
+  await callAll();
+  assert.deepEqual([upstream.asked.length, other.asked.length], [askedBefore, 16]);
+  await writeFile(service.file, "server: { wombat: 1 }");
+  service.signal("SIGHUP");
+  await until("the refusal", () => service.log().includes("configuration not reloaded"));
+  await callAll();
+  assert.equal(other.asked.length, 32);
+});
+
+test("workers end when their supervisor is killed", async (t) => {
+  const { service, port } = await fixture(t);
+  const caller = openCaller(t, port);
+  assert.equal(await caller.call(), true);
+  const workers = childrenOf(service.pid);
+  assert.equal(workers.length, 2);
+  service.signal("SIGKILL");
+  assert.equal(await service.ended, "SIGKILL");
+  // What they have accepted is answered, also now.
+  assert.equal(await caller.call(), true);
+  await until("the end of the workers", () => !workers.some(isAlive));
+});
+
+test("where no worker can start, the service says why and ends with 1, as one process does", async (t) => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  t.after(() => taken.close());
+  await new Promise((resolve) => taken.once("listening", resolve));
+  const address = taken.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const directory = await mkdtemp(join(tmpdir(), "svc-workers-"));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const file = join(directory, "svc.yml");
+  await writeFile(file, configText([{ id: "a", url: "http://127.0.0.1:9" }]));
+  const outcomes = await Promise.all(
+    ["1", "2"].map((workers) => run(file, ["--port", String(address.port), "--workers", workers])),
+  );
+  const text =
+    `svc: cannot listen on 127.0.0.1:${address.port} (EADDRINUSE); choose another with ` +
+    "--port or --host\n";
+  assert.deepEqual(outcomes, [
+    { code: 1, stderr: text },
+    { code: 1, stderr: text },
+  ]);
+});
+
+test("svc worker alone says that it is not for people", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-workers-"));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const { code, stderr } = await finished(spawn(process.execPath, [main, "worker"]));
+  assert.deepEqual([code, /started by svc serve/.test(stderr)], [1, true]);
+});
+
+function run(file: string, flags: readonly string[]) {
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  return finished(spawn(process.execPath, [main, "serve", "--config", file, ...flags]));
+}
+
+async function finished(
+  child: ReturnType<typeof spawn>,
+): Promise<{ readonly code: number | null; readonly stderr: string }> {
+  let stderr = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  child.stdout?.resume();
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, stderr };
+}
