@@ -6,7 +6,7 @@ import { realRuntime } from "../runtime.ts";
 const REPEATED_MS = 1_000;
 
 /** The signals that end a service. */
-export const SIGNALS = ["SIGTERM", "SIGINT"] as const;
+const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /** What ends, and how it is heard of. */
 export interface Ending {

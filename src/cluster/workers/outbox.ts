@@ -15,7 +15,7 @@ export interface OutboxLimits {
 }
 
 /** The bounds used unless a test tightens them. */
-export const OUTBOX_LIMITS: OutboxLimits = {
+const OUTBOX_LIMITS: OutboxLimits = {
   maxUntaken: 256,
   maxHints: 1_024,
   maxMessages: 8_192,

@@ -7,7 +7,7 @@ import { parseConnection, parseSendHandle } from "./raw-connection.ts";
 import type { WorkerEvents, WorkerProcess } from "./supervisor.ts";
 
 /** The command that a worker's process runs. */
-export const WORKER_COMMAND = "worker";
+const WORKER_COMMAND = "worker";
 
 /** Whether this process can start workers: one that is a worker itself cannot. */
 export function canSupervise(): boolean {
