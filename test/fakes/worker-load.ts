@@ -1,5 +1,5 @@
-// Callers of a service of several workers, each on a connection of its own, and what they see: which
-// worker answered, and which calls failed.
+// Callers of a service of several workers, each on a connection of its own, and what they see:
+// which worker answered, and which calls failed.
 import { readFileSync } from "node:fs";
 import { type Cleanup, RawClient } from "./raw-client.ts";
 

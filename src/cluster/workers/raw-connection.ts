@@ -9,7 +9,7 @@ export interface RawConnection {
   close(): void;
 }
 
-/** Takes the connection out of a socket that has just been accepted; null = it is closed already. */
+/** Takes the connection out of a socket that was just accepted; null = it is closed already. */
 export function takeConnection(socket: Socket): RawConnection | null {
   const holder = parseHolder(socket);
   const connection = parseConnection(holder._handle);
