@@ -9,7 +9,7 @@ const REPEATED_MS = 1_000;
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 /** What ends, and how it is heard of. */
-export interface Ending {
+export interface ProcessEnd {
   readonly log: Logger;
   /** Finishes what was accepted. */
   readonly close: () => Promise<unknown>;
@@ -18,7 +18,7 @@ export interface Ending {
 }
 
 /** Lets a process end by the returned function, once, or by a bug. */
-export function endable({ log, close, kill }: Ending): (reason: string) => void {
+export function endable({ log, close, kill }: ProcessEnd): (reason: string) => void {
   let isEnding = false;
   const end = async (signal: string): Promise<void> => {
     log.info({ signal }, "draining: finishing what was accepted");
@@ -50,7 +50,7 @@ export function endable({ log, close, kill }: Ending): (reason: string) => void 
 }
 
 /** Ends a process at the signals of its operator. */
-export function endOnSignals(ending: Ending): void {
+export function endOnSignals(ending: ProcessEnd): void {
   const endOnce = endable(ending);
   for (const signal of SIGNALS) process.once(signal, () => endOnce(signal));
 }

@@ -2,9 +2,9 @@
 // that are told of. Knows no process: packets go out through a function and come in by a call.
 import type {
   Bus,
+  BusReply,
   Question,
   QuestionTopic,
-  Reply,
   Topic,
   WorkerId,
 } from "../../core/workers/bus.ts";
@@ -47,14 +47,14 @@ export function createLocalBus(
 }
 
 type Listener = (body: unknown, from: WorkerId) => void;
-type Answerer = (body: unknown, from: WorkerId) => Promise<Reply<unknown>>;
+type Answerer = (body: unknown, from: WorkerId) => Promise<BusReply<unknown>>;
 
 interface OpenQuestion {
   readonly to: WorkerId;
-  readonly settle: (reply: Reply<unknown>) => void;
+  readonly settle: (reply: BusReply<unknown>) => void;
 }
 
-const REFUSED: Reply<never> = { ok: false, reason: "refused" };
+const REFUSED: BusReply<never> = { ok: false, reason: "refused" };
 
 class PacketBus implements BusEndpoint {
   readonly self: WorkerId;
@@ -106,7 +106,7 @@ class PacketBus implements BusEndpoint {
   async request<M, R>(
     to: WorkerId,
     { topic, message, timeoutMs }: Question<M, R>,
-  ): Promise<Reply<R>> {
+  ): Promise<BusReply<R>> {
     const reply =
       to === this.self
         ? await this.#answerHere(topic.name, message, to)
@@ -157,7 +157,7 @@ class PacketBus implements BusEndpoint {
     );
   }
 
-  async #answerHere(topic: string, body: unknown, from: WorkerId): Promise<Reply<unknown>> {
+  async #answerHere(topic: string, body: unknown, from: WorkerId): Promise<BusReply<unknown>> {
     try {
       return (await this.#answerers.get(topic)?.(body, from)) ?? REFUSED;
     } catch (error) {
@@ -175,12 +175,12 @@ class PacketBus implements BusEndpoint {
     }: { readonly topic: string; readonly body: unknown } & {
       readonly timeoutMs: number;
     },
-  ): Promise<Reply<unknown>> {
+  ): Promise<BusReply<unknown>> {
     if (this.#open.size >= MAX_OPEN_QUESTIONS)
       return Promise.resolve({ ok: false, reason: "busy" });
     const id = ++this.#lastId;
     return new Promise((resolve) => {
-      const settle = (reply: Reply<unknown>): void => {
+      const settle = (reply: BusReply<unknown>): void => {
         cancel();
         this.#open.delete(id);
         resolve(reply);

@@ -1,9 +1,9 @@
 // What travels between the supervisor and its workers on behalf of the bus, and its check on
 // arrival. Knows no topic.
-import type { Reply, WorkerId } from "../../core/workers/bus.ts";
+import type { BusReply, WorkerId } from "../../core/workers/bus.ts";
 
 /** A failed reply's reason. */
-export type ReplyFailure = Extract<Reply<unknown>, { readonly ok: false }>["reason"];
+export type ReplyFailure = Extract<BusReply<unknown>, { readonly ok: false }>["reason"];
 
 /** One packet of the bus. */
 export type Packet =
@@ -26,7 +26,7 @@ export type Packet =
       readonly id: number;
       readonly from: WorkerId;
       readonly to: WorkerId;
-      readonly reply: Reply<unknown>;
+      readonly reply: BusReply<unknown>;
     }
   | { readonly kind: "workers"; readonly ids: readonly WorkerId[] };
 
@@ -59,7 +59,7 @@ function workersOf(ids: unknown): Packet | null {
   return names.length === ids.length ? { kind: "workers", ids: names } : null;
 }
 
-function replyOf(value: unknown): Reply<unknown> | null {
+function replyOf(value: unknown): BusReply<unknown> | null {
   if (!isRecord(value)) return null;
   if (value["ok"] === true) return { ok: true, value: value["value"] };
   const failure = FAILURES.find((reason) => reason === value["reason"]);

@@ -28,7 +28,7 @@ export interface Question<M, R> {
 }
 
 /** What became of a question. */
-export type Reply<R> =
+export type BusReply<R> =
   | { readonly ok: true; readonly value: R }
   /**
    * `timeout`: no answer in time; `gone`: the worker is no more; `busy`: too many questions wait;
@@ -51,7 +51,7 @@ export interface Bus {
   /** Hears the hints of others; the result cancels. */
   subscribe<M>(topic: Topic<M>, receive: (message: M, from: WorkerId) => void): () => void;
   /** Asks one worker, also this one. Always resolves, at the latest after `timeoutMs`. */
-  request<M, R>(to: WorkerId, question: Question<M, R>): Promise<Reply<R>>;
+  request<M, R>(to: WorkerId, question: Question<M, R>): Promise<BusReply<R>>;
   /** Answers questions of a kind; one function a kind. The result cancels. */
   serve<M, R>(
     topic: QuestionTopic<M, R>,
