@@ -52,6 +52,9 @@ export interface AttemptTerms {
   readonly patienceMs: number | null;
 }
 
+/** A timer that is later than this was held up: the wheel itself is up to two ticks late. */
+const TIMER_SLACK_MS = 25;
+
 /** One try that has begun. Ends once: by `end` or `cut`. */
 export class PendingAttempt implements AnswerListener, Outstanding {
   readonly provider: Provider;
@@ -191,7 +194,17 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     return attempt;
   }
 
+  /**
+   * Its time is over. Where the event loop was held up, an answer may have come meanwhile that
+   * nobody has read: the sockets get one more turn before this is a timeout.
+   */
   #timedOut(): void {
+    const isHeldUp = this.ageMs - this.#terms.limitMs > TIMER_SLACK_MS;
+    if (isHeldUp) this.#parts.runtime.atTurnEnd(() => this.#judgeTimeout());
+    else this.#judgeTimeout();
+  }
+
+  #judgeTimeout(): void {
     if (this.attempt !== null) return;
     const { sent } = this;
     if (!sent) this.#dispatch?.cancel();
