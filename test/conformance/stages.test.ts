@@ -12,7 +12,7 @@ import { createTracker } from "../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
-import { simulatedWorld } from "../fakes/runtime.ts";
+import { seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 
 interface Sent {
   readonly listener: AnswerListener;
@@ -160,16 +160,51 @@ test("coalesce: equal reads make one call, and those who joined have memory of t
   }
 });
 
-test("coalesce: one who joined goes on alone when the first one leaves, fails or takes long", () => {
-  const left = bench(SHARING);
-  const leaver = left.ask();
-  const stayer = left.ask();
-  leaver.route.cancel();
-  const [after] = left.open();
-  assert.ok(after !== undefined);
-  left.answer(after, '"0x1"');
-  assert.equal(stayer.answers.length, 1);
-  assert.equal(stayer.answers[0]?.source.kind, "provider");
+test("coalesce: when the first one leaves, the next takes its call over", () => {
+  const it = bench(SHARING);
+  const [first, second, third] = [it.ask(), it.ask(), it.ask()];
+  const nothing = { sent: false, countedAsTimeout: false };
+  assert.deepEqual(first.route.cancel(), nothing, "its call goes on for others");
+  assert.deepEqual(second.route.cancel(), nothing);
+  const [only, ...more] = it.open();
+  assert.ok(only !== undefined && it.sent.length === 1 && more.length === 0);
+  it.answer(only, '"0x1"');
+  assert.deepEqual(
+    [first, second, third].map(({ answers }) => answers.map(({ source }) => source.kind)),
+    [[], [], ["provider"]],
+  );
+  assert.equal(
+    third.route.traces.length,
+    1,
+    "the attempt is evidence of the one that has the call",
+  );
+  assert.equal(first.route.traces.length, 0);
+
+  const last = it.ask();
+  assert.equal(last.route.cancel().sent, true, "the last to leave ends the call");
+  assert.deepEqual(it.open(), []);
+});
+
+test("coalesce: one who joined goes on alone when the call fails, or takes too much of its time", () => {
+  const failed = bench(SHARING);
+  const asked = [failed.ask(), failed.ask(), failed.ask()];
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const [out] = failed.open();
+    assert.ok(out !== undefined);
+    out.over = true;
+    out.listener.failed(plainFailure("network", "reset"), null);
+  }
+  assert.deepEqual(
+    asked.map(({ answers }) => answers.map(({ outcome }) => outcome.kind)),
+    [["fault"], [], []],
+    "the failure is that of the one that owned the call",
+  );
+  assert.equal(failed.open().length, 2, "each of the others asks by itself, once");
+  for (const out of failed.open()) failed.answer(out, '"0x1"');
+  assert.deepEqual(
+    asked.slice(1).map(({ answers }) => answers.map(({ source }) => source.kind)),
+    [["provider"], ["provider"]],
+  );
 
   const slow = bench(SHARING);
   slow.ask();
@@ -184,11 +219,71 @@ test("coalesce: one who joined and left is told nothing, and a call that is too 
   const leader = it.ask();
   const joined = it.ask();
   assert.deepEqual(joined.route.cancel(), { sent: false, countedAsTimeout: false });
-  it.runtime.advance(150);
-  it.ask();
-  assert.equal(it.sent.length, 2);
-  const [first] = it.sent;
-  assert.ok(first !== undefined);
+  it.runtime.advance(100);
+  const atLast = it.ask();
+  assert.equal(it.sent.length, 1, "a call of 100 ms is joined");
+  it.runtime.advance(1);
+  const later = it.ask();
+  const withLater = it.ask();
+  assert.equal(it.sent.length, 2, "an older one is not; the new one is");
+  const [first, second] = it.sent;
+  assert.ok(first !== undefined && second !== undefined);
   it.answer(first, '"0x1"');
-  assert.deepEqual([leader.answers.length, joined.answers.length], [1, 0]);
+  const count = () =>
+    [leader, joined, atLast, later, withLater].map(({ answers }) => answers.length);
+  assert.deepEqual(count(), [1, 0, 1, 0, 0]);
+  const stillJoins = it.ask();
+  assert.equal(it.sent.length, 2, "the end of the old one leaves the new one alone");
+  it.answer(second, '"0x2"');
+  assert.deepEqual([...count(), stillJoins.answers.length], [1, 0, 1, 1, 1, 1]);
 });
+
+test("coalesce: a call has so many followers, and what is too long to keep is not shared", () => {
+  const it = bench(SHARING);
+  const asked = Array.from({ length: 1_003 }, () => it.ask());
+  assert.equal(it.sent.length, 2, "a thousand follow the first; the next begins a call of its own");
+  const [first, second] = it.sent;
+  assert.ok(first !== undefined && second !== undefined);
+  it.answer(first, '"0x1"');
+  it.answer(second, '"0x1"');
+  assert.ok(asked.every(({ answers }) => answers.length === 1));
+
+  const long = bench(SHARING);
+  const [owner, follower] = [long.ask(), long.ask()];
+  const [sent] = long.sent;
+  assert.ok(sent !== undefined);
+  long.answer(sent, `"0x${"a".repeat(70_000)}"`);
+  assert.deepEqual([owner.answers.length, follower.answers.length], [1, 0]);
+  assert.equal(long.open().length, 1, "it asks by itself");
+});
+
+for (let seed = 1; seed <= 20; seed++) {
+  test(`coalesce: by chance, each is told once unless it left, and nothing stays out (seed ${seed})`, () => {
+    const it = bench(SHARING);
+    const random = seededRandom(seed);
+    const pick = <T>(from: readonly T[]): T | undefined => from[Math.floor(random() * from.length)];
+    const asked: Asked[] = [];
+    const left = new Set<Asked>();
+    for (let step = 0; step < 300; step++) {
+      const chance = random();
+      const out = pick(it.open());
+      const leaver = pick(asked);
+      if (chance < 0.5) asked.push(it.ask());
+      else if (chance < 0.65 && leaver !== undefined && leaver.answers.length === 0) {
+        leaver.route.cancel();
+        left.add(leaver);
+      } else if (chance < 0.75 && out !== undefined) it.answer(out, `"0x${step.toString(16)}"`);
+      else if (chance < 0.85 && out !== undefined) {
+        out.over = true;
+        out.listener.failed(plainFailure("network", "reset"), null);
+      } else it.runtime.advance(Math.floor(random() * 60));
+    }
+    it.runtime.advance(2 * DEADLINE_MS);
+    assert.deepEqual(it.open(), [], "nothing is out");
+    for (const one of asked) assert.equal(one.answers.length, left.has(one) ? 0 : 1);
+    assert.equal(it.runtime.pendingTimers(), 0, "no timer is left");
+    const sentBefore = it.sent.length;
+    const fresh = it.ask();
+    assert.equal(fresh.answers.length + it.sent.length - sentBefore, 1, "nothing is left to join");
+  });
+}

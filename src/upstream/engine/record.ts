@@ -36,6 +36,14 @@ export class CallRecord {
     this.traces.push({ attempt: failed.attempt, failure: failed.failure });
     this.failed.push(failed);
   }
+
+  /** Takes over what is known of a call that was made for this job and for others. */
+  absorb(shared: CallRecord): void {
+    this.plan = shared.plan;
+    this.traces.push(...shared.traces);
+    this.failed.push(...shared.failed);
+    this.lookups.push(...shared.lookups);
+  }
 }
 
 const EMPTY_PLAN: Plan = { candidates: [], excluded: [] };
