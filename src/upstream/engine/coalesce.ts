@@ -1,5 +1,5 @@
-// Equal reads that are under way share one call: the first one begins it, and those that ask the same
-// within a moment join it. Says which calls are equal, and bounds how many can be joined.
+// Equal reads that are under way share one call: the first one begins it, and those that ask the
+// same within a moment join it. Says which calls are equal, and bounds how many can be joined.
 import type { RoutingState } from "../health/tracker.ts";
 import { type CoalesceParts, SharedCall } from "./shared-call.ts";
 import type { Job, PolicyLayer } from "./stage.ts";
