@@ -1,6 +1,6 @@
 // A call that several jobs wait for. It is carried out once, for its owner; when that one leaves,
-// the next that waits takes it over. A job that cannot be served so goes on alone: when the call fails,
-// when its answer is not one to share, or when the job has waited for its share of its time.
+// the next that waits takes it over. A job that cannot be served so goes on alone: when the call
+// fails, when its answer is not one to share, or when it has waited for its share of its time.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import type { Runtime } from "../../runtime.ts";
