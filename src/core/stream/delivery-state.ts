@@ -30,7 +30,7 @@ export interface DeliveryState {
 }
 
 /** Most bytes of JSON that one subscription keeps for removals. */
-const MAX_BOOK_BYTES = 8_388_608;
+const MAX_KEPT_BYTES = 8_388_608;
 /** Most logs that may wait for their block. */
 export const MAX_HELD_LOGS = 10_000;
 
@@ -82,7 +82,7 @@ export function takeHead(
   const own = state.held.filter((log) => log.blockHash === head.hash);
   if (own.length > 0) state.held = state.held.filter((log) => log.blockHash !== head.hash);
   for (const log of own) if (note(delivered, log)) events.push(log.raw);
-  trim(delivered, { blocks: state.recent.window, bytes: MAX_BOOK_BYTES });
+  trim(delivered, { blocks: state.recent.window, bytes: MAX_KEPT_BYTES });
   return events;
 }
 
