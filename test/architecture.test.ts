@@ -26,7 +26,7 @@ const WINGS = [...BASE, "upstream", "hosted", "payments", "secrets"];
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   runtime: [],
-  config: ["core"],
+  config: ["core", "payments"],
   secrets: BASE,
   store: [...BASE, "secrets"],
   ledger: STORED,
@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   payments: [...STORED, "ledger"],
   observe: [...BASE, "upstream", "payments"],
   web: [...WINGS, "observe"],
-  devnet: [...BASE, "config"],
+  devnet: [...BASE, "config", "payments"],
   cluster: BASE,
   app: [...WINGS, "cluster", "observe", "config", "store", "ledger", "web", "devnet"],
   cli: ["core", "runtime", "config", "devnet", "cluster", "app"],
@@ -175,9 +175,13 @@ const MAX_COLUMNS = 100;
 const NESTED_TEMPLATES = "src/web/discovery/skill.ts";
 
 /** Holds the text of programs that a caller runs, which read the caller's own environment. */
-const PRINTED_PROGRAMS = "src/web/discovery/payment-code.ts";
+const PRINTED_PROGRAMS = "src/payments/rails/example.ts";
 /** Speaks HTTP to wallets as a node of the local chain, and not to callers of the service. */
 const LOCAL_CHAIN_FRONT = "src/devnet/payments/reserve-proxy.ts";
+
+/** What is known of payment rails in every process: the rest of payments is heavy. */
+const LIGHT_RAIL_FILES: RegExp =
+  /^src\/payments\/(settings|rails\/(rails?|rail-\w+|example|\w+\/(settings|\w+-kind)))\.ts$/;
 
 const ROOT = join(import.meta.dirname, "..");
 const SOURCES: readonly Source[] = globSync("src/**/*.ts", { cwd: ROOT }).map((path) => ({
@@ -210,6 +214,29 @@ const RULES: readonly Rule[] = [
         .filter((target) => roomOf(target) !== room && !allowed.includes(roomOf(target)))
         .filter((target) => !Object.hasOwn(ALLOWED_IMPORTS, `${path} → ${target}`))
         .map((target) => `${room} must not import ${target}`);
+    },
+  },
+  {
+    name: "what documents and settings know of payment rails loads none of their libraries",
+    bad: [
+      sample("src/payments/rails/rails.ts", 'import { z } from "zod";'),
+      sample("src/payments/rails/tempo/tempo-kind.ts", 'import { keyOf } from "./payment.ts";'),
+      sample("src/config/a.ts", 'import { openPayments } from "../payments/open.ts";'),
+      sample("src/devnet/a.ts", 'import type { X } from "../payments/payments.ts";'),
+    ],
+    breaches: ({ path, text }) => {
+      if (!LIGHT_RAIL_FILES.test(path) && !["config", "devnet"].includes(roomOf(path))) return [];
+      return [...text.matchAll(/^(?:import|export|\})[^;'"]*?\bfrom\s*"([^"]+)"/gm)]
+        .map(([, target]) => target ?? "")
+        .map((target) =>
+          target.startsWith(".") ? posix.join(posix.dirname(path), target) : target,
+        )
+        .filter((target) => LIGHT_RAIL_FILES.test(path) || target.startsWith("src/payments/"))
+        .filter(
+          (target) =>
+            !["core", "runtime"].includes(roomOf(target)) && !LIGHT_RAIL_FILES.test(target),
+        )
+        .map((target) => `loads ${target}`);
     },
   },
   {

@@ -2,9 +2,10 @@
 // other, and what the payment chains say has arrived against purchases and channels. Changes
 // nothing. What it takes to read a chain is loaded only where there is a rail.
 import type { Config } from "../config/config.ts";
-import { nanoOf, type RailSettings } from "../core/billing/payment.ts";
+import { nanoOf } from "../core/billing/payment.ts";
 import { usdText } from "../core/billing/price.ts";
 import { type AuditFindings, audit, type UnreadChain } from "../hosted/audit/audit.ts";
+import type { RailSettings } from "../payments/rails/rails.ts";
 import type { ReceivingAddressReport } from "../payments/reconcile/reconcile.ts";
 import type { Runtime } from "../runtime.ts";
 import { readStore, type Store } from "../store/store.ts";

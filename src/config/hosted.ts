@@ -1,10 +1,10 @@
 // The settings of the hosted service: keys, tariff and limits, with their defaults and bounds.
 import { z } from "zod";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
-import type { PaymentSettings } from "../core/billing/payment.ts";
 import { type Tariff, tariffOf } from "../core/billing/price.ts";
 import { byStrategy, STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
 import { METHODS } from "../core/rpc/method.ts";
+import type { PaymentSettings } from "../payments/settings.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
 import { payments, paymentsOf } from "./payments.ts";
 

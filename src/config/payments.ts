@@ -1,7 +1,8 @@
 // The settings of payments: rails, ranges, defaults and bounds.
 import { z } from "zod";
-import type { PaymentSettings, RailSettings } from "../core/billing/payment.ts";
 import { parseUsd } from "../core/billing/price.ts";
+import type { RailSettings } from "../payments/rails/rails.ts";
+import type { PaymentSettings } from "../payments/settings.ts";
 import { count, intervalMs } from "./kinds.ts";
 
 const usd = (fallback: string) =>

@@ -3,7 +3,6 @@
 import { hkdfSync } from "node:crypto";
 import type { Logger } from "pino";
 import type { Invalidations } from "../core/billing/invalidations.ts";
-import type { PaymentSettings, RailSettings } from "../core/billing/payment.ts";
 import type { Runtime } from "../runtime.ts";
 import { createSealer } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
@@ -12,7 +11,8 @@ import { createOfferMacs } from "./offer-mac.ts";
 import type { Payments } from "./payments.ts";
 import { createProtocol } from "./protocol.ts";
 import { resealPurchases } from "./purchase/retention.ts";
-import type { Rail } from "./rails/rail.ts";
+import { openRail } from "./rails/rails.ts";
+import type { PaymentSettings } from "./settings.ts";
 import { startPayments } from "./start.ts";
 
 /** What opening payments needs. */
@@ -47,7 +47,9 @@ export async function openPayments({
       "purchases are sealed with the present secret",
     );
   const rails = (
-    await Promise.all(settings.rails.map((rail) => railOf(rail, parts.runtime, realm)))
+    await Promise.all(
+      settings.rails.map((rail) => openRail(rail, { runtime: parts.runtime, realm })),
+    )
   ).filter((rail) => rail !== null);
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
   return startPayments({
@@ -58,25 +60,6 @@ export async function openPayments({
     protocol,
     offerMacs: createOfferMacs(secret, previousSecret),
   });
-}
-
-/** The rail of its settings; null = its payments are no purchases. */
-async function railOf(
-  settings: RailSettings,
-  runtime: Runtime,
-  realm: string,
-): Promise<Rail | null> {
-  switch (settings.kind) {
-    case "tempo":
-      return (await import("./rails/tempo/tempo-rail.ts")).createTempoRail(settings, {
-        runtime,
-        realm,
-      });
-    case "evm":
-      return (await import("./rails/evm/evm-rail.ts")).createEvmRail(settings, { runtime });
-    case "session":
-      return null;
-  }
 }
 
 const SECRET_BYTES = 32;

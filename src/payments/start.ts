@@ -1,7 +1,7 @@
 // Builds payments: offers, acceptance, and the worker behind them. Knows rails by their port only.
 import type { Logger } from "pino";
 import type { Invalidations } from "../core/billing/invalidations.ts";
-import { type PaymentSettings, unitsOf } from "../core/billing/payment.ts";
+import { unitsOf } from "../core/billing/payment.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
@@ -19,6 +19,7 @@ import { createPurchaseScheduler } from "./purchase/scheduler.ts";
 import { createRailCalls } from "./rail-call.ts";
 import type { Rail } from "./rails/rail.ts";
 import { unavailable } from "./refusal.ts";
+import type { PaymentSettings } from "./settings.ts";
 import { createWaiters } from "./waiters.ts";
 import { createWallets, type Wallets } from "./wallets.ts";
 import { startWorker } from "./worker.ts";

@@ -1,11 +1,6 @@
 // The local payment chains for tests: a Tempo chain and an EVM chain with funded wallets. The keys
 // are anvil's development accounts: worthless.
-import type {
-  EvmRailSettings,
-  PaymentToken,
-  SessionRailSettings,
-  TempoRailSettings,
-} from "../../src/core/billing/payment.ts";
+import type { PaymentToken } from "../../src/core/billing/payment.ts";
 import type { AnvilNode } from "../../src/devnet/anvil-process.ts";
 import {
   startEvmChain,
@@ -22,6 +17,9 @@ import {
   SESSION,
   SETTLEMENT,
 } from "../../src/devnet/payments/wallets.ts";
+import type { EvmRailSettings } from "../../src/payments/rails/evm/settings.ts";
+import type { SessionRailSettings } from "../../src/payments/rails/session/settings.ts";
+import type { TempoRailSettings } from "../../src/payments/rails/tempo/settings.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { rpcOf } from "./node-rpc.ts";
 

@@ -1,5 +1,5 @@
-// Payments as values: what they buy, the states of a purchase, the units of tokens, and the
-// settings of the rails. Knows no protocol and no chain.
+// Payments as values: what they buy, the states of a purchase, and the units of tokens. Knows no
+// protocol, no rail and no chain.
 
 /** What a settled payment buys. Holds ids, never secrets. */
 export type Purpose =
@@ -36,81 +36,6 @@ export interface PaymentToken {
   /** Name in its EIP-712 domain; empty = the rail does not need it. */
   readonly name: string;
   readonly version: string;
-}
-
-interface RailBase {
-  /** URL of a node of the payment chain. May hold a secret: never log or show it. */
-  readonly rpcUrl: string;
-  readonly chainId: number;
-  readonly token: PaymentToken;
-  /** Address that receives payments. */
-  readonly recipient: string;
-  /** Number of confirmations after which a payment counts as received; 0 = none. */
-  readonly confirmations: number;
-  /** True = the chain exists only as long as this process, and its money is worth nothing. */
-  readonly local: boolean;
-}
-
-/** MPP `tempo`/`charge`: the payer's wallet signs the transaction and pays its fee. */
-export interface TempoRailSettings extends RailBase {
-  readonly kind: "tempo";
-  /**
-   * `pull` = the service sends the transaction that the client signed; `push` = the client sends it
-   * and shows the hash.
-   */
-  readonly modes: readonly ("pull" | "push")[];
-}
-
-/**
- * EIP-3009 authorizations, as MPP `evm`/`charge` and x402 `exact`: a wallet of the service submits
- * them and pays for gas.
- */
-export interface EvmRailSettings extends RailBase {
-  readonly kind: "evm";
-  /** Private key of the settlement wallet, 0x and 64 hex digits. Secret. */
-  readonly walletKey: string;
-  /** Balance of the settlement wallet (wei) below which the operator is alerted. */
-  readonly lowGasWei: bigint;
-  /** Most wei that the gas of one settlement may cost. */
-  readonly maxGasWei: bigint;
-}
-
-/**
- * MPP `tempo`/`session`: a payment channel opened by the payer, and a cumulative voucher with every
- * call.
- */
-export interface SessionRailSettings extends RailBase {
-  readonly kind: "session";
-  /**
-   * Private key of the wallet that settles and closes channels; it is `recipient` or authorised by
-   * it. Secret.
-   */
-  readonly walletKey: string;
-  /** Address of the channel contract; null = the precompile of the chain. */
-  readonly escrow: string | null;
-  /** Deposit that is suggested to clients, nano-USD. */
-  readonly depositN: bigint;
-  /** A channel is settled once this much is owed (nano-USD), or after this time. */
-  readonly settleN: bigint;
-  readonly settleMs: number;
-}
-
-/** One configured way to pay. */
-export type RailSettings = TempoRailSettings | EvmRailSettings | SessionRailSettings;
-
-/** Settings of payments. Holds secrets: never log it. */
-export interface PaymentSettings {
-  readonly rails: readonly RailSettings[];
-  /** Bounds of one purchase, nano-USD. */
-  readonly minN: bigint;
-  readonly maxN: bigint;
-  /** Price of a day of Custom access, nano-USD, and most days per purchase. */
-  readonly customDayN: bigint;
-  readonly maxCustomDays: number;
-  /** How long a request waits for its payment to settle before it is answered `payment_pending`. */
-  readonly waitMs: number;
-  /** How long an offer is valid. */
-  readonly offerMs: number;
 }
 
 /** Nano-USD of one base unit of a token with six decimals. */

@@ -3,7 +3,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { RailSettings } from "../../core/billing/payment.ts";
+import { RAIL_KINDS, type RailSettings } from "../../payments/rails/rails.ts";
 
 /** What it takes to look at what a rail has received. */
 export type LocalRail = Pick<
@@ -15,7 +15,7 @@ const token = z.object({ address: z.string(), name: z.string(), version: z.strin
 const rails = z
   .array(
     z.object({
-      kind: z.enum(["tempo", "evm", "session"]),
+      kind: z.enum(RAIL_KINDS),
       rpcUrl: z.url(),
       chainId: z.int(),
       token,

@@ -3,7 +3,7 @@
 // nothing, and their keys are known to everybody: never for an instance that others reach.
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
-import type { RailSettings } from "../../core/billing/payment.ts";
+import type { RailSettings } from "../../payments/rails/rails.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Devnet, DevnetProvider } from "../devnet.ts";
 import { startTempoChain, TEMPO_CHAIN_ID, TEMPO_TOKEN, type TempoChain } from "./chains.ts";

@@ -2,7 +2,7 @@
 // them. Loaded only if a session rail is configured, together with the libraries of its chain.
 import type { Logger } from "pino";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
-import { NANO_PER_UNIT, nanoOf, type SessionRailSettings } from "../../core/billing/payment.ts";
+import { NANO_PER_UNIT, nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -12,6 +12,7 @@ import { challengeSecrets } from "../open.ts";
 import type { PaymentHeaders } from "../payments.ts";
 import { createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
 import { createPaymentChain } from "../rails/chain.ts";
+import type { SessionRailSettings } from "../rails/session/settings.ts";
 import { createChannelFunding } from "./channel-funding.ts";
 import { createChannelRecord } from "./channel-record.ts";
 import { type ChannelWorker, startChannelWorker } from "./channel-worker.ts";

@@ -1,8 +1,8 @@
 // The parts of one session rail that all work on its channels shares.
 import type { Logger } from "pino";
-import type { SessionRailSettings } from "../../core/billing/payment.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
+import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { Escrow } from "./escrow.ts";
 import type { LiveChannels } from "./live-channels.ts";

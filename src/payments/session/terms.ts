@@ -1,9 +1,9 @@
 // The terms of a session rail: the fields of a challenge's `request` as MPP's `tempo`/`session`
 // defines them, and whether a returned challenge has these terms. Knows no call, and of a channel
 // only what a challenge tells of it.
-import type { SessionRailSettings } from "../../core/billing/payment.ts";
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import type { RailOffer } from "../rails/rail.ts";
+import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { Descriptor, Hex } from "./descriptor.ts";
 import { parseHex, ZERO_ADDRESS } from "./descriptor.ts";
 

@@ -2,7 +2,6 @@
 // Contains no secret and no provider's address.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
-import type { PaymentSettings } from "../../core/billing/payment.ts";
 import type { Tariff } from "../../core/billing/price.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import { exampleChain } from "../../core/provider/example-chain.ts";
@@ -17,6 +16,7 @@ import {
   SUBSCRIPTION_KINDS,
   type SubscriptionKind,
 } from "../../core/stream/subscription.ts";
+import type { PaymentSettings } from "../../payments/settings.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
 /** A chain that callers can reach. */

@@ -2,10 +2,11 @@
 // payment is not settled at once.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
+import type { RailTerms } from "../../payments/rails/rail-terms.ts";
 import { chainIn, type DocumentFacts } from "./facts.ts";
 import type { FirstStep } from "./first-steps.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";
-import type { PaymentTerms, RailTerms } from "./payment-terms.ts";
+import type { PaymentTerms } from "./payment-terms.ts";
 import type { Site } from "./site.ts";
 
 /**
@@ -63,7 +64,7 @@ function purchaseSteps({ hosted }: DocumentFacts, { baseUrl }: Site): readonly F
   const terms = hosted?.payments ?? null;
   const rail = terms === null ? undefined : railOf(terms);
   if (terms === null || rail === undefined) return [];
-  if (rail.method !== "tempo") return [madeByX402(terms, rail, baseUrl)];
+  if (rail.stockProtocol !== "mpp") return [madeByX402(terms, rail, baseUrl)];
   const node = nodeOf(rail);
   const fund = baseUrl + pathOf("fundAgentKey").replace("{key}", "$KEY");
   const body = `'{"amount_usd":"${usdText(terms.minN)}"}'`;
@@ -85,7 +86,7 @@ function purchaseSteps({ hosted }: DocumentFacts, { baseUrl }: Site): readonly F
       "grant. `purchase_id` in the answer names the purchase: `GET /api/v1/purchases/{id}` shows " +
       "it.",
   };
-  return [paid, made, byHand({ fund, body, node })];
+  return [paid, made, byHand({ method: rail.method, fund, body, node })];
 }
 
 /** Credit and Custom access for an account; both come with its management token. */
@@ -93,7 +94,7 @@ function accountSteps({ hosted }: DocumentFacts, { baseUrl }: Site): readonly Fi
   const terms = hosted?.payments ?? null;
   const rail = terms === null ? undefined : railOf(terms);
   if (terms === null || rail === undefined) return [];
-  const x402 = rail.method === "tempo" ? "" : " --protocol x402";
+  const x402 = rail.stockProtocol === "mpp" ? "" : " --protocol x402";
   const field = (name: string): string => `sed -n 's/.*"${name}": *"\\([^"]*\\)".*/\\1/p'`;
   const pay = (path: string, body: string): string =>
     `${MPPX_COMMAND} "${baseUrl}${path}" -H "Authorization: Bearer $TOKEN" -J ` +
@@ -156,10 +157,12 @@ function madeByX402({ minN }: PaymentTerms, rail: RailTerms, baseUrl: string): F
 
 /** The same without a paying client: only the signature is made by one. */
 function byHand({
+  method,
   fund,
   body,
   node,
 }: {
+  readonly method: string;
   readonly fund: string;
   readonly body: string;
   readonly node: string;
@@ -169,7 +172,7 @@ function byHand({
     title: "Pay with your own HTTP client",
     shell: [
       `OFFER=$(${post} -o /dev/null -D - | tr -d '\\r' | sed -n 's/^[Ww]*-[Aa]uthenticate: ` +
-        `*//p' | grep 'method="tempo"' | head -n 1)`,
+        `*//p' | grep 'method="${method}"' | head -n 1)`,
       `SIGNED=$(${MPPX_COMMAND} sign --challenge "$OFFER"${node})`,
       `${post} -H "PAYMENT-SIGNATURE: $SIGNED"`,
     ].join("\n"),
@@ -182,14 +185,17 @@ function byHand({
   };
 }
 
-/** The rail that the steps show. */
+/** The rail that the steps show; undefined = the stock command line pays none. */
 function railOf({ rails }: PaymentTerms): RailTerms | undefined {
   const charges = rails.filter((rail) => rail.intent === "charge");
-  return charges.find((rail) => rail.method === "tempo") ?? charges[0];
+  return (
+    charges.find(({ stockProtocol }) => stockProtocol === "mpp") ??
+    charges.find(({ stockProtocol }) => stockProtocol === "x402")
+  );
 }
 
 function hasX402({ rails }: PaymentTerms): boolean {
-  return rails.some((rail) => rail.kind === "evm");
+  return rails.some(({ offers }) => offers.some((offer) => offer.startsWith("x402:")));
 }
 
 /** What is sold and within which range, in one paragraph. */

@@ -1,39 +1,12 @@
 // Payments as documents describe them: the rails, what is sold, and what it costs. Contains no
 // secret; knows no document.
-import {
-  type PaymentSettings,
-  type PurposeKind,
-  type RailSettings,
-  unitsOf,
-} from "../../core/billing/payment.ts";
+import { type PurposeKind, unitsOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
+import type { RailTerms } from "../../payments/rails/rail-terms.ts";
+import { railTerms } from "../../payments/rails/rails.ts";
+import type { PaymentSettings } from "../../payments/settings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
-
-/** A way to pay. */
-export interface RailTerms {
-  readonly kind: RailSettings["kind"];
-  /** MPP method and intent. */
-  readonly method: "tempo" | "evm";
-  readonly intent: "charge" | "session";
-  /** The names of this payment in each protocol. */
-  readonly offers: readonly string[];
-  readonly chainId: number;
-  readonly token: string;
-  /** From the token's EIP-712 domain; empty where the rail does not need it. */
-  readonly tokenName: string;
-  readonly tokenVersion: string;
-  readonly recipient: string;
-  /** Suggested deposit of a channel, nano-USD; null = the rail has no channels. */
-  readonly depositN: bigint | null;
-  /** Money on a local chain is worth nothing. */
-  readonly local: boolean;
-  /**
-   * A node of a local chain; null for other chains: callers know nodes of those, and the URL of
-   * ours may hold a secret.
-   */
-  readonly rpcUrl: string | null;
-}
 
 /** What is sold, and how it is paid for. */
 export interface PaymentTerms {
@@ -56,33 +29,9 @@ export function termsOf({
   return { rails: rails.map(railTerms), minN, maxN, customDayN, maxCustomDays };
 }
 
-const OFFERS: Readonly<
-  Record<RailSettings["kind"], Pick<RailTerms, "method" | "intent" | "offers">>
-> = {
-  tempo: { method: "tempo", intent: "charge", offers: ["mpp:tempo/charge"] },
-  evm: { method: "evm", intent: "charge", offers: ["mpp:evm/charge", "x402:exact"] },
-  session: { method: "tempo", intent: "session", offers: ["mpp:tempo/session"] },
-};
-
-function railTerms(rail: RailSettings): RailTerms {
-  const { kind, chainId, token, recipient, local, rpcUrl } = rail;
-  const named = { token: token.address, tokenName: token.name, tokenVersion: token.version };
-  const depositN = rail.kind === "session" ? rail.depositN : null;
-  return {
-    ...OFFERS[kind],
-    ...named,
-    kind,
-    chainId,
-    recipient,
-    local,
-    depositN,
-    rpcUrl: local ? rpcUrl : null,
-  };
-}
-
 /** Whether calls can be paid for one by one. */
 export function sellsCalls(terms: PaymentTerms | null): boolean {
-  return terms?.rails.some((rail) => rail.kind === "session") ?? false;
+  return terms?.rails.some((rail) => rail.intent === "session") ?? false;
 }
 
 /**
@@ -161,6 +110,7 @@ function railJson({
   local,
   rpcUrl,
   depositN,
+  localNote,
 }: RailTerms): Json {
   const named = tokenName === "" ? {} : { token_name: tokenName, token_version: tokenVersion };
   const deposit = depositN === null ? {} : { suggested_deposit_usd: usdText(depositN) };
@@ -176,11 +126,9 @@ function railJson({
     local,
   };
   if (!local) return rail;
-  const note =
-    kind === "session"
-      ? `${WORTHLESS} Its channel contract is a stand-in for development.`
-      : WORTHLESS;
-  return { ...rail, rpc_url: rpcUrl, note, ...(kind === "session" ? { stand_in: true } : {}) };
+  return localNote === null
+    ? { ...rail, rpc_url: rpcUrl, note: WORTHLESS }
+    : { ...rail, rpc_url: rpcUrl, note: `${WORTHLESS} ${localNote}`, stand_in: true };
 }
 
 const WORTHLESS = "A development chain of this instance: its money is worth nothing.";

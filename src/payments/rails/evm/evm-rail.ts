@@ -2,7 +2,6 @@
 // `evm`/`charge` and as x402 `exact`. Composes the parts; writes nothing to the store and credits
 // nobody.
 import { domainSeparator, getAddress } from "viem";
-import type { EvmRailSettings } from "../../../core/billing/payment.ts";
 import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, createPaymentChain } from "../chain.ts";
 import type { Rail } from "../rail.ts";
@@ -10,6 +9,7 @@ import { parseMaterial, type TokenDomain } from "./authorization.ts";
 import { checkPayment, type EvmStatusParts, evmChainStatus } from "./chain-status.ts";
 import { createEvmNode, type EvmNode } from "./node.ts";
 import { type EvmTerms, isInToken, keyOf, mppOffer, readPayment, x402Offer } from "./offer.ts";
+import type { EvmRailSettings } from "./settings.ts";
 import { createEvmWallet } from "./settlement-wallet.ts";
 import { balanceData, decimalsData, separatorData, transferData } from "./token.ts";
 

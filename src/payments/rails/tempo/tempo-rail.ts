@@ -3,27 +3,17 @@
 // the payer's transactions only.
 import { decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
-import type { TempoRailSettings } from "../../../core/billing/payment.ts";
-import type { Runtime } from "../../../runtime.ts";
 import { ChainFailure, createPaymentChain, type PaymentChain } from "../chain.ts";
 import { createEvmNode } from "../evm/node.ts";
 import type { Rail } from "../rail.ts";
+import type { RailParts } from "../rail-kind.ts";
 import { tempoChainStatus } from "./chain-status.ts";
 import { keyOf, parseMaterial, readPayment, type TempoTerms, tempoOffer } from "./payment.ts";
 import { checkMaterial } from "./preflight.ts";
-
-/** What the rail needs. */
-export interface TempoRailParts {
-  readonly runtime: Runtime;
-  /** The realm of its challenges; memos name it. */
-  readonly realm: string;
-}
+import type { TempoRailSettings } from "./settings.ts";
 
 /** The rail of these settings. Calls its chain only on demand. */
-export function createTempoRail(
-  settings: TempoRailSettings,
-  { runtime, realm }: TempoRailParts,
-): Rail {
+export function createTempoRail(settings: TempoRailSettings, { runtime, realm }: RailParts): Rail {
   const { chainId, rpcUrl, confirmations, modes } = settings;
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
   const node = createEvmNode(chain);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { Types } from "mppx/evm";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import type { EvmRailSettings } from "../../../../src/core/billing/payment.ts";
+import type { EvmRailSettings } from "../../../../src/payments/rails/evm/settings.ts";
 import type {
   BadPayment,
   ChainStatus,

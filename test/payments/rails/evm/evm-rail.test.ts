@@ -12,8 +12,8 @@ import {
   parseTransaction,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import type { EvmRailSettings } from "../../../../src/core/billing/payment.ts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
+import type { EvmRailSettings } from "../../../../src/payments/rails/evm/settings.ts";
 import type { Rail } from "../../../../src/payments/rails/rail.ts";
 import type { Runtime } from "../../../../src/runtime.ts";
 import { startChainProxy } from "../../../fakes/chain-proxy.ts";

@@ -5,7 +5,6 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { Methods, Types } from "mppx/evm";
 import type { Hex } from "viem";
-import type { EvmRailSettings } from "../../../../src/core/billing/payment.ts";
 import {
   OTHER_PAYERS,
   PAYER,
@@ -14,6 +13,7 @@ import {
 } from "../../../../src/devnet/payments/wallets.ts";
 import { nonceOf } from "../../../../src/payments/rails/evm/authorization.ts";
 import { createEvmRail } from "../../../../src/payments/rails/evm/evm-rail.ts";
+import type { EvmRailSettings } from "../../../../src/payments/rails/evm/settings.ts";
 import type { PaymentCredential } from "../../../../src/payments/rails/rail.ts";
 import { realRuntime } from "../../../../src/runtime.ts";
 import {

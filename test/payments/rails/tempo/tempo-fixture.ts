@@ -7,7 +7,6 @@ import { type Account as AnyAccount, createClient, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { Actions, Transaction } from "viem/tempo";
 import { tempoLocalnet } from "viem/tempo/chains";
-import type { TempoRailSettings } from "../../../../src/core/billing/payment.ts";
 import { startAnvil } from "../../../../src/devnet/anvil-process.ts";
 import { PAYER, RECIPIENT } from "../../../../src/devnet/payments/wallets.ts";
 import { createProtocol } from "../../../../src/payments/protocol.ts";
@@ -20,6 +19,7 @@ import type {
   RailPurchase,
   Submission,
 } from "../../../../src/payments/rails/rail.ts";
+import type { TempoRailSettings } from "../../../../src/payments/rails/tempo/settings.ts";
 import { createTempoRail } from "../../../../src/payments/rails/tempo/tempo-rail.ts";
 import { realRuntime } from "../../../../src/runtime.ts";
 import { type ChainProxy, startChainProxy } from "../../../fakes/chain-proxy.ts";
