@@ -165,6 +165,23 @@ const ALLOWED_NAMES: Readonly<Record<string, string>> = {
   closeForPayer: "whoever pays",
 };
 
+/**
+ * Whole names that no property, parameter or variable of `src` has, in any file, and the kinds that
+ * no union has. Unlike the words above, they are not looked for in parts of names.
+ */
+const PRIVATE_NAMES: readonly string[] = [
+  ...["it", "desk", "seat", "roster", "shelf", "station", "teller", "till", "toll", "wheel"],
+  ...["arrival", "asks", "directory", "lender", "lent", "occasion", "presented", "standing"],
+  ...["taking", "trouble", "truth", "unpaid"],
+];
+const PRIVATE_KINDS = /\bkind(?::| ===| !==) "(?:address|arrival|presented|told|trouble|unpaid)"/g;
+
+/** Files that may have such a name, since it is the field's own for what they name. */
+const ALLOWED_DIRECTORIES: Readonly<Record<string, string>> = {
+  "src/store/directory-lock.ts": "a directory of the file system",
+  "src/store/sqlite.ts": "a directory of the file system",
+};
+
 /** Packages of `dependencies` that no file of `src` imports, with the reason. */
 const ALLOWED_DEPENDENCIES: Readonly<Record<string, string>> = {
   "@foundry-rs/anvil": "a program: started by its path, never imported",
@@ -437,6 +454,23 @@ test("house rule: names are the field's own", () => {
   );
 });
 
+test("house rule: properties, parameters and variables have the field's names as well", () => {
+  const bad = sample(
+    "src/a.ts",
+    'const { seat } = rows.map((it) => `a seat`);\nif (x.kind === "told") y.till = 1;\n' +
+      '// it and till in words, and "desk" in a text, are not names\n',
+  );
+  assert.deepEqual(privateIdentifiersIn(bad), ["seat", "it", "till", 'kind === "told"']);
+  assert.deepEqual(
+    SOURCES.flatMap((source) =>
+      privateIdentifiersIn(source)
+        .filter((name) => name !== "directory" || !Object.hasOwn(ALLOWED_DIRECTORIES, source.path))
+        .map((name) => `${source.path}: ${name}`),
+    ),
+    [],
+  );
+});
+
 test(`house rule: no line is longer than ${MAX_COLUMNS} columns`, () => {
   const files = globSync(["{src,test,bench,bin}/**/*.{ts,mjs}"], { cwd: ROOT }).filter(
     (path) => !path.includes("node_modules") && path !== NESTED_TEMPLATES,
@@ -585,6 +619,15 @@ function privateNamesIn({ path, text }: Source): readonly string[] {
   return [path, ...names].filter((name) =>
     wordsOf(name).some((word) => Object.hasOwn(PRIVATE_WORDS, word)),
   );
+}
+
+/** The private names and kinds in the code of a file, comments and texts left out. */
+function privateIdentifiersIn({ text }: Source): readonly string[] {
+  const names = withoutTexts(text)
+    .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, "")
+    .match(/[A-Za-z_$][\w$]*/g);
+  const kinds = text.match(PRIVATE_KINDS) ?? [];
+  return [...(names ?? []).filter((name) => PRIVATE_NAMES.includes(name)), ...kinds];
 }
 
 /** The words of a name or path, in lower case. */

@@ -382,14 +382,14 @@ function gaugesOf(hosting: Hosting | null) {
 function payingOf(
   hosting: Hosting | null,
   { server, hosted }: Config,
-  arrival: AuthenticationParts,
+  authentication: AuthenticationParts,
 ) {
   if (hosting === null) return { rpcPaywall: null, payPerCall: null };
   const { paywall, callPaywall, keyOf } = hosting;
   const rpcPaywall =
     paywall === null
       ? null
-      : createRpcPaywall({ ...arrival, keyOf, paywall, publicUrl: server.publicUrl });
+      : createRpcPaywall({ ...authentication, keyOf, paywall, publicUrl: server.publicUrl });
   return { rpcPaywall, payPerCall: payPerCallOf(callPaywall, hosted) };
 }
 

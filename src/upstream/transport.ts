@@ -96,10 +96,10 @@ export interface ResultSpan {
  */
 export interface AnswerListener {
   /**
-   * A complete result, in `body` at `span`. With a `lender`, which only requests with `mayStream`
+   * A complete result, in `body` at `span`. With a `pool`, which only requests with `mayStream`
    * get, `body` is borrowed and must be returned with `recycle`, once, after its last use.
    */
-  result(body: Buffer, span: ResultSpan, lender?: BorrowedBuffer): void;
+  result(body: Buffer, span: ResultSpan, pool?: BorrowedBuffer): void;
   stream(stream: AnswerStream): void;
   /** A part of a long answer has arrived. */
   heard?(): void;

@@ -155,7 +155,7 @@ test("coalesce: equal reads make one call, and those who joined have memory of t
   );
   for (const { answers } of asked.slice(1)) {
     const outcome = answers[0]?.outcome;
-    assert.ok(outcome?.kind === "result" && outcome.lender === undefined);
+    assert.ok(outcome?.kind === "result" && outcome.pool === undefined);
     assert.equal(outcome.body.toString("latin1", outcome.start, outcome.end), '"0x1"');
   }
 });

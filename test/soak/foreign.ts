@@ -121,9 +121,9 @@ function call({ upstream, provider, secret, id, isLarge, random }: Call): Promis
       text += bytes.toString("utf8");
     };
     const listener: AnswerListener = {
-      result(body, span, lender) {
+      result(body, span, pool) {
         for (const piece of renderResult(body, span, id)) give(piece);
-        lender?.recycle(body);
+        pool?.recycle(body);
         end(true);
       },
       stream(stream) {

@@ -1069,7 +1069,7 @@ const CODE_RULES: readonly Rule[] = [
   { category: "auth", from: [1686], status: [401, 401] },
   { category: "quota", from: [1544, 1947], status: [402, 402] },
   { category: "server", from: [], status: [501, 599], vague: true },
-  // Whatever the code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what
+  // Any code: vendors use -32000, -32003, -32005, -32010, -32603 and many others for what
   // a node thinks of a transaction.
   {
     category: "tx_rejected",

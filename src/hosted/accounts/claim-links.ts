@@ -1,4 +1,4 @@
-// Claim links: created for an account, shown, taken once. One link of an account is open at a time.
+// Claim links: created for an account, shown, used once. An account has one open link at a time.
 // Knows only the token, not who claims.
 import { sql } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -8,21 +8,21 @@ import { hashOf, newSecret, readSecret } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind, ClaimLinkTable } from "../../store/tables.ts";
 
-/** For how long a link is open. */
+/** How long a link is open. */
 export const CLAIM_LINK_MS = 600_000;
 
 /**
- * A clock that stepped back by more than this ends what is open for a while only: it may not be
- * open for longer.
+ * If the clock steps back by more than this, open links end: none may be open for longer than it
+ * should.
  */
 const CLOCK_STEP_MS = 60_000;
 
-/** Whether something that is open from one time until another is open now. */
+/** Whether a time span contains this moment. */
 export function isOpen(fromAt: bigint, untilAt: bigint, nowMs: number): boolean {
   return nowMs < Number(untilAt) && nowMs >= Number(fromAt) - CLOCK_STEP_MS;
 }
 
-/** A link that was just made. */
+/** A new link. */
 export interface NewClaimLink {
   readonly kind: "claim_link";
   /** Shown once. */
@@ -31,7 +31,7 @@ export interface NewClaimLink {
   readonly balanceN: bigint;
 }
 
-/** Makes the link of an account, shown under its oldest key that works; the one before ends. */
+/** Creates the link of an account, shown under its oldest valid key; the previous link ends. */
 export function createClaimLink(
   store: Store,
   accountId: string,
@@ -116,7 +116,7 @@ export interface ClaimLink {
   readonly expiresAtMs: number;
 }
 
-/** The link of a token; null = there is none, or none any more. */
+/** The link of a token; null = there is none (any more). */
 export async function claimLinkOf(
   { db }: Pick<Store, "db">,
   token: string,
@@ -157,9 +157,7 @@ export async function claimLinkOf(
   };
 }
 
-/**
- * Takes a link, once: null = taken now, else why it is not open. The account must be locked.
- */
+/** Uses a link, once: null = used now, else why it is not open. The account must be locked. */
 export async function takeClaimLink(tx: Tx, token: string, nowMs: number): Promise<LinkEnd | null> {
   const row = await tx
     .selectFrom("claim_link")

@@ -11,7 +11,7 @@ import { claimLinkOf, type LinkEnd, takeClaimLink } from "./claim-links.ts";
 import { type MergeRefusal, merge } from "./merge.ts";
 import type { Owner } from "./ownership.ts";
 
-/** What claims are made with. */
+/** What claims need. */
 export interface ClaimParts {
   readonly store: Store;
   readonly changes: Invalidations;
@@ -20,12 +20,12 @@ export interface ClaimParts {
   readonly nowMs: number;
 }
 
-/** A claim that was made. */
+/** The result of a claim. */
 export interface Claimed {
   readonly kind: "claimed";
   readonly accountId: string;
   readonly keyPrefix: string;
-  /** The management token, where an account was made for it; shown once. */
+  /** The management token if an account was created; shown once. */
   readonly token: string | null;
 }
 
@@ -93,7 +93,7 @@ export async function claimByLink(
   return { kind: "claimed", keyPrefix: link.keyPrefix, ...done };
 }
 
-/** Undoes a transaction that turned out to be refused. */
+/** Rolls back the transaction of a refused claim. */
 class Refused extends Error {
   readonly why: MergeRefusal | LinkEnd;
 

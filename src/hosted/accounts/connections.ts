@@ -11,23 +11,23 @@ import { insertManagementToken } from "../keys/management-token.ts";
 import { isOpen } from "./claim-links.ts";
 import type { Owner } from "./ownership.ts";
 
-/** For how long a connection may be decided, and after that the token be fetched. */
+/** How long a connection may be decided, and how long after that its token may be fetched. */
 export const CONNECTION_MS = 900_000;
 /** Shortest time between two polls of the client. */
 export const POLL_MS = 5_000;
-/** Connections of one account that may be approved and not revoked. */
+/** Approved and unrevoked connections of one account. */
 export const MAX_CONNECTIONS = 100;
 const MAX_PENDING = 10_000;
 const KEPT_MS = 86_400_000;
 
-/** What the agent of a connection may not do. */
+/** The restrictions of a connection's agent. */
 export interface Restrictions {
   readonly profiles: readonly string[] | null;
   readonly readOnly: boolean;
   readonly expiresAtMs: number | null;
 }
 
-/** A connection as it is shown. */
+/** A connection as its owner sees it. */
 export interface ConnectionRecord extends Restrictions {
   readonly id: string;
   readonly name: string;
@@ -40,7 +40,7 @@ export interface ConnectionRecord extends Restrictions {
   readonly openUntilMs: number;
 }
 
-/** A connection that was just requested. */
+/** A new connection. */
 export interface NewConnection {
   readonly kind: "new_connection";
   readonly id: string;
@@ -104,7 +104,7 @@ export function requestConnection(
   });
 }
 
-/** The connection of the secret that its page carries; null = there is none. */
+/** The connection that a page's secret belongs to; null = there is none. */
 export async function connectionToDecide(
   { db }: Pick<Store, "db">,
   approval: string,
@@ -119,7 +119,7 @@ export async function connectionToDecide(
   return row === undefined ? null : recordOf(row, nowMs);
 }
 
-/** The connection that a poll is about; null = there is none. */
+/** The connection that a poll's secret belongs to; null = there is none. */
 export async function connectionByToken(
   { db }: Pick<Store, "db">,
   token: string,
@@ -133,12 +133,12 @@ export async function connectionByToken(
   return row === undefined ? null : recordOf(row, nowMs);
 }
 
-/** What the owner of an account decides. */
+/** The owner's decision. */
 export type Decision =
   | { readonly kind: "deny" }
   | { readonly kind: "approve"; readonly owner: Owner; readonly restrictions: Restrictions };
 
-/** Decides, once; returns what became of the connection, or why nothing was decided. */
+/** Decides a connection, once; returns its new state, or why nothing was decided. */
 export function decideConnection(
   store: Store,
   { approval, decision }: Deciding,
@@ -193,7 +193,7 @@ export function narrowed(
   };
 }
 
-/** Whether the token of an agent came by a connection, so that it is not the owner's own. */
+/** Whether an agent's token was fetched by a connection, so that it is not the owner's own. */
 export async function cameByConnection({ db }: Store, agentId: string): Promise<boolean> {
   return (
     (await db
@@ -228,7 +228,7 @@ export function pollConnection(
     if (row === undefined || row.id !== id)
       return apiFault("not_found", "the token is not of the connection with this id");
     const sinceMs = row.polled_at === null ? POLL_MS : nowMs - Number(row.polled_at);
-    // A clock that stepped back does not make anybody wait.
+    // A clock that stepped back delays nobody.
     if (sinceMs >= 0 && sinceMs < POLL_MS)
       return apiFault("rate_limited", "a connection may be asked for every 5 seconds", {
         retryAfterMs: POLL_MS - sinceMs,

@@ -1,15 +1,15 @@
-// Merges an account into another: its keys and its money move, once. What nodes still lease of it
-// follows when they return it. Knows accounts and keys, not who requests it.
+// Merges an account into another one: its keys and its money move, once. Credit that nodes still
+// lease of it follows when they return it. Knows accounts and keys, not who requests it.
 
 import { lockAccounts, post, type Tx } from "../../ledger/ledger.ts";
 import { type KeyProfiles, parseSlugs, slugsText } from "../keys/key-profiles.ts";
 import { liveKeys } from "../keys/keys.ts";
 
-/** What becomes part of what. */
+/** The source and the target of a merge. */
 export interface Merge {
   readonly sourceId: string;
   readonly targetId: string;
-  /** Slugs that the keys may use from now on; null = every profile of the account. */
+  /** Slugs that the moved keys may use; null = every profile of the account. */
   readonly profiles: readonly string[] | null;
   /** Keys that an account may have. */
   readonly maxKeys: number;
@@ -23,7 +23,7 @@ export interface Merge {
  */
 export type MergeRefusal = "claimed" | "no_account" | "full" | "profiles" | "same";
 
-/** Makes an account part of another one. */
+/** Merges an account into another one. */
 export async function merge(
   tx: Tx,
   { sourceId, targetId, profiles, maxKeys, nowMs }: Merge,
@@ -60,8 +60,7 @@ export async function merge(
     .set((eb) => ({
       funded_n: eb("funded_n", "+", source.funded_n),
       first_paid_at: paidAt,
-      // Grace that has begun goes on where it was; it does not begin anew because the account
-      // changes.
+      // A grace period that has begun continues; the merge does not start a new one.
       exhausted_at:
         source.balance_n > 0n
           ? null
@@ -71,7 +70,7 @@ export async function merge(
     .execute();
   await moveKeys(tx, { sourceId, targetId, profiles });
   await moveCustomAccess(tx, { sourceId, targetId, nowMs });
-  // Those that became part of the source before are part of the target now: nobody has to follow a
+  // Accounts merged into the source before now point to the target, so that nobody has to follow a
   // chain.
   await tx
     .updateTable("account")
@@ -122,7 +121,7 @@ async function hasProfiles(tx: Tx, accountId: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Days that are left are added behind those of the other account. */
+/** Remaining days are appended to those of the other account. */
 async function moveCustomAccess(
   tx: Tx,
   { sourceId, targetId, nowMs }: Pick<Merge, "sourceId" | "targetId"> & { readonly nowMs: number },

@@ -1,10 +1,10 @@
-// Credit that the operator gives an account for money that came in elsewhere: once for each
-// reference. Knows no operation of the API.
+// Credit that the operator gives an account for money received elsewhere: once for each reference.
+// Knows no operation of the API.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, post } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 
-/** Money that came in for an account outside of this service. */
+/** Money received for an account outside of this service. */
 export interface ReceivedCredit {
   readonly accountId: string;
   readonly idemKey: string;
@@ -18,7 +18,7 @@ export function creditAccountOnce(
   payment: ReceivedCredit,
 ): Promise<boolean | ApiFault<"not_found" | "account_merged" | "invalid_field">> {
   return store.transaction(async (tx) => {
-    // A claim at the same time waits, or is seen here.
+    // A concurrent claim waits, or is seen here.
     await lockAccount(tx, payment.accountId);
     const account = await tx
       .selectFrom("account")

@@ -12,7 +12,7 @@ export interface Owner {
   readonly accountId: string;
   /** Slugs that the secret may use; null = all. */
   readonly profiles: readonly string[] | null;
-  /** Whether the secret manages the account; a key only calls. */
+  /** Whether the secret manages the account; a key may only call. */
   readonly manages: boolean;
   /** When the secret ends; null = it does not. */
   readonly expiresAtMs: number | null;
@@ -25,8 +25,8 @@ export interface Owner {
 export type NoOwner = "malformed" | "unknown" | "ended" | "no_account" | "read_only";
 
 /**
- * A key may be in more hands than its account: what an owner grants with a key ends after a day,
- * even if the key stays valid.
+ * A key may be known to more people than its account's token: a grant made with a key ends after a
+ * day, even if the key stays valid.
  */
 const KEY_GRANT_MS = 86_400_000;
 

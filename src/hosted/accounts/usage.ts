@@ -1,16 +1,16 @@
-// What was used, for the operator: calls, compute units and money by method, by key and by hour.
-// Reads what has been written down; knows no price.
+// Usage for the operator: calls, compute units and money by method, by key and by hour. Reads what
+// the flushes have written; knows no price.
 import { sql } from "kysely";
 import type { Store } from "../../store/store.ts";
 
-/** What was used. */
+/** An amount of usage. */
 export interface Used {
   readonly calls: number;
   readonly cu: number;
   readonly chargeN: bigint;
 }
 
-/** What was used in some hours. */
+/** The usage of some hours. */
 export interface UsageReport {
   readonly fromMs: number;
   readonly toMs: number;
@@ -24,9 +24,9 @@ export interface UsageReport {
   readonly byHour: readonly (Used & { readonly hourMs: number })[];
 }
 
-/** Which usage is asked for. */
+/** Selects usage. */
 export interface UsageQuery {
-  /** The last ones, that of `nowMs` included. */
+  /** The last hours, including the one of `nowMs`. */
   readonly hours: number;
   /** Null = all. */
   readonly accountId: string | null;
@@ -37,7 +37,7 @@ const HOUR_MS = 3_600_000;
 const MAX_METHODS = 500;
 const MAX_KEYS = 500;
 
-/** What was used in the last hours. */
+/** The usage of the last hours. */
 export async function usageReport(
   { db }: Store,
   { hours, accountId, nowMs }: UsageQuery,
@@ -91,7 +91,7 @@ export async function usageReport(
   };
 }
 
-/** Sums as integers: a server would make them decimals. */
+/** Sums as integers: PostgreSQL would make them decimals. */
 const sums = (["calls", "cu", "charge_n"] as const).map((column) =>
   sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column),
 );

@@ -1,6 +1,5 @@
-// The audit: whether the books agree with each other, to the unit. Reads only, and in pages:
-// however much the ledger holds, nobody waits for the whole of it. Knows nothing of what to do
-// about a difference.
+// The audit of the books: whether they agree with each other, to the unit. Reads only, and in
+// pages, so that a large ledger delays nobody. Does nothing about a difference.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rangesOf, rowsOf } from "../../store/scan.ts";
 import type { Store } from "../../store/store.ts";
@@ -15,21 +14,18 @@ import {
 import { CHANNEL_IDS, straySettlements, type UnequalChannel, unequalChannels } from "./sessions.ts";
 
 /**
- * Something that does not add up, or money in the name of an event or account that does not exist.
+ * A sum that does not agree, or money under the name of an event or account that does not exist.
  */
 export interface BookDifference {
   readonly check: "event" | "balance" | "usage" | "lease" | "purchase" | "channel";
   /** Id of the ledger event, account, purchase or channel. */
   readonly id: string;
-  /** What it is and what it should be, in nano-USD. */
+  /** The amount and what it should be, in nano-USD. */
   readonly isN: bigint;
   readonly shouldN: bigint;
 }
 
-/**
- * Money of a transaction on a payment chain that differs from what is recorded for it, in base
- * units.
- */
+/** Money of a transaction on a payment chain that differs from its record, in base units. */
 export interface TransferDifference {
   readonly chainId: number;
   readonly txHash: string;
@@ -43,7 +39,7 @@ export interface UnreadChain {
   readonly reason: string;
 }
 
-/** What an audit of a running service found. */
+/** The findings of an audit of a running service. */
 export interface AuditFindings {
   readonly books: readonly BookDifference[];
   readonly money: readonly TransferDifference[];
@@ -54,8 +50,8 @@ export interface AuditFindings {
 export const DIFFERENCES_PER_CHECK = 250;
 
 /**
- * Adds everything up; an empty list = the books agree. What is posted meanwhile makes no
- * difference: whatever is compared was read at one moment.
+ * Adds everything up; an empty list = the books agree. Postings meanwhile make no difference:
+ * amounts that are compared are read at one moment.
  */
 export async function audit(store: Store): Promise<readonly BookDifference[]> {
   const found: Record<BookDifference["check"], BookDifference[]> = {
@@ -106,8 +102,8 @@ const EVENT_IDS: readonly IdColumn[] = [
 ];
 
 /**
- * The lines of an event sum to zero, there are some, and there is an event; the end of the range
- * included, since an event has few lines.
+ * An event exists, it has entries, and they sum to zero. The end of the range is included, since an
+ * event has few entries.
  */
 async function events(db: Kysely<Tables>, range: IdRange): Promise<readonly BookDifference[]> {
   const rows = await rowsOf(
@@ -131,8 +127,9 @@ async function accounts(db: Kysely<Tables>, range: IdRange): Promise<readonly Bo
 }
 
 /**
- * One account with any number of rows. It is read in passing first; only what seems wrong then is
- * read again, at one moment, which on the embedded engine others wait for.
+ * Checks one account with any number of rows. It is first read in several statements; only if
+ * something seems wrong, it is read again at one moment, during which others wait on the embedded
+ * engine.
  */
 async function account(store: Store, id: string): Promise<readonly BookDifference[]> {
   const seen = await accountIn(store.db, id);
@@ -150,8 +147,8 @@ async function accountIn(db: Kysely<Tables>, id: string): Promise<readonly BookD
 }
 
 /**
- * What the ledger says of an account is its balance and what nodes hold of it; what was counted as
- * charged is what was taken.
+ * An account's ledger entries sum to its balance and leases, and the charges that were counted are
+ * the ones that were taken.
  */
 function differencesOf({
   id,
@@ -170,17 +167,17 @@ function differencesOf({
   return differences;
 }
 
-/** No lease is overspent and no balance below zero, whatever the engine enforces. */
+/** No lease is overspent and no balance is below zero, even if the engine enforces it. */
 function excessOf({ id, is_n, should_n }: Excess): BookDifference {
   return { check: "lease", id, isN: is_n, shouldN: should_n };
 }
 
-/** Money came in for every purchase that has settled, once, and for nothing else. */
+/** Every settled purchase came in once, and nothing else did. */
 function purchaseOf({ id, is_n, should_n }: UnequalPurchase): BookDifference {
   return { check: "purchase", id, isN: is_n, shouldN: should_n };
 }
 
-/** What came out of a channel is booked once, and nothing for channels that do not exist. */
+/** The settlements of a channel are booked once, and none for channels that do not exist. */
 function channelOf({ id, is_n, should_n }: UnequalChannel): BookDifference {
   return { check: "channel", id, isN: is_n, shouldN: should_n };
 }

@@ -296,7 +296,7 @@ class LeasedCredit implements Credit {
   #refillFailed(wallets: readonly OpenWallet[], error: unknown): void {
     for (const wallet of wallets) {
       wallet.state = "unreachable";
-      wallet.isInDoubt = true;
+      wallet.isUncertain = true;
     }
     this.#flushLoop.report(error);
   }

@@ -270,7 +270,7 @@ export class FlushLoop {
       for (const wallet of part) {
         wallet.isClosing = false;
         wallet.grantedN = 0;
-        wallet.isInDoubt = false;
+        wallet.isUncertain = false;
         if (this.#isIdle(wallet)) this.#forget(wallet);
         else refills.request(wallet);
       }
@@ -293,7 +293,7 @@ export class FlushLoop {
         return idle;
       }
       if (!this.#isIdle(next.value)) continue;
-      if (next.value.grantedN === 0 && !next.value.isInDoubt) {
+      if (next.value.grantedN === 0 && !next.value.isUncertain) {
         this.#forget(next.value);
       } else {
         next.value.isClosing = true;

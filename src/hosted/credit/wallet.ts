@@ -1,21 +1,21 @@
-// The wallet of one account on this node: what is here, what is held for calls under way, what was
+// The wallet of one account on this node: credit that is available, held for calls in flight, or
 // spent and not written yet. Pure arithmetic on one record: no clock, no store.
 import type { LeaseGrant, LeaseRequest } from "./lease.ts";
 
-/** Money of one account that this node may spend without asking; nano-USD as safe integers. */
+/** Money of one account that this node may spend without the store; nano-USD as safe integers. */
 export interface Wallet {
   readonly accountId: string;
   readonly availableN: number;
-  /** What the last answer of the store said. */
+  /** The store's last answer. */
   readonly state: "unknown" | "open" | "empty" | "unreachable";
   /**
-   * Since when nothing is left of the account anywhere, on the wall clock, as that answer said;
-   * null = something was.
+   * Since when no credit of the account is left anywhere, by the last answer, on the wall clock;
+   * null = some was left.
    */
   readonly exhaustedAtMs: number | null;
 }
 
-/** What one key used of one method since the last batch. */
+/** Usage of one method by one key since the last batch. */
 export interface UsageCounter {
   readonly accountId: string;
   readonly keyId: string;
@@ -38,39 +38,44 @@ export class OpenWallet implements Wallet {
   readonly accountId: string;
   state: Wallet["state"] = "unknown";
   exhaustedAtMs: number | null = null;
-  /** False when there were too many to keep this one: it leases nothing. */
+  /** False if there were too many wallets to keep this one: it leases nothing. */
   readonly isKept: boolean;
   availableN = 0;
   heldN = 0;
-  /** Held by calls that began in an epoch which is over: when they end, nothing comes back. */
+  /** Held by calls of an epoch that is over: when they end, nothing is returned. */
   orphanN = 0;
   /** Spent since the last batch. */
   spentN = 0;
-  /** All that was granted on its lease; 0 = there is no lease. */
+  /** Total granted on its lease; 0 = there is no lease. */
   grantedN = 0;
   /** Balance in the store after the last answer; -1 = unknown. */
   storeN = -1;
-  /** Below this, more is asked for ahead. */
+  /** Below this amount a refill is requested ahead of need. */
   lowWaterN = 0;
-  /** What was asked for ahead the last time. */
+  /** The amount that the last refill requested ahead of need. */
   wantedN = 0;
-  /** What was here after the last grant, and when that was: tells how fast it is spent. */
+  /**
+   * The amount available after the last grant, and its time: from both follows how fast it is
+   * spent.
+   */
   topN = 0;
   grantedAtMs = 0;
   usedAtMs: number;
-  /** What the calls that found too little since the last ask cost: together, and the largest. */
+  /**
+   * The price of calls that found too little since the last request: their sum, and the largest.
+   */
   shortN = 0;
   needN = 0;
   /**
-   * The store has been told that what is left here is too little for a call, since something was
-   * left here for the last time.
+   * The store has been told that the remaining credit is too little for a call, since the last time
+   * that there was enough.
    */
   isShortReported = false;
-  /** When an empty wallet may ask again. */
+  /** When an empty wallet may request a refill again. */
   retryAtMs = 0;
   isRefilling = false;
-  /** An ask failed: there may be a lease, or more of it, that this node does not know of. */
-  isInDoubt = false;
+  /** A request failed: there may be a lease, or more of it, that this node does not know of. */
+  isUncertain = false;
   isSpending = false;
   /** Its lease is being returned: nothing may be leased meanwhile. */
   isClosing = false;
@@ -121,13 +126,13 @@ export function takeBack(wallet: OpenWallet, heldN: number, chargeN: number): nu
 
 /** How long a grant should last. */
 const LEASED_MS = 3_000;
-/** Below this part of what was asked for, more is asked for. */
+/** Below this share of the requested amount, a refill is requested. */
 const LOW_WATER = 1 / 3;
-/** Grows no faster than this from one ask to the next: a short burst says little. */
+/** The largest growth from one request to the next: a short burst says little. */
 const MAX_GROWTH = 8;
 const SHORTEST_MS = 20;
 
-/** What a wallet asks the store for; its unmet demand is in the ask from now on. */
+/** The wallet's request to the store; its unmet demand is part of it from now on. */
 export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: number): LeaseRequest {
   const { accountId, shortN, needN, grantedN } = wallet;
   if (wallet.grantedAtMs > 0) {
@@ -150,7 +155,7 @@ export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: num
   };
 }
 
-/** Puts into a wallet what the store answered. */
+/** Applies the store's answer to a wallet. */
 export function receive(
   wallet: OpenWallet,
   answer: LeaseGrant,
@@ -158,7 +163,7 @@ export function receive(
 ): void {
   const receivedN = answer.grantedN - wallet.grantedN;
   wallet.grantedN = answer.grantedN;
-  wallet.isInDoubt = false;
+  wallet.isUncertain = false;
   wallet.availableN += receivedN;
   wallet.storeN = answer.leftN;
   wallet.exhaustedAtMs = answer.exhaustedAtMs;
@@ -180,8 +185,8 @@ export function receive(
 }
 
 /**
- * Whether less than any call costs is here, and was in the store when it was last asked: then the
- * account may have run out.
+ * Whether less than the cheapest call costs is left here, and was left in the store at its last
+ * answer: then the account may have run out.
  */
 export function mayHaveRunOut(
   { availableN, heldN, storeN }: OpenWallet,
@@ -202,7 +207,7 @@ export function orphan(wallet: OpenWallet): number {
   wallet.lowWaterN = 0;
   wallet.isSpending = false;
   wallet.isClosing = false;
-  wallet.isInDoubt = false;
+  wallet.isUncertain = false;
   if (wallet.isKept) wallet.state = "unknown";
   return lostN;
 }

@@ -80,7 +80,7 @@ const LONGEST_WAIT_MS = 2_000;
 /** Reads of one secret whose key goes on changing. */
 const MAX_READS = 5;
 /** Time to the next try to read what has changed. */
-const DOUBT_MS = 1_000;
+const RETRY_MS = 1_000;
 /** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
 
@@ -310,7 +310,7 @@ class MemoryKeyCache implements KeyCache {
       this.#parts.onError(error);
       keyContext.bounds = { ...keyContext.bounds, doubtful: true };
       if (keyContext.openSockets !== null)
-        this.#parts.runtime.after(DOUBT_MS, () => void this.#refresh(digest, keyContext));
+        this.#parts.runtime.after(RETRY_MS, () => void this.#refresh(digest, keyContext));
     }
   }
 

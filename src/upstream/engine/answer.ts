@@ -8,7 +8,7 @@ import type { AnswerStream, BorrowedBuffer } from "../transport.ts";
 export type Outcome =
   /**
    * The result value lies in `body` at `start`..`end`. `body` is a whole upstream answer with an id
-   * of ours at `idAt`; null = it is the value alone. With a `lender`, which only a request with
+   * of ours at `idAt`; null = it is the value alone. With a `pool`, which only a request with
    * `mayStream` meets, `body` goes back to it when nobody reads it any more.
    */
   | {
@@ -17,7 +17,7 @@ export type Outcome =
       readonly start: number;
       readonly end: number;
       readonly idAt: number | null;
-      readonly lender?: BorrowedBuffer | undefined;
+      readonly pool?: BorrowedBuffer | undefined;
     }
   | { readonly kind: "stream"; readonly stream: AnswerStream }
   /** A provider's own error, unchanged. */

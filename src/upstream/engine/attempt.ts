@@ -17,10 +17,10 @@ import type {
 } from "../transport.ts";
 import type { Job, Upstreams } from "./stage.ts";
 
-/** An answer in one piece; with a lender, `body` goes back to it once nobody reads it. */
+/** An answer in one piece; with a `pool`, `body` returns to it once nobody reads it. */
 export interface WholeAnswer extends ResultSpan {
   readonly body: Buffer;
-  readonly lender: BorrowedBuffer | undefined;
+  readonly pool: BorrowedBuffer | undefined;
 }
 
 /** The call that an attempt is made for. */
@@ -129,9 +129,9 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     else if (!dispatch.queued) this.connectingAtMs = this.startedAtMs;
   }
 
-  result(body: Buffer, { start, end, idAt }: ResultSpan, lender?: BorrowedBuffer): void {
-    if (this.attempt === null) this.#owner.answered(this, { body, start, end, idAt, lender });
-    else lender?.recycle(body);
+  result(body: Buffer, { start, end, idAt }: ResultSpan, pool?: BorrowedBuffer): void {
+    if (this.attempt === null) this.#owner.answered(this, { body, start, end, idAt, pool });
+    else pool?.recycle(body);
   }
 
   stream(stream: AnswerStream): void {

@@ -62,9 +62,9 @@ class FailoverRun implements AttemptOwner {
     return this.#lanes.cancel();
   }
 
-  answered(pending: PendingAttempt, { body, start, end, idAt, lender }: WholeAnswer): void {
-    if (!this.#wins(pending)) return lender?.recycle(body);
-    const outcome = { kind: "result", body, start, end, idAt, lender } as const;
+  answered(pending: PendingAttempt, { body, start, end, idAt, pool }: WholeAnswer): void {
+    if (!this.#wins(pending)) return pool?.recycle(body);
+    const outcome = { kind: "result", body, start, end, idAt, pool } as const;
     this.#finish(providerAnswer(outcome, pending.provider));
   }
 

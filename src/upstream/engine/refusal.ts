@@ -60,7 +60,7 @@ export function allFailed(
   failed: readonly FailedAttempt[],
   { late, waitMs }: { readonly late: boolean; readonly waitMs: number | null },
 ): Fault {
-  const categories = [...new Set(failed.map((it) => it.verdict.category))].join(", ");
+  const categories = [...new Set(failed.map((attempt) => attempt.verdict.category))].join(", ");
   const details = {
     reason: late ? "deadline_exceeded" : "all_providers_failed",
     upstream_attempts: failed.length,

@@ -16,7 +16,7 @@ export interface RouteRequest {
   readonly transport: Transport | null;
   /** Whose call it is: of one caller only so much counts against a provider. */
   readonly caller: CallerIdentity;
-  /** Providers that are not to be asked, whatever the plan says. */
+  /** Providers that must not be asked, even if the plan lists them. */
   readonly avoid: ReadonlySet<string> | null;
   readonly deadlineMs: number;
   /** False where the caller needs the answer in one piece. */

@@ -360,9 +360,9 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     this.#pace?.end();
     this.#last = null;
     this.#held = EMPTY;
-    const isLent = last !== null && piece.buffer === last.buffer;
-    if (last !== null && !isLent) this.#buffers.reuse(last);
-    this.#sink?.end(piece, piece.length - fromEnd, isLent);
+    const isBorrowed = last !== null && piece.buffer === last.buffer;
+    if (last !== null && !isBorrowed) this.#buffers.reuse(last);
+    this.#sink?.end(piece, piece.length - fromEnd, isBorrowed);
   }
 
   #break(message: string): void {

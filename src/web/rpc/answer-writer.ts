@@ -35,7 +35,7 @@ const SHORT_BYTES = 16_384;
 /** Statuses from here on say that a request was not served. */
 const REFUSED = 300;
 const NO_CONTENT = 204;
-const NOT_BORROWED = { lender: undefined, body: Buffer.alloc(0) };
+const NOT_BORROWED = { pool: undefined, body: Buffer.alloc(0) };
 
 /** The answer to one request. */
 export class AnswerWriter {
@@ -114,9 +114,9 @@ export class AnswerWriter {
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#isBegun = true;
-    const { lender, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;
-    const borrowed = lender === undefined ? null : { bytes: body, lender };
-    const pieces = renderReply(reply, target.meta === "body" ? meta : null, lender !== undefined);
+    const { pool, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;
+    const borrowed = pool === undefined ? null : { bytes: body, pool };
+    const pieces = renderReply(reply, target.meta === "body" ? meta : null, pool !== undefined);
     this.#send(status, headers, pieces, borrowed);
     if (outcome.kind === "result" && outcome.body.length > SHORT_BYTES) this.#countUnsent();
   }
@@ -155,7 +155,7 @@ export class AnswerWriter {
   #acknowledge({ outcome, billing }: Reply): void {
     this.#isBegun = true;
     if (outcome.kind === "stream") outcome.stream.cut();
-    if (outcome.kind === "result") outcome.lender?.recycle(outcome.body);
+    if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
     this.#settleOnce(true);
     const why = outcome.kind === "fault" ? outcome.fault : null;
     const bill = billing === null ? null : addTo(null, billing);
@@ -195,10 +195,10 @@ export class AnswerWriter {
     const job = this.#parts.compression?.take(this.#exchange) ?? null;
     if (job === null) return sendPlain();
     void job.whole(body).then((compressed) => {
-      if (!this.#exchange.open) return borrowed?.lender.recycle(borrowed.bytes);
+      if (!this.#exchange.open) return borrowed?.pool.recycle(borrowed.bytes);
       if (compressed === null) sendPlain();
       else {
-        borrowed?.lender.recycle(borrowed.bytes);
+        borrowed?.pool.recycle(borrowed.bytes);
         addEncoding(headers, job.encoding);
         this.#exchange.send(status, headers, compressed);
       }

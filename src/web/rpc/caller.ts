@@ -43,7 +43,7 @@ export interface HttpExchange extends RequestInfo {
 export interface Borrowed {
   readonly bytes: Buffer;
   /** Gets them back once nobody reads them any more, whenever that is. */
-  readonly lender: BorrowedBuffer;
+  readonly pool: BorrowedBuffer;
 }
 
 /** Whether the body of a request is sent as it is. */

@@ -179,7 +179,7 @@ class Connection implements HttpExchange {
     if (body !== null)
       headers.push("Content-Type", "application/json", "Content-Length", String(size));
     const head = this.#headOf(status, headers);
-    const headroomBytes = borrowed?.lender.headroomBytes ?? 0;
+    const headroomBytes = borrowed?.pool.headroomBytes ?? 0;
     this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes }), borrowed };
     this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
   }
@@ -302,18 +302,18 @@ class Connection implements HttpExchange {
     if (answer === null) return;
     const request = this.#request;
     const { chunks, borrowed } = answer;
-    if (request === null || socket.destroyed) return borrowed?.lender.recycle(borrowed.bytes);
+    if (request === null || socket.destroyed) return borrowed?.pool.recycle(borrowed.bytes);
     if (chunks.length > 1) socket.cork();
     for (const chunk of chunks) socket.write(chunk, "latin1");
     if (chunks.length > 1) socket.uncork();
-    if (socket.writableLength === 0) borrowed?.lender.reuse(borrowed.bytes);
+    if (socket.writableLength === 0) borrowed?.pool.reuse(borrowed.bytes);
     else {
       for (const chunk of chunks)
         request.memory.countUnsent(
           typeof chunk === "string" ? chunk.length : chunk.buffer.byteLength,
         );
       if (borrowed !== null)
-        socket.write("", "latin1", () => borrowed.lender.recycle(borrowed.bytes));
+        socket.write("", "latin1", () => borrowed.pool.recycle(borrowed.bytes));
     }
     this.#finish();
   }

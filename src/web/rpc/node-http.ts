@@ -98,7 +98,7 @@ class HttpRequest implements HttpExchange {
     write(this.#response, status, headers, body);
     // Comes once, also for an answer that waits behind another one when the connection ends.
     if (borrowed !== null)
-      this.#response.once("close", () => borrowed.lender.recycle(borrowed.bytes));
+      this.#response.once("close", () => borrowed.pool.recycle(borrowed.bytes));
     this.#boundReading();
   }
 

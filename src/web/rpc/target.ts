@@ -96,8 +96,8 @@ export interface TargetResolver {
    */
   resolve(input: TargetInput, account: TargetAccount | null): Target | Fault;
   /**
-   * Changes when addresses may resolve otherwise than before; whoever keeps one resolves it again
-   * then.
+   * Changes when an address may resolve to another target; a caller that keeps a target resolves it
+   * again then.
    */
   readonly revision: number;
 }

@@ -163,28 +163,28 @@ function hear(
   const outcome = new Promise<string>((resolve) => (settle = resolve));
   const later = (run: () => void): void => void setTimeout(run, random() * 4);
   const listener: AnswerListener = {
-    result(body, { start, end }, lender) {
+    result(body, { start, end }, pool) {
       const [from, to] = [expected.indexOf(":", 30) + 1, expected.length - 1];
       later(() => {
         settle(
           body.toString("latin1", start, end) === expected.slice(from, to) ? "whole" : "altered",
         );
-        lender?.recycle(body);
+        pool?.recycle(body);
       });
     },
     stream(stream) {
-      const pieces: { readonly bytes: Buffer; readonly lent: boolean }[] = [];
+      const pieces: { readonly bytes: Buffer; readonly borrowed: boolean }[] = [];
       const texts = [stream.head.toString("latin1")];
       /** Reads what it kept, oldest first, and hands it back. */
       const read = (): void => {
-        for (const { bytes, lent } of pieces.splice(0)) {
+        for (const { bytes, borrowed } of pieces.splice(0)) {
           texts.push(bytes.toString("latin1"));
-          if (lent) stream.recycle(bytes);
+          if (borrowed) stream.recycle(bytes);
         }
         stream.resume();
       };
       stream.flow({
-        data(chunk, lent) {
+        data(chunk, borrowed) {
           if (way === "leaves" && random() < 0.3) {
             read();
             stream.cut();
@@ -195,13 +195,13 @@ function hear(
             texts.push(chunk.toString("latin1"));
             return true;
           }
-          pieces.push({ bytes: chunk, lent });
+          pieces.push({ bytes: chunk, borrowed });
           if (random() < 0.5) stream.pause();
           later(read);
           return false;
         },
-        end(last, _, lent) {
-          pieces.push({ bytes: last, lent });
+        end(last, _, borrowed) {
+          pieces.push({ bytes: last, borrowed });
           later(() => {
             read();
             settle(texts.join("") === expected ? "whole" : "altered");

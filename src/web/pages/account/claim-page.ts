@@ -63,11 +63,11 @@ export async function submitClaim(
 const ENDS: Readonly<Record<LinkEnd | "unknown" | "claimed", Page>> = {
   unknown: notice(404, "This link leads nowhere", [
     "It was mistyped or cut off, or it ended a while ago.",
-    "Ask whoever sent it for a new one: a claim link works for 10 minutes.",
+    "Ask its sender for a new one: a claim link works for 10 minutes.",
   ]),
   expired: notice(410, "This link has expired", [
     "A claim link works for 10 minutes. Nothing was changed.",
-    "Ask whoever sent it for a new one.",
+    "Ask its sender for a new one.",
   ]),
   cancelled: notice(410, "A newer link has replaced this one", [
     "Only the newest claim link of a key works. Nothing was changed.",
@@ -75,7 +75,7 @@ const ENDS: Readonly<Record<LinkEnd | "unknown" | "claimed", Page>> = {
   ]),
   used: notice(410, "This link has been used", [
     "What it handed over belongs to an account now.",
-    "If that was not you, ask whoever sent it: the key can be deleted by the account that it " +
+    "If that was not you, ask its sender: the key can be deleted by the account that it " +
       "belongs to.",
   ]),
   claimed: notice(410, "This link has been used", [
@@ -90,7 +90,7 @@ const REFUSALS: Readonly<Record<Exclude<MergeRefusal, "claimed">, string>> = {
     "Your account would have more keys than it may have. Delete keys that you do not use, then " +
     "try again.",
   profiles:
-    "The account behind this link has Custom profiles, which cannot move. Ask whoever sent the " +
+    "The account behind this link has Custom profiles, which cannot move. Ask the sender of the " +
     "link to delete them, and to send a new one.",
   same: "That is the account behind this link. Use a secret of your own account, or create one.",
 };
@@ -113,7 +113,7 @@ ${facts([
   ["Balance", balanceOf(parts, link.balanceN)],
   ["Link ends", moment(link.expiresAtMs)],
 ])}
-<p class="note">Whoever has the key keeps using it, and then spends your account's balance. You can replace or delete the key at any time.</p>
+<p class="note">Everybody who has the key can still use it, and then spends your account's balance. You can replace or delete the key at any time.</p>
 ${wrong === null ? null : html`<p class="wrong" role="alert">${wrong}</p>`}
 <section>
 <form method="post">
@@ -144,7 +144,7 @@ function claimedPage(
     token === null
       ? null
       : html`<section><h2>Your management token</h2>
-<p class="note">It is shown only now. Keep it in a password manager: whoever has it manages the account.</p>
+<p class="note">It is shown only now. Keep it in a password manager: anybody who has it can manage the account.</p>
 <code class="secret">${token}</code></section>`;
   const body = html`<h1 class="good">${title}</h1>
 <p class="lead">${token === null ? "It was added to your account." : "An account was created for it."} You can close this page.</p>

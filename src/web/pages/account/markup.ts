@@ -1,5 +1,5 @@
-// Markup that cannot be broken out of: whatever is put into it is text, unless it was made here.
-// Knows no page.
+// Markup that cannot be broken out of: every value put into it is escaped as text, unless it is
+// markup made here. Knows no page.
 
 /** A piece of markup. */
 export interface Html {
