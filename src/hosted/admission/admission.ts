@@ -1,5 +1,5 @@
-// Admission: whether the call of a key is served, how, and what is held for it. Reads memory only;
-// knows no URL and no provider.
+// Admission: decides whether the call of a key is served, how, and what is held for it. Reads
+// memory only; knows no URL and no provider.
 import { type RateLimit, type ServiceTier, serviceTiersOf } from "../../core/billing/access.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
@@ -28,33 +28,33 @@ import { createWaitingBatches, type WaitingBatches } from "./waiting-batches.ts"
 
 /** A call that asks for a grant. */
 export interface AdmissionRequest {
-  /** Slug of the profile that was asked for. */
+  /** Slug of the requested profile. */
   readonly profile: string;
   readonly method: Method;
   readonly strategy: Strategy;
 }
 
-/** A call that is not served. */
+/** A refused call. */
 export interface Refusal {
   readonly kind: "refusal";
   readonly fault: Fault;
   readonly keyContext: KeyContext;
-  /** The rate limit that stands in the way; null = another reason does. */
+  /** The rate limit that was exceeded; null = the call is refused for another reason. */
   readonly limit: ExceededLimit | null;
 }
 
-/** A rate limit without a token left. */
+/** A rate limit without a token. */
 export interface ExceededLimit {
   readonly rateLimit: RateLimit;
-  /** Milliseconds in which it gets a token. */
+  /** Milliseconds until its next token. */
   readonly tokenMs: number;
 }
 
-/** It cannot be said yet whether the call is served: more credit is on its way. */
+/** The decision has to wait: more credit is on its way. */
 export interface Wait {
   readonly kind: "wait";
   /**
-   * Calls back once, when the credit has come or cannot come; the returned function cancels.
+   * Calls back once, when the credit has arrived or cannot arrive; the returned function cancels.
    */
   refilled(run: () => void): () => void;
 }
@@ -66,14 +66,14 @@ export interface Admission {
   readonly keyless: boolean;
   /** The batches that wait for the rate limit of their account. */
   readonly batches: WaitingBatches;
-  /** Asks for a grant for one call. `final` = it has waited already, and has to be answered now. */
+  /** Requests a grant for one call. `final` = it has waited before, and must be decided now. */
   admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait;
   /**
    * Whether a caller could be served at all now; null = it could. For the handshake of a socket.
    */
   refusal(keyContext: KeyContext, profile: string): Fault | null;
   /**
-   * Gets a Custom profile of the caller ready to serve. Calls back once with why not, or null; the
+   * Loads a Custom profile of the caller. Calls back once with why that failed, or null; the
    * returned function cancels.
    */
   prepare(keyContext: KeyContext, profile: string, done: (why: Fault | null) => void): () => void;
@@ -83,17 +83,17 @@ export interface Admission {
    */
   watchKey(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void;
   /**
-   * Charges notifications of a subscription that was granted. Returns why its socket has to be
-   * closed: nothing pays any more, or that cannot be said for too long.
+   * Charges notifications of a granted subscription. Returns why its socket has to be closed:
+   * nothing pays any more, or the balance has been unknown for too long; null = it stays open.
    */
   meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
   rateLimitStatus(keyContext: KeyContext, rateLimit: RateLimit): RateLimitStatus;
-  /** Estimate of what is left, in nano-USD; null = unknown. */
+  /** Estimate of the remaining balance, in nano-USD; null = unknown. */
   balanceN(grant: Grant): number | null;
   close(): void;
 }
 
-/** What callers are offered. */
+/** The terms on which callers are served. */
 export interface AdmissionSettings {
   readonly keyless: boolean;
   readonly tariff: Tariff;
@@ -102,7 +102,7 @@ export interface AdmissionSettings {
   readonly fallbackMs: number;
 }
 
-/** What admission works with. */
+/** What admission needs. */
 export interface AdmissionParts {
   readonly runtime: Runtime;
   readonly settings: AdmissionSettings;
@@ -111,7 +111,7 @@ export interface AdmissionParts {
   readonly profiles: Pick<ProfileLoader, "prepare" | "touch">;
 }
 
-/** How often open sockets are checked for the right to stay open. */
+/** How often open sockets are checked for whether they may stay open. */
 const SWEEP_MS = 1_000;
 
 /** Admission over the keys and the credit in memory. */

@@ -10,7 +10,7 @@ import type { Credit, Wallet } from "../credit/credit.ts";
 import type { KeyContext } from "../keys/key-context.ts";
 import type { ProfileLoader } from "../profiles/profile-loader.ts";
 
-/** What a call is granted: who pays, how it is served, and what is held for it. */
+/** The terms of a grant: who pays, how the call is served, and what is held for it. */
 export interface GrantTerms {
   readonly keyContext: KeyContext;
   readonly service: ServiceTier;
@@ -37,14 +37,14 @@ export interface Grant extends GrantTerms {
   prepare(done: (why: Fault | null) => void): () => void;
 }
 
-/** What became of a grant. */
+/** The charge of a call. */
 export interface CallCharge {
   readonly grant: Grant;
   /** Nano-USD. */
   readonly chargeN: number;
 }
 
-/** What a grant is settled with. */
+/** What settling a grant needs. */
 export interface GrantParts {
   readonly credit: Pick<Credit, "settle" | "release">;
   readonly profiles: Pick<ProfileLoader, "prepare">;

@@ -1,4 +1,4 @@
-// Which profiles a key reaches, and how each of them is served. Knows no price and no balance.
+// Which profiles a key may use, and how each of them is served. Knows no price and no balance.
 import { type ManagedSlug, type ServiceTier, serviceTiersOf } from "../../core/billing/access.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { AccountState, KeyContext } from "../keys/key-context.ts";
@@ -13,7 +13,7 @@ export function isCustom({ own }: AccountState, profile: string): boolean {
   return own?.servicesOf(profile)?.[0]?.access === "custom";
 }
 
-/** Why a key may not ask for a profile; null = it may. */
+/** Why a key may not name a profile; null = it may. */
 export function mayName({ bounds, account }: KeyContext, profile: string): Fault | null {
   const { allowed } = bounds;
   const known = NAMES.has(profile) || account.own?.servicesOf(profile) !== undefined;

@@ -1,6 +1,6 @@
-// Credit in memory: what each account may spend here without asking, leased from the store ahead of
-// need. The calls on the way of a request do no I/O and make no promise. Knows accounts, keys and
-// methods as names only.
+// Credit in memory: the amounts that each account may spend on this node, leased from the store
+// ahead of need. Methods on the path of a request do no I/O and create no promise. Knows accounts,
+// keys and methods by name only.
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import { FlushLoop } from "./flush-loop.ts";
@@ -21,60 +21,60 @@ export type { Wallet } from "./wallet.ts";
 
 /** The settlement of a hold. */
 export interface CreditUse extends Counted {
-  /** What was held for it. */
+  /** The held amount, nano-USD. */
   readonly heldN: number;
 }
 
 /** The leased credit of this node. */
 export interface Credit {
   /**
-   * The wallet of an account; no I/O. Ask for it at each call: one that nobody uses is returned and
-   * forgotten.
+   * The wallet of an account; no I/O. Get it anew for each call: an unused wallet is returned to
+   * the store and forgotten.
    */
   wallet(accountId: string): Wallet;
-  /** Takes a hold; false = not enough here now (a refill has been asked for). */
+  /** Takes a hold; false = not enough is available here now, and a refill was requested. */
   hold(wallet: Wallet, amountN: number): boolean;
   /**
    * Holds compute units of the month's free allowance; the caller has compared `freeUsedCu` with
    * it.
    */
   holdFree(wallet: Wallet, cu: number): void;
-  /** Releases a hold; `freeCu` was held of the free allowance. */
+  /** Releases a hold; `freeCu` = compute units held of the free allowance. */
   release(wallet: Wallet, amountN: number, freeCu?: number): void;
   /**
-   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the
-   * month's free allowance, and is used now.
+   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the month's free
+   * allowance, and is now used.
    */
   settle(wallet: Wallet, use: CreditUse): void;
   /**
-   * Calls back once when the next refill of the wallet was answered or failed, after 2 s at the
-   * latest; the returned function cancels.
+   * Calls back once when the wallet's next refill has ended, or after 2 s; the returned function
+   * cancels.
    */
   refilled(wallet: Wallet, run: () => void): () => void;
-  /** The account was credited: an empty wallet requests again. */
+  /** An account was credited: its empty wallet requests a refill. */
   refresh(accountId: string): void;
-  /** Nobody requests for this account any more: its lease is returned with the next cycle. */
+  /** An account has no callers any more: its lease is returned with the next flush. */
   evict(accountId: string): void;
   /**
-   * Estimate of what the account has left in all: what is here and what no node holds. Null =
+   * Estimate of the account's remaining credit: available here, and leased to no node. Null =
    * unknown.
    */
   estimateN(wallet: Wallet): number | null;
   /**
-   * Free compute units that the account used this month, held ones included, as far as this node
-   * knows. Null = not known yet; it is being asked for.
+   * Free compute units that the account has used or holds this month, as far as this node knows.
+   * Null = not known yet; it was requested.
    */
   freeUsedCu(wallet: Wallet): number | null;
   /**
-   * Writes what was used. Throws when the store cannot be written; the next time writes it then,
-   * and nothing twice.
+   * Writes usage. Throws if the store cannot be written; the next flush writes it then, and nothing
+   * twice.
    */
   flush(): Promise<void>;
-  /** Whether an account (null = any) used something that is not written yet. */
+  /** Whether an account (null = any) has usage that is not written yet. */
   isUnwritten(accountId: string | null): boolean;
-  /** What was served and is not written, nano-USD. */
+  /** The unwritten charges, nano-USD. */
   unwrittenN(): number;
-  /** Writes what was used and returns every lease. Throws when the store cannot be written. */
+  /** Writes usage and returns every lease. Throws if the store cannot be written. */
   close(): Promise<void>;
   /** Wallets in memory. */
   readonly size: number;
@@ -84,24 +84,24 @@ export interface Credit {
 export interface CreditSettings {
   readonly flushIntervalMs: number;
   readonly nodeTimeoutMs: number;
-  /** The least that is leased at once, nano-USD. */
+  /** The smallest lease, nano-USD. */
   readonly minSliceN: number;
-  /** What the cheapest call costs, nano-USD: an account with less has run out. */
+  /** The price of the cheapest call, nano-USD: an account with less has run out. */
   readonly smallestN: number;
-  /** A wallet that was not used for this long is returned. */
+  /** A wallet unused for this long is returned. */
   readonly idleMs: number;
-  /** Wallets in memory; further accounts read "unreachable" until some are returned. */
+  /** Wallets in memory; beyond, accounts read "unreachable" until some wallets are returned. */
   readonly maxWallets: number;
 }
 
-/** What the credit works with. */
+/** What credit needs. */
 export interface CreditParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
   readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
     Partial<CreditSettings>;
-  /** Receives failures in the background, and usage that is lost. */
+  /** Receives failures in the background, and reports of lost usage. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -112,7 +112,7 @@ const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"
   smallestN: 1,
 };
 
-/** Joins the store as a node and begins to lease. */
+/** Joins the store as a node and starts to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {
   const startedAtMs = parts.runtime.now();
   const epoch = await join(parts.store, parts.node, parts.runtime.wallMs());
@@ -205,7 +205,7 @@ class LeasedCredit implements Credit {
     if (wallet === undefined || (wallet.state !== "empty" && !wallet.isRefilling)) return;
     wallet.state = "unknown";
     wallet.shortN = Math.max(wallet.shortN, 1);
-    // A round under way may have read the balance before: then there is another one after it.
+    // A round in flight may have read the balance before: then another one follows.
     wallet.waiters ??= [];
     this.#refills.request(wallet);
   }
@@ -253,7 +253,7 @@ class LeasedCredit implements Credit {
     return wallet;
   }
 
-  /** Notes an unmet hold, so that the next refill asks for it. */
+  /** Records an unmet hold for the next refill. */
   #holdNothing(
     wallet: OpenWallet,
     { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number },

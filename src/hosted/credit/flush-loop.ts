@@ -1,5 +1,5 @@
 // The periodic work of a node on the store: writes what was spent, returns idle leases, detects
-// dead nodes, and joins again when it was taken for dead itself. Knows nothing of calls.
+// dead nodes, and joins again after it was declared dead itself. Knows nothing of calls.
 
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -20,7 +20,7 @@ import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
 import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
 
-/** What the loop works with. */
+/** What the loop needs. */
 export interface FlushLoopParts {
   readonly store: Store;
   readonly runtime: Runtime;
@@ -39,34 +39,36 @@ export interface FlushLoopParts {
 }
 
 /**
- * A batch that is being written: never changed once it was tried, so that it is clear what a try
- * with a lost answer wrote.
+ * A batch that is being written: never changed after its first try, so that a repetition with a
+ * lost answer is known to have written the same.
  */
 interface PendingBatch extends FlushBatch {
   readonly firstTriedAtMs: number;
 }
 
 interface ObservedNode extends NodeHeartbeat {
-  /** How long its heartbeat has not changed, counting only time in which the store was read. */
+  /**
+   * How long its heartbeat has not changed, counting only time in which the store could be read.
+   */
   readonly silentMs: number;
 }
 
 /** Wallets scanned in one turn, as a share of all, and the least number of them. */
 const SCANNED_SHARE = 1 / 20;
 const MIN_SCANNED = 200;
-/** Where so large a part of the bound is in use, wallets count as idle sooner. */
+/** From this share of the maximum on, wallets count as idle sooner. */
 const CROWDED = 0.8;
 const CROWDED_SPEEDUP = 10;
-/** Checks of other nodes within the time after which they count as dead. */
+/** Checks of other nodes within the node timeout. */
 const CHECKS_PER_TIMEOUT = 10;
 /** Every so many checks all ended leases are closed, in case an earlier check missed one. */
 const SWEEP_EVERY = 10;
 
 /** The flush loop of one node. */
 export class FlushLoop {
-  /** The epoch that is leased for; null = it is over, and the next one has not begun. */
+  /** The epoch of this node's leases; null = it is over, and the next one has not begun. */
   epoch: Epoch | null;
-  /** When (monotonic) this node stops spending unless the store has heard of it by then. */
+  /** When this node stops spending unless a flush has succeeded by then, on the monotonic clock. */
   stopAtMs: number;
   readonly #parts: FlushLoopParts;
   #seq = 0n;
@@ -96,7 +98,7 @@ export class FlushLoop {
     this.#arm();
   }
 
-  /** A wallet has begun to spend since the last batch. */
+  /** A wallet spends for the first time since the last batch. */
   spends(wallet: OpenWallet): void {
     wallet.isSpending = true;
     this.#spending.push(wallet);
@@ -113,7 +115,7 @@ export class FlushLoop {
   }
 
   /**
-   * Writes what was used since the last batch; one at a time. Calls during a flush share the next
+   * Writes the usage since the last batch; one flush at a time. Calls during a flush share the next
    * one.
    */
   flush(): Promise<void> {
@@ -126,12 +128,12 @@ export class FlushLoop {
     return this.#next;
   }
 
-  /** Whether a batch has been taken and is not known to be written. */
+  /** Whether a batch is in flight or its result is unknown. */
   get isWriting(): boolean {
     return this.#pending !== null;
   }
 
-  /** What was served and is not written, nano-USD. */
+  /** The unwritten charges, nano-USD. */
   unwrittenN(): number {
     let sumN = 0;
     for (const { amountN } of this.#pending?.spent ?? []) sumN += Number(amountN);
@@ -140,7 +142,7 @@ export class FlushLoop {
   }
 
   /**
-   * Ends an epoch: its leases belong to others, and what it spent since the last batch is lost.
+   * Ends an epoch: its leases are closed by others, and what it spent since the last batch is lost.
    */
   fence(epoch: Epoch): void {
     if (this.epoch !== epoch) return;
@@ -253,7 +255,7 @@ export class FlushLoop {
     this.stopAtMs = startedAtMs + settings.nodeTimeoutMs / 2;
   }
 
-  /** Returns the leases of wallets that nobody uses, and forgets them. */
+  /** Returns the leases of idle wallets, and forgets those wallets. */
   async #returnIdle(): Promise<void> {
     const { store, runtime, refills } = this.#parts;
     if (this.#returning.length === 0) this.#returning = this.#idle();
@@ -279,7 +281,7 @@ export class FlushLoop {
   }
 
   /**
-   * The next wallets whose leases are to be returned; those without one are forgotten on the way.
+   * The next wallets whose leases are to be returned; idle wallets without a lease are forgotten.
    */
   #idle(): readonly OpenWallet[] {
     const { wallets } = this.#parts;
@@ -330,9 +332,7 @@ export class FlushLoop {
     this.#parts.wallets.delete(wallet.accountId);
   }
 
-  /**
-   * Finds nodes whose heartbeat has not changed for too long, by the clock of this machine alone.
-   */
+  /** Finds nodes whose heartbeat has not changed for too long, by this machine's clock alone. */
   async #checkOtherNodes(): Promise<void> {
     const { store, runtime, node, settings } = this.#parts;
     const everyMs = settings.nodeTimeoutMs / CHECKS_PER_TIMEOUT;

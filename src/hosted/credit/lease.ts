@@ -1,5 +1,5 @@
-// The statements that move money between an account and the lease of a node, both ways. Always in
-// this order: accounts, then leases. Knows no memory of a node.
+// The statements that move money between an account and the lease of a node, in both directions.
+// They always lock accounts first, then leases. Knows no node's memory.
 import { sql } from "kysely";
 import {
   chunks,
@@ -11,38 +11,38 @@ import {
 } from "../../ledger/ledger.ts";
 import { moveOn, withTargets } from "../../ledger/merged-accounts.ts";
 
-/** One start of a node: whose leases they are. */
+/** One start of a node, to which leases belong. */
 export interface Epoch {
   readonly nodeId: string;
   readonly epoch: bigint;
 }
 
-/** What a node requests for one account; nano-USD. */
+/** A node's request for one account; nano-USD. */
 export interface LeaseRequest {
   readonly accountId: string;
-  /** What the calls that wait now cost together. */
+  /** The price of all waiting calls. */
   readonly shortN: number;
-  /** What the largest of them costs; 0 = no call waits. */
+  /** The price of the largest of them; 0 = no call waits. */
   readonly needN: number;
-  /** What is asked for ahead. */
+  /** The amount requested ahead of need. */
   readonly wantedN: number;
-  /** What this node has of the account already and has not spent. */
+  /** The unspent amount that this node has of the account. */
   readonly hereN: number;
-  /** All that this node knows to have been granted on this lease. */
+  /** The total that this node knows to be granted on this lease. */
   readonly grantedN: number;
 }
 
 /** The answer to a lease request. */
 export interface LeaseGrant {
-  /** All that was granted on the lease: a grant whose answer was lost shows here. */
+  /** The total granted on the lease, which includes a grant whose answer was lost. */
   readonly grantedN: number;
-  /** Balance that no node holds. */
+  /** The balance that no node has leased. */
   readonly leftN: number;
   /** Free compute units used this month. */
   readonly usedCu: number;
   /**
-   * Since when nothing is left that pays for a call, on any node; null = something is, or nobody
-   * ever paid for the account.
+   * Since when no credit for a call is left on any node; null = some is, or nobody ever paid for
+   * the account.
    */
   readonly exhaustedAtMs: number | null;
 }
@@ -50,7 +50,7 @@ export interface LeaseGrant {
 /** When and under which bounds requests are answered. */
 export interface LeaseTerms {
   readonly minSliceN: number;
-  /** What the cheapest call costs: an account with less has run out. */
+  /** The price of the cheapest call: an account with less has run out. */
   readonly smallestN: number;
   readonly atMs: number;
   readonly month: number;
@@ -62,8 +62,8 @@ const SCARCE_SLICES = 4;
 type LeaseInput = { readonly requests: readonly LeaseRequest[]; readonly terms: LeaseTerms };
 
 /**
- * Leases what is asked for, as far as the balances go. The answers stand in the order of the
- * requests; null = this epoch may lease nothing any more.
+ * Grants requests as far as the balances go, in the order of the requests; null = this epoch is
+ * over.
  */
 export async function lease(
   tx: Tx,
@@ -108,11 +108,11 @@ export async function lease(
 interface AccountNow {
   readonly balanceN: number;
   readonly exhaustedAtMs: number | null;
-  /** Whether it would be news that nothing is left. */
+  /** True if the account has been paid for and has not run out yet. */
   readonly mayRunOut: boolean;
 }
 
-/** Locks the rows, in one order; what is read is what stands after the lock was taken. */
+/** Locks the accounts in the common order; the returned values are from after the lock. */
 async function accountsOf(
   tx: Tx,
   ids: readonly string[],
@@ -136,8 +136,8 @@ async function accountsOf(
 }
 
 /**
- * What of a balance goes to a node: what it needs now, and of the rest what it wants, but no more
- * than half where there is some to share.
+ * The amount granted to a node: what it needs now, and of the rest what it requested ahead, but no
+ * more than half unless the balance is scarce.
  */
 export function grantOf(
   balanceN: number,
@@ -221,8 +221,8 @@ async function addToBalances(
 }
 
 /**
- * Notes that from now on nothing pays for what is asked of an account, unless another node has the
- * `shortN` that are short here. Returns whether that is so.
+ * Records that the account has run out, unless another node has the `shortN` that are missing here.
+ * Returns whether it has.
  */
 async function markExhausted(
   tx: Tx,
@@ -248,14 +248,14 @@ async function markExhausted(
  */
 export interface RunningOut {
   readonly accountIds: readonly string[];
-  /** What the cheapest call costs. */
+  /** The price of the cheapest call. */
   readonly smallestN: number;
   readonly atMs: number;
 }
 
 /**
- * Notes which accounts have less left than any call costs, in the balance and in leases, once what
- * was spent of them is written. Their rows are locked already.
+ * Records which accounts have less left than the cheapest call costs, in balance and leases, after
+ * their spending was written. Their rows are locked already.
  */
 export async function noteExhausted(
   tx: Tx,
@@ -269,21 +269,23 @@ export async function noteExhausted(
   }
 }
 
-/** Which leases are closed. */
+/** Selects leases to close. */
 export type LeaseClosing =
-  /** Those of some accounts, by a node that goes on; `seq` tells apart when. */
+  /**
+   * Leases of some accounts by a node that goes on; `seq` distinguishes one closing from the next.
+   */
   | {
       readonly kind: "idle";
       readonly epoch: Epoch;
       readonly accountIds: readonly string[];
       readonly seq: bigint;
     }
-  /** Those of starts that are over. */
+  /** Leases of epochs that are over. */
   | { readonly kind: "ended" };
 
 /**
- * Closes up to one statement's worth of leases: what is unspent returns to the balance, what was
- * spent goes to the ledger. Returns how many it found.
+ * Closes up to one statement's worth of leases: the unspent part returns to the balance, the spent
+ * part goes to the ledger. Returns how many it found.
  */
 export async function closeLeases(tx: Tx, closing: LeaseClosing, atMs: number): Promise<number> {
   const found = await leasesOf(tx, closing).execute();

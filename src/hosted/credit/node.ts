@@ -1,5 +1,5 @@
-// The life of a node in the store: it joins, says what it spent (which is also how it says that it
-// lives), leaves, or is found dead by the others. Knows no wallet.
+// The life of a node in the store: it joins, flushes what it spent (which is also its heartbeat),
+// leaves, or is declared dead by other nodes. Knows no wallet.
 import { sql } from "kysely";
 import { inParts, lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -12,7 +12,7 @@ export interface NodeIdentity {
   readonly region: string;
 }
 
-/** What a node spent and counted, to be written once under its number. */
+/** What a node spent and counted, written once under its number. */
 export interface FlushBatch {
   readonly seq: bigint;
   /** By account, nano-USD. */
@@ -23,7 +23,7 @@ export interface FlushBatch {
   readonly runningOut: RunningOut;
 }
 
-/** Starts a new epoch of a node, and closes the leases of those that are over. */
+/** Starts a new epoch of a node, and closes the leases of earlier ones. */
 export async function join(
   store: Store,
   { id, region }: NodeIdentity,
@@ -46,8 +46,8 @@ export async function join(
 }
 
 /**
- * Writes a batch, or finds it written already by a try whose answer was lost; "fenced" = this epoch
- * is over, and nothing is written.
+ * Writes a batch, or finds that an earlier try with a lost answer has written it; "fenced" = this
+ * epoch is over, and nothing is written.
  */
 export async function flush(
   store: Store,
@@ -141,7 +141,7 @@ export interface NodeHeartbeat {
   readonly flushSeq: bigint;
 }
 
-/** The nodes that count as alive, but one. */
+/** All nodes that count as alive except one. */
 export async function othersAlive(
   store: Store,
   nodeId: string,
@@ -155,7 +155,7 @@ export async function othersAlive(
   return new Map(rows.map((row) => [row.id, { epoch: row.epoch, flushSeq: row.flush_seq }]));
 }
 
-/** Marks a node as dead, unless it was heard of since it was seen last. */
+/** Declares a node dead unless its heartbeat has changed since it was read. */
 export async function markDead(
   store: Store,
   nodeId: string,
@@ -174,7 +174,7 @@ export async function markDead(
 /** Leases that one sweep closes at most: 200 a step. */
 const MAX_STEPS = 10_000;
 
-/** Closes every lease of a start that is over. */
+/** Closes every lease of epochs that are over. */
 export async function closeEnded(store: Store, wallMs: number): Promise<void> {
   for (let step = 0; step < MAX_STEPS; step++) {
     if ((await store.transaction((tx) => closeLeases(tx, { kind: "ended" }, wallMs))) === 0) return;

@@ -1,34 +1,29 @@
 // Gathers the refills of many wallets into few transactions: one at a time, at most fifty a second.
-// Knows when to refill; its parts know how.
+// Decides when to refill; its parts say how.
 import type { Runtime } from "../../runtime.ts";
 import type { OpenWallet, Waiter } from "./wallet.ts";
 
 /** Batches refills. */
 export interface RefillBatcher {
-  /** Puts a wallet into the next round; once is enough. */
+  /** Adds a wallet to the next round; repetitions change nothing. */
   request(wallet: OpenWallet): void;
-  /**
-   * Calls back once after the next round that has this wallet in it, or when the wait has lasted
-   * too long.
-   */
+  /** Calls back once after the next round that includes this wallet, or after the longest wait. */
   wait(wallet: OpenWallet, run: () => void): () => void;
   /**
-   * Starts no further round and calls back everyone who waits. Resolves when the round under way
-   * has ended.
+   * Starts no further round and calls back every waiter. Resolves when the round in flight has
+   * ended.
    */
   close(): Promise<void>;
 }
 
-/** What a batcher works with. */
+/** What a batcher needs. */
 export interface RefillBatcherParts {
   readonly runtime: Runtime;
-  /**
-   * Refills these wallets from the store; throws when the store does not answer.
-   */
+  /** Refills these wallets from the store; throws if the store fails. */
   readonly run: (wallets: readonly OpenWallet[]) => Promise<void>;
-  /** The store did not answer. */
+  /** Called when the store failed. */
   readonly failed: (wallets: readonly OpenWallet[], error: unknown) => void;
-  /** A callback threw: a bug. */
+  /** Called when a callback threw: a bug. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -1,5 +1,5 @@
-// Changes of keys that exist: other profiles or another name, another secret, the end. Each is one
-// transaction, then invalidates caches. Changes of one key wait for each other.
+// Changes of existing keys: profiles and name, a new secret, deletion. Each is one transaction,
+// followed by an invalidation. Changes of one key wait for each other.
 import { isDeepStrictEqual } from "node:util";
 import type { Transaction } from "kysely";
 import type { z } from "zod";

@@ -10,18 +10,18 @@ import { type ChosenFields, columnsOf, UNCHOSEN } from "./key-fields.ts";
 import { liveKeys } from "./keys.ts";
 import { insertManagementToken } from "./management-token.ts";
 
-/** A key that was just made. The secret is shown once. */
+/** A new key. The secret is shown once. */
 export interface NewKey {
   readonly kind: "new_key";
   readonly id: string;
   readonly accountId: string;
   readonly secret: string;
   readonly prefix: string;
-  /** The management token, where an account was made for it; shown once too. */
+  /** The management token if an account was created for the key; also shown once. */
   readonly token: string | null;
 }
 
-/** Makes an anonymous key: an account of its own with a starting grant in nano-USD. */
+/** Creates an anonymous key: an account of its own with a starting grant in nano-USD. */
 export function createAnonymousKey(
   store: Store,
   { name, grantN }: { readonly name: string; readonly grantN: bigint },
@@ -42,9 +42,7 @@ export function createAnonymousKey(
   });
 }
 
-/**
- * Makes an anonymous key and its account with nothing in it, within a transaction that does more.
- */
+/** Creates an anonymous key and its empty account, within the caller's transaction. */
 export async function insertAnonymousKey(
   tx: Transaction<Tables>,
   name: string,
@@ -54,7 +52,7 @@ export async function insertAnonymousKey(
   return insertKey(tx, { ...UNCHOSEN, accountId, agentId: null, name }, nowMs);
 }
 
-/** Makes an account with nothing in it, its agent and its first key. */
+/** Creates an empty account, its agent and its first key. */
 export function createAccount(store: Store, chosen: ChosenFields, nowMs: number): Promise<NewKey> {
   return store.transaction(async (tx) => {
     const accountId = await insertAccount(tx, "account", nowMs);

@@ -1,5 +1,5 @@
-// The key and account of each secret, in memory: looked up once, read again when they change. Knows
-// nothing of calls.
+// Keys and accounts by secret, in memory: looked up once, read again after a change. Knows nothing
+// of calls.
 
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
@@ -37,7 +37,7 @@ export interface KeyCache {
   accountChanged(accountId: string): Promise<void>;
   /** Calls `run` for each key context with open sockets. */
   eachWithSockets(run: (keyContext: KeyContext) => void): void;
-  /** Keeps an open socket; the returned function forgets it. */
+  /** Registers an open socket; the returned function removes it. */
   addSocket(keyContext: KeyContext, socket: OpenSocket): () => void;
   /** Secrets in memory. */
   readonly size: number;
@@ -59,12 +59,12 @@ export const KEY_CACHE_LIMITS: KeyCacheLimits = {
   maxLookups: 256,
 };
 
-/** What a key cache works with. */
+/** What a key cache needs. */
 export interface KeyCacheParts {
   readonly store: Pick<Store, "db">;
   readonly runtime: Runtime;
   readonly credit: Pick<Credit, "refresh" | "evict">;
-  /** Look-ups of unknown keys: an address with too many may not look up another. */
+  /** Look-ups of unknown keys: an address with too many may not look up another one. */
   readonly misses: AddressLimit;
   readonly limits: KeyCacheLimits;
   readonly onError: (error: unknown) => void;
@@ -77,9 +77,9 @@ export function createKeyCache(parts: KeyCacheParts): KeyCache {
 
 /** The longest wait for a look-up. */
 const LONGEST_WAIT_MS = 2_000;
-/** Reads of one secret whose key goes on changing. */
+/** Reads of one secret whose key keeps changing. */
 const MAX_READS = 5;
-/** Time to the next try to read what has changed. */
+/** Time to the next try to read a changed key. */
 const RETRY_MS = 1_000;
 /** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
@@ -90,8 +90,8 @@ class MemoryKeyCache implements KeyCache {
   readonly #parts: KeyCacheParts;
   readonly #contexts = new Map<string, KeyContext>();
   /**
-   * Accounts that may have several keys, with how many of them are here. An anonymous one has a
-   * single key.
+   * Accounts that may have several keys, with the number of them in memory. An anonymous account
+   * has a single key.
    */
   readonly #accounts = new Map<string, { readonly account: AccountState; keys: number }>();
   /** When a secret was found to be unknown. */
@@ -195,7 +195,7 @@ class MemoryKeyCache implements KeyCache {
     this.#waiters.delete(digest);
   }
 
-  /** Calls back everyone who waits for a secret; a throw of one does not affect the others. */
+  /** Calls back every waiter of a secret; an exception of one does not affect the others. */
   #answer(digest: string, found: KeyContext | Fault): void {
     const waiters = this.#waiters.get(digest);
     const callbacks = [...(waiters ?? [])];
@@ -256,8 +256,8 @@ class MemoryKeyCache implements KeyCache {
   }
 
   /**
-   * Moves a key to another account after a claim; the lease of the account before is returned. The
-   * caller keeps the context anew after this.
+   * Moves a key to another account after a claim; the former account's lease is returned. The
+   * caller stores the context again after this.
    */
   #moveToAccount(digest: string, keyContext: KeyContext, account: AccountState): void {
     this.#parts.credit.evict(keyContext.account.id);

@@ -1,5 +1,5 @@
-// The key and account behind a secret, as they are kept in memory, and why a secret is refused.
-// Knows no call and no balance.
+// The key and account of a secret as they are kept in memory, and why a secret is refused. Knows no
+// call and no balance.
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
@@ -15,15 +15,15 @@ export interface AccountState {
   paid: AccountFunding | null;
   /** Its Custom profiles; null = it never had any. */
   own: OwnProfiles | null;
-  /** When its buckets are full again, by their names; null = nothing was taken from them. */
+  /** When its rate limits have all their tokens again, by name; null = none was used. */
   fullAtMs: Map<string, number> | null;
 }
 
-/** What is known of an account that was paid for. */
+/** The funding of an account that was paid for. */
 export interface AccountFunding {
   /** Since when nothing is left; null = something is. */
   exhaustedAtMs: number | null;
-  /** All that was ever credited, in nano-USD. */
+  /** Total ever credited, in nano-USD. */
   readonly fundedN: number;
 }
 
@@ -42,9 +42,9 @@ export interface KeyContext {
 
 /** An open socket of a caller. */
 export interface OpenSocket {
-  /** The profile that it asked for. */
+  /** The profile that it requested. */
   readonly profile: string;
-  /** Whether that was a Custom profile that served it, when it was last looked at. */
+  /** Whether a Custom profile served it at the last check. */
   custom: boolean;
   readonly close: (reason: SocketEnd) => void;
 }
@@ -56,7 +56,7 @@ export interface KeyBounds {
   /** When it ends, on the wall clock; null = it does not. */
   readonly validUntilMs: number | null;
   readonly revoked: boolean;
-  /** It has changed and could not be read yet: refused until it was. */
+  /** True = it has changed and could not be read yet: refused until it is. */
   readonly doubtful: boolean;
 }
 
@@ -68,7 +68,7 @@ export const UNBOUND: KeyBounds = {
   doubtful: false,
 };
 
-/** Why a socket is closed for a reason of its key. */
+/** Why a socket is closed on account of its key. */
 export type SocketEnd =
   | "key_revoked"
   | "balance_exhausted"
@@ -194,7 +194,7 @@ export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfi
       : { exhaustedAtMs: msOf(row.exhausted_at), fundedN: Number(row.funded_n) };
 }
 
-/** Drops the buckets of profiles that are gone. */
+/** Drops the rate limits of deleted profiles. */
 function dropBuckets(fullAtMs: Map<string, number>, own: OwnProfiles | null): void {
   const names = ["managed", "public", ...(own?.slugs ?? [])];
   for (const name of fullAtMs.keys()) if (!names.includes(name)) fullAtMs.delete(name);
