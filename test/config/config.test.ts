@@ -447,7 +447,7 @@ describe("configuration: variables and secrets", () => {
     SVC_SECRET: SECRET,
   };
 
-  it("never shows a value of a variable, URL or header in a fault, whatever is wrong", () => {
+  it("never shows a value of a variable, URL or header in a fault", () => {
     const values = [
       `\${KEY}`,
       `https://u:${SECRET}@h/${SECRET}`,

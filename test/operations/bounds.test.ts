@@ -85,7 +85,7 @@ async function until<T>(ask: () => Promise<T>, expected: T): Promise<T> {
   }
 }
 
-test("an audit that takes longer than a request may wait goes on, and whoever asks again gets it", async (t) => {
+test("an audit that outlasts its request goes on, and the next request gets it", async (t) => {
   const { place, remove } = await newPlace("sqlite");
   t.after(remove);
   const store = await openStore(place);

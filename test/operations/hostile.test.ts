@@ -35,7 +35,7 @@ eachStore(({ engine, open }) => {
     const works = async (key: string): Promise<boolean> =>
       (await api.call("GET /api/v1/keys/current", { token: key })).status === 200;
 
-    test("ids of another account are not found, whatever is done with them, and nothing changes", async () => {
+    test("ids of another account are not found by any operation, and nothing changes", async () => {
       const [mine, theirs] = [await newAccount(), await newAccount({ name: "theirs" })];
       const tries = [
         `GET /api/v1/keys/${theirs.keyId}`,

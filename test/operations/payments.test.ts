@@ -51,36 +51,33 @@ eachStore(({ engine, open }) => {
       await run(await fixtureOf(t, await open(t)));
     });
 
-  paid(
-    "whoever has not paid gets every offer, bound to the request and to nothing else",
-    async (fixture) => {
-      const { api, payments, account } = fixture;
-      const asked = await api.call(fund(fixture), { body: { amount_usd: "0.5" } });
-      assert.equal(asked.outcome, "fundAgentKey payment_required");
-      assert.equal(asked.headers.get("www-authenticate")?.split(/, (?=Payment )/).length, 2);
-      assert.ok(asked.headers.has("payment-required"));
-      const { type, title, status, detail } = asked.json;
-      assert.deepEqual(
-        [type, title, status, detail],
-        [
-          "https://paymentauth.org/problems/payment-required",
-          "Payment Required",
-          402,
-          asked.json.error.message,
-        ],
-      );
-      const [order] = payments.offered;
-      assert.deepEqual(order?.purpose, {
-        kind: "fund_key",
-        accountId: account.id,
-        keyId: account.keyId,
-      });
-      assert.deepEqual([order?.amountN, order?.keepsAuthorization], [500_000_000n, false]);
-      assert.equal(order?.request.resourceUrl, `${api.url}/api/v1/agent/keys/redacted/fund`);
-      assert.ok(!order.description.includes(account.key));
-      assert.equal(await balance(fixture), "0");
-    },
-  );
+  paid("an unpaid request gets every offer, bound to that request alone", async (fixture) => {
+    const { api, payments, account } = fixture;
+    const asked = await api.call(fund(fixture), { body: { amount_usd: "0.5" } });
+    assert.equal(asked.outcome, "fundAgentKey payment_required");
+    assert.equal(asked.headers.get("www-authenticate")?.split(/, (?=Payment )/).length, 2);
+    assert.ok(asked.headers.has("payment-required"));
+    const { type, title, status, detail } = asked.json;
+    assert.deepEqual(
+      [type, title, status, detail],
+      [
+        "https://paymentauth.org/problems/payment-required",
+        "Payment Required",
+        402,
+        asked.json.error.message,
+      ],
+    );
+    const [order] = payments.offered;
+    assert.deepEqual(order?.purpose, {
+      kind: "fund_key",
+      accountId: account.id,
+      keyId: account.keyId,
+    });
+    assert.deepEqual([order?.amountN, order?.keepsAuthorization], [500_000_000n, false]);
+    assert.equal(order?.request.resourceUrl, `${api.url}/api/v1/agent/keys/redacted/fund`);
+    assert.ok(!order.description.includes(account.key));
+    assert.equal(await balance(fixture), "0");
+  });
 
   paid(
     "a payment funds a key once, however often it comes, and says so with a receipt",

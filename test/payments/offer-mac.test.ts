@@ -16,7 +16,7 @@ const OFFER: X402Offer = {
 };
 const NOW_MS = 1_790_000_000_000;
 
-test("an offer comes back with its time and for its request, whatever the case of its addresses", () => {
+test("an offer comes back with its time and for its request, in any case of its addresses", () => {
   const marks = createOfferMacs("secret one", null);
   const offer = marks.signed(OFFER, "request", NOW_MS);
   assert.deepEqual(

@@ -336,7 +336,7 @@ test(
   },
 );
 
-test("whatever is changed in a credential, it is refused or still answers the very same challenge", () => {
+test("a changed credential is refused or still answers the very same challenge", () => {
   const given = credentialOf();
   const wire = wireOf(given);
   const whole = read(given);

@@ -432,7 +432,7 @@ test(
 );
 
 test(
-  "whoever asks for the same name at the same time shares one look-up; too many names at once " +
+  "look-ups of one name at the same time are shared; too many names at once " +
     "are refused, and come through later",
   async () => {
     const waiting: (() => void)[] = [];

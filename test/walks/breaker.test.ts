@@ -269,7 +269,7 @@ test(
   },
 );
 
-test("whatever happens, every call ends by its deadline and no alarm is left behind", () => {
+test("every call ends by its deadline and leaves no timer", () => {
   const it = createFixture(3);
   const moods: readonly Mood[] = ["well", "broken", "hanging"];
   for (let n = 0; n < 300; n++) {

@@ -33,7 +33,7 @@ describe(`continuity over three real nodes (seed ${SEED})`, () => {
       promised({ failovers: 10, strategy: "load-balanced", socketHeads: false, socketsOnly: true }),
   );
 
-  it("whatever lies past the bounds closes the sockets it concerns with 1011, and no others", async () => {
+  it("a gap past the bounds closes the sockets it concerns with 1011, and no others", async () => {
     assert.deepEqual(faultsOf([], await tryBounds(chain, random)), []);
   });
 

@@ -198,7 +198,7 @@ test("an error that repeats a provider's key, in plain or in disguise, is never 
   }
 });
 
-test("a pinned call asks that provider alone, whatever it answers", async (t) => {
+test("a pinned call asks that provider alone, also when it fails", async (t) => {
   const { service, upstreams } = await serviceFixture(t, [fails, undefined]);
   const { json } = await service.post("/rpc/ethereum?provider=a", {
     jsonrpc: "2.0",

@@ -18,7 +18,7 @@ function linesOf(service: Service, msg: string): readonly Line[] {
   return lines.filter((line) => line["msg"] === msg);
 }
 
-test("a circuit that opens is one line with provider and cause, whatever the number of failures", async (t) => {
+test("a circuit that opens is one line with provider and cause, after any number of failures", async (t) => {
   const { call, service, upstreams } = await serviceFixture(t, [undefined, undefined]);
   await service.probed();
   upstreams[0]?.script((_, reply) => reply.body("", 500));

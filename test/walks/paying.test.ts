@@ -144,7 +144,7 @@ describe("stock clients pay the service", () => {
     assert.equal(await moved(), 1_500_000n + 2_600_000n);
   });
 
-  it("whoever sends a payment again, byte for byte, gets the first result and pays nothing", async () => {
+  it("a payment sent again, byte for byte, gets the first result and costs nothing", async () => {
     const sent: [string, RequestInit][] = [];
     const recording: typeof fetch = (input, init) => {
       sent.push([String(input), { ...init }]);

@@ -206,7 +206,7 @@ test("one payer's right signatures that pay for nothing are checked a bounded nu
   assert.deepEqual([...statuses], [402, 429]);
 });
 
-test("whoever sends wrong payments again and again is told to wait", async (t) => {
+test("a client that keeps sending wrong payments is told to wait", async (t) => {
   const fixture = await sessionFixture(t, chains);
   const statuses: number[] = [];
   for (let tries = 0; tries < 80; tries++)
@@ -415,7 +415,7 @@ test("without a session rail the route says that it is not there", async (t) => 
   assert.deepEqual([status, json.error.data.code], [404, "not_found"]);
 });
 
-test("after a close the channel pays for nothing, and whoever closes again hears the same", async (t) => {
+test("after a close the channel pays for nothing, and a second close gets the same answer", async (t) => {
   const fixture = await sessionFixture(t, chains);
   const { manager, sent } = keptClient(fixture);
   await manager.fetch(fixture.url(), callOf("eth_gasPrice", 1));

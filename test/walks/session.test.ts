@@ -133,7 +133,7 @@ test("a deposit that runs out is topped up by the stock client, and one that is 
   });
 });
 
-test("many calls at one time over one channel are each paid for once, whatever order they end in", async (t) => {
+test("concurrent calls over one channel are each paid for once, in any order of their ends", async (t) => {
   const fixture = await sessionFixture(t, chains);
   fixture.upstream.script(({ params }, reply) =>
     setTimeout(() => reply.result(`"${params}"`), Number(params) % 2 === 0 ? 60 : 5),

@@ -510,7 +510,7 @@ for (const [server, connection] of Object.entries(SERVERS)) {
     });
 
     describe("a batch", () => {
-      it("is answered in the order of its items, duplicate ids and all, whatever takes longer", async () => {
+      it("is answered in the order of its items, also with duplicate ids and slow items", async () => {
         const items = [
           call("1", "test_slow", "[1]"),
           call('"x"', "test_echo", "[2]"),
@@ -781,7 +781,7 @@ describe("bounds of a batch", () => {
     assert.match((await service.get("/metrics")).text, /^svc_in_flight_bytes 0$/m);
   });
 
-  it("whatever may be repeated says so inside a batch too", async (t) => {
+  it("a retryable error says so inside a batch too", async (t) => {
     const refused = await startService(configText([{ id: "a", url: "http://127.0.0.1:1" }]));
     t.after(() => refused.close());
     for (let n = 0; n < 3; n++)

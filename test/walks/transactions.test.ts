@@ -110,7 +110,7 @@ function assertUnknown(
   );
 }
 
-test("already known is success with the transaction's own hash, whatever the caller's id looks like", async (t) => {
+test("already known is success with the transaction's own hash, with any id of the caller", async (t) => {
   const { service, upstreams } = await serviceFixture(t, [
     says('{"code":-32000,"message":"already known"}'),
     undefined,

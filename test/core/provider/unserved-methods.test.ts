@@ -26,7 +26,7 @@ test("a name is unserved until ten minutes have passed, and never before it was 
   );
 });
 
-test("whatever is heard, both maps stay small, and what others serve outlasts what nobody serves", () => {
+test("both maps stay small on any input, and methods that others serve are kept longest", () => {
   const names = fc.array(
     fc.tuple(
       fc.string({ maxLength: 200 }),

@@ -28,7 +28,7 @@ function lagOf(chain: Partial<ChainDocument>): number | undefined {
   return profile.chains.get("ethereum")?.maxLagBlocks;
 }
 
-test("block protection leaves out whoever is a block behind, whatever lag is allowed otherwise", () => {
+test("block protection leaves out providers a block behind, also where more lag is allowed", () => {
   assert.deepEqual(
     [
       lagOf({}),

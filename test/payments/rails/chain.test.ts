@@ -68,7 +68,7 @@ describe("a payment chain's node", () => {
     };
   }
 
-  test("a result is read by whoever asked; one that cannot be read is trouble", async () => {
+  test("a result is read by its caller; one that cannot be read is an error of the chain", async () => {
     says('{"jsonrpc":"2.0","id":OWN_ID,"result":"0x10"}');
     assert.deepEqual(await chain().call("eth_blockNumber", [], parseQuantity), {
       kind: "result",

@@ -648,7 +648,7 @@ eachStore(({ engine, open }) => {
     },
   );
 
-  test(say("whoever puts more in takes the wish for the deposit back"), async (t) => {
+  test(say("a top-up withdraws the request to return the deposit"), async (t) => {
     const fixture = channelFixture(await open(t));
     const life = fixture.start();
     await opened(fixture, life, 1);

@@ -258,7 +258,7 @@ const NASTY = fc.constantFrom(
   "Connection: close\r\n",
 );
 
-test("whatever head is accepted, node's client reads the same status and body, or refuses it", async (t) => {
+test("node's client reads the same status and body from every accepted head, or refuses it", async (t) => {
   const read = await nodeReader(t);
   const starts = [
     headOf("Content-Length: 5", "X: y", "Connection: close"),

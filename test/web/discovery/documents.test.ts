@@ -176,7 +176,7 @@ test("no secret and no address of a provider is in any document", () => {
       assert.doesNotMatch(text, new RegExp(`${SECRET}|vendor-|db\\.example|user:`), path);
 });
 
-test("documents carry the address they were asked at, in both schemes, whatever stands in it", () => {
+test("documents carry the address they were requested at, in both schemes", () => {
   const documents = createDocuments(() => HOSTED);
   for (const baseUrl of ["https://a.example", "http://[::1]:4000", 'https://b.example/x"y$&']) {
     const agent = JSON.parse(documents.get("/agent.json", baseUrl)?.body.toString() ?? "");

@@ -114,7 +114,7 @@ describe("the mark of a request", () => {
     assert.equal(requestMark({ ...REQUEST, body: Buffer.from("") }).digest, BodyDigest.compute(""));
   });
 
-  it("tells no key, whatever stands where one does", () => {
+  it("shows no key", () => {
     const rows = [
       ["/rpc/k/svc_ak_secret/load-balanced/ethereum", "/rpc/k/redacted/load-balanced/ethereum"],
       ["/rpc/k/secret", "/rpc/k/redacted"],

@@ -80,7 +80,7 @@ test("wrong payments that come together are bounded like those that come one by 
   assert.equal(admitted.length, 1, "one in two seconds from then on, also of those together");
 });
 
-test("payments that are right count against no address, whatever their number", async () => {
+test("valid payments count against no address, in any number", async () => {
   const runtime = simulatedWorld(1);
   let taken = 0;
   const take = async (): Promise<PaymentDeclined> => {

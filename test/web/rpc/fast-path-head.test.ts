@@ -150,7 +150,7 @@ const heads = fc
       .map((lines) => headOf(lines, `POST ${it.url} HTTP/1.1`));
   });
 
-test("whatever head the lean door accepts, node's parser reads with the same URL, length and fields", async (t) => {
+test("node's parser reads every head that the fast path accepts with the same URL, length and fields", async (t) => {
   const read = await nodeReader(t);
   let accepted = 0;
   await fc.assert(
@@ -429,7 +429,7 @@ for (const [what, texts] of Object.entries(REFUSED)) {
   });
 }
 
-test("a head as long as the door reads one is left to node soon, whatever it holds", () => {
+test("a head of the longest length that the fast path reads is handed over soon", () => {
   for (const filler of ["a", ":", "a:", "a:\r\n", "a: b\r\n", "\r\n", " ", "\t:", "a:\x80"]) {
     for (const end of ["", "\0", "\r", "x"])
       assert.equal(

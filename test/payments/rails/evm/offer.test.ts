@@ -383,7 +383,7 @@ describe("wrong payments are refused, and say what to change", () => {
   });
 });
 
-describe("whatever is sent", () => {
+describe("arbitrary input", () => {
   test("changed bytes of a signature are never taken", async () => {
     const presented = await x402Payment(rail, BASE);
     const { authorization, signature } = presented.payload as {

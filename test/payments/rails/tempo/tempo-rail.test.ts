@@ -75,7 +75,7 @@ describe("the Tempo rail", () => {
     },
   );
 
-  test("a push payment of the stock client is found paid, by whoever shows it and however often", async () => {
+  test("a push payment of the stock client is found paid, each time it is shown", async () => {
     const { rail } = fixture;
     const received = await fixture.received();
     const paying = stockPayment(fixture, challengeOf(rail), {

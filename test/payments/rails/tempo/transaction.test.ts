@@ -109,7 +109,7 @@ test(
   },
 );
 
-test("whatever is changed in a transaction, it is refused, the same, or another payer's", async () => {
+test("a changed transaction is refused, the same, or another payer's", async () => {
   const account = Account.fromP256(OTHER_PAYERS[0]?.key ?? "0x");
   const p256 = await account.signTransaction(request as never, {
     serializer: Transaction.serialize as never,
