@@ -1,4 +1,4 @@
-// Where the answer to a call came from, as a value. Billing, evidence and metrics read it.
+// The source of the answer to a call, as a value. Billing, evidence and metrics read it.
 import type { Provider } from "../provider/profile.ts";
 
 /** Where an answer came from. */
@@ -10,13 +10,13 @@ export type AnswerSource =
   /** Parts of several answers, joined here. */
   | { readonly kind: "merged"; readonly providers: readonly Provider[] }
   /**
-   * Of a provider, but for another call or subscription first: joined to a call that was under way,
-   * or served from a filter of ours. Null = which provider is not known any more.
+   * A provider's answer to another call or subscription: shared with a call in flight, or served
+   * from a filter. Null = it is no longer known which provider.
    */
   | { readonly kind: "shared"; readonly provider: Provider | null }
   /** Of the configuration. */
   | { readonly kind: "local" }
-  /** There is none: the call was refused, or nobody answered. */
+  /** There is no answer: the call was refused, or no provider answered. */
   | { readonly kind: "none" };
 
 /** What billing reads of a source. */
@@ -29,7 +29,7 @@ export const LOCAL_SOURCE: AnswerSource = { kind: "local" };
 /** A filter of ours, or a subscription that was there already. */
 export const SHARED_SOURCE: AnswerSource = { kind: "shared", provider: null };
 
-/** The one provider whose answer it is; null when it is nobody's, or that of several. */
+/** The one provider whose answer it is; null = there is none, or several. */
 export function providerOf(source: AnswerSource): Provider | null {
   switch (source.kind) {
     case "provider":
