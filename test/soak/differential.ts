@@ -252,12 +252,12 @@ const ANSWERS: Readonly<Record<string, AnswerShape>> = {
   id_last: (reply, { id, value }) => reply.body(`{"result":${value},"jsonrpc":"2.0","id":${id}}`),
   spaced: (reply, { id, value }) =>
     reply.body(` {\n "jsonrpc" : "2.0", "id" : ${id} ,\t"result" : ${value} }\n`),
-  // A long answer of unknown length that does not end with its result is broken off if it is passed
-  // on, and whether it is depends on how its bytes arrive.
-  members: (reply, { id, value }) =>
-    reply.body(
-      `{"jsonrpc":"2.0","id":${id},"result":${value.length > MAX_WHOLE_BYTES ? 1 : value},"more":{"a":[1]}}`,
-    ),
+  // Its length is announced: an answer of unknown length that does not end with its result is whole
+  // or broken off, depending on how its bytes arrive.
+  members(reply, { id, value }) {
+    const text = `{"jsonrpc":"2.0","id":${id},"result":${value},"more":{"a":[1]}}`;
+    reply.body(text, 200, { "content-length": String(Buffer.byteLength(text)) });
+  },
   error: (reply) => reply.error('{"code":3,"message":"execution reverted","data":"0x08c379a0"}'),
   data_error: (reply, { value }) =>
     reply.error(`{"code":3,"message":"execution reverted","data":${value}}`),
