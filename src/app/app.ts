@@ -37,7 +37,7 @@ import {
   type TrustedProxies,
   trustedProxiesOf,
 } from "../web/http/client-address.ts";
-import { createPages, type Pages } from "../web/pages/routes.ts";
+import { createPages, type PageParts, type Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
 import { type Compression, createCompression } from "../web/rpc/compression.ts";
@@ -53,6 +53,7 @@ import type { CustomServing } from "./custom-profiles.ts";
 import { type Hosting, openHosting } from "./hosted.ts";
 import { reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
+import { workerDocuments } from "./service-readings.ts";
 
 /** A running service. */
 export interface App {
@@ -209,11 +210,26 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
   };
 }
 
-/** The pages and documents that answer GET. */
+/** The pages and documents that answer GET; of several workers each answers for the service. */
 function pagesOf(foundation: Foundation): Pages {
+  const { service, runtime } = foundation.outside;
+  const uptimeBeforeMs =
+    service === undefined ? 0 : Math.max(0, runtime.wallMs() - service.startedWallMs);
+  if (service === undefined || service.workers === 1)
+    return pagesWith(foundation, { service: null, uptimeBeforeMs });
+  const documents = workerDocuments(service.bus, (question) => pages.own(question));
+  const pages = pagesWith(foundation, { service: documents, uptimeBeforeMs });
+  return pages;
+}
+
+function pagesWith(
+  foundation: Foundation,
+  ofService: Pick<PageParts, "service" | "uptimeBeforeMs">,
+): Pages {
   const { config, live, outside, providers, hosting } = foundation;
   const { registry, observer, budget, subscriptions, filters, sockets } = providers;
   return createPages({
+    ...ofService,
     runtime: outside.runtime,
     registry,
     observer,

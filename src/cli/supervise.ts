@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { reloadProblem, warnOfFixedSections } from "../app/reload.ts";
+import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import type { Ports } from "../cluster/workers/control.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
@@ -36,6 +37,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     version: start.version,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
+  serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });
   const started = await supervisor.started;
   if (!started.ok) {
     supervisor.kill();
@@ -59,6 +61,15 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     },
     kill: () => supervisor.kill(),
   };
+}
+
+/** Memory and CPU time of this process: they are the service's as well. */
+function ownFamilies(): readonly MetricFamily[] {
+  const { user, system } = process.cpuUsage();
+  return [
+    { name: "process_resident_memory_bytes", samples: [[[], process.memoryUsage.rss()]] },
+    { name: "process_cpu_seconds_total", samples: [[[], (user + system) / 1e6]] },
+  ];
 }
 
 /** A configuration that listens where the service has listened so far. */

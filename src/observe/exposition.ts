@@ -1,17 +1,26 @@
 // Writes metrics in the text format of Prometheus. Knows no metric of its own.
 import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../core/provider/latency.ts";
+import { collectFamilies, type MetricFamily } from "./metric-families.ts";
 import type { Metric } from "./metrics.ts";
-import { type MetricFacts, takeReadings } from "./readings.ts";
+import type { MetricFacts } from "./readings.ts";
 
 /** Media type of the text. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Reads all metrics and renders them. */
 export function expositionText(metrics: readonly Metric[], facts: MetricFacts): string {
-  const readings = takeReadings(facts);
+  return familiesText(metrics, collectFamilies(metrics, facts));
+}
+
+/** Renders samples, in the order of the metrics. */
+export function familiesText(
+  metrics: readonly Metric[],
+  families: readonly MetricFamily[],
+): string {
   const lines: string[] = [];
-  for (const { name, type, labels, help, collect } of metrics) {
-    const samples = collect(readings);
+  const samplesOf = new Map(families.map(({ name, samples }) => [name, samples]));
+  for (const { name, type, labels, help } of metrics) {
+    const samples = samplesOf.get(name) ?? null;
     if (samples === null) continue;
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
     for (const [values, value] of samples) {

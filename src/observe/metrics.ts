@@ -20,6 +20,8 @@ export interface Metric {
   readonly type: "counter" | "gauge" | "histogram";
   readonly labels: readonly string[];
   readonly help: string;
+  /** How the gauges of several workers become one of the service; absent = they are added up. */
+  readonly merge?: "max";
   /** Reads the current series; null = this instance does not have the metric. */
   readonly collect: (readings: Readings) => readonly Sample[] | null;
 }
@@ -251,6 +253,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_circuit_breaker_state",
     type: "gauge",
+    merge: "max",
     labels: PROVIDER,
     help: "0 closed, 1 half-open, 2 open.",
     collect: perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
@@ -269,6 +272,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_rate_limited_seconds",
     type: "gauge",
+    merge: "max",
     labels: PROVIDER,
     help: "Remaining time of the rate-limit state.",
     collect: perProvider(({ health }) => one(health.rateLimitedForMs / 1000)),
@@ -276,6 +280,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_cordoned",
     type: "gauge",
+    merge: "max",
     labels: PROVIDER,
     help: "1 while excluded for a wrong chain or dead credentials.",
     collect: perProvider(({ health }) => one(health.cordon === null ? 0 : 1)),
@@ -283,6 +288,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_provider_head_block",
     type: "gauge",
+    merge: "max",
     labels: PROVIDER,
     help: "Latest known height.",
     collect: perProvider(({ health }) => known(health.height)),
@@ -290,6 +296,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_provider_lag_blocks",
     type: "gauge",
+    merge: "max",
     labels: PROVIDER,
     help: "Blocks behind the agreed height.",
     collect: perProvider(({ health }) => known(health.lagBlocks)),
@@ -297,6 +304,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_upstream_socket_open",
     type: "gauge",
+    merge: "max",
     labels: PROVIDER,
     help: "1 while the provider's WebSocket is open.",
     collect: perProvider(({ socket }) =>
@@ -334,6 +342,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_head_block",
     type: "gauge",
+    merge: "max",
     labels: CHAIN,
     help: "Height the providers of a profile agree on.",
     collect: ({ registry }) =>
@@ -348,6 +357,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_purchases",
     type: "gauge",
+    merge: "max",
     labels: ["state"],
     help:
       "Payments that are under way, by state, and those whose money is held for somebody who is " +
@@ -362,6 +372,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_settlement_wallet_low",
     type: "gauge",
+    merge: "max",
     labels: ["chain_id"],
     help: "1 while a wallet that pays for gas has too little.",
     collect: perWallet(({ low }) => low),
@@ -369,6 +380,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_settlement_wallet_empty",
     type: "gauge",
+    merge: "max",
     labels: ["chain_id"],
     help: "1 while it has nothing, and payments by its rail are not offered.",
     collect: perWallet(({ empty }) => empty),
@@ -390,6 +402,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_session_chain_down",
     type: "gauge",
+    merge: "max",
     labels: [],
     help: "1 while the chain of pay-per-call cannot be asked, and nothing is settled.",
     collect: ({ sessions }) => oneOrNone(sessions()?.chainDown),
@@ -397,6 +410,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_session_wallet_low",
     type: "gauge",
+    merge: "max",
     labels: [],
     help: "1 while the wallet that settles can hardly pay for its transactions.",
     collect: ({ sessions }) => oneOrNone(sessions()?.walletLow),
@@ -425,6 +439,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_uptime_seconds",
     type: "gauge",
+    merge: "max",
     labels: [],
     help: "Time since the start.",
     collect: ({ uptimeMs }) => one(uptimeMs / 1000),
@@ -432,6 +447,7 @@ export const METRICS: readonly Metric[] = [
   {
     name: "svc_build_info",
     type: "gauge",
+    merge: "max",
     labels: ["version"],
     help: "Always 1.",
     collect: ({ version }) => [[[version], 1]],

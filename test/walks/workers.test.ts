@@ -192,3 +192,60 @@ async function finished(
   const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   return { code, stderr };
 }
+
+test("metrics are the service's, whoever is asked, and no sum falls when workers are killed", async (t) => {
+  const { service, port } = await fixture(t);
+  const callers = Array.from({ length: 8 }, () => openCaller(t, port));
+  for (const caller of callers) for (let n = 0; n < 5; n++) assert.ok(await caller.call());
+  assert.equal(countBy(callers).size, 2);
+  const requests = async (): Promise<number> => {
+    const text = await (await fetch(`${service.url}/metrics`)).text();
+    const found = /^svc_requests_total\{.*method="eth_call",outcome="success"\} (\d+)$/m.exec(text);
+    return Number(found?.[1]);
+  };
+  const shown = async (): Promise<readonly unknown[]> => {
+    const text = await (await fetch(`${service.url}/api/metrics/1`)).text();
+    const [profile] = JSON.parse(text).profiles;
+    return [profile.calls, profile.providers[0].transports[0].outcomes.delivered];
+  };
+  // Enough connections that both workers are asked.
+  for (let n = 0; n < 8; n++) {
+    assert.equal(await requests(), 40);
+    assert.deepEqual(await shown(), [40, 40]);
+  }
+  for (const pid of childrenOf(service.pid)) {
+    const before = await Promise.all([requests(), shown()]);
+    process.kill(pid, "SIGKILL");
+    await until("its end", () => !isAlive(pid));
+    const sums = await until("an answer", () =>
+      Promise.all([requests(), shown()]).catch(() => null),
+    );
+    assert.deepEqual(sums, before);
+    await until("its successor", () => childrenOf(service.pid).length === 2);
+    await until("both serve", async () => {
+      const again = Array.from({ length: 8 }, () => openCaller(t, port));
+      await Promise.all(again.map((caller) => caller.call()));
+      return countBy(again).size === 2;
+    });
+  }
+});
+
+test("metrics_listen is there once for all workers, and health tells when the service started", async (t) => {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => probe.once("listening", resolve));
+  const address = probe.address();
+  assert.ok(typeof address === "object" && address !== null);
+  await new Promise((resolve) => probe.close(resolve));
+  const metrics = `127.0.0.1:${address.port}`;
+  const { service } = await fixture(t, {
+    server: { port: 0, workers: 2, metrics_listen: metrics },
+  });
+  const text = await (await fetch(`http://${metrics}/metrics`)).text();
+  assert.match(text, /^svc_build_info\{version=".+"\} 1$/m);
+  assert.match(text, /^svc_upstream_attempts_total\{.*provider="a"/m);
+  const ready = await until("readiness", async () => {
+    const response = await fetch(`${service.url}/api/ready`);
+    return response.status === 200 ? response.text() : null;
+  });
+  assert.equal(JSON.parse(ready).ready, true);
+});

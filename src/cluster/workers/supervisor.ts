@@ -169,7 +169,11 @@ class WorkerSupervisor<C> implements Supervisor<C> {
 
   #start(slot: Slot): void {
     const process = this.#parts.startProcess({
-      message: (value, connection) => this.#received(slot, value, connection),
+      message: (value, connection) => {
+        // What a process sent before it ended may arrive after its end was noticed.
+        if (slot.process === process) this.#received(slot, value, connection);
+        else connection?.close();
+      },
       ended: (how) => this.#ended(slot, how),
     });
     slot.process = process;

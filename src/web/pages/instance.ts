@@ -51,11 +51,23 @@ export function healthDocument(facts: InstanceFacts): unknown {
   };
 }
 
-/** `GET /api/ready`: ready once a provider of some chain has answered, and not while draining. */
-export function readyDocument(
-  registry: ProfileRegistry,
-  draining: boolean,
-): { readonly ready: boolean; readonly document: unknown } {
+/** `GET /api/ready`. */
+export interface ReadyDocument {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+  readonly chains: readonly ChainReadiness[];
+}
+
+interface ChainReadiness {
+  readonly profile: string;
+  readonly chain: string;
+  readonly ready: boolean;
+  readonly providers_usable: number;
+  readonly providers_total: number;
+}
+
+/** Ready once a provider of some chain has answered, and not while draining. */
+export function readyDocument(registry: ProfileRegistry, draining: boolean): ReadyDocument {
   const chains = registry.profiles.flatMap((served) =>
     [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)),
   );
@@ -64,11 +76,10 @@ export function readyDocument(
     ...(draining ? ["draining"] : []),
     ...(usable ? [] : ["no provider has answered yet"]),
   ];
-  const ready = reasons.length === 0;
-  return { ready, document: { ready, reasons, chains } };
+  return { ready: reasons.length === 0, reasons, chains };
 }
 
-function chainReadiness(served: ServedProfile, tracker: Tracker) {
+function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness {
   const { providers, chain } = tracker.set;
   const usable = providers.filter((provider) =>
     TRANSPORTS.some((transport) => isUsable(tracker, provider, transport)),
@@ -105,7 +116,7 @@ export function metricsDocument(
   registry: ProfileRegistry,
   chain: Chain,
   facts: MetricsFacts,
-): unknown {
+): Readonly<Record<string, unknown>> {
   const profiles = registry.profiles.filter(({ trackers }) => trackers.has(chain.chainName));
   return {
     chain_id: String(chain.chainId),

@@ -3,7 +3,9 @@
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { fault } from "../../core/faults/rpc-fault.ts";
-import { expositionText, METRICS_TYPE } from "../../observe/exposition.ts";
+import type { DocumentQuestion, ServiceDocuments } from "../../core/workers/service-documents.ts";
+import { familiesText, METRICS_TYPE } from "../../observe/exposition.ts";
+import { collectFamilies, parseFamilies } from "../../observe/metric-families.ts";
 import { METRICS } from "../../observe/metrics.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { MetricFacts } from "../../observe/readings.ts";
@@ -28,6 +30,7 @@ import {
   MIN_COMPRESSED_BYTES,
 } from "../rpc/compression.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./instance.ts";
+import { isObject } from "./merge-documents.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
 
 /** What is read anew for each scrape. */
@@ -42,6 +45,10 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   /** True = `/metrics` has its own address, and this one treats local peers like any other. */
   readonly metricsApart: boolean;
   readonly isDraining: () => boolean;
+  /** Documents of the whole service; null = this process is all of it. */
+  readonly service: ServiceDocuments | null;
+  /** How long the service ran before this process was started. */
+  readonly uptimeBeforeMs: number;
   readonly documents: Documents;
   /** Null = documents are never compressed. */
   readonly compression: Compression | null;
@@ -53,23 +60,29 @@ const CHAIN_METRICS = "/api/metrics/";
 export interface Pages {
   /** The page of a path. */
   page(path: string): PageHandler | undefined;
-  /** `/metrics`, with real provider ids. */
-  operatorMetrics(): string;
+  /** `/metrics`, with real provider ids; null = the other workers cannot be asked now. */
+  operatorMetrics(use: (text: string | null) => void): void;
+  /** What this process alone knows; null = it does not have such a document. */
+  own(question: DocumentQuestion): unknown;
 }
 
 /** Every page of an instance. */
 export function createPages(parts: PageParts): Pages {
   const startedAtMs = parts.runtime.now();
-  const uptimeMs = (): number => parts.runtime.now() - startedAtMs;
-  const metricsText = metricsWriter(parts, uptimeMs);
-  const chainMetrics = chainMetricsPage(parts);
+  const uptimeMs = (): number => parts.runtime.now() - startedAtMs + parts.uptimeBeforeMs;
+  const own = ownDocuments(parts, uptimeMs);
+  const documents = parts.service ?? { read: (question, use) => use(own(question)) };
+  const chainMetrics = chainMetricsPage(parts, documents);
   const document = documentPage(parts);
   const pages: Readonly<Record<string, PageHandler>> = {
-    ...instancePages(parts, uptimeMs),
+    ...instancePages(parts, uptimeMs, documents),
     ...filePages(),
     "/metrics": (response, headers, { isOperator, isLocal }) => {
       const realIds = isOperator || (isLocal && !parts.metricsApart);
-      writeDocument(response, METRICS_TYPE, headers, Buffer.from(metricsText(realIds)));
+      metricsText(documents, realIds, (text) => {
+        if (text === null) return writeFault(response, headers, WORKERS_SILENT);
+        writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
+      });
     },
     "/": redirectTo("/dashboard"),
     "/dashboard/": redirectTo("/dashboard"),
@@ -81,13 +94,62 @@ export function createPages(parts: PageParts): Pages {
       if (Object.hasOwn(pages, path)) return pages[path];
       return DOCUMENTS.has(path) ? document : undefined;
     },
-    operatorMetrics: () => metricsText(true),
+    operatorMetrics: (use) => metricsText(documents, true, use),
+    own,
   };
 }
+
+/** The documents of this process. */
+function ownDocuments(parts: PageParts, uptimeMs: () => number): Pages["own"] {
+  const { registry, observer } = parts;
+  return (question) => {
+    switch (question.kind) {
+      case "metrics":
+        return collectFamilies(METRICS, metricFacts(parts, uptimeMs(), question.realIds));
+      case "ready":
+        return readyDocument(registry, parts.isDraining());
+      case "chain": {
+        const chain = registry.chain(question.chain);
+        if (chain === undefined) return null;
+        const { realIds } = question;
+        const openSockets = observer.sockets.open;
+        const facts = { ...parts, realIds, series: observer.series, openSockets };
+        return metricsDocument(registry, chain, facts);
+      }
+    }
+  };
+}
+
+function metricFacts(parts: PageParts, uptimeMs: number, realIds: boolean): MetricFacts {
+  const { user, system } = process.cpuUsage();
+  return {
+    ...parts,
+    uptimeMs,
+    residentBytes: process.memoryUsage.rss(),
+    cpuSeconds: (user + system) / 1e6,
+    inFlightBytes: parts.budget.used,
+    realIds,
+  };
+}
+
+function metricsText(
+  documents: ServiceDocuments,
+  realIds: boolean,
+  use: (text: string | null) => void,
+): void {
+  documents.read({ kind: "metrics", realIds }, (document) => {
+    const families = parseFamilies(document);
+    use(families === null ? null : familiesText(METRICS, families));
+  });
+}
+
+/** Between the death of a supervisor and the end of its workers. */
+const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
 
 function instancePages(
   { registry, runtime, version, isDraining }: PageParts,
   uptimeMs: () => number,
+  documents: ServiceDocuments,
 ): Readonly<Record<string, PageHandler>> {
   return {
     "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(registry)),
@@ -96,9 +158,12 @@ function instancePages(
       json(response, 200, headers, healthDocument(facts));
     },
     "/api/ready": (response, headers) => {
-      const { ready, document } = readyDocument(registry, isDraining());
-      if (!ready) headers.push("Retry-After", "1");
-      json(response, ready ? 200 : 503, headers, document);
+      documents.read({ kind: "ready" }, (merged) => {
+        const document = merged ?? readyDocument(registry, isDraining());
+        const isReady = isObject(document) && document["ready"] === true;
+        if (!isReady) headers.push("Retry-After", "1");
+        json(response, isReady ? 200 : 503, headers, document);
+      });
     },
   };
 }
@@ -118,22 +183,7 @@ function filePages(): Readonly<Record<string, PageHandler>> {
   };
 }
 
-function metricsWriter(parts: PageParts, uptimeMs: () => number): (realIds: boolean) => string {
-  return (realIds) => {
-    const { user, system } = process.cpuUsage();
-    return expositionText(METRICS, {
-      ...parts,
-      uptimeMs: uptimeMs(),
-      residentBytes: process.memoryUsage.rss(),
-      cpuSeconds: (user + system) / 1e6,
-      inFlightBytes: parts.budget.used,
-      realIds,
-    });
-  };
-}
-
-function chainMetricsPage(parts: PageParts): PageHandler {
-  const { registry, observer } = parts;
+function chainMetricsPage({ registry }: PageParts, documents: ServiceDocuments): PageHandler {
   return (response, headers, { path, isOperator }) => {
     const chain = registry.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
@@ -145,13 +195,11 @@ function chainMetricsPage(parts: PageParts): PageHandler {
           nextAction: "GET /api/chains lists the chains",
         }),
       );
-    const facts = {
-      ...parts,
-      realIds: isOperator,
-      series: observer.series,
-      openSockets: observer.sockets.open,
-    };
-    json(response, 200, headers, metricsDocument(registry, chain, facts));
+    const question = { kind: "chain", chain: chain.chainName, realIds: isOperator } as const;
+    documents.read(question, (document) => {
+      if (document === null) return writeFault(response, headers, WORKERS_SILENT);
+      json(response, 200, headers, document);
+    });
   };
 }
 

@@ -7,8 +7,8 @@ import { METRICS_TYPE } from "../../observe/exposition.ts";
 export interface MetricsListening {
   readonly host: string;
   readonly port: number;
-  /** The page as of now. */
-  readonly text: () => string;
+  /** Reads the page as of now; null = it cannot be had. */
+  readonly text: (use: (text: string | null) => void) => void;
 }
 
 /** A listener for scrapers. */
@@ -31,7 +31,10 @@ export function listenForMetrics({ host, port, text }: MetricsListening): Promis
         return void response.writeHead(404).end("only /metrics is served here\n");
       if (request.method !== "GET" && request.method !== "HEAD")
         return void response.writeHead(405, { Allow: "GET, HEAD" }).end();
-      response.writeHead(200, { "Content-Type": METRICS_TYPE }).end(text());
+      text((page) => {
+        if (page === null) response.writeHead(503, { "Retry-After": "1" }).end();
+        else response.writeHead(200, { "Content-Type": METRICS_TYPE }).end(page);
+      });
     },
   );
   server.maxConnections = MAX_CONNECTIONS;

@@ -101,6 +101,8 @@ export async function createFixture(
     },
   };
   const { page } = createPages({
+    service: null,
+    uptimeBeforeMs: 0,
     runtime,
     registry,
     observer,

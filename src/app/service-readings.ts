@@ -1,0 +1,215 @@
+// Documents of the whole service: each worker reads its own, and the supervisor merges them, keeps
+// what workers counted that are gone, and so never tells of less than before.
+import {
+  type Bus,
+  type BusReply,
+  type QuestionTopic,
+  SUPERVISOR,
+  type WorkerId,
+} from "../core/workers/bus.ts";
+import {
+  type DocumentQuestion,
+  parseDocumentQuestion,
+  type ServiceDocuments,
+} from "../core/workers/service-documents.ts";
+import {
+  countsOfFamilies,
+  type MetricFamily,
+  mergeFamilies,
+  parseFamilies,
+} from "../observe/metric-families.ts";
+import { METRICS } from "../observe/metrics.ts";
+import type { Runtime } from "../runtime.ts";
+import type { ReadyDocument } from "../web/pages/instance.ts";
+import {
+  addCounts,
+  isObject,
+  mergeChainDocuments,
+  mergeReadyDocuments,
+} from "../web/pages/merge-documents.ts";
+
+export type { MetricFamily } from "../observe/metric-families.ts";
+
+type Document = unknown;
+
+/** The document of one worker. */
+const OWN: QuestionTopic<DocumentQuestion, { readonly document: Document }> = {
+  name: "own document",
+  parse: parseDocumentQuestion,
+  parseAnswer: parseEnvelope,
+};
+/** The document of the service. */
+const MERGED: typeof OWN = { ...OWN, name: "document of the service" };
+
+/** A worker that does not answer within this is shown as it was last. */
+const WORKER_MS = 500;
+const SERVICE_MS = 2_000;
+/** How often workers are read though nobody asks: what one counts until it dies is not lost. */
+const REFRESH_MS = 5_000;
+/** A document that nobody asks for is forgotten. */
+const KEPT_MS = 600_000;
+const MAX_KEPT = 2_000;
+
+/** Answers for this worker alone, and reads for the whole service. */
+export function workerDocuments(
+  bus: Bus,
+  own: (question: DocumentQuestion) => Document,
+): ServiceDocuments {
+  bus.serve(OWN, (question) => ({ document: own(question) }));
+  return {
+    read(question, use) {
+      const asked = { topic: MERGED, message: question, timeoutMs: SERVICE_MS };
+      void bus
+        .request(SUPERVISOR, asked)
+        .then((reply) => use(reply.ok ? reply.value.document : null));
+    },
+  };
+}
+
+/** Everything that is known of one document. */
+interface Kept {
+  readonly question: DocumentQuestion;
+  /** The last document of each worker that lives. */
+  readonly last: Map<WorkerId, Document>;
+  /** What workers counted that are gone; null = nothing. */
+  gone: Document;
+  /** Under way; null = it is not. */
+  reading: Promise<Document> | null;
+  /** The one after it, for all who ask meanwhile: they are told of nothing older than they. */
+  next: Promise<Document> | null;
+  usedAtMs: number;
+}
+
+/** What the supervisor merges with. */
+export interface ReadingsParts {
+  readonly bus: Bus;
+  readonly runtime: Pick<Runtime, "now" | "after">;
+  /** What the supervisor itself uses: memory and CPU time. */
+  readonly ownFamilies: () => readonly MetricFamily[];
+}
+
+/** Serves documents of the service, in the supervisor. */
+export function serveServiceDocuments(parts: ReadingsParts): void {
+  const { bus, runtime } = parts;
+  const all = new Map<string, Kept>();
+  for (const realIds of [true, false]) keptOf(all, { kind: "metrics", realIds }, runtime.now());
+
+  async function read(kept: Kept): Promise<Document> {
+    const workers = bus.workers();
+    const asked = { topic: OWN, message: kept.question, timeoutMs: WORKER_MS };
+    const replies = await Promise.all(workers.map((id) => bus.request(id, asked)));
+    for (const [n, id] of workers.entries()) keep(kept, id, replies[n]);
+    return mergedDocument(kept, parts);
+  }
+
+  function keep(kept: Kept, id: WorkerId, reply: BusReply<{ document: Document }> | undefined) {
+    if (reply?.ok !== true || reply.value.document === null) return;
+    // One that died meanwhile has been counted with those that are gone.
+    if (bus.workers().includes(id)) kept.last.set(id, reply.value.document);
+  }
+
+  function share(kept: Kept): Promise<Document> {
+    if (kept.reading === null) {
+      kept.reading = read(kept).finally(() => {
+        kept.reading = null;
+      });
+      return kept.reading;
+    }
+    kept.next ??= kept.reading.then(() => {
+      kept.next = null;
+      return share(kept);
+    });
+    return kept.next;
+  }
+
+  function refresh(): void {
+    runtime.after(REFRESH_MS, () => {
+      const nowMs = runtime.now();
+      for (const [key, kept] of [...all])
+        if (kept.question.kind !== "metrics" && nowMs - kept.usedAtMs > KEPT_MS && isEmpty(kept))
+          all.delete(key);
+        else if (nowMs - kept.usedAtMs <= KEPT_MS || kept.question.kind === "metrics")
+          void share(kept);
+      refresh();
+    });
+  }
+
+  bus.onWorkers(() => {
+    for (const kept of all.values()) retireOthers(kept, bus.workers());
+  });
+  bus.serve(MERGED, async (question) => {
+    const kept = keptOf(all, question, runtime.now());
+    return { document: await share(kept) };
+  });
+  refresh();
+}
+
+/** What is known of a document, as the one that was asked for now. */
+function keptOf(all: Map<string, Kept>, question: DocumentQuestion, nowMs: number): Kept {
+  const key = JSON.stringify(question);
+  const known = all.get(key);
+  if (known !== undefined) {
+    known.usedAtMs = nowMs;
+    return known;
+  }
+  const created: Kept = {
+    question,
+    last: new Map(),
+    gone: null,
+    reading: null,
+    next: null,
+    usedAtMs: nowMs,
+  };
+  const [oldest] = all.keys();
+  if (all.size >= MAX_KEPT && oldest !== undefined) all.delete(oldest);
+  all.set(key, created);
+  return created;
+}
+
+/** Whether nothing would be lost with it. */
+function isEmpty({ gone }: Kept): boolean {
+  return gone === null;
+}
+
+/** Moves what was counted by workers that do not live any more to what is gone. */
+function retireOthers(kept: Kept, living: readonly WorkerId[]): void {
+  for (const [id, document] of [...kept.last]) {
+    if (living.includes(id)) continue;
+    kept.last.delete(id);
+    if (kept.question.kind === "metrics") {
+      const counts = countsOfFamilies(METRICS, familiesOf(document));
+      kept.gone = mergeFamilies(METRICS, [familiesOf(kept.gone), counts]);
+    } else if (kept.question.kind === "chain" && isObject(document))
+      kept.gone = addCounts(isObject(kept.gone) ? kept.gone : null, document);
+  }
+}
+
+/** Null = no worker has told anything. */
+function mergedDocument({ question, last, gone }: Kept, { ownFamilies }: ReadingsParts): Document {
+  const documents = [...last.values()];
+  if (documents.length === 0) return null;
+  switch (question.kind) {
+    case "metrics": {
+      const parts = [...documents.map(familiesOf), familiesOf(gone), ownFamilies()];
+      return mergeFamilies(METRICS, parts);
+    }
+    case "chain":
+      return mergeChainDocuments(documents.filter(isObject), isObject(gone) ? gone : null);
+    case "ready":
+      return mergeReadyDocuments(documents.filter(isReady));
+  }
+}
+
+function familiesOf(document: Document): readonly MetricFamily[] {
+  return parseFamilies(document) ?? [];
+}
+
+function isReady(document: Document): document is ReadyDocument {
+  return (
+    isObject(document) && Array.isArray(document["chains"]) && Array.isArray(document["reasons"])
+  );
+}
+
+function parseEnvelope(value: unknown): { readonly document: Document } | null {
+  return isObject(value) && "document" in value ? { document: value["document"] } : null;
+}

@@ -1,0 +1,31 @@
+// The port to documents that tell of the whole service: each worker knows a part, and the worker
+// that is asked answers for all. Knows no document.
+
+/** Which document is asked for. */
+export type DocumentQuestion =
+  /** The samples of all metrics. */
+  | { readonly kind: "metrics"; readonly realIds: boolean }
+  /** The providers of a chain. */
+  | { readonly kind: "chain"; readonly chain: string; readonly realIds: boolean }
+  /** Whether calls can be served. */
+  | { readonly kind: "ready" };
+
+/** Reads documents of the whole service. */
+export interface ServiceDocuments {
+  /** Calls back once; null = the other workers cannot be asked now. */
+  read(question: DocumentQuestion, use: (document: unknown) => void): void;
+}
+
+const MAX_NAME = 100;
+
+/** Reads a question; null = it is none. */
+export function parseDocumentQuestion(value: unknown): DocumentQuestion | null {
+  if (typeof value !== "object" || value === null || !("kind" in value)) return null;
+  const { kind } = value;
+  if (kind === "ready") return { kind };
+  if (!("realIds" in value) || typeof value.realIds !== "boolean") return null;
+  const { realIds } = value;
+  if (kind === "metrics") return { kind, realIds };
+  if (kind !== "chain" || !("chain" in value) || typeof value.chain !== "string") return null;
+  return value.chain.length > MAX_NAME ? null : { kind, chain: value.chain, realIds };
+}

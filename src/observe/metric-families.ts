@@ -1,0 +1,92 @@
+// The samples of all metrics as values: collected in one process, merged over the workers of a
+// service, and kept of a worker that is gone.
+import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../core/provider/latency.ts";
+import type { Metric, Sample } from "./metrics.ts";
+import { type MetricFacts, takeReadings } from "./readings.ts";
+
+/** The samples of one metric; null = the instance does not have it. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly samples: readonly Sample[] | null;
+}
+
+/** The samples of this process, read now. */
+export function collectFamilies(
+  metrics: readonly Metric[],
+  facts: MetricFacts,
+): readonly MetricFamily[] {
+  const readings = takeReadings(facts);
+  return metrics.map(({ name, collect }) => ({ name, samples: collect(readings) }));
+}
+
+/** The samples of several processes as those of one service: counters never count twice. */
+export function mergeFamilies(
+  metrics: readonly Metric[],
+  parts: readonly (readonly MetricFamily[])[],
+): readonly MetricFamily[] {
+  const byName = Map.groupBy(parts.flat(), ({ name }) => name);
+  return metrics.map((metric) => {
+    const present = (byName.get(metric.name) ?? []).flatMap(({ samples }) =>
+      samples === null ? [] : [samples],
+    );
+    if (present.length === 0) return { name: metric.name, samples: null };
+    return { name: metric.name, samples: mergeSamples(metric, present.flat()) };
+  });
+}
+
+/** What stays true of a process that is gone: what it counted. */
+export function countsOfFamilies(
+  metrics: readonly Metric[],
+  families: readonly MetricFamily[],
+): readonly MetricFamily[] {
+  const counting = new Set(
+    metrics.filter(({ type }) => type !== "gauge").map((metric) => metric.name),
+  );
+  return families.filter(({ name }) => counting.has(name));
+}
+
+/** Reads what another process collected; null = it is no list of families. */
+export function parseFamilies(value: unknown): readonly MetricFamily[] | null {
+  return Array.isArray(value) && value.every(isFamily) ? value : null;
+}
+
+function mergeSamples({ merge }: Metric, samples: readonly Sample[]): readonly Sample[] {
+  const merged = new Map<string, Sample>();
+  for (const sample of samples) {
+    const key = sample[0].join("\0");
+    const other = merged.get(key);
+    merged.set(key, other === undefined ? sample : mergedSample(other, sample, merge));
+  }
+  return [...merged.values()];
+}
+
+function mergedSample([labels, a]: Sample, [, b]: Sample, merge: Metric["merge"]): Sample {
+  if (typeof a === "number" && typeof b === "number")
+    return [labels, merge === "max" ? Math.max(a, b) : a + b];
+  if (typeof a === "number" || typeof b === "number") return [labels, a];
+  const counts = a.counts.map((n, bucket) => n + (b.counts[bucket] ?? 0));
+  return [labels, { counts, sumMs: a.sumMs + b.sumMs }];
+}
+
+function isFamily(value: unknown): value is MetricFamily {
+  if (typeof value !== "object" || value === null) return false;
+  if (!("name" in value && "samples" in value) || typeof value.name !== "string") return false;
+  return value.samples === null || (Array.isArray(value.samples) && value.samples.every(isSample));
+}
+
+function isSample(value: unknown): value is Sample {
+  if (!Array.isArray(value) || value.length !== 2) return false;
+  const [labels, amount]: readonly unknown[] = value;
+  if (!Array.isArray(labels) || !labels.every((label) => typeof label === "string")) return false;
+  return typeof amount === "number" || isHistogram(amount);
+}
+
+function isHistogram(value: unknown): value is Histogram {
+  if (typeof value !== "object" || value === null) return false;
+  if (!("counts" in value && "sumMs" in value)) return false;
+  return (
+    value.counts instanceof Float64Array &&
+    value.counts.length === HISTOGRAM_BOUNDS_MS.length + 1 &&
+    typeof value.sumMs === "number"
+  );
+}
