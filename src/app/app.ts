@@ -10,8 +10,6 @@ import { createObserver } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { createRouter } from "../upstream/engine/router.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
-import { createHeadWatch } from "../upstream/health/head-watch.ts";
-import { createProber } from "../upstream/health/prober.ts";
 import {
   createHttpUpstream,
   HTTP_LIMITS,
@@ -50,6 +48,7 @@ import { createTargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import type { CustomServing } from "./custom-profiles.ts";
+import { createHealthSide } from "./health-side.ts";
 import { type Hosting, openHosting } from "./hosted.ts";
 import { reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -259,7 +258,7 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
 /** Everything that talks to providers, and the observer of it. */
 function upstreamSide(
   config: Config,
-  { runtime, log }: Pick<Outside, "runtime" | "log">,
+  { runtime, log, service }: Pick<Outside, "runtime" | "log" | "service">,
   live: () => Config,
 ) {
   const timerWheel = createTimerWheel(runtime);
@@ -281,8 +280,7 @@ function upstreamSide(
     onChange: observer.channelChanged,
   });
   const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
-  const prober = createProber({ runtime, timerWheel, upstreams });
-  const { subscriptions, headWatch, filters } = streamSide({
+  const { subscriptions, filters } = streamSide({
     runtime,
     timerWheel,
     sockets,
@@ -291,10 +289,14 @@ function upstreamSide(
     limits: () => live().limits,
     log,
   });
+  const health = createHealthSide(
+    { runtime, timerWheel, upstreams, registry, headSeen: subscriptions.headSeen },
+    service?.bus ?? null,
+  );
   const profileUpdater = createProfileUpdater({
     registry,
-    prober,
-    headWatch,
+    prober: health.prober,
+    headWatch: health.headWatch,
     subscriptions,
     upstreams: Object.values(upstreams),
   });
@@ -310,26 +312,19 @@ function upstreamSide(
     sockets,
     check: (profile: Profile) => checkProviders({ runtime, timerWheel, guard }, profile),
     async close(): Promise<void> {
-      prober.close();
-      headWatch.close();
+      health.close();
       subscriptions.close();
       await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
     },
   };
 }
 
-/** Subscriptions, the watch over heads, and filters. */
+/** Subscriptions and filters. */
 function streamSide(
   parts: Parameters<typeof createSubscriptions>[0] & { readonly limits: () => Config["limits"] },
 ) {
-  const { runtime, timerWheel, sockets, limits } = parts;
+  const { runtime, timerWheel, limits } = parts;
   const subscriptions = createSubscriptions(parts);
-  const headWatch = createHeadWatch({
-    runtime,
-    timerWheel,
-    sockets,
-    headSeen: subscriptions.headSeen,
-  });
   const filters = createFilters({
     runtime,
     timerWheel,
@@ -337,7 +332,7 @@ function streamSide(
     limits,
     secret: randomBytes,
   });
-  return { subscriptions, headWatch, filters };
+  return { subscriptions, filters };
 }
 
 /** Bounds of answers over HTTP, with the longest of the configuration that is live. */

@@ -158,6 +158,17 @@ export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   }
 }
 
+/**
+ * The state after another worker's circuit to this provider opened: a closed circuit is left with
+ * one failure to go, of any cause, and closed without failures by the next success. A hint alone
+ * never opens a circuit.
+ */
+export function warned(breaker: Breaker): Breaker {
+  return breaker.kind === "closed"
+    ? { ...breaker, failures: Math.max(breaker.failures, FAILURES_TO_OPEN - 1) }
+    : breaker;
+}
+
 /** Milliseconds until an open circuit becomes half-open; 0 in every other state. */
 export function openRemainingMs(breaker: Breaker, nowMs: number): number {
   if (breaker.kind !== "open") return 0;

@@ -5,7 +5,7 @@
 import type { BlockRef } from "../rpc/call.ts";
 import { METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
-import { type Breaker, type Cause, CLOSED, next, probed, type Signal } from "./breaker.ts";
+import { type Breaker, type Cause, CLOSED, next, probed, type Signal, warned } from "./breaker.ts";
 import {
   bindsRange,
   blockSpan,
@@ -196,6 +196,22 @@ export function recordVerdict(
 /** Records a successful probe that took `latencyMs`: an open circuit becomes half-open. */
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
   health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
+}
+
+/** Records that another worker's circuit to this provider opened, or closed. */
+export function recordCircuitHint(health: Health, kind: "opened" | "closed", nowMs: number): void {
+  if (kind === "opened") health.breaker = warned(health.breaker);
+  else recordGoodProbe(health, 0, nowMs);
+}
+
+/** Records what a provider said to another worker, without an attempt and without a failure. */
+export function recordEffect(
+  health: Health,
+  method: Method,
+  effect: Effect,
+  ending: AttemptEnding,
+): void {
+  apply(health, method, effect, ending);
 }
 
 /** Milliseconds for which calls of a method are still rate-limited; 0 = they are not. */

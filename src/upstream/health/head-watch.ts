@@ -29,6 +29,8 @@ export interface HeadWatchParts {
   readonly sockets: Sockets;
   /** Called for every head; absent = not called. */
   readonly headSeen?: (tracker: Tracker, provider: Provider, head: Head) => void;
+  /** Called when a subscription to heads starts or ends; absent = not called. */
+  readonly onListening?: (tracker: Tracker, provider: Provider, listening: boolean) => void;
 }
 
 /** A socket that closes within this time counts as failed, however it was closed. */
@@ -93,7 +95,7 @@ class Listening {
     this.#closed = true;
     this.#stale?.clear();
     this.#again?.clear();
-    this.#tracker.listen(this.#provider, false);
+    this.#setListening(false);
     this.#leave();
     this.#release();
   }
@@ -104,7 +106,7 @@ class Listening {
     this.#leave();
     const dispatch = this.#parts.sockets.subscribe(this.#provider, HEADS, {
       started: () => {
-        this.#tracker.listen(this.#provider, true);
+        this.#setListening(true);
         // The provider need not push heads that were known before it was subscribed.
         this.#height = this.#tracker.head() ?? 0;
         this.#watchStale();
@@ -143,9 +145,14 @@ class Listening {
     );
   }
 
+  #setListening(listening: boolean): void {
+    this.#tracker.listen(this.#provider, listening);
+    this.#parts.onListening?.(this.#tracker, this.#provider, listening);
+  }
+
   #down(failure: Failure, livedMs: number | null): void {
     this.#stale?.clear();
-    this.#tracker.listen(this.#provider, false);
+    this.#setListening(false);
     if (livedMs !== null && livedMs >= SHORT_LIFE_MS) return;
     const method = methodOf("eth_subscribe");
     // A socket that closes at once counts like one that never opened.

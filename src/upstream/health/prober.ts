@@ -16,9 +16,12 @@ import type { Probe, Tracker } from "./tracker.ts";
 export interface Prober {
   /**
    * Probes the providers of these trackers, and no others, from now on; known trackers are not
-   * disturbed.
+   * disturbed. What `isOurs` denies is probed by another worker; quiet providers are still
+   * checked, since it is our own connection that is quiet.
    */
-  watch(trackers: readonly Tracker[]): void;
+  watch(trackers: readonly Tracker[], isOurs?: (tracker: Tracker) => boolean): void;
+  /** Probes as in an outage for a while, because another worker finds no provider usable. */
+  hurry(tracker: Tracker): void;
   close(): void;
 }
 
@@ -27,11 +30,15 @@ export interface ProberParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
+  /** Called with every probe after its tracker; absent = not called. */
+  readonly onProbe?: (tracker: Tracker, probe: Probe) => void;
 }
 
 const TIMEOUT_MS = 5_000;
 /** While no provider of a set is usable: interval of probes, and the time to answer. */
 const OUTAGE_MS = 1_000;
+/** How long another worker's outage counts; it is repeated every second while it lasts. */
+const OUTAGE_ELSEWHERE_MS = 3_000;
 const FIRST_RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
@@ -44,26 +51,60 @@ const REFUSALS: readonly string[] = ["auth", "quota"];
 
 /** Creates a prober without providers. */
 export function createProber(parts: ProberParts): Prober {
-  let watched: ReadonlyMap<Tracker, () => void> = new Map();
+  let watched: ReadonlyMap<Tracker, Watched> = new Map();
 
-  function watch(trackers: readonly Tracker[]): void {
-    const before = watched;
-    watched = new Map(
-      trackers.map((tracker) => [tracker, before.get(tracker) ?? probeAll(parts, tracker)]),
-    );
-    for (const [tracker, stop] of before) if (!watched.has(tracker)) stop();
+  function watchedOf(tracker: Tracker, isOurs: boolean): Watched {
+    const known = watched.get(tracker);
+    if (known?.isOurs === isOurs) return known;
+    known?.stop();
+    return isOurs ? probeAll(parts, tracker, known !== undefined) : checkAll(parts, tracker);
   }
 
-  return { watch, close: () => watch([]) };
+  function watch(trackers: readonly Tracker[], isOurs = (_: Tracker) => true): void {
+    const before = watched;
+    watched = new Map(trackers.map((tracker) => [tracker, watchedOf(tracker, isOurs(tracker))]));
+    for (const [tracker, { stop }] of before) if (!watched.has(tracker)) stop();
+  }
+
+  return { watch, hurry: (tracker) => watched.get(tracker)?.hurry(), close: () => watch([]) };
 }
 
-/** Probes every provider of a tracker, at staggered times. Returns the function that stops. */
-function probeAll(parts: ProberParts, tracker: Tracker): () => void {
-  const targets = tracker.set.providers.flatMap(targetsOf);
-  const spreadMs = Math.min(2_000, tracker.set.probeIntervalMs) / targets.length;
-  const loops = targets.map(
-    (target, n) => new ProbeLoop(parts, tracker, target, tracker.isUsable() ? n * spreadMs : 0),
-  );
+/** A tracker whose providers are probed, or only checked when they are quiet. */
+interface Watched {
+  readonly isOurs: boolean;
+  readonly hurry: () => void;
+  readonly stop: () => void;
+}
+
+/** Checks the quiet providers of a tracker that another worker probes. */
+function checkAll(parts: ProberParts, tracker: Tracker): Watched {
+  const checks = new Checks(parts, tracker);
+  const stopListening = tracker.attend({
+    quiet: (provider, transport) => checks.begin({ provider, transport }),
+  });
+  const stop = (): void => {
+    stopListening();
+    checks.stop();
+  };
+  return { isOurs: false, hurry: () => {}, stop };
+}
+
+/**
+ * Probes every provider of a tracker, at staggered times. `isTakenOver` = another worker has probed
+ * them until now, and each is probed when that is due.
+ */
+function probeAll(parts: ProberParts, tracker: Tracker, isTakenOver: boolean): Watched {
+  const { providers, probeIntervalMs } = tracker.set;
+  const targets = providers.flatMap(targetsOf);
+  const spreadMs = Math.min(2_000, probeIntervalMs) / targets.length;
+  const restMs = ({ provider, transport }: Channel): number =>
+    isTakenOver
+      ? tracker.probedAtMs(provider, transport) + probeIntervalMs - parts.runtime.now()
+      : 0;
+  const loops = targets.map((target, n) => {
+    const firstMs = tracker.isUsable() ? Math.max(n * spreadMs, restMs(target)) : 0;
+    return new ProbeLoop(parts, tracker, target, firstMs);
+  });
   const checks = new Checks(parts, tracker);
   const stopListening = tracker.attend({
     outage() {
@@ -71,11 +112,15 @@ function probeAll(parts: ProberParts, tracker: Tracker): () => void {
     },
     quiet: (provider, transport) => checks.begin({ provider, transport }),
   });
-  return () => {
+  const stop = (): void => {
     stopListening();
     checks.stop();
     for (const loop of loops) loop.stop();
   };
+  const hurry = (): void => {
+    for (const loop of loops) loop.hurryFor(OUTAGE_ELSEWHERE_MS);
+  };
+  return { isOurs: true, hurry, stop };
 }
 
 function targetsOf(provider: Provider): readonly Channel[] {
@@ -97,6 +142,8 @@ class ProbeLoop {
   /** The provider refuses the service and is probed rarely. */
   #refused = false;
   #stopped = false;
+  /** Until when another worker finds no provider usable. */
+  #urgentUntilMs = Number.NEGATIVE_INFINITY;
   #cancelWait: () => void;
   #cancelProbe = (): void => {};
 
@@ -115,6 +162,13 @@ class ProbeLoop {
     this.#round();
   }
 
+  /** Probes as in an outage for a while. */
+  hurryFor(ms: number): void {
+    const wasUrgent = this.#isUrgent();
+    this.#urgentUntilMs = this.#parts.runtime.now() + ms;
+    if (!wasUrgent) this.hurry();
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#cancelWait();
@@ -122,9 +176,9 @@ class ProbeLoop {
   }
 
   #round(): void {
-    const usable = this.#tracker.isUsable();
+    const isUrgent = this.#isUrgent();
     if (
-      usable &&
+      !isUrgent &&
       this.#tracker.pushesHeads(this.#target.provider) &&
       ++this.#passedOver < PUSHED_ROUNDS
     )
@@ -135,12 +189,14 @@ class ProbeLoop {
     this.#cancelProbe = probeOnce(
       this.#parts,
       this.#target,
-      usable ? TIMEOUT_MS : OUTAGE_MS,
+      isUrgent ? OUTAGE_MS : TIMEOUT_MS,
       (result, latencyMs) => {
         if (this.#stopped) return;
         this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
         this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
-        this.#tracker.recordProbe({ ...this.#target, latencyMs, result });
+        const probe = { ...this.#target, latencyMs, result };
+        this.#tracker.recordProbe(probe);
+        this.#parts.onProbe?.(this.#tracker, probe);
         // The result of this probe may have been an outage, which has already started the next
         // round.
         if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
@@ -152,14 +208,18 @@ class ProbeLoop {
     this.#cancelWait = this.#parts.runtime.after(ms, () => this.#round());
   }
 
+  /** Whether no provider is usable, here or at another worker. */
+  #isUrgent(): boolean {
+    return !this.#tracker.isUsable() || this.#parts.runtime.now() < this.#urgentUntilMs;
+  }
+
   #intervalMs(): number {
     return this.#tracker.set.probeIntervalMs * (0.9 + 0.2 * this.#parts.runtime.random());
   }
 
   #pauseMs(result: Probe["result"], startedAtMs: number): number {
     if (this.#refused) return REFUSED_RETRY_MS;
-    if (!this.#tracker.isUsable())
-      return Math.max(0, OUTAGE_MS - (this.#parts.runtime.now() - startedAtMs));
+    if (this.#isUrgent()) return Math.max(0, OUTAGE_MS - (this.#parts.runtime.now() - startedAtMs));
     if (result.kind === "ok") return this.#intervalMs();
     return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 8));
   }

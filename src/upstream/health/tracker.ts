@@ -1,6 +1,6 @@
 // The routing state of one provider set, and the only mutable one: plans calls, records attempts
 // and probes, reports health. Sends nothing.
-import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
+import type { Attempt, Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
 import {
   admitted,
   type Breaker,
@@ -31,7 +31,9 @@ import {
   methodLimitedForMs,
   NEVER_MS,
   recordAttempt,
+  recordCircuitHint,
   recordCut,
+  recordEffect,
   recordGoodProbe,
   recordSilence,
   recordVerdict,
@@ -101,7 +103,22 @@ export interface TrackerListener {
   quiet(provider: Provider, transport: Transport): void;
   /** A circuit opened or closed, or a cordon began or ended. */
   changed(change: HealthChange): void;
+  /** A provider has said something of itself in answer to a call; no failure was counted. */
+  observed(channel: Channel, observation: Observation): void;
 }
+
+/** What a provider said of itself: a limit, its credentials, what it lacks. */
+export interface Observation {
+  readonly effect: Effect;
+  /** As the caller wrote it. */
+  readonly methodName: string;
+  readonly block: BlockRef;
+}
+
+/** What another worker has found out about a provider by its own calls. */
+export type HealthHint =
+  | { readonly kind: "opened" | "closed" }
+  | ({ readonly kind: "observed" } & Observation);
 
 /** A change of a provider's health on a transport, for operators. */
 export interface HealthChange {
@@ -192,6 +209,10 @@ export interface Tracker {
    * circuit half-open. Never changes a success rate.
    */
   recordProbe(probe: Probe): void;
+  /** When the provider was last probed; -Infinity = never. */
+  probedAtMs(provider: Provider, transport: Transport): number;
+  /** Records what another worker has found out; opens no circuit. */
+  recordHint(provider: Provider, transport: Transport, hint: HealthHint): void;
   /** Sets whether the service is subscribed to the provider's heads. */
   listen(provider: Provider, listening: boolean): void;
   /** Records a pushed head. */
@@ -325,6 +346,8 @@ class SetTracker implements Tracker {
     const { breaker, cordon } = channel.health;
     recordAttempt(channel.health, method, attempt, this.#ending(block));
     this.#reportChange(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
+    if (attempt.verdict !== null)
+      this.#reportEffect(channel, attempt.verdict.effect, { methodName: name, block });
     if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
       this.#changed(channel, breaker, "opened");
   }
@@ -442,6 +465,27 @@ class SetTracker implements Tracker {
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
     if (isHeight(result.height))
       this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
+  }
+
+  probedAtMs(provider: Provider, transport: Transport): number {
+    return this.#healthOf(provider, transport)?.probedAtMs ?? NEVER_MS;
+  }
+
+  recordHint(provider: Provider, transport: Transport, hint: HealthHint): void {
+    const channel = this.#watchedOf({ provider, transport });
+    if (channel === null) return;
+    const nowMs = this.#runtime.now();
+    if (hint.kind !== "observed") return recordCircuitHint(channel.health, hint.kind, nowMs);
+    const { effect, methodName, block } = hint;
+    const method = methodOf(methodName);
+    const { breaker, cordon } = channel.health;
+    if (isKnownByName(method) && effect.kind === "learn" && effect.what === "method") {
+      const state = this.#stateOf(provider);
+      if (state !== null) learnUnserved(state.unserved, this.#served, methodName, nowMs);
+    }
+    recordEffect(channel.health, method, effect, this.#ending(block));
+    this.#reportChange(channel, { breaker, cordon }, "hint");
+    if (channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
   }
 
   listen(provider: Provider, listening: boolean): void {
@@ -695,6 +739,11 @@ class SetTracker implements Tracker {
       this.#notifyListeners({ provider, transport, event: "circuit_closed", cause });
     if (health.cordon !== null && before.cordon === null)
       this.#notifyListeners({ provider, transport, event: "cordoned", cause: health.cordon });
+  }
+
+  #reportEffect(channel: Channel, effect: Effect, about: Omit<Observation, "effect">): void {
+    if (effect.kind === "ignored" || effect.kind === "failure") return;
+    for (const listener of [...this.#listeners]) listener.observed?.(channel, { effect, ...about });
   }
 
   #notifyListeners(change: HealthChange): void {

@@ -31,6 +31,8 @@ export interface ProfileRegistry {
   readonly custom: readonly ServedProfile[];
   /** Every tracker of every profile. */
   trackers(): Tracker[];
+  /** The same by key: profile id and chain name. */
+  trackersByKey(): ReadonlyMap<string, Tracker>;
   /**
    * Replaces the configured profiles; those of accounts stay. Unchanged providers keep their
    * health.
@@ -96,10 +98,8 @@ export function createProfileRegistry(
     get custom() {
       return [...custom.values()];
     },
-    trackers: () =>
-      [...configured.values(), ...custom.values()].flatMap((served) => [
-        ...served.trackers.values(),
-      ]),
+    trackers: () => [...trackersIn([...configured, ...custom]).values()],
+    trackersByKey: () => trackersIn([...configured, ...custom]),
     replace(next) {
       configured = new Map(
         next.map((profile) => [profile.slug, withTrackers(profile, configured.get(profile.slug))]),
@@ -123,6 +123,17 @@ export function createProfileRegistry(
       revision++;
     },
   };
+}
+
+/** Every tracker of profiles, by profile id and chain name. */
+function trackersIn(
+  profiles: readonly (readonly [string, ServedProfile])[],
+): ReadonlyMap<string, Tracker> {
+  return new Map(
+    profiles.flatMap(([id, { trackers }]) =>
+      [...trackers].map(([chain, tracker]) => [`${id} ${chain}`, tracker]),
+    ),
+  );
 }
 
 interface TrackerParts {

@@ -1,0 +1,69 @@
+// Composes what keeps the health of providers current: probes and heads, for this process alone or
+// shared with the other workers of the service.
+import type { Provider } from "../core/provider/profile.ts";
+import type { Head } from "../core/stream/chain-event.ts";
+import type { Bus } from "../core/workers/bus.ts";
+import type { Runtime } from "../runtime.ts";
+import { createHeadWatch, type HeadWatch } from "../upstream/health/head-watch.ts";
+import { createProber, type Prober } from "../upstream/health/prober.ts";
+import { createSharedHealth, type SharedHealth } from "../upstream/health/shared-health.ts";
+import type { Tracker } from "../upstream/health/tracker.ts";
+import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
+import type { TimerWheel } from "../upstream/timer-wheel.ts";
+import type { Sockets, Upstream } from "../upstream/transport.ts";
+
+/** What health is kept with. */
+export interface HealthSideParts {
+  readonly runtime: Runtime;
+  readonly timerWheel: TimerWheel;
+  readonly upstreams: { readonly http: Upstream; readonly ws: Upstream & Sockets };
+  readonly registry: ProfileRegistry;
+  readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
+}
+
+/** Watches the providers of trackers. */
+export interface HealthSide {
+  readonly prober: Pick<Prober, "watch">;
+  readonly headWatch: Pick<HeadWatch, "watch">;
+  close(): void;
+}
+
+/** Watches nothing yet; `bus` null = there are no other workers. */
+export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
+  const { runtime, timerWheel, upstreams, registry, headSeen } = parts;
+  const common = { runtime, timerWheel };
+  if (bus === null) {
+    const prober = createProber({ ...common, upstreams });
+    const headWatch = createHeadWatch({ ...common, sockets: upstreams.ws, headSeen });
+    return { prober, headWatch, close: () => closeAll(prober, headWatch) };
+  }
+  let shared: SharedHealth | null = null;
+  const prober = createProber({
+    ...common,
+    upstreams,
+    onProbe: (tracker, probe) => shared?.probed(tracker, probe),
+  });
+  const headWatch = createHeadWatch({
+    ...common,
+    sockets: upstreams.ws,
+    headSeen(tracker, provider, head) {
+      headSeen(tracker, provider, head);
+      shared?.headSeen(tracker, provider, head);
+    },
+    onListening: (tracker, provider, listening) => shared?.listening(tracker, provider, listening),
+  });
+  shared = createSharedHealth({ bus, runtime, registry, prober, headWatch, headSeen });
+  const { close } = shared;
+  return {
+    prober: shared.prober,
+    headWatch: shared.headWatch,
+    close() {
+      close.call(shared);
+      closeAll(prober, headWatch);
+    },
+  };
+}
+
+function closeAll(...parts: readonly { close(): void }[]): void {
+  for (const part of parts) part.close();
+}

@@ -1,0 +1,307 @@
+// The health of providers in a service of several workers: for each provider set one worker probes
+// and listens to heads, and tells the others; each tells what its own calls have found. Every worker
+// keeps its own trackers and decides alone. Never used with one worker.
+import type { Channel } from "../../core/provider/attempt.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { type Head, readHead } from "../../core/stream/chain-event.ts";
+import type { Bus, WorkerId } from "../../core/workers/bus.ts";
+import { ownerAmong } from "../../core/workers/rendezvous.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { ProfileRegistry } from "../registry/profile-registry.ts";
+import type { HeadWatch } from "./head-watch.ts";
+import {
+  HEADS,
+  type HeadMessage,
+  HINTS,
+  LISTENING,
+  MAX_HEAD_BYTES,
+  OUTAGES,
+  PROBES,
+  type ProbeMessage,
+  SERVED,
+} from "./health-messages.ts";
+import { createHintLimit } from "./hint-limit.ts";
+import type { Prober } from "./prober.ts";
+import type { HealthChange, Observation, Probe, Tracker } from "./tracker.ts";
+
+/** What sharing works with. */
+export interface SharedHealthParts {
+  readonly bus: Bus;
+  readonly runtime: Runtime;
+  readonly registry: Pick<ProfileRegistry, "trackersByKey">;
+  readonly prober: Prober;
+  readonly headWatch: HeadWatch;
+  /** Hears the heads that another worker has heard. */
+  readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
+}
+
+/** Shares health between workers. */
+export interface SharedHealth {
+  /** In place of the prober: probes the sets that belong to this worker. */
+  readonly prober: Pick<Prober, "watch">;
+  /** In place of the watch over heads. */
+  readonly headWatch: Pick<HeadWatch, "watch">;
+  /** Tells the others of a probe of ours. */
+  probed(tracker: Tracker, probe: Probe): void;
+  /** Tells the others of a head that was pushed to us. */
+  headSeen(tracker: Tracker, provider: Provider, head: Head): void;
+  listening(tracker: Tracker, provider: Provider, listening: boolean): void;
+  close(): void;
+}
+
+/** After workers or profiles change, owners are found anew once that has come to rest. */
+const SETTLE_MS = 100;
+/** How often a worker says that it finds no provider usable. */
+const OUTAGE_MS = 1_000;
+/** A probe older than this says nothing to a worker that has just started. */
+const KEPT_MS = 30_000;
+
+/** Shares nothing before the first `watch`. */
+export function createSharedHealth(parts: SharedHealthParts): SharedHealth {
+  return new HealthExchange(parts);
+}
+
+/** A set that this worker serves. */
+interface SharedSet {
+  readonly key: string;
+  readonly tracker: Tracker;
+  /** Null = not known yet. */
+  owner: WorkerId | null;
+  /** Last probes by channel, and providers that are listened to, as the others were told. */
+  readonly probes: Map<string, { readonly message: ProbeMessage; readonly atMs: number }>;
+  readonly listening: Set<string>;
+  readonly detach: () => void;
+  cancelOutage: (() => void) | null;
+}
+
+class HealthExchange implements SharedHealth {
+  readonly prober: Pick<Prober, "watch">;
+  readonly headWatch: Pick<HeadWatch, "watch">;
+  readonly #parts: SharedHealthParts;
+  readonly #stops: readonly (() => void)[];
+  /** Keys that other workers serve. */
+  readonly #servedBy = new Map<WorkerId, Set<string>>();
+  readonly #limit = createHintLimit();
+  #sets: ReadonlyMap<string, SharedSet> = new Map();
+  #byTracker: ReadonlyMap<Tracker, SharedSet> = new Map();
+  #cancelSettle: (() => void) | null = null;
+
+  constructor(parts: SharedHealthParts) {
+    this.#parts = parts;
+    this.prober = { watch: () => this.#watch() };
+    // Both are told together, by the prober's half.
+    this.headWatch = { watch() {} };
+    const { bus } = parts;
+    this.#stops = [
+      bus.onWorkers(() => this.#workersChanged()),
+      bus.subscribe(SERVED, ({ whole, added, removed }, from) => {
+        const keys = whole ? new Set<string>() : (this.#servedBy.get(from) ?? new Set<string>());
+        for (const key of added) if (keys.size < MAX_SETS) keys.add(key);
+        for (const key of removed) keys.delete(key);
+        this.#servedBy.set(from, keys);
+        this.#settleSoon();
+      }),
+      bus.subscribe(PROBES, (message) => this.#hearProbe(message)),
+      bus.subscribe(HEADS, (message) => this.#hearHead(message)),
+      bus.subscribe(LISTENING, ({ set, provider, listening }) =>
+        this.#of(set, provider, ({ tracker }, known) => tracker.listen(known, listening)),
+      ),
+      bus.subscribe(HINTS, ({ set, provider, transport, hint }) =>
+        this.#of(set, provider, ({ tracker }, known) => tracker.recordHint(known, transport, hint)),
+      ),
+      bus.subscribe(OUTAGES, (set) => {
+        const shared = this.#sets.get(set);
+        if (shared !== undefined && this.#isOurs(shared)) parts.prober.hurry(shared.tracker);
+      }),
+    ];
+  }
+
+  probed(tracker: Tracker, { provider, transport, latencyMs, result }: Probe): void {
+    const shared = this.#byTracker.get(tracker);
+    if (shared === undefined) return;
+    const { key: set, probes } = shared;
+    const message = { set, provider: provider.id, transport, latencyMs, result, ageMs: 0 };
+    probes.set(`${transport} ${provider.id}`, { message, atMs: this.#parts.runtime.now() });
+    this.#parts.bus.publish(PROBES, message);
+  }
+
+  headSeen(tracker: Tracker, { id: provider }: Provider, { number: height, raw }: Head): void {
+    const set = this.#byTracker.get(tracker)?.key;
+    if (set === undefined || !this.#limit.head(set, this.#parts.runtime.now())) return;
+    const isLong = raw.length > MAX_HEAD_BYTES;
+    this.#parts.bus.publish(HEADS, { set, provider, height, raw: isLong ? null : raw });
+  }
+
+  listening(tracker: Tracker, { id: provider }: Provider, listening: boolean): void {
+    const shared = this.#byTracker.get(tracker);
+    if (shared === undefined || shared.listening.has(provider) === listening) return;
+    if (listening) shared.listening.add(provider);
+    else shared.listening.delete(provider);
+    this.#parts.bus.publish(LISTENING, { set: shared.key, provider, listening });
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+    this.#cancelSettle?.();
+    for (const shared of this.#sets.values()) this.#leave(shared);
+    this.#sets = new Map();
+    this.#byTracker = new Map();
+  }
+
+  /** Takes over what the registry serves now. */
+  #watch(): void {
+    const before = this.#sets;
+    const now = this.#parts.registry.trackersByKey();
+    this.#sets = new Map(
+      [...now].map(([key, tracker]) => {
+        const known = before.get(key);
+        return [key, known?.tracker === tracker ? known : this.#join(key, tracker)];
+      }),
+    );
+    this.#byTracker = new Map([...this.#sets.values()].map((shared) => [shared.tracker, shared]));
+    for (const [key, shared] of before) if (this.#sets.get(key) !== shared) this.#leave(shared);
+    const added = [...now.keys()].filter((key) => !before.has(key));
+    const removed = [...before.keys()].filter((key) => !now.has(key));
+    if (added.length + removed.length > 0)
+      this.#parts.bus.publish(SERVED, { whole: false, added, removed });
+    this.#settle();
+  }
+
+  #join(key: string, tracker: Tracker): SharedSet {
+    const detach = tracker.attend({
+      changed: (change) => this.#changed(key, change),
+      observed: (channel, observation) => this.#observed(key, channel, observation),
+      outage: () => this.#outage(shared),
+    });
+    const shared: SharedSet = {
+      key,
+      tracker,
+      owner: null,
+      probes: new Map(),
+      listening: new Set(),
+      detach,
+      cancelOutage: null,
+    };
+    return shared;
+  }
+
+  #leave({ detach, cancelOutage }: SharedSet): void {
+    detach();
+    cancelOutage?.();
+  }
+
+  #changed(set: string, { provider: { id: provider }, transport, event }: HealthChange): void {
+    if (event !== "circuit_opened" && event !== "circuit_closed") return;
+    const kind = event === "circuit_opened" ? "opened" : "closed";
+    this.#parts.bus.publish(HINTS, { set, provider, transport, hint: { kind } });
+  }
+
+  #observed(set: string, { provider, transport }: Channel, observation: Observation): void {
+    const { effect } = observation;
+    const what = effect.kind === "learn" ? effect.what : effect.kind;
+    const about = `${set} ${provider.id} ${transport} ${what} ${observation.methodName}`;
+    if (!this.#limit.hint(about, this.#parts.runtime.now())) return;
+    const hint = { kind: "observed", ...observation } as const;
+    this.#parts.bus.publish(HINTS, { set, provider: provider.id, transport, hint });
+  }
+
+  /** Says every second that nobody is usable here, until somebody is. */
+  #outage(shared: SharedSet): void {
+    if (shared.cancelOutage !== null || this.#isOurs(shared)) return;
+    const tell = (): void => {
+      shared.cancelOutage = null;
+      if (shared.tracker.isUsable() || this.#isOurs(shared)) return;
+      this.#parts.bus.publish(OUTAGES, shared.key);
+      shared.cancelOutage = this.#parts.runtime.after(OUTAGE_MS, tell);
+    };
+    tell();
+  }
+
+  #hearProbe({ set, provider, transport, latencyMs, result }: ProbeMessage): void {
+    this.#of(set, provider, ({ tracker }, known) =>
+      tracker.recordProbe({ provider: known, transport, latencyMs, result }),
+    );
+  }
+
+  #hearHead({ set, provider, height, raw }: HeadMessage): void {
+    this.#of(set, provider, ({ tracker }, known) => {
+      tracker.recordHead(known, height);
+      const head = raw === null ? null : readHead(Buffer.from(raw));
+      if (head !== null) this.#parts.headSeen(tracker, known, head);
+    });
+  }
+
+  /** Runs with the provider that a message names, if it is served here. */
+  #of(set: string, id: string, run: (shared: SharedSet, provider: Provider) => void): void {
+    const shared = this.#sets.get(set);
+    const provider = shared?.tracker.set.providers.find((known) => known.id === id);
+    if (shared !== undefined && provider !== undefined) run(shared, provider);
+  }
+
+  #workersChanged(): void {
+    const { bus } = this.#parts;
+    const living = new Set(bus.workers());
+    for (const worker of this.#servedBy.keys())
+      if (!living.has(worker)) this.#servedBy.delete(worker);
+    bus.publish(SERVED, { whole: true, added: [...this.#sets.keys()], removed: [] });
+    for (const shared of this.#sets.values()) if (this.#isOurs(shared)) this.#tellAll(shared);
+    this.#settleSoon();
+  }
+
+  /** Tells what a worker that has just started needs to know. */
+  #tellAll({ key: set, probes, listening }: SharedSet): void {
+    const { bus, runtime } = this.#parts;
+    for (const { message, atMs } of probes.values()) {
+      const ageMs = runtime.now() - atMs;
+      if (ageMs < KEPT_MS) bus.publish(PROBES, { ...message, ageMs });
+    }
+    for (const provider of listening) bus.publish(LISTENING, { set, provider, listening: true });
+  }
+
+  #settleSoon(): void {
+    this.#cancelSettle ??= this.#parts.runtime.after(SETTLE_MS, () => this.#settle());
+  }
+
+  /** Finds the owners, and begins or ends probing and listening where they changed. */
+  #settle(): void {
+    this.#cancelSettle?.();
+    this.#cancelSettle = null;
+    const { prober, headWatch } = this.#parts;
+    for (const shared of this.#sets.values()) {
+      const owner = this.#ownerOf(shared.key);
+      if (owner === shared.owner) continue;
+      shared.owner = owner;
+      shared.probes.clear();
+      shared.listening.clear();
+      // The new owner says what it listens to.
+      for (const provider of shared.tracker.set.providers) shared.tracker.listen(provider, false);
+      if (this.#isOurs(shared)) shared.cancelOutage?.();
+      else if (!shared.tracker.isUsable()) this.#outage(shared);
+    }
+    const all = [...this.#sets.values()];
+    const trackers = all.map((shared) => shared.tracker);
+    const ours = new Set(
+      all.filter((shared) => this.#isOurs(shared)).map(({ tracker }) => tracker),
+    );
+    prober.watch(trackers, (tracker) => ours.has(tracker));
+    headWatch.watch([...ours]);
+  }
+
+  /** One of the serving workers that have the set; null = none has. */
+  #ownerOf(key: string): WorkerId | null {
+    const { bus } = this.#parts;
+    const having = bus
+      .workers()
+      .filter((id) =>
+        id === bus.self ? this.#sets.has(key) : this.#servedBy.get(id)?.has(key) === true,
+      );
+    return ownerAmong(having, key);
+  }
+
+  #isOurs({ owner }: SharedSet): boolean {
+    return owner === this.#parts.bus.self;
+  }
+}
+
+/** Most sets of one other worker that are remembered. */
+const MAX_SETS = 10_000;

@@ -1,0 +1,302 @@
+// Health shared by several workers, in simulated time: probes and heads do not multiply, another
+// worker takes over when the one that probes dies, and what one worker finds out is evidence for the
+// others, each of which still decides alone.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createHealthSide } from "../../../src/app/health-side.ts";
+import type { Profile, Provider } from "../../../src/core/provider/profile.ts";
+import { methodOf } from "../../../src/core/rpc/method.ts";
+import type { Tracker } from "../../../src/upstream/health/tracker.ts";
+import {
+  createProfileRegistry,
+  type ProfileRegistry,
+} from "../../../src/upstream/registry/profile-registry.ts";
+import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import type {
+  AnswerListener,
+  OutgoingRequest,
+  Sockets,
+  SubscriptionListener,
+} from "../../../src/upstream/transport.ts";
+import { testBus } from "../../cluster/bus-fixture.ts";
+import { fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
+
+const IDS = ["1", "2", "3", "4"] as const;
+const PROVIDERS = [fakeProvider(0), fakeProvider(1)] as const;
+const SET = fakeSet(PROVIDERS);
+const PUBLIC: Profile = {
+  slug: "public",
+  owner: null,
+  managed: true,
+  chains: new Map([["test", SET]]),
+};
+const CUSTOM: Profile = { ...PUBLIC, slug: "mine", owner: "acct", managed: false };
+
+interface Listener extends SubscriptionListener {
+  readonly worker: string;
+  readonly provider: string;
+  isOver: boolean;
+}
+
+function createFixture() {
+  const bus = testBus(IDS);
+  const { world } = bus;
+  /** Probes that reached a provider, by worker. */
+  const probes: { readonly worker: string; readonly provider: string; readonly atMs: number }[] =
+    [];
+  const listeners: Listener[] = [];
+  const heads: string[] = [];
+  let isWell = true;
+  const workers = IDS.map((id) => {
+    const registry = createProfileRegistry([SET.chain], [PUBLIC], world, SELECTION);
+    const send = ({ provider, body }: OutgoingRequest, listener: AnswerListener) => {
+      const isChainId = body.includes("eth_chainId");
+      if (isChainId) probes.push({ worker: id, provider: provider.id, atMs: world.now() });
+      let isCut = false;
+      const answer = Buffer.from(isChainId ? '"0x1"' : '"0x64"');
+      if (isWell)
+        world.after(5, () => {
+          if (!isCut) listener.result(answer, { start: 0, end: answer.length, idAt: null });
+        });
+      return {
+        sent: true,
+        cancel() {
+          isCut = true;
+        },
+      };
+    };
+    const sockets: Sockets = {
+      send,
+      retain() {},
+      close: () => Promise.resolve(),
+      subscribe({ id: provider }, _, watcher) {
+        const listener = { ...watcher, worker: id, provider, isOver: false };
+        listeners.push(listener);
+        watcher.started();
+        return {
+          sent: true,
+          cancel() {
+            listener.isOver = true;
+          },
+        };
+      },
+      keep(_, listener) {
+        listener.up();
+        return () => {};
+      },
+      renew() {},
+      report: () => ({ state: "open", subscriptions: 1, opened: 1, strayFrames: 0 }),
+    };
+    const health = createHealthSide(
+      {
+        runtime: world,
+        timerWheel: createTimerWheel(world),
+        upstreams: { http: sockets, ws: sockets },
+        registry,
+        headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
+      },
+      bus.worker(id).bus,
+    );
+    return { id, registry, health, tracker: trackerIn(registry, "public") };
+  });
+  const begin = (): void => {
+    for (const { health } of workers) {
+      health.prober.watch([]);
+      health.headWatch.watch([]);
+    }
+  };
+  const push = (provider: string, number: number): void => {
+    const hash = `0x${number.toString(16).padStart(64, "0")}`;
+    const raw = JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash });
+    for (const listener of listeners)
+      if (!listener.isOver && listener.provider === provider) listener.event(Buffer.from(raw));
+  };
+  const kill = (id: string): void => {
+    workers.find((worker) => worker.id === id)?.health.close();
+    bus.worker(id).end();
+  };
+  const setWell = (value: boolean): void => {
+    isWell = value;
+  };
+  return { bus, world, workers, probes, listeners, heads, begin, push, kill, setWell };
+}
+
+type Fixture = ReturnType<typeof createFixture>;
+
+function trackerIn(registry: ProfileRegistry, id: string): Tracker {
+  return registry.served(id)?.trackers.get("test") ?? assert.fail(`no profile ${id}`);
+}
+
+/** The worker that probes, once everything has come to rest. */
+function ownerIn({ world, probes }: Fixture): string {
+  world.advance(20_000);
+  const owners = new Set(probes.splice(0).map(({ worker }) => worker));
+  world.advance(60_000);
+  const later = new Set(probes.splice(0).map(({ worker }) => worker));
+  assert.equal(later.size, 1, `probed by ${[...later]}, before by ${[...owners]}`);
+  return [...later][0] ?? "";
+}
+
+function fail(tracker: Tracker, provider: Provider, times: number): void {
+  for (let n = 0; n < times; n++)
+    tracker.record(methodOf("eth_call"), {
+      provider,
+      transport: "http",
+      latencyMs: 1,
+      verdict: verdict({ kind: "failure", cause: "server" }),
+      code: 500,
+    });
+}
+
+const breakers = ({ workers }: Fixture): string =>
+  workers.map(({ tracker }) => tracker.health(PROVIDERS[0], "http").breaker).join(" ");
+
+test("four workers probe as often as one, and all of them know what was found", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  ownerIn(fixture);
+  const { world, probes, workers } = fixture;
+  world.advance(120_000);
+  // Two providers over two transports, every 12 s give or take a tenth.
+  assert.ok(probes.length >= 36 && probes.length <= 46, `${probes.length} probes in two minutes`);
+  for (const { tracker } of workers)
+    for (const provider of PROVIDERS) {
+      const { height, probeMs } = tracker.health(provider, "http");
+      assert.deepEqual([height, probeMs], [100, 5]);
+      assert.ok(world.now() - tracker.probedAtMs(provider, "ws") < 14_000);
+    }
+});
+
+test("one worker listens to heads; each hears of every head once", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { listeners, heads, push, workers } = fixture;
+  const open = listeners.filter(({ isOver }) => !isOver);
+  assert.deepEqual(
+    open.map(({ worker, provider }) => `${worker} ${provider}`).toSorted(),
+    PROVIDERS.map(({ id }) => `${owner} ${id}`),
+  );
+  push("p0", 101);
+  push("p1", 102);
+  assert.deepEqual(
+    heads.toSorted(),
+    IDS.flatMap((id) => [`${id} p0 101`, `${id} p1 102`]),
+  );
+  for (const { tracker } of workers) {
+    assert.equal(tracker.head(), 102);
+    assert.equal(tracker.pushesHeads(PROVIDERS[1]), true);
+  }
+});
+
+test("when the worker that probes dies, another one probes and listens within a second", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { world, listeners, probes, heads, push, kill } = fixture;
+  kill(owner);
+  probes.length = 0;
+  world.advance(1_000);
+  const heir = listeners.filter(({ isOver }) => !isOver).map(({ worker }) => worker);
+  assert.equal(new Set(heir).size, 1);
+  assert.notEqual(heir[0], owner);
+  push("p0", 200);
+  const left = IDS.filter((id) => id !== owner);
+  assert.deepEqual(
+    heads.filter((head) => head.endsWith("200")).toSorted(),
+    left.map((id) => `${id} p0 200`),
+  );
+  // What was probed a moment ago is not probed anew for the change alone.
+  assert.ok(probes.length <= 4, `${probes.length} probes`);
+  assert.equal(ownerIn(fixture), heir[0]);
+});
+
+test("a circuit that opens at one worker leaves the others one failure to go, and no further", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  ownerIn(fixture);
+  const [first, second, third] = fixture.workers;
+  assert.ok(first && second && third);
+  fail(first.tracker, PROVIDERS[0], 5);
+  assert.equal(breakers(fixture), "open closed closed closed");
+  fail(second.tracker, PROVIDERS[0], 1);
+  assert.equal(breakers(fixture), "open open closed closed");
+  third.tracker.record(methodOf("eth_call"), {
+    provider: PROVIDERS[0],
+    transport: "http",
+    latencyMs: 1,
+    verdict: null,
+    code: null,
+  });
+  fail(third.tracker, PROVIDERS[0], 4);
+  assert.equal(breakers(fixture), "open open closed closed");
+  // A good probe, of whichever worker, makes the open ones half-open.
+  fixture.world.advance(15_000);
+  assert.equal(breakers(fixture), "half_open half_open closed closed");
+});
+
+test("limits that a provider names to one worker are kept by all", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  ownerIn(fixture);
+  const [first] = fixture.workers;
+  const attempt = { provider: PROVIDERS[1], transport: "http", latencyMs: 1, code: 429 } as const;
+  const limited = { ...attempt, verdict: verdict({ kind: "cooldown", ms: 9_000 }) };
+  for (let n = 0; n < 50; n++) first?.tracker.record(methodOf("eth_call"), limited);
+  const lacking = { ...attempt, verdict: verdict({ kind: "cordon", reason: "quota" }) };
+  first?.tracker.record(methodOf("eth_call"), lacking);
+  for (const { tracker, id } of fixture.workers) {
+    const { rateLimitedForMs, cordon, calls } = tracker.health(PROVIDERS[1], "http");
+    assert.ok(rateLimitedForMs > 0, `worker ${id}`);
+    assert.deepEqual([cordon, calls], ["quota", id === "1" ? 51 : 0]);
+  }
+});
+
+test("while one worker finds no provider usable, all providers are probed every second, once", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { world, probes, workers, setWell } = fixture;
+  const other = workers.find(({ id }) => id !== owner);
+  assert.ok(other);
+  // Probes hang, so that none of them makes a circuit half-open.
+  setWell(false);
+  for (const provider of PROVIDERS)
+    for (const transport of ["http", "ws"] as const)
+      for (let n = 0; n < 5; n++)
+        other.tracker.record(methodOf("eth_call"), {
+          provider,
+          transport,
+          latencyMs: 1,
+          verdict: verdict({ kind: "failure", cause: "server" }),
+          code: 500,
+        });
+  assert.equal(other.tracker.isUsable(), false);
+  world.advance(500);
+  probes.length = 0;
+  world.advance(10_000);
+  assert.deepEqual([...new Set(probes.map(({ worker }) => worker))], [owner]);
+  assert.ok(probes.length >= 32 && probes.length <= 44, `${probes.length} probes in 10 s`);
+  setWell(true);
+  world.advance(2_000);
+  assert.equal(other.tracker.isUsable(), true);
+});
+
+test("a Custom profile is probed by one of those that have it in memory", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  ownerIn(fixture);
+  const { world, workers, probes } = fixture;
+  const having = workers.slice(2);
+  for (const { registry, health } of having) {
+    registry.put(CUSTOM);
+    health.prober.watch([]);
+  }
+  world.advance(20_000);
+  probes.length = 0;
+  world.advance(120_000);
+  // Twice as many sets, twice as many probes, whoever makes them.
+  assert.ok(probes.length >= 72 && probes.length <= 92, `${probes.length} probes`);
+  for (const { registry } of having)
+    assert.equal(trackerIn(registry, "acct/mine").health(PROVIDERS[0], "http").height, 100);
+});
