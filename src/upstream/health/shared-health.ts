@@ -1,6 +1,6 @@
 // The health of providers in a service of several workers: for each provider set one worker probes
-// and listens to heads, and tells the others; each tells what its own calls have found. Every worker
-// keeps its own trackers and decides alone. Never used with one worker.
+// and listens to heads, and tells the others; each tells what its own calls have found. Every
+// worker keeps its own trackers and decides alone. Never used with one worker.
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type Head, readHead } from "../../core/stream/chain-event.ts";

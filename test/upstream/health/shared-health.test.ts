@@ -1,6 +1,6 @@
 // Health shared by several workers, in simulated time: probes and heads do not multiply, another
-// worker takes over when the one that probes dies, and what one worker finds out is evidence for the
-// others, each of which still decides alone.
+// worker takes over when the one that probes dies, and what one worker finds out is evidence for
+// the others, each of which still decides alone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHealthSide } from "../../../src/app/health-side.ts";
