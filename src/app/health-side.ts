@@ -30,7 +30,8 @@ export interface HealthSide {
 
 /** Watches nothing yet; `bus` null = there are no other workers. */
 export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
-  const { runtime, timerWheel, upstreams, registry, headSeen } = parts;
+  const { runtime, timerWheel, upstreams, headSeen } = parts;
+  const { trackersByKey } = parts.registry;
   const common = { runtime, timerWheel };
   if (bus === null) {
     const prober = createProber({ ...common, upstreams });
@@ -52,7 +53,7 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
     },
     onListening: (tracker, provider, listening) => shared?.listening(tracker, provider, listening),
   });
-  shared = createSharedHealth({ bus, runtime, registry, prober, headWatch, headSeen });
+  shared = createSharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
   const { close } = shared;
   return {
     prober: shared.prober,

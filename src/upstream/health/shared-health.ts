@@ -7,7 +7,6 @@ import { type Head, readHead } from "../../core/stream/chain-event.ts";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import { ownerAmong } from "../../core/workers/rendezvous.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import type { HeadWatch } from "./head-watch.ts";
 import {
   HEADS,
@@ -28,7 +27,8 @@ import type { HealthChange, Observation, Probe, Tracker } from "./tracker.ts";
 export interface SharedHealthParts {
   readonly bus: Bus;
   readonly runtime: Runtime;
-  readonly registry: Pick<ProfileRegistry, "trackersByKey">;
+  /** The trackers that this worker serves now, by profile id and chain name. */
+  readonly trackersByKey: () => ReadonlyMap<string, Tracker>;
   readonly prober: Prober;
   readonly headWatch: HeadWatch;
   /** Hears the heads that another worker has heard. */
@@ -151,7 +151,7 @@ class HealthExchange implements SharedHealth {
   /** Takes over what the registry serves now. */
   #watch(): void {
     const before = this.#sets;
-    const now = this.#parts.registry.trackersByKey();
+    const now = this.#parts.trackersByKey();
     this.#sets = new Map(
       [...now].map(([key, tracker]) => {
         const known = before.get(key);
