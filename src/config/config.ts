@@ -21,7 +21,7 @@ import {
   flags as flagTable,
 } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
-import { warningsOf } from "./warnings.ts";
+import { regionWarnings, warningsOf } from "./warnings.ts";
 
 /** Input of a configuration. */
 export interface ConfigInput {
@@ -146,7 +146,8 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   ].slice(0, MAX_FAULTS);
   if (faults.length > 0 || !file.success || !env.success || !flag.success)
     return { ok: false, faults };
-  const warnings = warningsOf(document.data).map((doubt) => placed(input.file, document, doubt));
+  const doubts = [...warningsOf(document.data), ...regionWarnings(file.data)];
+  const warnings = doubts.map((doubt) => placed(input.file, document, doubt));
   return {
     ok: true,
     config: frozen(configOf(file.data, env.data, flag.data, production)),
@@ -319,7 +320,7 @@ function methodConfigOf(
   };
 }
 
-function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSettings {
+function selectionOf({ strategies, cluster }: ConfigFile, env: Environment): SelectionSettings {
   return {
     fastestMinCalls: env.FASTEST_MIN_CALLS ?? strategies.fastest_min_calls,
     fastestMinSuccessRate: env.FASTEST_MIN_SUCCESS_RATE ?? strategies.fastest_min_success_rate,
@@ -329,6 +330,7 @@ function selectionOf({ strategies }: ConfigFile, env: Environment): SelectionSet
     lwMinCalls: env.LW_MIN_CALLS ?? strategies.lw_min_calls,
     lwMinSuccessRate: env.LW_MIN_SR ?? strategies.lw_min_success_rate,
     exploreShare: strategies.explore_share,
+    region: cluster.region === "" ? null : cluster.region,
   };
 }
 
@@ -365,6 +367,7 @@ function setOf(chain: Chain, set: SetFile): ProviderSet {
     chain,
     maxLagBlocks: set.selection.max_lag_blocks,
     archivalThreshold: set.selection.archival_threshold,
+    regionPreference: set.selection.region_preference,
     probeIntervalMs: set.monitoring.probe_interval_ms,
     socketHeads: set.monitoring.socket_heads,
     newHeadsTimeoutMs: set.subscriptions.new_heads_timeout_ms,
@@ -409,6 +412,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     wsUrl: ws?.url ?? null,
     priority: provider.priority,
     archival: provider.archival,
+    region: provider.region ?? null,
     headers:
       authorization === null
         ? provider.headers

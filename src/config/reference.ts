@@ -56,6 +56,7 @@ const RULES = `## Rules across settings
 - A profile names only chains that are configured. At least one chain is configured, or \`devnet\` is \`true\`.
 - \`hosted.enabled: true\` needs a profile \`public\`, and in production the environment variable \`SVC_SECRET\`.
 - \`devnet: true\` takes the name \`local\` and the chain id 31337, and is refused with \`NODE_ENV=production\`.
+- \`selection.region_preference: only\` needs \`cluster.region\`.
 - An error rule has a \`category\`, and \`code\` or \`message_contains\` or both.
 `;
 

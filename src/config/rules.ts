@@ -26,6 +26,7 @@ export function brokenRules(data: unknown, production: boolean): readonly Breach
     ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
       profileRules(["profiles", slug], profile, chains, devnet),
     ),
+    ...regionRules(data),
   ];
 }
 
@@ -261,6 +262,23 @@ function profileRules(
           `${known.slice(0, 50).map(shown).join(", ") || "none is configured"}`;
     return [{ path: at, at: "key", message: reason }, ...breaches];
   });
+}
+
+/** `region_preference: only` says whom to ask, so it needs the region of this node. */
+function regionRules(data: unknown): readonly Breach[] {
+  if ((member(member(data, "cluster"), "region") ?? "") !== "") return [];
+  return entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
+    entriesOf(member(profile, "chains")).flatMap(([chain, set]) =>
+      member(member(set, "selection"), "region_preference") === "only"
+        ? [
+            breach(
+              ["profiles", slug, "chains", chain, "selection", "region_preference"],
+              "must not be `only` without `cluster.region`: no provider could be asked",
+            ),
+          ]
+        : [],
+    ),
+  );
 }
 
 function providerRules(path: Breach["path"], providers: readonly unknown[]): readonly Breach[] {

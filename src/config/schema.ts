@@ -3,6 +3,7 @@
 // variables; rules across several settings are in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
+import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
 import { STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
@@ -159,6 +160,9 @@ const provider = z
       "Order of the `priority` strategy: lower is tried first.",
     ),
     archival: z.boolean().default(false).describe("Serves state of any block, however old."),
+    region: word
+      .optional()
+      .describe("Where it is: a name that nodes give as `cluster.region`. Default: not stated."),
     headers: z
       .record(headerName, headerValue)
       .default({})
@@ -177,6 +181,14 @@ const providerSet = z
         archival_threshold: count(0, 1_000_000_000, 128).describe(
           "Blocks further behind the head than this need a provider with `archival: true`.",
         ),
+        region_preference: z
+          .enum([...REGION_PREFERENCES])
+          .default(REGION_PREFERENCES[0])
+          .describe(
+            "What a node with a `cluster.region` does: `prefer` asks providers of its region first, " +
+              "then those without a region, where the strategy has no better reason; `only` asks " +
+              "no others; `off` ignores regions.",
+          ),
       })
       .prefault({})
       .describe("Which providers may serve a call."),
@@ -527,6 +539,16 @@ export const configFile = z
           .max(200)
           .default("")
           .describe("Name of this process in the database. Default: made up at each start."),
+        region: z
+          .string()
+          .max(64)
+          .regex(/^[^\s]*$/)
+          .meta({ title: "a name without spaces" })
+          .default("")
+          .describe(
+            "Where this node runs. Providers of the same `region` are preferred: see " +
+              "`selection.region_preference`.",
+          ),
       })
       .prefault({})
       .describe("Several instances that know of each other."),

@@ -1,6 +1,7 @@
 // Warnings about settings that are valid but probably mistakes. Names settings and never shows
 // values, which may be secrets.
 import type { TableFault } from "./config-fault.ts";
+import type { ConfigFile } from "./schema.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
 const PLACEHOLDER =
@@ -13,6 +14,41 @@ export function warningsOf(data: unknown): readonly TableFault[] {
   const found: TableFault[] = [];
   collectWarnings(data, [], found);
   return found;
+}
+
+/**
+ * Regions of providers that no preference can follow: this node has none, or is in none of those
+ * that a set of providers names.
+ */
+export function regionWarnings({ cluster, profiles }: ConfigFile): readonly TableFault[] {
+  const sets = Object.entries(profiles).flatMap(([slug, { chains }]) =>
+    Object.entries(chains).map(([chain, set]) => ({
+      path: ["profiles", slug, "chains", chain, "providers"],
+      set,
+    })),
+  );
+  return sets.flatMap(({ path, set }): readonly TableFault[] => {
+    const first = set.providers.findIndex(({ region }) => region !== undefined);
+    const message = regionDoubt(cluster.region, set);
+    if (message === null) return [];
+    return first < 0
+      ? [{ path, at: "value", message }]
+      : [{ path: [...path, first, "region"], at: "value", message }];
+  });
+}
+
+type SetFile = ConfigFile["profiles"][string]["chains"][string];
+
+/** What is wrong with the regions of a set of providers for a node in `own`; null = nothing. */
+function regionDoubt(own: string, { selection, providers }: SetFile): string | null {
+  const preference = selection.region_preference;
+  if (preference === "off" || providers.some(({ region }) => region === own)) return null;
+  if (preference === "only")
+    return "no provider of this chain is in the region of this node (cluster.region): none is asked";
+  if (providers.every(({ region }) => region === undefined)) return null;
+  return own === ""
+    ? "has no effect: this node has no region (cluster.region)"
+    : "no provider of this chain is in the region of this node (cluster.region): is one misspelt?";
 }
 
 function collectWarnings(value: unknown, path: TableFault["path"], found: TableFault[]): void {

@@ -77,6 +77,7 @@ describe("configuration: what is accepted", () => {
         lwMinCalls: 3,
         lwMinSuccessRate: 0.85,
         exploreShare: 0.02,
+        region: null,
       },
       nodeId: "",
       hosted: null,
@@ -97,6 +98,7 @@ describe("configuration: what is accepted", () => {
         chain: chains[0],
         maxLagBlocks: 5,
         archivalThreshold: 128,
+        regionPreference: "prefer",
         probeIntervalMs: 12_000,
         socketHeads: true,
         newHeadsTimeoutMs: 42_000,
@@ -116,6 +118,7 @@ describe("configuration: what is accepted", () => {
       wsUrl: null,
       priority: 100,
       archival: false,
+      region: null,
       headers: {},
       unsupportedMethods: new Set(),
       unsupportedCategories: new Set(),
@@ -156,6 +159,7 @@ profiles:
             ws_url: wss://full.example
             priority: 10
             archival: true
+            region: eu-west
             headers: { Authorization: Bearer x }
             capabilities:
               unsupported_methods: [eth_getProof]
@@ -221,6 +225,7 @@ limits: { max_attempts: 5 }
       wsUrl: "wss://full.example",
       priority: 10,
       archival: true,
+      region: "eu-west",
       headers: { Authorization: "Bearer x" },
       unsupportedMethods: new Set(["eth_getProof"]),
       unsupportedCategories: new Set(["trace", "debug"]),
@@ -388,7 +393,19 @@ profiles:
       lwMinCalls: 9,
       lwMinSuccessRate: 0.7,
       exploreShare: 0.02,
+      region: null,
     });
+  });
+
+  it("reads the region of the node, of providers, and what follows from them", () => {
+    const config = accepted(
+      "chains: { ethereum: { chain_id: 1 } }\ncluster: { region: eu-west }\n" +
+        "profiles: { public: { chains: { ethereum: { selection: { region_preference: only }, " +
+        "providers: [{ id: a, url: 'https://a.example', region: eu-west }] } } } }",
+    );
+    assert.equal(config.selection.region, "eu-west");
+    const set = config.profiles[0]?.chains.get("ethereum");
+    assert.deepEqual([set?.regionPreference, set?.providers[0]?.region], ["only", "eu-west"]);
   });
 
   it("is production only with NODE_ENV=production", () => {

@@ -511,11 +511,11 @@ const REFUSALS: readonly Refusal[] = [
     { NODE_ENV: "production" },
   ],
   [
-    "a region, which does nothing yet",
-    "devnet: true\ncluster: { region: eu }",
+    "a region of two words",
+    "devnet: true\ncluster: { region: eu west }",
     2,
     "cluster.region",
-    /not a known setting/,
+    /a name without spaces/,
   ],
   [
     "expected nodes, which do nothing yet",
@@ -785,6 +785,53 @@ describe("configuration: what is doubted", () => {
         word,
       );
     }
+  });
+
+  const regionDoubts = (own: string, preference: string, ...regions: readonly string[]) => {
+    const providers = regions.map(
+      (region, n) =>
+        `{ id: p${n}, url: 'https://p${n}.example'${region === "" ? "" : `, region: ${region}`} }`,
+    );
+    const result = load(
+      `chains: { ethereum: { chain_id: 1 } }\ncluster: { region: "${own}" }\n` +
+        `profiles: { public: { chains: { ethereum: { selection: { region_preference: ` +
+        `${preference} }, providers: [${providers.join(", ")}] } } } }`,
+    );
+    return result.ok
+      ? result.warnings.map(({ path, message }) => `${path} ${message}`)
+      : result.faults.map(({ path, message }) => `refused: ${path} ${message}`);
+  };
+
+  it("names the provider whose region no preference can follow", () => {
+    const set = "profiles.public.chains.ethereum.providers";
+    const [without] = regionDoubts("", "prefer", "", "us");
+    assert.match(
+      without ?? "",
+      /^profiles\.public\.chains\.ethereum\.providers\[1\]\.region has no/,
+    );
+    for (const preference of ["prefer", "only"]) {
+      const [doubt, ...more] = regionDoubts("eu", preference, "", "us", "asia");
+      assert.ok(doubt?.startsWith(`${set}[1].region no provider of this chain`), doubt);
+      assert.ok(!doubt?.includes("asia") && more.length === 0);
+    }
+    assert.match(regionDoubts("eu", "only", "")[0] ?? "", /providers no provider .* none is asked/);
+  });
+
+  it("is silent where regions agree, or play no part", () => {
+    assert.deepEqual(regionDoubts("eu", "prefer", "us", "eu", ""), []);
+    assert.deepEqual(regionDoubts("eu", "only", "us", "eu"), []);
+    assert.deepEqual(regionDoubts("eu", "prefer", ""), []);
+    assert.deepEqual(regionDoubts("", "prefer", ""), []);
+    assert.deepEqual(regionDoubts("", "off", "us"), []);
+    assert.deepEqual(regionDoubts("eu", "off", "us"), []);
+  });
+
+  it("refuses `only` for a node without a region", () => {
+    const [fault] = regionDoubts("", "only", "us");
+    assert.match(
+      fault ?? "",
+      /^refused: .*selection\.region_preference must not be `only` without `cluster\.region`/,
+    );
   });
 
   it("is silent about keys, ids and words that look a little alike", () => {

@@ -17,6 +17,7 @@ export const SELECTION: SelectionSettings = {
   lwMinCalls: 3,
   lwMinSuccessRate: 0.85,
   exploreShare: 0,
+  region: null,
 };
 
 /**
@@ -32,6 +33,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     wsUrl: `ws://p${index}.test/`,
     priority: 10,
     archival: false,
+    region: null,
     headers: {},
     unsupportedMethods: new Set(),
     unsupportedCategories: new Set(),
@@ -53,6 +55,7 @@ export function fakeSet(
     chain: { chainId: 1, chainName: "test", name: "Test", aliases: [], blockTimeMs: 12_000 },
     maxLagBlocks: 5,
     archivalThreshold: 128,
+    regionPreference: "prefer",
     probeIntervalMs: 12_000,
     socketHeads: true,
     newHeadsTimeoutMs: 42_000,

@@ -108,6 +108,7 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
     case "transport_missing":
     case "wrong_chain":
     case "cordoned":
+    case "other_region":
     case "circuit_open":
     case "trial_in_flight":
       return "never";

@@ -13,6 +13,7 @@ export type ExclusionReason =
   | "lagging"
   | "wrong_chain"
   | "cordoned"
+  | "other_region"
   | "circuit_open"
   | "trial_in_flight";
 

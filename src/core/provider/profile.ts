@@ -4,6 +4,7 @@
 import type { Category } from "../rpc/method.ts";
 import type { LogVerification } from "../stream/log-verification.ts";
 import type { Chain } from "./chain.ts";
+import type { RegionPreference } from "./region.ts";
 
 /** How a provider is reached. Breakers, rate-limit state and latency are kept per transport. */
 export type Transport = "http" | "ws";
@@ -35,6 +36,8 @@ export interface Provider {
   /** Lower is tried first by the `priority` strategy. */
   readonly priority: number;
   readonly archival: boolean;
+  /** Where it is; null = not stated. */
+  readonly region: string | null;
   /** Secret header values sent upstream. */
   readonly headers: Readonly<Record<string, string>>;
   readonly unsupportedMethods: ReadonlySet<string>;
@@ -55,6 +58,7 @@ export interface ProviderSet {
   readonly chain: Chain;
   readonly maxLagBlocks: number;
   readonly archivalThreshold: number;
+  readonly regionPreference: RegionPreference;
   readonly probeIntervalMs: number;
   /** The service subscribes to heads on every provider's socket. */
   readonly socketHeads: boolean;

@@ -33,7 +33,7 @@ export interface Evidence {
   readonly transport: Transport;
   readonly profile: string;
   readonly candidate_providers: readonly string[];
-  readonly selected_provider: { readonly id: string } | null;
+  readonly selected_provider: EvidenceProvider | null;
   readonly upstream_latency_ms: number | null;
   readonly svc_overhead_ms: number;
   readonly end_to_end_latency_ms: number;
@@ -50,9 +50,18 @@ export interface Evidence {
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
 }
 
+/** A provider as it is shown. */
+export interface EvidenceProvider {
+  readonly id: string;
+  /** Only where its region is stated. */
+  readonly region?: string;
+}
+
 /** One attempt as it is shown. */
 export interface EvidenceAttempt {
   readonly provider: string;
+  /** Only where the provider's region is stated. */
+  readonly region?: string;
   readonly transport: Transport;
   readonly outcome: "success" | "error";
   /** Row of the classification table; null on success. */
@@ -75,7 +84,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     transport: input.transport,
     profile: profile.slug,
     candidate_providers: plan.candidates.map(({ provider }) => shown(provider)),
-    selected_provider: selected === null ? null : { id: shown(selected) },
+    selected_provider: selected === null ? null : { id: shown(selected), ...regionOf(selected) },
     upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),
     end_to_end_latency_ms: round(input.endToEndMs),
@@ -84,6 +93,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     circuit_breaker_state: input.breakerState,
     attempts: attempts.map(({ provider, transport, verdict, code, latencyMs }) => ({
       provider: shown(provider),
+      ...regionOf(provider),
       transport,
       outcome: verdict === null ? "success" : "error",
       category: verdict?.category ?? null,
@@ -107,6 +117,10 @@ function isElsewhere(
   source: AnswerSource,
 ): source is Extract<AnswerSource, { readonly kind: "shared" | "cache" | "merged" }> {
   return source.kind === "shared" || source.kind === "cache" || source.kind === "merged";
+}
+
+function regionOf({ region }: Provider): { readonly region?: string } {
+  return region === null ? {} : { region };
 }
 
 function round(ms: number): number {

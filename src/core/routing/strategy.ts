@@ -5,7 +5,7 @@
 import type { Reading } from "../provider/latency.ts";
 import type { Provider } from "../provider/profile.ts";
 
-/** The settings of the strategies; rates and shares lie between 0 and 1. */
+/** The settings by which a node selects; rates and shares lie between 0 and 1. */
 export interface SelectionSettings {
   /** Calls below which `fastest` treats a provider as cold. */
   readonly fastestMinCalls: number;
@@ -20,6 +20,8 @@ export interface SelectionSettings {
   readonly lwMinSuccessRate: number;
   /** Share of replay-safe calls that go first to a provider about which too little is known. */
   readonly exploreShare: number;
+  /** Region of this node; null = it has none. */
+  readonly region: string | null;
 }
 
 /** A provider that may be asked, and what is known of it for this call. */
@@ -29,6 +31,8 @@ export interface Entrant {
   readonly reading: Reading | null;
   /** Latency of the latest successful probe; null = none. */
   readonly probeMs: number | null;
+  /** Lower is nearer to this node; see `regionPlacement`. */
+  readonly regionRank: number;
 }
 
 /** What an order depends on beside the providers. */
@@ -54,7 +58,10 @@ export interface StrategyRow<Name extends string = Strategy> {
    * no readings.
    */
   readonly minCalls: ((settings: SelectionSettings) => number) | null;
-  /** Orders shuffled entrants, in place; null = they stay shuffled. */
+  /**
+   * Orders entrants in place: they come shuffled, nearer regions first, and stay as they came
+   * where the strategy knows no difference. Null = they stay so altogether.
+   */
   readonly order: ((entrants: Entrant[], draw: Draw) => void) | null;
 }
 
@@ -144,9 +151,13 @@ export function minCallsOf(strategy: Strategy, settings: SelectionSettings): num
   return minCalls === null ? null : minCalls(settings);
 }
 
-/** Puts the entrants in the order of the strategy, in place. */
+/**
+ * Puts the entrants in the order of the strategy, in place. Those between which it has no reason to
+ * choose stand by region, and within a region in a random order.
+ */
 export function order(entrants: Entrant[], strategy: Strategy, draw: Draw): void {
   shuffle(entrants, draw.random);
+  sortByRegion(entrants);
   ROWS[strategy].order?.(entrants, draw);
 }
 
@@ -170,6 +181,13 @@ export function weightsOf(
 function shuffle(entrants: Entrant[], random: () => number): void {
   for (let last = entrants.length - 1; last > 0; last--)
     swap(entrants, last, Math.floor(random() * (last + 1)));
+}
+
+/** Nearer regions first; keeps the order within a region. Almost always there is nothing to do. */
+function sortByRegion(entrants: Entrant[]): void {
+  const first = entrants[0]?.regionRank;
+  if (entrants.some(({ regionRank }) => regionRank !== first))
+    entrants.sort((left, right) => left.regionRank - right.regionRank);
 }
 
 function swap(entrants: Entrant[], left: number, right: number): void {
@@ -223,7 +241,10 @@ function ascending(left: number | null, right: number | null): number {
   return left - right;
 }
 
-/** Draws without replacement, by weight: the smallest of exponential times of rate `weight`. */
+/**
+ * Draws without replacement, by weight: the smallest of exponential times of rate `weight`. Those
+ * without a reading share the places that they draw, nearer regions first.
+ */
 function orderByWeight(entrants: Entrant[], { settings, random }: Draw): void {
   const weights = weightsOf(
     entrants.map(({ reading }) => reading),
@@ -234,7 +255,14 @@ function orderByWeight(entrants: Entrant[], { settings, random }: Draw): void {
     return { entrant, time: weight > 0 ? -Math.log(1 - random()) / weight : Number.MAX_VALUE };
   });
   race.sort((left, right) => left.time - right.time);
-  for (const [at, { entrant }] of race.entries()) entrants[at] = entrant;
+  const unread = entrants.filter(isUnread);
+  let next = 0;
+  for (const [at, { entrant }] of race.entries())
+    entrants[at] = isUnread(entrant) ? (unread[next++] ?? entrant) : entrant;
+}
+
+function isUnread({ reading }: Entrant): boolean {
+  return reading === null || reading.latencyMs === null;
 }
 
 function weightOf(reading: Reading | null, unitMs: number, settings: SelectionSettings): number {

@@ -28,6 +28,7 @@ export interface ProviderDocument {
   readonly url?: string | undefined;
   readonly ws_url?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  readonly region?: string | undefined;
   readonly limits: {
     readonly archival: boolean;
     readonly logs_span: number | null;
@@ -206,6 +207,7 @@ function setOf(
     chain,
     maxLagBlocks: block_protection === true ? 0 : max_lag_blocks,
     archivalThreshold: ARCHIVAL_THRESHOLD,
+    regionPreference: "prefer",
     probeIntervalMs: Math.min(MAX_PROBE_MS, Math.max(MIN_PROBE_MS, blockTimeMs * PROBE_BLOCKS)),
     socketHeads: false,
     newHeadsTimeoutMs: Math.max(MIN_NEW_HEADS_MS, Math.round(blockTimeMs * NEW_HEADS_BLOCKS)),
@@ -218,7 +220,7 @@ function setOf(
 }
 
 function providerOf(
-  { name, url, ws_url, headers, limits }: ProviderDocument,
+  { name, url, ws_url, headers, region, limits }: ProviderDocument,
   index: number,
   rules: AddressRules,
 ): Provider {
@@ -235,6 +237,7 @@ function providerOf(
     wsUrl: read(ws_url),
     priority: index,
     archival: limits.archival,
+    region: region ?? null,
     headers,
     unsupportedMethods: new Set(limits.methods_blocked),
     unsupportedCategories: new Set(),

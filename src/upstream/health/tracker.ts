@@ -46,6 +46,7 @@ import {
   usualMs,
 } from "../../core/provider/latency.ts";
 import type { Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
+import { type RegionPlacement, regionPlacement } from "../../core/provider/region.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import {
   confirmUnserved,
@@ -151,6 +152,8 @@ export interface Selection {
  */
 export interface ProviderState {
   readonly provider: Provider;
+  /** Where it stands for this node. */
+  readonly region: RegionPlacement;
   readonly http: Health | null;
   readonly ws: Health | null;
   /** Unlisted methods that it does not serve, on any transport. */
@@ -234,6 +237,8 @@ export interface Tracker {
    * or credentials.
    */
   isUsable(): boolean;
+  /** Why this node asks the provider by a pin only; null = it asks it like any other. */
+  refusalOf(provider: Provider): ExclusionReason | null;
   /** Adds a listener; the returned function removes it. */
   attend(listener: Partial<TrackerListener>): () => void;
   /** The live state of the provider with the same id, for a successor. */
@@ -291,7 +296,11 @@ class SetTracker implements Tracker {
     this.set = set;
     this.#runtime = runtime;
     this.#providerStates = set.providers.map((provider) =>
-      createState(provider, previous?.inherit(provider) ?? null),
+      createState(
+        provider,
+        regionPlacement(provider, set.regionPreference, settings.region),
+        previous?.inherit(provider) ?? null,
+      ),
     );
     const watched = this.#providerStates
       .flatMap((state) => [state.watched.http, state.watched.ws])
@@ -550,8 +559,13 @@ class SetTracker implements Tracker {
   isUsable(): boolean {
     const nowMs = this.#runtime.now();
     return this.#providerStates.some(
-      ({ http, ws }) => isUsable(http, nowMs) || isUsable(ws, nowMs),
+      ({ region, http, ws }) =>
+        region.reason === null && (isUsable(http, nowMs) || isUsable(ws, nowMs)),
     );
+  }
+
+  refusalOf(provider: Provider): ExclusionReason | null {
+    return this.#stateOf(provider)?.region.reason ?? null;
   }
 
   attend(listener: Partial<TrackerListener>): () => void {
@@ -587,9 +601,10 @@ class SetTracker implements Tracker {
   }
 
   #considerOn(providerState: ProviderState, transport: Transport, query: PlanQuery): Considered {
-    const { provider } = providerState;
+    const { provider, region } = providerState;
+    const { regionRank } = region;
     const health = providerState[transport];
-    if (health === null) return { ...ABSENT, provider, transport };
+    if (health === null) return { ...ABSENT, provider, transport, regionRank };
     const { call, strategy, pinned } = query;
     const { nowMs } = query.view;
     const reason = this.#reasonAgainst(providerState, health, query, {
@@ -607,6 +622,7 @@ class SetTracker implements Tracker {
       reason,
       reading: known,
       probeMs,
+      regionRank,
       breaker: settled(health.breaker, nowMs),
       limited,
       heardAtMs: health.heardAtMs,
@@ -640,7 +656,7 @@ class SetTracker implements Tracker {
     };
     return pinned
       ? unreachable(providerState.provider, condition)
-      : capability(providerState.provider, call, view, condition);
+      : (providerState.region.reason ?? capability(providerState.provider, call, view, condition));
   }
 
   /** When a provider can serve a call on one transport, if at all. */
@@ -767,8 +783,10 @@ class SetTracker implements Tracker {
   /** Whether a provider other than this one may be asked. */
   #hasOther({ id }: Provider, nowMs: number): boolean {
     return this.#providerStates.some(
-      ({ provider, http, ws }) =>
-        provider.id !== id && (isUsable(http, nowMs) || isUsable(ws, nowMs)),
+      ({ provider, region, http, ws }) =>
+        provider.id !== id &&
+        region.reason === null &&
+        (isUsable(http, nowMs) || isUsable(ws, nowMs)),
     );
   }
 
@@ -778,6 +796,7 @@ class SetTracker implements Tracker {
    */
   #allOpen(nowMs: number): boolean {
     const askable = this.#providerStates
+      .filter(({ region }) => region.reason === null)
       .flatMap(({ http, ws }) => [http, ws])
       .filter((health) => health !== null && !health.wrongChain && health.cordon === null);
     return (
@@ -796,13 +815,18 @@ class SetTracker implements Tracker {
   }
 }
 
-function createState(provider: Provider, before: ProviderState | null): ProviderState {
+function createState(
+  provider: Provider,
+  region: RegionPlacement,
+  before: ProviderState | null,
+): ProviderState {
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
   const httpHealth = provider.url === null ? null : (http ?? createHealth());
   const wsHealth = provider.wsUrl === null ? null : (ws ?? createHealth());
   return {
     provider,
+    region,
     http: httpHealth,
     ws: wsHealth,
     watched: {

@@ -41,8 +41,10 @@ export const rpcBody = z
 
 const strategy = z.enum(STRATEGY_NAMES);
 const ms = z.number().min(0).describe("Milliseconds.");
+const region = z.string().optional().describe("Where the provider is, if that is stated.");
 const attempt = z.object({
   provider: z.string(),
+  region,
   transport: z.enum(["http", "ws"]),
   outcome: z.enum(["success", "error"]),
   category: z.string().nullable().describe("Kind of failure; null on success."),
@@ -61,7 +63,7 @@ const evidence = z
       .array(z.string())
       .describe("Who could be asked, in order. Not a list of attempts."),
     selected_provider: z
-      .object({ id: z.string() })
+      .object({ id: z.string(), region })
       .nullable()
       .describe("Whose answer it is; null = no provider's."),
     upstream_latency_ms: ms.nullable(),

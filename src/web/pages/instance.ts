@@ -81,8 +81,10 @@ export function readyDocument(registry: ProfileRegistry, draining: boolean): Rea
 
 function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness {
   const { providers, chain } = tracker.set;
-  const usable = providers.filter((provider) =>
-    TRANSPORTS.some((transport) => isUsable(tracker, provider, transport)),
+  const usable = providers.filter(
+    (provider) =>
+      tracker.refusalOf(provider) === null &&
+      TRANSPORTS.some((transport) => isUsable(tracker, provider, transport)),
   ).length;
   return {
     profile: served.profile.slug,
@@ -156,6 +158,7 @@ function profileMetrics(
     providers: providers.map((provider) => ({
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
+      region: provider.region,
       transports: TRANSPORTS.filter(
         (transport) => (transport === "http" ? provider.url : provider.wsUrl) !== null,
       ).map((transport) => ({

@@ -48,6 +48,21 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
   };
 }
 
+test("the region of a provider is shown where it is stated, also in a managed pool", () => {
+  const near = fakeProvider(1, { region: "eu-west" });
+  const attempt = { ...answered, provider: near };
+  const source = { kind: "provider", provider: near } as const;
+  for (const managed of [true, false]) {
+    const id = managed ? near.alias : near.id;
+    const shown = evidenceOf(input(managed, { attempts: [refused, attempt], source }));
+    assert.deepEqual(shown.selected_provider, { id, region: "eu-west" });
+    assert.deepEqual(
+      shown.attempts.map(({ region }) => region),
+      [undefined, "eu-west"],
+    );
+  }
+});
+
 test("an operator's profile shows ids, every attempt with its outcome, and who was left out and why", () => {
   assert.deepEqual(evidenceOf(input(false)), {
     version: "1.0",

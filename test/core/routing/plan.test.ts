@@ -30,7 +30,12 @@ const HALF_OPEN: Breaker = {
   probedAtMs: null,
 };
 const ON_TRIAL: Breaker = { ...HALF_OPEN, trialAtMs: 30_000 };
-const NEVER_ASKED: readonly ExclusionReason[] = ["transport_missing", "wrong_chain", "cordoned"];
+const NEVER_ASKED: readonly ExclusionReason[] = [
+  "transport_missing",
+  "wrong_chain",
+  "cordoned",
+  "other_region",
+];
 const REASONS: readonly (ExclusionReason | null)[] = [
   null,
   null,
@@ -46,6 +51,7 @@ function considered(index: number, overrides: Partial<Considered> = {}): Conside
     transport: "http",
     reading: null,
     probeMs: null,
+    regionRank: 0,
     reason: null,
     breaker: CLOSED,
     limited: false,
@@ -61,6 +67,7 @@ const sets = fc
       breaker: fc.constantFrom(CLOSED, OPEN, HALF_OPEN, ON_TRIAL),
       limited: fc.boolean(),
       heardAtMs: fc.integer({ min: 0, max: 100_000 }),
+      regionRank: fc.nat(2),
     }),
     { maxLength: 8 },
   )

@@ -48,6 +48,7 @@ function entrant(
     transport: "http",
     reading: null,
     probeMs: null,
+    regionRank: 0,
     reason: null,
     breaker: CLOSED,
     limited: false,
@@ -109,6 +110,97 @@ test("load-balanced gives every provider every place equally often", () => {
   const entrants = [entrant(0), entrant(1), entrant(2)];
   for (const index of [0, 1, 2])
     assert.ok(Math.abs(shareFirst(index, entrants, { strategy: "load-balanced" }) - 1 / 3) < 0.04);
+});
+
+test("load-balanced asks the own region first, then providers without a region, each equally often", () => {
+  const regions = [2, 0, 1, 0];
+  const entrants = regions.map((regionRank, index) => entrant(index, { regionRank }));
+  const ask = { strategy: "load-balanced" } as const;
+  for (let seed = 0; seed < 50; seed++)
+    assert.deepEqual(ordered(entrants, { ...ask, seed }).slice(2), [2, 0]);
+  for (const index of [1, 3]) assert.ok(Math.abs(shareFirst(index, entrants, ask) - 1 / 2) < 0.04);
+});
+
+test("priority decides before the region, the region among providers of one priority", () => {
+  const entrants = [
+    entrant(0, { priority: 2, regionRank: 0 }),
+    entrant(1, { priority: 1, regionRank: 2 }),
+    entrant(2, { priority: 1, regionRank: 0 }),
+  ];
+  for (let seed = 0; seed < 50; seed++)
+    assert.deepEqual(ordered(entrants, { strategy: "priority", seed }), [2, 1, 0]);
+});
+
+test("fastest goes by latency wherever it is known, by region where it is not", () => {
+  const entrants = [
+    entrant(0, { reading: warm(40), regionRank: 0 }),
+    entrant(1, { reading: warm(20), regionRank: 2 }),
+    entrant(2, { probeMs: 9, regionRank: 0 }),
+    entrant(3, { probeMs: 4, regionRank: 2 }),
+    entrant(4, { regionRank: 2 }),
+    entrant(5, { regionRank: 0 }),
+    entrant(6, { regionRank: 1 }),
+  ];
+  for (let seed = 0; seed < 50; seed++)
+    assert.deepEqual(ordered(entrants, { strategy: "fastest", seed }), [1, 0, 3, 2, 5, 6, 4]);
+});
+
+test("latency-weighted draws by what it has read, and takes nearer regions first of those unread", () => {
+  const [far, near] = [{ regionRank: 2 }, { regionRank: 0 }];
+  const unread = [entrant(0, far), entrant(1, near), entrant(2, { regionRank: 1 })];
+  const ask = { strategy: "latency-weighted" } as const;
+  for (let seed = 0; seed < 50; seed++)
+    assert.deepEqual(ordered(unread, { ...ask, seed }), [1, 2, 0]);
+  const read = [
+    entrant(0, { ...far, reading: warm(30) }),
+    entrant(1, { ...near, reading: warm(60) }),
+  ];
+  const alike = read.map((it) => ({ ...it, regionRank: 0 }));
+  assert.ok(Math.abs(shareFirst(0, read, ask) - shareFirst(0, alike, ask)) < 0.02);
+});
+
+test("property: regions change the order only between providers that a strategy knows alike", () => {
+  const one = fc.record({
+    reading: fc.option(fc.nat(500).map((ms) => warm(ms))),
+    probeMs: fc.option(fc.nat(50)),
+    priority: fc.nat(2),
+    regionRank: fc.nat(2),
+  });
+  const isRead = ({ reading }: Considered): boolean => reading !== null;
+  const known = {
+    "load-balanced": () => true,
+    priority: (left, right) => left.provider.priority === right.provider.priority,
+    fastest: (left, right) =>
+      left.reading?.latencyMs === right.reading?.latencyMs &&
+      (isRead(left) || left.probeMs === right.probeMs),
+    "latency-weighted": (left, right) => !isRead(left) && !isRead(right),
+  } satisfies Record<Strategy, (left: Considered, right: Considered) => boolean>;
+  fc.assert(
+    fc.property(
+      fc.array(one, { maxLength: 8 }),
+      fc.constantFrom(...STRATEGY_NAMES),
+      fc.integer(),
+      (parts, strategy, seed) => {
+        const entrants = parts.map((part, index) => entrant(index, part));
+        const list = ordered(entrants, { strategy, seed }).map(
+          (index) => entrants[index] ?? assert.fail(),
+        );
+        const areAlike: (left: Considered, right: Considered) => boolean = known[strategy];
+        for (const [at, left] of list.entries())
+          for (const right of list.slice(at + 1))
+            if (areAlike(left, right)) assert.ok(left.regionRank <= right.regionRank);
+        // What the strategy knows stands as it would without regions.
+        if (strategy !== "fastest" && strategy !== "priority") return;
+        const flat = entrants.map((it) => ({ ...it, regionRank: 0 }));
+        const keyOf = ({ provider, reading, probeMs }: Considered): unknown =>
+          strategy === "priority" ? provider.priority : (reading?.latencyMs ?? `probe ${probeMs}`);
+        assert.deepEqual(
+          list.map(keyOf),
+          ordered(flat, { strategy, seed }).map((index) => keyOf(flat[index] ?? assert.fail())),
+        );
+      },
+    ),
+  );
 });
 
 test("priority goes from low to high and shuffles ties", () => {

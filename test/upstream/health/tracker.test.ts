@@ -55,13 +55,19 @@ function createFixture(
   overrides: {
     readonly providers?: Partial<Provider>;
     readonly settings?: Partial<SelectionSettings>;
+    readonly regions?: readonly (string | null)[];
+    readonly set?: Partial<ProviderSet>;
   } = {},
 ): Fixture {
   const runtime = simulatedWorld(1);
   const make = (index: number): Provider =>
-    fakeProvider(index, { priority: index, ...overrides.providers });
+    fakeProvider(index, {
+      priority: index,
+      region: overrides.regions?.[index] ?? null,
+      ...overrides.providers,
+    });
   const providers = [make(0), make(1), make(2)] as const;
-  const set = fakeSet(providers);
+  const set = fakeSet(providers, overrides.set);
   const tracker = createTracker(set, runtime, { ...SELECTION, ...overrides.settings });
   const planned: Fixture["plan"] = (
     method = "eth_getBalance",
@@ -111,6 +117,61 @@ function openCircuit({ tracker, hear }: Fixture, provider: Provider): void {
   hear(provider, TIMEOUT);
   assert.equal(tracker.health(provider, "http").breaker, "open");
 }
+
+const REGIONS = {
+  regions: ["us", "eu", null],
+  settings: { region: "eu" },
+} as const;
+
+test("a node prefers providers of its own region within a health tier, where the strategy knows no better", () => {
+  const it = createFixture({ ...REGIONS, providers: { priority: 1 } });
+  assert.deepEqual(it.plan(), ["p1", "p2", "p0"]);
+  assert.deepEqual(it.plan("eth_getBalance", { strategy: "load-balanced" }), ["p1", "p2", "p0"]);
+  openCircuit(it, it.providers[1]);
+  assert.deepEqual(it.plan(), ["p2", "p0"], "health comes first");
+  const byPriority = createFixture(REGIONS);
+  assert.deepEqual(byPriority.plan(), ["p0", "p1", "p2"], "a priority is a better reason");
+});
+
+test("`only` leaves out other regions with a reason, except for pins", () => {
+  const it = createFixture({ ...REGIONS, set: { regionPreference: "only" } });
+  assert.deepEqual(it.plan(), ["p1"]);
+  assert.deepEqual(it.reasons(), { p0: "other_region", p2: "other_region" });
+  assert.deepEqual(it.plan("eth_getBalance", { pin: it.providers[0] }), ["p0"]);
+  assert.deepEqual(
+    it.providers.map((provider) => it.tracker.refusalOf(provider)),
+    ["other_region", null, "other_region"],
+  );
+});
+
+test("`only`: without a usable provider in its region a node is out of providers, panics there, and waits for them", () => {
+  const it = createFixture({
+    ...REGIONS,
+    set: { regionPreference: "only" },
+    providers: { wsUrl: null },
+  });
+  assert.ok(it.tracker.isUsable());
+  openCircuit(it, it.providers[1]);
+  assert.ok(!it.tracker.isUsable());
+  const call = fakeCall("eth_getBalance");
+  const selection = { strategy: "priority", transport: null, pin: null } as const;
+  const plan = it.tracker.plan(call, selection);
+  assert.deepEqual(
+    [plan.panic, plan.candidates.map(({ provider }) => provider.id)],
+    [true, ["p1"]],
+  );
+  assert.deepEqual(
+    plan.excluded.map(({ provider, reason }) => `${provider.id} ${reason}`),
+    ["p0 other_region", "p2 other_region"],
+  );
+  assert.ok((it.tracker.waitMs(call, selection) ?? 0) > 0);
+  const none = createFixture({
+    regions: ["us", "us", null],
+    settings: { region: "eu" },
+    set: { regionPreference: "only" },
+  });
+  assert.equal(none.tracker.waitMs(call, selection), null, "waiting brings no provider nearer");
+});
 
 test("a fresh set plans every provider and knows nothing, which reads as null and never as zero", () => {
   const { plan, tracker, providers } = createFixture();

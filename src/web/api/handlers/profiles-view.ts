@@ -82,7 +82,7 @@ function chainsView(
 }
 
 function providerView(
-  { name, url, ws_url, headers, limits }: ProviderDocument,
+  { name, url, ws_url, headers, region, limits }: ProviderDocument,
   status: ProviderStatus,
 ) {
   return {
@@ -90,6 +90,7 @@ function providerView(
     url: url === undefined ? null : shownUrl(url),
     ws_url: ws_url === undefined ? null : shownUrl(ws_url),
     headers: Object.keys(headers),
+    region: region ?? null,
     limits: { ...limits, methods_blocked: [...limits.methods_blocked] },
     status,
   };

@@ -129,6 +129,7 @@ export const chainMetrics = z
             z.object({
               id: z.string(),
               name: z.string(),
+              region: z.string().nullable().describe("Where it is; null = not stated."),
               transports: z.array(z.looseObject({ transport: z.enum(["http", "ws"]) })),
             }),
           ),

@@ -79,6 +79,14 @@ const provider = z
       .refine((headers) => Object.keys(headers).length <= 20)
       .default({})
       .describe("Sent with every request to this provider, 20 at most. Write-only."),
+    region: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+      .optional()
+      .describe(
+        "Where it is: one of `cluster.regions` in `GET /api/health`. Nodes of that region ask it " +
+          "first where the strategy has no better reason.",
+      ),
     limits: z
       .strictObject({
         archival: z.boolean().default(false).describe("Serves state of any block, however old."),
@@ -149,6 +157,7 @@ const shownProvider = z
       .describe(`Its host only, as in \`https://eth.example.com/${HIDDEN}\`; null = it has none.`),
     ws_url: z.string().nullable().describe("The same for WebSockets."),
     headers: z.array(z.string()).describe("Names only."),
+    region: z.string().nullable().describe("null = not stated."),
     limits: z.object({
       archival: z.boolean(),
       logs_span: z.int().nullable(),
