@@ -283,9 +283,9 @@ function upstreamSide(
   const { subscriptions, filters } = streamSide({
     runtime,
     timerWheel,
+    router,
     sockets,
     onMove: observer.streamMoved,
-    http: upstreams.http,
     limits: () => live().limits,
     log,
   });

@@ -1,6 +1,5 @@
-// One JSON-RPC call to one provider outside of routing, for probes, checks and subscriptions. Not
-// counted among callers' requests.
-
+// One JSON-RPC call to one provider outside of routing, for probes and for checks of providers that
+// users add. Not counted among callers' requests.
 import type { Provider } from "../core/provider/profile.ts";
 import { type Failure, plainFailure } from "../core/rpc/failure.ts";
 import { writeRequest } from "../core/rpc/wire-request.ts";

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import type { Profile, Provider, ProviderSet } from "../../src/core/provider/profile.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
+import { createRouter } from "../../src/upstream/engine/router.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";
@@ -86,13 +87,18 @@ function createFixture(
     ...overrides,
   });
   const tracker = createTracker(set, runtime, SELECTION);
+  const router = createRouter({
+    runtime,
+    timerWheel,
+    upstreams: polls ? { ws: sockets, http: sockets } : { ws: sockets },
+    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
+  });
   const subscriptions = createSubscriptions({
     runtime,
     timerWheel,
+    router,
     sockets,
-    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
     log: { warn: (_, line) => warn(line) },
-    ...(polls ? { http: sockets } : {}),
   });
   return {
     runtime,

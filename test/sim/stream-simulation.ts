@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import type { Provider } from "../../src/core/provider/profile.ts";
 import { readHead } from "../../src/core/stream/chain-event.ts";
 import { readSubscription, type Subscription } from "../../src/core/stream/subscription.ts";
+import { createRouter } from "../../src/upstream/engine/router.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import {
@@ -156,13 +157,9 @@ function build(seed: number, reach: Reach, lies: boolean): Sim {
     SELECTION,
   );
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
-  const subscriptions = createSubscriptions({
-    runtime,
-    timerWheel,
-    sockets,
-    limits,
-    ...(reach === "sockets" ? {} : { http: sockets }),
-  });
+  const upstreams = reach === "sockets" ? { ws: sockets } : { ws: sockets, http: sockets };
+  const router = createRouter({ runtime, timerWheel, upstreams, limits });
+  const subscriptions = createSubscriptions({ runtime, timerWheel, router, sockets });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
   if (lies) for (const node of nodes) lie(node, nodes, random);

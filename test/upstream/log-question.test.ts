@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
+import { createRouter } from "../../src/upstream/engine/router.ts";
 import { createTracker } from "../../src/upstream/health/tracker.ts";
 import { queryBlockLogs } from "../../src/upstream/stream/log-query.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -43,7 +44,13 @@ async function asked(
     params: "[]",
     spend: () => true,
   };
-  void queryBlockLogs({ runtime, timerWheel, ws, http: null }, question).then((it) => {
+  const router = createRouter({
+    runtime,
+    timerWheel,
+    upstreams: { ws },
+    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
+  });
+  void queryBlockLogs({ runtime, timerWheel, router }, question).then((it) => {
     found = it;
   });
   for (let n = 0; n < 300; n++) {

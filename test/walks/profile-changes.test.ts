@@ -42,7 +42,14 @@ function wing(t: TestContext, chain: Profile) {
   const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };
   const registry = createProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
   const limits = (): typeof LIMITS => LIMITS;
-  const subscriptions = createSubscriptions({ runtime, timerWheel, sockets: ws, limits });
+  // Its streams use sockets alone.
+  const streamRouter = createRouter({ runtime, timerWheel, upstreams: { ws }, limits });
+  const subscriptions = createSubscriptions({
+    runtime,
+    timerWheel,
+    router: streamRouter,
+    sockets: ws,
+  });
   const prober = createProber({ runtime, timerWheel, upstreams });
   const headWatch = createHeadWatch({ runtime, timerWheel, sockets: ws });
   const profileUpdater = createProfileUpdater({

@@ -15,7 +15,8 @@ import type {
   Dispatch,
   ResultSpan,
 } from "../transport.ts";
-import type { Job, Upstreams } from "./stage.ts";
+import type { Upstreams } from "./route-request.ts";
+import type { Job } from "./stage.ts";
 
 /** An answer in one piece; with a `pool`, `body` returns to it once nobody reads it. */
 export interface WholeAnswer extends ResultSpan {
@@ -109,9 +110,9 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   /** Sends it. A transport that fails at once has ended it when this returns. */
   start(): void {
     const { provider } = this;
-    const { call, mayStream, room, deadlineMs, tracker } = this.#job.request;
+    const { call, mayStream, room, deadlineMs, tracker, upstreams } = this.#job.request;
     const { limitMs, patienceMs } = this.#terms;
-    const upstream = this.#parts.upstreams[this.transport];
+    const upstream = (upstreams ?? this.#parts.upstreams)[this.transport];
     tracker.begin(this);
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);

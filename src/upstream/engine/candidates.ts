@@ -1,7 +1,8 @@
 // Which candidate of a plan is asked next: in the order of the plan, but one with a free connection
 // before those where a request would have to wait for one.
 import type { Channel } from "../../core/provider/attempt.ts";
-import type { Job, Upstreams } from "./stage.ts";
+import type { Upstreams } from "./route-request.ts";
+import type { Job } from "./stage.ts";
 
 /** The candidates of one call that have not been asked. */
 export class Candidates {

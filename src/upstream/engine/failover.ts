@@ -43,7 +43,7 @@ class FailoverRun implements AttemptOwner {
     this.#parts = parts;
     this.#job = job;
     this.#done = done;
-    this.#candidates = new Candidates(job, parts.upstreams);
+    this.#candidates = new Candidates(job, job.request.upstreams ?? parts.upstreams);
     this.#budget = new AttemptBudget(parts, job);
     this.#lanes = new Lanes(parts, job, this);
   }

@@ -4,7 +4,10 @@ import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { RoutingState } from "../health/tracker.ts";
-import type { Room } from "../transport.ts";
+import type { Room, Upstream } from "../transport.ts";
+
+/** Ways of sending, by transport. */
+export type Upstreams = Readonly<Partial<Record<Transport, Pick<Upstream, "send" | "isFree">>>>;
 
 /** What a request is routed with. */
 export interface RouteRequest {
@@ -14,7 +17,10 @@ export interface RouteRequest {
   readonly pin: Provider | null;
   /** Null = the better one of a provider's two. */
   readonly transport: Transport | null;
-  /** Whose call it is: of one caller only so much counts against a provider. */
+  /**
+   * Whose call it is: of one caller only so much counts against a provider. `SERVICE_CALLER` = the
+   * service's own, for a stream.
+   */
   readonly caller: CallerIdentity;
   /** Providers that must not be asked, even if the plan lists them. */
   readonly avoid: ReadonlySet<string> | null;
@@ -26,4 +32,6 @@ export interface RouteRequest {
    * own.
    */
   readonly room?: Room | undefined;
+  /** How its attempts are sent, where that is not as requests; left out = as the router sends. */
+  readonly upstreams?: Upstreams | undefined;
 }

@@ -1,6 +1,7 @@
 // Routes calls: the engine, put together. Each layer is told of in its own file.
 
 import type { Abandoned } from "../../core/billing/charging.ts";
+import type { Transport } from "../../core/provider/profile.ts";
 import { policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
@@ -8,13 +9,19 @@ import type { Answer } from "./answer.ts";
 import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
 import { CallRecord, type Trace } from "./record.ts";
-import type { RouteRequest } from "./route-request.ts";
-import { type CancelJob, NOTHING_SENT, stack, type Upstreams } from "./stage.ts";
+import type { RouteRequest, Upstreams } from "./route-request.ts";
+import { type CancelJob, NOTHING_SENT, stack } from "./stage.ts";
 import { transactions } from "./transactions.ts";
 
 /** Routes calls. */
 export interface Router {
   route(request: RouteRequest, done: (answer: Answer, route: RoutedCall) => void): RoutedCall;
+}
+
+/** The router of the service, composed once. */
+export interface RoutingEngine extends Router {
+  /** Whether it can ask providers over a transport at all. */
+  reaches(transport: Transport): boolean;
 }
 
 /** A routed call, under way or ended: what the evidence is made of. */
@@ -45,7 +52,7 @@ export interface RouterLimits {
 }
 
 /** A router over these parts. */
-export function createRouter(parts: RouterParts): Router {
+export function createRouter(parts: RouterParts): RoutingEngine {
   const { runtime, limits } = parts;
   const firstAttemptShare = (): number => limits().firstAttemptShare;
   const engine = stack(
@@ -67,6 +74,7 @@ export function createRouter(parts: RouterParts): Router {
       });
       return record;
     },
+    reaches: (transport) => parts.upstreams[transport] !== undefined,
   };
 }
 

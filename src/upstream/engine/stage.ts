@@ -1,15 +1,10 @@
 // The one shape of the parts of the engine, and how they are put together. A stage takes a job to
 // an answer; a layer wraps a stage. Knows no layer by name.
 import type { Abandoned } from "../../core/billing/charging.ts";
-import type { Transport } from "../../core/provider/profile.ts";
 import type { Policy } from "../../core/routing/policy.ts";
-import type { Upstream } from "../transport.ts";
 import type { Answer } from "./answer.ts";
 import type { CallRecord } from "./record.ts";
 import type { RouteRequest } from "./route-request.ts";
-
-/** Ways of sending, by transport. */
-export type Upstreams = Readonly<Partial<Record<Transport, Pick<Upstream, "send" | "isFree">>>>;
 
 /** What a stage is asked for. */
 export interface Job {

@@ -321,7 +321,7 @@ export class LogChecks {
   }
 
   #reachable({ provider, transport }: Channel): readonly Channel[] {
-    if (transport === "ws" || this.#parts.http !== null) return [{ provider, transport }];
+    if (transport === "ws" || this.#parts.router.reaches("http")) return [{ provider, transport }];
     return provider.wsUrl === null ? [] : [{ provider, transport: "ws" }];
   }
 

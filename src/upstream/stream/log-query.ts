@@ -1,24 +1,21 @@
 // Queries one provider for the logs of one block, for a check. A block that the provider does not
 // know yet is queried again; failures do not count against the provider.
-import type { Channel, Verdict } from "../../core/provider/attempt.ts";
+import type { Channel } from "../../core/provider/attempt.ts";
 import type { ErrorCategory } from "../../core/provider-errors/category.ts";
-import { classify } from "../../core/provider-errors/classify.ts";
-import { methodOf } from "../../core/rpc/method.ts";
 import type { Block, Log } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { RoutedCall, RoutingEngine } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
-import { rpcCall } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
-import type { Upstream } from "../transport.ts";
 import { readLogs } from "./backfill.ts";
+import { ChosenProvider } from "./chosen-provider.ts";
+import { queryProvider } from "./service-call.ts";
 
 /** Dependencies of queries. */
 export interface BlockLogsQueryParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
-  readonly ws: Pick<Upstream, "send">;
-  /** Null = queries use sockets only. */
-  readonly http: Pick<Upstream, "send"> | null;
+  readonly router: RoutingEngine;
 }
 
 /** The logs to query and the provider. */
@@ -34,8 +31,7 @@ export interface BlockLogsQuery {
 
 /** Waits before retries for a block that the provider does not know yet. */
 const AGAIN_MS = [100, 300, 900] as const;
-const TIMEOUT_MS = 2_000;
-const METHOD = methodOf("eth_getLogs");
+const DEADLINE_MS = 2_000;
 
 /** Queries the logs; null = the provider did not answer. Never rejects. */
 export async function queryBlockLogs(
@@ -54,65 +50,34 @@ export async function queryBlockLogs(
 }
 
 function queryOnce(
-  parts: BlockLogsQueryParts,
+  { router }: BlockLogsQueryParts,
   { tracker, channel, block, params }: BlockLogsQuery,
 ): Promise<readonly Log[] | "unknown block" | "failed"> {
-  const { runtime, timerWheel } = parts;
-  const { provider, transport } = channel;
-  const upstream = parts[transport];
-  if (upstream === null || !tracker.admit(provider, transport)) return Promise.resolve("failed");
-  const startedAtMs = runtime.now();
-  const record = (verdict: Verdict | null): void =>
-    tracker.record(METHOD, {
-      provider,
-      transport,
-      latencyMs: runtime.now() - startedAtMs,
-      verdict,
-      code: null,
-    });
+  const query = {
+    tracker: new ChosenProvider(tracker, channel, "limits"),
+    channel,
+    method: "eth_getLogs",
+    params,
+    deadlineMs: DEADLINE_MS,
+  };
   return new Promise((resolve) => {
-    rpcCall(
-      timerWheel,
-      { upstream, provider, method: METHOD.name, params, timeoutMs: TIMEOUT_MS },
-      {
-        result(raw) {
-          record(null);
-          // Copied: the buffer of an answer is reused, and logs are kept.
-          resolve(
-            raw.toString("latin1", 0, NULL.length) === NULL
-              ? "unknown block"
-              : (readLogs(Buffer.from(raw), block) ?? "failed"),
-          );
-        },
-        failed(failure) {
-          const verdict = classify(failure, METHOD, {
-            methodName: METHOD.name,
-            rules: provider.errorRules,
-            wallMs: runtime.wallMs(),
-          });
-          record(harmless(verdict));
-          resolve(UNKNOWN_BLOCK.has(verdict.category) ? "unknown block" : "failed");
-        },
-      },
-    );
+    queryProvider(router, query, (result, route) => {
+      if (result === null) resolve(lacksBlock(route) ? "unknown block" : "failed");
+      else if (result.toString("latin1", 0, NULL.length) === NULL) resolve("unknown block");
+      else resolve(readLogs(result, block) ?? "failed");
+    });
   });
 }
 
 const NULL = "null";
-/** Error categories of a node that does not know the block yet. Any other error would repeat. */
+
+/** Whether the provider said that it does not know the block yet. Any other error would repeat. */
+function lacksBlock({ traces }: RoutedCall): boolean {
+  return UNKNOWN_BLOCK.has(traces.at(-1)?.attempt.verdict?.category ?? "");
+}
+
 const UNKNOWN_BLOCK: ReadonlySet<string> = new Set<ErrorCategory>([
   "block_missing",
   "block_ahead",
   "lagging",
 ]);
-
-/**
- * The verdict of a failed check: failures do not count, but limits and refusals are remembered as
- * from any call.
- */
-function harmless(verdict: Verdict): Verdict {
-  const { kind } = verdict.effect;
-  return kind === "cooldown" || kind === "cordon"
-    ? verdict
-    : { ...verdict, effect: { kind: "ignored" } };
-}

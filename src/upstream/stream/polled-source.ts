@@ -1,30 +1,20 @@
 // Heads and logs over HTTP, for chains and times without a socket: polls for what a socket would
 // push. Every query passes the router, so circuits, rate limits and deadlines apply. The newest
 // block of a provider is polled once, however many streams need it. Keeps no continuity.
-
 import type { Provider } from "../../core/provider/profile.ts";
-import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
-import { NO_BLOCK } from "../../core/rpc/call.ts";
-import { methodOf } from "../../core/rpc/method.ts";
-import { writeRequest } from "../../core/rpc/wire-request.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
-import type { Runtime } from "../../runtime.ts";
-import type { Answer } from "../engine/answer.ts";
-import type { RouteRequest } from "../engine/route-request.ts";
-import { createRouter, type RoutedCall, type Router, type RouterLimits } from "../engine/router.ts";
+import type { RoutedCall, Router } from "../engine/router.ts";
 import type { RoutingState, Tracker } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import type { Upstream } from "../transport.ts";
 import { BreakerBypass } from "./breaker-bypass.ts";
+import { OpenQueries, queryProvider, routeServiceCall, type ServiceQuery } from "./service-call.ts";
 import type { Polls, Source, SourceEvents } from "./source.ts";
 
 /** Dependencies of polling. */
 export interface PollsParts {
-  readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
-  readonly http: Pick<Upstream, "send">;
-  readonly limits: () => RouterLimits;
+  readonly router: Router;
 }
 
 /** Polling interval: `POLLS_PER_BLOCK` polls a block time, within these bounds. */
@@ -33,11 +23,10 @@ const LONGEST_INTERVAL_MS = 4_000;
 const POLLS_PER_BLOCK = 2;
 /** Deadline of one query. */
 const ASK_MS = 5_000;
-const NEWEST = Buffer.from('["latest",false]');
+const NEWEST = { method: "eth_getBlockByNumber", params: '["latest",false]' } as const;
 
 /** Creates polled sources; nothing is polled before the first one opens. */
-export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): Polls {
-  const router = createRouter({ runtime, timerWheel, limits, upstreams: { http } });
+export function createPolls({ timerWheel, router }: PollsParts): Polls {
   const polls = new WeakMap<RoutingState, Map<string, HeadPoll>>();
   const breakerBypass = new WeakMap<RoutingState, RoutingState>();
 
@@ -53,7 +42,7 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
     const { id } = polled.provider;
     const known = byProvider.get(id);
     if (known !== undefined) return known;
-    const poll = new HeadPoll(polled, timerWheel, () => byProvider.delete(id));
+    const poll = new HeadPoll({ router, timerWheel }, polled, () => byProvider.delete(id));
     byProvider.set(id, poll);
     return poll;
   }
@@ -65,18 +54,15 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
     ) {
       const tracker = bypassesBreaker ? bypassOf(strict) : strict;
       const polledIn = (bound: Tracker, provider: Provider): PolledProvider => ({
-        router,
         tracker: bypassesBreaker ? bypassOf(bound) : bound,
         provider,
       });
-      const source = new PolledSource(events, (bound, provider) =>
+      const source = new PolledSource(router, events, (bound, provider) =>
         source.begin(polledIn(bound, provider), pollOf(polledIn(bound, provider))),
       );
-      const query = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs };
-      const opening = ask(
+      const opening = routeServiceCall(
         router,
-        { tracker, strategy, pin, avoid },
-        query,
+        { ...NEWEST, tracker, strategy, pin, avoid, transport: "http", deadlineMs },
         ({ outcome, source: from }, route) => {
           const provider = providerOf(from);
           const isHead =
@@ -97,63 +83,19 @@ export function createPolls({ runtime, timerWheel, http, limits }: PollsParts): 
   };
 }
 
-/** One provider and the router that queries it. */
+/** A provider that is polled, and where its health is kept. */
 interface PolledProvider {
-  readonly router: Router;
   readonly tracker: RoutingState;
   readonly provider: Provider;
 }
 
-interface PollQuery {
-  readonly method: string;
-  /** The JSON array of parameters. */
-  readonly params: Buffer;
-  readonly deadlineMs: number;
-}
-
-type ProviderChoice = Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid">;
-
-function ask(
-  router: Router,
-  choice: ProviderChoice,
-  { method, params, deadlineMs }: PollQuery,
-  done: (answer: Answer, route: RoutedCall) => void,
-): RoutedCall {
-  const call = {
-    methodName: method,
-    method: methodOf(method),
-    block: NO_BLOCK,
-    ...writeRequest(method, params),
-  };
-  return router.route(
-    { call, ...choice, caller: SERVICE_CALLER, transport: "http", deadlineMs, mayStream: false },
-    done,
-  );
-}
-
-/**
- * Queries one provider. `done` gets the raw JSON of the result, or null when the provider gave
- * none.
- */
-function askOne(
-  { router, tracker, provider }: PolledProvider,
-  query: PollQuery,
-  done: (result: Buffer | null) => void,
-): RoutedCall {
-  return ask(
-    router,
-    { tracker, strategy: "priority", pin: provider, avoid: null },
-    query,
-    ({ outcome }) => {
-      // Copied: the buffer of an answer is much larger than most results, and results may be kept
-      // for a long time.
-      done(
-        outcome.kind === "result"
-          ? Buffer.from(outcome.body.subarray(outcome.start, outcome.end))
-          : null,
-      );
-    },
-  );
+/** A query to a polled provider, over HTTP. */
+function queryOf(
+  { tracker, provider }: PolledProvider,
+  query: Pick<ServiceQuery, "method" | "params">,
+) {
+  const channel = { provider, transport: "http" } as const;
+  return { ...query, tracker, channel, deadlineMs: ASK_MS };
 }
 
 /** One provider as the source of one stream. */
@@ -161,12 +103,13 @@ class PolledSource {
   readonly #events: SourceEvents;
   /** Starts again with a provider as it is configured now. */
   readonly #moveTo: Source["follow"];
-  readonly #pending = new Set<RoutedCall>();
+  readonly #queries: OpenQueries;
   #polled: PolledProvider | null = null;
   #leave: () => void = () => {};
   #closed = false;
 
-  constructor(events: SourceEvents, moveTo: Source["follow"]) {
+  constructor(router: Router, events: SourceEvents, moveTo: Source["follow"]) {
+    this.#queries = new OpenQueries(router);
     this.#events = events;
     this.#moveTo = moveTo;
   }
@@ -191,7 +134,8 @@ class PolledSource {
     return {
       provider,
       pushesLogs: false,
-      ask: (method, params) => this.#ask(method, params),
+      ask: async (method, params) =>
+        this.#polled === null ? null : this.#queries.ask(queryOf(this.#polled, { method, params })),
       follow,
       close: () => this.close(),
     };
@@ -200,27 +144,7 @@ class PolledSource {
   close(): void {
     this.#closed = true;
     this.#leave();
-    for (const route of this.#pending) route.cancel();
-    this.#pending.clear();
-  }
-
-  #ask(method: string, params: string): Promise<Buffer | null> {
-    const polled = this.#polled;
-    return new Promise((resolve) => {
-      if (this.#closed || polled === null) return;
-      let route: RoutedCall | null = null;
-      let over = false;
-      route = askOne(
-        polled,
-        { method, params: Buffer.from(params), deadlineMs: ASK_MS },
-        (result) => {
-          over = true;
-          if (route !== null) this.#pending.delete(route);
-          resolve(result);
-        },
-      );
-      if (!over) this.#pending.add(route);
-    });
+    this.#queries.close();
   }
 }
 
@@ -233,17 +157,17 @@ interface PollListener {
 
 /** Polls the newest block of one provider while it has listeners. */
 class HeadPoll {
+  readonly #parts: PollsParts;
   readonly #polled: PolledProvider;
-  readonly #timerWheel: TimerWheel;
   readonly #over: () => void;
   readonly #listeners = new Set<PollListener>();
   #timer: Timer | null = null;
   #route: RoutedCall | null = null;
   #last = "";
 
-  constructor(polled: PolledProvider, timerWheel: TimerWheel, over: () => void) {
+  constructor(parts: PollsParts, polled: PolledProvider, over: () => void) {
+    this.#parts = parts;
     this.#polled = polled;
-    this.#timerWheel = timerWheel;
     this.#over = over;
   }
 
@@ -261,13 +185,12 @@ class HeadPoll {
       LONGEST_INTERVAL_MS,
       Math.max(LEAST_INTERVAL_MS, blockTimeMs / POLLS_PER_BLOCK),
     );
-    this.#timer = this.#timerWheel.set(intervalMs, () => this.#poll());
+    this.#timer = this.#parts.timerWheel.set(intervalMs, () => this.#poll());
   }
 
   #poll(): void {
-    const query = { method: "eth_getBlockByNumber", params: NEWEST, deadlineMs: ASK_MS };
     let over = false;
-    const route = askOne(this.#polled, query, (result) => {
+    const route = queryProvider(this.#parts.router, queryOf(this.#polled, NEWEST), (result) => {
       over = true;
       this.#route = null;
       const head = result === null ? null : readHead(result);

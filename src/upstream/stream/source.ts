@@ -1,32 +1,29 @@
 // One provider as the source of one subscription: chosen by the router as for any call, subscribed,
 // and queried for missed blocks. Judges no events.
-
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
-import { NO_BLOCK } from "../../core/rpc/call.ts";
-import { methodOf } from "../../core/rpc/method.ts";
-import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
-import { createRouter, type RoutedCall, type RouterLimits } from "../engine/router.ts";
+import type { Upstreams } from "../engine/route-request.ts";
+import type { RoutedCall, RoutingEngine } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
-import { rpcCall } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
 import { BreakerBypass } from "./breaker-bypass.ts";
+import { ChosenProvider } from "./chosen-provider.ts";
+import { OpenQueries, routeServiceCall } from "./service-call.ts";
 
 /** Dependencies of sources. */
 export interface SourceParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
+  readonly router: RoutingEngine;
   readonly sockets: Sockets;
   /** Polls heads and logs when no socket is available; null = never. */
   readonly polls: Polls | null;
-  readonly limits: () => RouterLimits;
 }
 
 /** Opens polled sources. */
@@ -108,11 +105,11 @@ const ASK_MS = 5_000;
 const HEADS = '["newHeads"]';
 const ACK = Buffer.from("true");
 
-class Opening implements Pick<Source, "ask" | "close"> {
+class Opening implements Pick<Source, "close"> {
   readonly #parts: SourceParts;
   readonly #request: SourceRequest;
   readonly #events: SourceEvents;
-  readonly #pending = new Set<{ stop: () => void }>();
+  readonly #queries: OpenQueries;
   #route: RoutedCall | null = null;
   #main: Dispatch | null = null;
   #heads: Dispatch | null = null;
@@ -124,40 +121,27 @@ class Opening implements Pick<Source, "ask" | "close"> {
     this.#parts = parts;
     this.#request = request;
     this.#events = events;
+    this.#queries = new OpenQueries(parts.router);
   }
 
   start(): void {
-    const { subscription, strategy, pin, avoid, breakerBypass, deadlineMs } = this.#request;
-    const tracker = breakerBypass
-      ? new BreakerBypass(this.#request.tracker)
-      : this.#request.tracker;
-    const { runtime, timerWheel, limits } = this.#parts;
-    const method = methodOf("eth_subscribe");
-    const call = {
-      methodName: "eth_subscribe",
-      method,
-      block: NO_BLOCK,
-      ...writeRequest("eth_subscribe", Buffer.from(subscription.params)),
+    const { tracker, subscription, strategy, pin, avoid, breakerBypass, deadlineMs } =
+      this.#request;
+    const upstreams: Upstreams = {
+      ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) },
     };
-    const router = createRouter({
-      runtime,
-      timerWheel,
-      limits,
-      upstreams: {
-        ws: { send: (outgoing, listener) => this.#subscribe(outgoing.provider, listener) },
-      },
-    });
-    this.#route = router.route(
+    this.#route = routeServiceCall(
+      this.#parts.router,
       {
-        call,
-        tracker,
+        method: "eth_subscribe",
+        params: subscription.params,
+        tracker: breakerBypass ? new BreakerBypass(tracker) : tracker,
         strategy,
         pin,
         avoid,
-        caller: SERVICE_CALLER,
         transport: "ws",
         deadlineMs,
-        mayStream: false,
+        upstreams,
       },
       ({ outcome, source }, route) => {
         const provider = providerOf(source);
@@ -171,25 +155,6 @@ class Opening implements Pick<Source, "ask" | "close"> {
     );
   }
 
-  ask(method: string, params: string): Promise<Buffer | null> {
-    const { timerWheel, sockets } = this.#parts;
-    const provider = this.#provider;
-    return new Promise((resolve) => {
-      if (this.#closed || provider === null) return;
-      const question = { stop: (): void => {} };
-      this.#pending.add(question);
-      const end = (result: Buffer | null): void => {
-        this.#pending.delete(question);
-        resolve(result);
-      };
-      question.stop = rpcCall(
-        timerWheel,
-        { upstream: sockets, provider, method, params, timeoutMs: ASK_MS },
-        { result: end, failed: () => end(null) },
-      );
-    });
-  }
-
   cancel(): void {
     this.#opened = true;
     this.close();
@@ -200,24 +165,26 @@ class Opening implements Pick<Source, "ask" | "close"> {
     this.#route?.cancel();
     this.#main?.cancel();
     this.#heads?.cancel();
-    for (const question of this.#pending) question.stop();
-    this.#pending.clear();
+    this.#queries.close();
   }
 
   #sourceAt(provider: Provider): Source {
     // If its address or headers change, its socket closes and the subscription is lost: nothing to
     // do here.
     const follow = (): void => {};
+    const channel = { provider, transport: "ws" } as const;
+    const tracker = new ChosenProvider(this.#request.tracker, channel, "nothing");
     return {
       provider,
       pushesLogs: true,
-      ask: (method, params) => this.ask(method, params),
+      ask: (method, params) =>
+        this.#queries.ask({ tracker, channel, method, params, deadlineMs: ASK_MS }),
       follow,
       close: () => this.close(),
     };
   }
 
-  /** The transport given to the router: sends a subscription in place of a request. */
+  /** Sends a subscription in place of the request of an attempt. */
   #subscribe(provider: Provider, listener: AnswerListener): Dispatch {
     const dispatch = this.#parts.sockets.subscribe(provider, this.#request.subscription.params, {
       started: () => listener.result(ACK, { start: 0, end: ACK.length, idAt: null }),

@@ -7,7 +7,6 @@ import type { Head } from "../../core/stream/chain-event.ts";
 import type { SubscriptionKind } from "../../core/stream/subscription.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
-import type { Upstream } from "../transport.ts";
 import { withinBounds } from "./block-bounds.ts";
 import { createFilterQuota } from "./filter-quota.ts";
 import { createLogCheckRegistry } from "./log-check-registry.ts";
@@ -74,10 +73,11 @@ interface Entry {
   readonly request: SubscribeRequest;
 }
 
-/** Dependencies of streams. */
+/**
+ * Dependencies of streams. Heads and logs are polled while no socket is available, if the router
+ * reaches providers over HTTP.
+ */
 export interface SubscriptionParts extends Omit<SourceParts, "polls"> {
-  /** Transport for polling heads and logs while no socket is available; absent = no polling. */
-  readonly http?: Pick<Upstream, "send">;
   /** Called for each subscription that moved to another provider. */
   readonly onMove?: (move: StreamMove) => void;
   /** Absent = no log. */
@@ -92,22 +92,14 @@ export interface StreamMove extends Pick<SubscriptionReport, "profile" | "chain"
 }
 
 /** Creates an empty table of streams. */
-export function createSubscriptions({
-  http,
-  onMove,
-  log,
-  ...rest
-}: SubscriptionParts): Subscriptions {
+export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts): Subscriptions {
   const parts: SourceParts = {
     ...rest,
-    polls: http === undefined ? null : createPolls({ ...rest, http }),
+    polls: rest.router.reaches("http") ? createPolls(rest) : null,
   };
   const counted = new Map<string, SubscriptionCounts>();
   const filterQuota = createFilterQuota();
-  const checks = createLogCheckRegistry(
-    { runtime: rest.runtime, timerWheel: rest.timerWheel, ws: rest.sockets, http: http ?? null },
-    log ?? null,
-  );
+  const checks = createLogCheckRegistry(rest, log ?? null);
   const { entries, begin, makeRoom } = createStreamTable({
     counted,
     onMove,

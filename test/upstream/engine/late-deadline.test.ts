@@ -11,6 +11,7 @@ import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
 import { createHttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
+import { rpcCall } from "../../../src/upstream/rpc-call.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -105,6 +106,48 @@ test("a deadline that fires in time is judged at once", () => {
   const { outcomes } = ask(DEADLINE_MS);
   runtime.advance(DEADLINE_MS + 20);
   assert.equal(outcomes[0]?.kind, "fault");
+});
+
+/** A call outside of routing, of a probe or a check, that is under way. */
+function probing() {
+  const runtime = simulatedWorld(3);
+  const listeners: AnswerListener[] = [];
+  const upstream: Pick<Upstream, "send"> = {
+    send(_, listener) {
+      listeners.push(listener);
+      return { sent: true, cancel() {} };
+    },
+  };
+  const ends: string[] = [];
+  rpcCall(
+    createTimerWheel(runtime),
+    {
+      upstream,
+      provider: fakeProvider(0),
+      method: "eth_chainId",
+      params: "[]",
+      timeoutMs: DEADLINE_MS,
+    },
+    { result: (raw) => void ends.push(raw.toString()), failed: ({ kind }) => void ends.push(kind) },
+  );
+  return { runtime, listeners, ends };
+}
+
+test("a probe's deadline that fires late waits for one more turn as well", () => {
+  const answered = probing();
+  answered.runtime.stall(DEADLINE_MS + 100);
+  answered.runtime.advance(1);
+  assert.deepEqual(answered.ends, [], "not judged yet");
+  answered.listeners[0]?.result(RESULT, { start: 0, end: RESULT.length, idAt: null });
+  answered.runtime.advance(100);
+  assert.deepEqual(answered.ends, ['"0x1"'], "what was read in that turn is the answer");
+
+  const silent = probing();
+  silent.runtime.stall(DEADLINE_MS + 100);
+  silent.runtime.advance(1);
+  assert.deepEqual(silent.ends, []);
+  silent.runtime.advance(20);
+  assert.deepEqual(silent.ends, ["timeout"]);
 });
 
 /** Answers each request of an HTTP/1.1 client, and counts the answers that were written. */

@@ -1,0 +1,118 @@
+// Calls that the service makes by itself for its streams: openings, polls, backfill and checks of
+// logs. They pass the engine as the calls of callers do. Knows no stream.
+import type { Channel } from "../../core/provider/attempt.ts";
+import type { Transport } from "../../core/provider/profile.ts";
+import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import { NO_BLOCK } from "../../core/rpc/call.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import type { Answer } from "../engine/answer.ts";
+import type { RouteRequest } from "../engine/route-request.ts";
+import type { RoutedCall, Router } from "../engine/router.ts";
+
+/** A method and its parameters, and how long the call may take. */
+export interface ServiceQuery {
+  readonly method: string;
+  /** The JSON array of parameters. */
+  readonly params: string;
+  readonly deadlineMs: number;
+}
+
+/** A call of the service, and who may be asked. */
+export interface ServiceCall
+  extends ServiceQuery,
+    Pick<RouteRequest, "tracker" | "strategy" | "pin" | "avoid" | "upstreams"> {
+  readonly transport: Transport;
+}
+
+/** A query to one provider. */
+export interface ProviderQuery extends ServiceQuery, Pick<RouteRequest, "tracker"> {
+  readonly channel: Channel;
+}
+
+/** Routes a call of the service. */
+export function routeServiceCall(
+  router: Router,
+  { method, params, tracker, strategy, pin, avoid, ...rest }: ServiceCall,
+  done: (answer: Answer, route: RoutedCall) => void,
+): RoutedCall {
+  const { transport, deadlineMs, upstreams } = rest;
+  const call = {
+    methodName: method,
+    method: methodOf(method),
+    block: NO_BLOCK,
+    ...writeRequest(method, Buffer.from(params)),
+  };
+  return router.route(
+    {
+      call,
+      tracker,
+      strategy,
+      pin,
+      caller: SERVICE_CALLER,
+      transport,
+      avoid,
+      deadlineMs,
+      mayStream: false,
+      room: undefined,
+      upstreams,
+    },
+    done,
+  );
+}
+
+/**
+ * Queries one provider. `done` gets the raw JSON of the result, or null when the provider gave
+ * none.
+ */
+export function queryProvider(
+  router: Router,
+  { channel, ...query }: ProviderQuery,
+  done: (result: Buffer | null, route: RoutedCall) => void,
+): RoutedCall {
+  const { provider, transport } = channel;
+  return routeServiceCall(
+    router,
+    { ...query, strategy: "priority", pin: provider, avoid: null, transport },
+    ({ outcome }, route) => {
+      // Copied: the buffer of an answer is much larger than most results, and results may be kept
+      // for a long time.
+      const result =
+        outcome.kind === "result"
+          ? Buffer.from(outcome.body.subarray(outcome.start, outcome.end))
+          : null;
+      done(result, route);
+    },
+  );
+}
+
+/** The queries of one source that are under way. */
+export class OpenQueries {
+  readonly #router: Router;
+  readonly #routes = new Set<RoutedCall>();
+  #closed = false;
+
+  constructor(router: Router) {
+    this.#router = router;
+  }
+
+  /** Queries a provider. Never resolves after `close`. */
+  ask(query: ProviderQuery): Promise<Buffer | null> {
+    return new Promise((resolve) => {
+      if (this.#closed) return;
+      let over = false;
+      const route = queryProvider(this.#router, query, (result, ended) => {
+        over = true;
+        this.#routes.delete(ended);
+        resolve(result);
+      });
+      if (!over) this.#routes.add(route);
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const route of this.#routes) route.cancel();
+    this.#routes.clear();
+  }
+}
