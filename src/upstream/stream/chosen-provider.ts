@@ -10,8 +10,8 @@ import type { AttemptEnd, RoutingState } from "../health/tracker.ts";
 
 /**
  * What counts of its queries. `nothing`: the provider is asked even if its circuit is open, and
- * nothing is recorded. `limits`: its circuit is respected, and successes, rate limits and refusals of the
- * service are recorded as those of any call.
+ * nothing is recorded. `limits`: its circuit is respected, and successes, rate limits and refusals
+ * of the service are recorded as those of any call.
  */
 type Counted = "nothing" | "limits";
 
