@@ -11,7 +11,7 @@ export interface PageRequest {
   /** `If-None-Match`. */
   readonly known: string | undefined;
   /** Decides whether the answer may be compressed. */
-  readonly asker: CompressionClient;
+  readonly client: CompressionClient;
   /** True = it came with the operator token: real provider ids may be shown. */
   readonly isOperator: boolean;
   /** True = a process on this machine sent it on its own behalf. */

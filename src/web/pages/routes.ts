@@ -213,7 +213,7 @@ function documentPage({
     if (found === undefined)
       return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
     headers.push("Cache-Control", "no-cache", "Vary", "Host, Accept, Accept-Encoding");
-    if (found.page === null || !wantsHtml(request.asker.header("accept")))
+    if (found.page === null || !wantsHtml(request.client.header("accept")))
       return sendDocument({ response, headers, request, compression }, found);
     headers.push("Content-Security-Policy", READING_POLICY);
     found.page().then(
@@ -251,8 +251,8 @@ function sendDocument(
   }
   const isLong = body.length >= MIN_COMPRESSED_BYTES;
   const job =
-    isLong && compression?.concerns(request.asker) === true
-      ? compression.take(request.asker)
+    isLong && compression?.concerns(request.client) === true
+      ? compression.take(request.client)
       : null;
   if (job === null) return writeAs(etag, body);
   void job.whole([body]).then((compressed) => {

@@ -1,5 +1,5 @@
-// The headers of an answer over HTTP: ids, price, legacy headers, what is offered with a refusal,
-// and the receipt of a payment. Writes nothing.
+// Builds the headers of an HTTP answer: ids, price, legacy headers, payment offers of a refusal and
+// the receipt of a payment. Writes nothing.
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import { type Headers, headersOf, retryAfter } from "../http/respond.ts";
@@ -8,28 +8,27 @@ import { addBilling, type Bill } from "./billing-headers.ts";
 import { addLegacyBilling, isLegacy, type LegacyForms } from "./legacy-forms.ts";
 import type { Target } from "./target.ts";
 
-/** What headers are made with. */
+/** What the headers are built from. */
 export interface AnswerHeaderParts {
   readonly admission: Admission | null;
   readonly legacyForms: LegacyForms;
 }
 
-/** The request that is answered. */
+/** The request being answered. */
 export interface AnsweredRequest extends RequestInfo {
   readonly requestId: string;
 }
 
-/** What the headers of an answer tell; null = that does not concern it. */
+/** The values shown in headers; null = the header is left out. */
 export interface AnswerFacts {
-  /** Where the request is bound for; null = that is not known. */
+  /** Null = the target of the request is not known. */
   readonly target: Target | null;
   readonly fault: Fault | null;
   readonly bill: Bill | null;
-  /** Offers to pay, names and values in turn. */
+  /** Payment offers as header names and values in turn. */
   readonly offers: readonly string[] | null;
 }
 
-/** The headers of one answer. */
 export function answerHeaders(
   { admission, legacyForms }: AnswerHeaderParts,
   request: AnsweredRequest,

@@ -1,5 +1,5 @@
-// Writes the answer to one RPC request over HTTP: whole or while it arrives, compressed where its
-// caller takes that, and settles its price once it is known what became of it. Makes no calls.
+// Writes the answer to one RPC request over HTTP, whole or streamed, compressed if the client
+// accepts it, and settles its price once the answer was delivered or lost. Makes no calls.
 import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
@@ -24,15 +24,14 @@ import { StreamedAnswer, type StreamedAnswerParts } from "./streamed-answer.ts";
 import type { Target } from "./target.ts";
 import { type WriteListener, WriteListeners } from "./write-listeners.ts";
 
-/** What answers are written with. */
 export interface AnswerWriterParts extends AnswerHeaderParts, StreamedAnswerParts {
   /** Null = answers are never compressed. */
   readonly compression: Compression | null;
 }
 
-/** Answers up to this size are not worth counting while they wait to be read. */
+/** Answers up to this size are not counted in the memory budget while they wait to be sent. */
 const SHORT_BYTES = 16_384;
-/** Statuses from here on say that a request was not served. */
+/** From this status on, the request was not served. */
 const REFUSED = 300;
 const NO_CONTENT = 204;
 const NOT_BORROWED = { pool: undefined, body: Buffer.alloc(0) };
@@ -43,11 +42,11 @@ export class AnswerWriter {
   readonly #exchange: HttpExchange;
   readonly #memory: RequestMemory;
   #target: Target | null = null;
-  /** Offers to pay, names and values in turn; null = none. */
+  /** Payment offers as header names and values in turn; null = none. */
   #offers: readonly string[] | null = null;
-  /** The receipt of the payment that came with the request; null = none did. */
+  /** Receipt headers of the payment that came with the request; null = there was no payment. */
   #receipt: readonly string[] | null = null;
-  /** Settles the price of the answer; null = there is nothing to settle. */
+  /** Settles the price of the answer; null = nothing to settle. */
   #settle: DeliveryCallback | null = null;
   #listeners: WriteListeners | null = null;
   #stream: StreamedAnswer | null = null;
@@ -59,38 +58,38 @@ export class AnswerWriter {
     this.#memory = memory;
   }
 
-  /** An answer is on its way or out: there cannot be another one. */
+  /** True once an answer was started: no other answer can follow. */
   get isBegun(): boolean {
     return this.#isBegun;
   }
 
-  /** The request is bound for this chain and profile. */
+  /** Sets the target of the request. */
   bindTo(target: Target): void {
     this.#target = target;
   }
 
-  /** Headers of offers to pay, told with the refusal that follows. */
+  /** Adds payment offers to the headers of the refusal that follows. */
   addOffers(offers: readonly string[]): void {
     this.#offers = offers;
   }
 
-  /** Headers of the receipt for what was paid with the request, told with its answer. */
+  /** Adds the payment receipt to the headers of the answer. */
   addReceipt(receipt: readonly string[]): void {
     this.#receipt = receipt;
   }
 
-  /** Settles a price by what becomes of the answer. */
+  /** Sets the callback that settles the price once the answer was delivered or lost. */
   settleWith(settle: DeliveryCallback | null): void {
     this.#settle = settle;
   }
 
-  /** Calls back once it is known whether the answer was written to its end. */
+  /** Registers a callback that hears whether the answer was written completely. */
   whenWritten(listener: WriteListener): void {
     this.#listeners ??= new WriteListeners();
     this.#listeners.add(listener);
   }
 
-  /** Refuses the request; `id`: of the call, as JSON text. */
+  /** Refuses the request. `id` is the id of the call as JSON text. */
   refuse(why: Fault, id: string): void {
     this.#isBegun = true;
     this.#parts.observer.refused(why.code);
@@ -129,20 +128,20 @@ export class AnswerWriter {
     this.#send(status, this.#headers(status, null, bill), body);
   }
 
-  /** Writes a whole answer that is never compressed, with headers of its own. */
+  /** Writes a whole answer with its own headers, uncompressed. */
   whole(answer: SessionAnswer): void {
     this.#isBegun = true;
     const { status, fault: why, headers, body } = answer;
     this.#exchange.send(status, [...this.#headers(status, why, null), ...headers], body);
   }
 
-  /** The service failed: nothing is charged, and a caller without an answer is to get a refusal. */
+  /** Handles a bug: nothing is charged, and the caller gets a refusal if no answer was started. */
   abandon(): void {
     this.#settleOnce(false);
     this.#notifyListeners(false);
   }
 
-  /** The request is over; `why`: how, if its answer was not delivered. */
+  /** Ends the request. `why` says how it ended if its answer was not delivered. */
   close(why: Interruption): void {
     this.#isBegun = true;
     this.#stream?.close();
@@ -177,7 +176,7 @@ export class AnswerWriter {
     this.#stream.start(headers, job);
   }
 
-  /** Sends a whole answer; a long one compressed, where its caller takes that. */
+  /** Sends a whole answer; compresses a long one if the client accepts it. */
   #send(
     status: number,
     headers: Headers,
@@ -206,7 +205,7 @@ export class AnswerWriter {
     });
   }
 
-  /** What was paid for with the request comes with a receipt, and stays as it is. */
+  /** Answers with a receipt or payment offers are never compressed. */
   #mayCompress(bytes: number): boolean {
     return (
       bytes >= MIN_COMPRESSED_BYTES &&

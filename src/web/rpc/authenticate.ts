@@ -1,5 +1,5 @@
-// Who calls, and where to: found out first for every request, over HTTP and for a WebSocket alike.
-// Decides no price and no limit.
+// Authenticates the caller of a request and resolves its target, over HTTP and at WebSocket
+// handshakes alike. Decides no price and no limit.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
@@ -9,11 +9,11 @@ import { RequestCaller } from "./caller-identity.ts";
 import type { Credential } from "./key-credential.ts";
 import { isSessionPath, type Target, type TargetResolver } from "./target.ts";
 
-/** The parts of a request that say who calls, and where to. */
+/** The parts of a request that identify its caller and its target. */
 export interface RequestInfo {
-  /** Path and query, as of a request over HTTP. */
+  /** Path and query, as in an HTTP request. */
   readonly url: string;
-  /** The key that the request carries; read when a key is needed. */
+  /** The API key of the request; read lazily. */
   readonly credential: Credential;
   /** IP address of the connection. */
   readonly address: string;
@@ -21,7 +21,7 @@ export interface RequestInfo {
   header(name: string): string | undefined;
 }
 
-/** A caller that may send requests, and where this one is bound for. */
+/** An authenticated caller with the target of its request. */
 export interface Authenticated {
   readonly kind: "authenticated";
   readonly target: Target;
@@ -33,14 +33,14 @@ export interface Authenticated {
 /** What authentication needs. */
 export interface AuthenticationParts {
   readonly resolver: TargetResolver;
-  /** Null = nobody needs a key. */
+  /** Null = the service has no keys. */
   readonly admission: Admission | null;
   readonly proxies: TrustedProxies;
 }
 
 /**
- * Finds out who sent a request, and where it is bound for. Calls back once, at once unless a key
- * has to be looked up: then a way to stop waiting is returned.
+ * Identifies the caller and resolves the target. Calls back exactly once: synchronously, unless the
+ * key has to be looked up in the store; then a function that cancels the wait is returned.
  */
 export function authenticate(
   parts: AuthenticationParts,
@@ -93,8 +93,8 @@ interface Bound {
 }
 
 /**
- * Binds a caller with a key. Loads a Custom profile that is not in memory first, if the key may use
- * it.
+ * Resolves the target of a caller with a key. First loads a Custom profile that is not in memory,
+ * if the key may use it.
  */
 function bindKey(
   { parts, admission, request, keyContext }: Bound,
@@ -132,9 +132,9 @@ function bind(
     provider,
     strategy,
   };
-  const { old } = request.credential;
+  const { legacyForms } = request.credential;
   const target = resolver.resolve(
-    old === null ? input : { ...input, old },
+    legacyForms === null ? input : { ...input, legacyForms },
     keyContext?.account ?? null,
   );
   return target.kind === "fault"
@@ -148,14 +148,14 @@ function bind(
 }
 
 /**
- * Binds a caller that pays for each call: to the profile of keys without one of their own, and
- * without regard to a key that comes along.
+ * Resolves the target of a caller that pays per call. Uses the default profile of keys and ignores
+ * a key in the request.
  */
 function bindPayer(
   { resolver, proxies }: AuthenticationParts,
   request: RequestInfo,
 ): Authenticated | Fault {
-  const { url, old } = request.credential;
+  const { url, legacyForms } = request.credential;
   const input = {
     url,
     defaultProfile: PAYERS_PROFILE,
@@ -163,7 +163,7 @@ function bindPayer(
     provider: request.header("x-svc-provider"),
     strategy: request.header("x-svc-strategy"),
   };
-  const target = resolver.resolve(old === null ? input : { ...input, old }, null);
+  const target = resolver.resolve(legacyForms === null ? input : { ...input, legacyForms }, null);
   return target.kind === "fault"
     ? target
     : {

@@ -1,6 +1,6 @@
-// A batch: the pipeline once per item, a bounded number at a time and at the caller's rate, replies
-// in the order of the requests. The one place that says how large a batch may be, for
-// every transport and every way to pay.
+// Runs a batch: the pipeline once per item, with bounded concurrency and at the caller's rate
+// limit; replies keep the order of the requests. The only place that bounds the number of items,
+// for every transport and every way to pay.
 import { type Interruption, isCharged } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Transport } from "../../core/provider/profile.ts";
@@ -19,15 +19,14 @@ import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
 import type { SubscriptionMethods } from "./service-methods.ts";
 import type { Target } from "./target.ts";
 
-/** The items of a batch within its bounds. */
+/** The items of an accepted batch and the bounds under which they run. */
 export interface BatchPlan {
   readonly kind: "batch";
   readonly spans: readonly Span[];
   /** Items in flight at once. */
   readonly concurrency: number;
   /**
-   * Lets items beyond the caller's rate wait; null = they are refused, or no rate limits the
-   * caller.
+   * Lets items over the rate limit wait; null = they are refused, or the caller has no rate limit.
    */
   readonly pacer: Pacer | null;
 }
@@ -40,23 +39,25 @@ export interface RpcBatch extends Omit<BatchPlan, "kind"> {
   readonly caller: CallerIdentity;
   readonly requestId: string;
   /**
-   * Of the request: for what is gathered of each item, and for the answers of all until they have
-   * been sent.
+   * Memory budget of the request: for the answers while they are gathered and until they are sent.
    */
   readonly room: Room;
   readonly transport: Transport;
   readonly subscriptionMethods: SubscriptionMethods | null;
-  /** Called with each reply, and whether it stands in the answer as it is. */
+  /**
+   * Called with each reply. `shown` is false if the reply was replaced by a refusal for lack of
+   * memory.
+   */
   readonly heard: (reply: Reply, shown: boolean) => void;
 }
 
-/** What bounds batches. */
+/** Bounds of batches. */
 export interface BatchParts extends PacerParts {
   readonly limits: Pick<RpcLimits, "maxBatchItems" | "batchConcurrency">;
 }
 
 /**
- * Reads a batch whose array begins at `start` of valid JSON, and decides whether it is served;
+ * Reads a batch whose array begins at `start` of valid JSON, and accepts or refuses it.
  * `keyContext` null = a caller without a key.
  */
 export function planBatch(
@@ -73,7 +74,7 @@ export function planBatch(
   return { kind: "batch", spans, concurrency, pacer: createPacer(parts, keyContext) };
 }
 
-/** The items of a batch, or why it is refused as a whole for their number. */
+/** The items of a batch, or the refusal of a batch with too many or no items. */
 export function itemsOfBatch(
   bytes: Buffer,
   start: number,
@@ -90,8 +91,8 @@ export function itemsOfBatch(
 }
 
 /**
- * Why a caller's batch is refused as a whole because of those of its account that wait already;
- * null = it is not.
+ * The refusal of a batch whose account already has too many batches waiting for their rate; null =
+ * accepted.
  */
 function refusalWhileWaiting(
   { admission }: Pick<PacerParts, "admission">,
@@ -112,14 +113,14 @@ function refusalWhileWaiting(
 }
 
 /**
- * Hears the pieces of a batch's answer, null when every item was a notification; `settle` has to be
- * called once it is known what became of the answer.
+ * Receives the body of a batch answer, null if every item was a notification. `settle` must be
+ * called once the answer was delivered or lost.
  */
 export type BatchDone = (body: readonly Buffer[] | null, settle: DeliveryCallback) => void;
 
 /**
- * Serves a batch. Returns the way to cancel it, which settles the items that were answered: those
- * of a batch that the service cut are free.
+ * Runs a batch. Returns a function that cancels it; this settles the items that were answered. If
+ * the service itself cut the batch, its items are free.
  */
 export function runBatch(
   parts: PipelineParts,
@@ -131,16 +132,16 @@ export function runBatch(
   return (why) => run.cancel(why);
 }
 
-/** A batch under way: starts its items, and gathers their replies in the order of the requests. */
+/** A running batch: starts items and gathers their replies in the order of the requests. */
 class BatchRun {
   readonly #parts: PipelineParts;
   readonly #batch: RpcBatch;
   readonly #done: BatchDone;
   readonly #replies: (readonly Buffer[] | null)[];
   readonly #cancels = new Map<number, Cancel>();
-  /** Of the items that are charged when the answer was written. */
+  /** Settlements of the answered items, called once the whole answer was delivered or lost. */
   readonly #settles: DeliveryCallback[] = [];
-  /** Items that were started and then put off by the rate limit, in order. */
+  /** Items that the rate limit postponed, in order. */
   readonly #postponed: number[] = [];
   #next = 0;
   #inFlight = 0;
@@ -156,7 +157,8 @@ class BatchRun {
   }
 
   readonly start = (): void => {
-    // Replies that come at once must not nest a call per item.
+    // A reply may come synchronously: the loop that is already running starts the next item, so
+    // that calls do not nest.
     if (this.#starting) return;
     this.#starting = true;
     const { concurrency, pacer } = this.#batch;
@@ -209,7 +211,7 @@ class BatchRun {
     if (!ended && cancel !== null) this.#cancels.set(index, cancel);
   }
 
-  /** Puts an item off until the caller's rate has a token for it; false = it may not wait. */
+  /** Postpones an item until the rate limit has a token for it; false = it may not wait. */
   #postpone(index: number, token: TokenWait, end: () => void): boolean {
     const { pacer } = this.#batch;
     if (pacer === null || !pacer.wait(token, this.#itemsLeft, this.start)) return false;
@@ -232,13 +234,13 @@ class BatchRun {
     for (const settle of this.#settles.splice(0)) settle(delivered);
   };
 
-  /** The reply as text, or a refusal if the room of the request is full. */
+  /** The reply as JSON, or a refusal if the memory budget of the request is used up. */
   #bounded(reply: Reply): readonly Buffer[] {
     const { target, room } = this.#batch;
     const meta = target.meta === "body" ? evidenceOfReply(reply, this.#parts.runtime.now()) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
-    // What is charged had room a moment ago, or has written something.
+    // A charged answer was found to fit a moment ago, or had a side effect: it is always shown.
     const shown = room.take(bytes) || bytes <= SHORT_BYTES || isCharged(reply.source);
     this.#batch.heard(reply, shown);
     return shown
@@ -247,7 +249,7 @@ class BatchRun {
   }
 }
 
-/** Answers that are no longer than their refusal would be need no room. */
+/** Answers up to this size need no room: a refusal would not be shorter. */
 const SHORT_BYTES = 1_024;
 const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
@@ -265,8 +267,8 @@ function join(replies: readonly (readonly Buffer[] | null)[]): readonly Buffer[]
 }
 
 /**
- * Pieces up to this size are copied together, into pieces of at most the second one: a write of
- * each costs more.
+ * Pieces up to this size are copied together, because each write has a cost; the second constant
+ * bounds the size of the result.
  */
 const SHORT_PIECE_BYTES = 4_096;
 const GATHERED_BYTES = 65_536;

@@ -1,5 +1,5 @@
-// What a caller is told beside the answer: how it was routed; with a key how it was served, what it
-// cost, what is left. Header names and syntax only.
+// Headers that describe how an answer was routed and, for callers with a key, how it was served,
+// what it cost and what is left. Defines header names and syntax only.
 import type { RateLimit } from "../../core/billing/access.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { RateLimitStatus } from "../../core/billing/rate-limit.ts";
@@ -8,15 +8,15 @@ import type { Admission, Refusal } from "../../hosted/admission/admission.ts";
 import type { Headers } from "../http/respond.ts";
 import type { Billing } from "../payment/call-payment.ts";
 
-/** The sum over the calls of one request. */
+/** The summed charges of one request. */
 export interface Bill {
-  /** Of the last call that was given leave, or else of the last one. */
+  /** The charge of the last admitted call; if none was admitted, the last refusal. */
   last: Billing;
   cu: number;
   chargeN: number;
 }
 
-/** Adds a call to the bill of its request; null = it is the first. */
+/** Adds the charge of a call to the bill of its request; `bill` null = the first call. */
 export function addTo(bill: Bill | null, billing: Billing): Bill {
   const sum = bill ?? { last: billing, cu: 0, chargeN: 0 };
   if ("grant" in billing || !("grant" in sum.last)) sum.last = billing;
@@ -28,8 +28,8 @@ export function addTo(bill: Bill | null, billing: Billing): Bill {
 }
 
 /**
- * Adds the headers of a request that came with a key. Sources: service specification, "Response
- * headers"; draft-ietf-httpapi-ratelimit-headers-10.
+ * Adds the headers for a request with a key. Specified in the service specification, "Response
+ * headers", and draft-ietf-httpapi-ratelimit-headers-10.
  */
 export function addBilling(
   headers: Headers,
@@ -59,7 +59,7 @@ function addRateLimit(
   addRateLimitStatus(headers, admission.rateLimitStatus(keyContext, rateLimit));
 }
 
-/** Adds what a bucket still lets through. */
+/** Adds the `RateLimit` headers: the tokens that are left. */
 export function addRateLimitStatus(
   headers: Headers,
   { name, burst, windowS, remaining, resetS }: RateLimitStatus,
@@ -74,7 +74,7 @@ export function addRateLimitStatus(
 
 const LONGEST_META_HEADER_BYTES = 4_096;
 
-/** Adds evidence as `x-svc-meta`: unpadded base64url; left out when it would be too long. */
+/** Adds evidence as `x-svc-meta` in unpadded base64url; omitted if too long. */
 export function addMeta(headers: Headers, meta: Evidence): void {
   const text = Buffer.from(JSON.stringify(meta)).toString("base64url");
   if (text.length <= LONGEST_META_HEADER_BYTES) headers.push("x-svc-meta", text);

@@ -1,12 +1,12 @@
-// Who a caller is toward the providers: its account, or its address where it has none. Worked out
-// only when it is asked for.
+// Identifies a caller to the routing engine: by its account, or by its address if it has no key.
+// Computed only on demand.
 
 import { networkOf } from "../../core/billing/address-limit.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { type Addressed, addressBehind, type TrustedProxies } from "../http/client-address.ts";
 
-/** The caller of one request or one socket. */
+/** The identity of the caller of one request or socket. */
 export class RequestCaller implements CallerIdentity {
   readonly #request: Addressed;
   readonly #keyContext: KeyContext | null;

@@ -1,6 +1,6 @@
-// Compression of long answers for callers far away: which encoding a caller takes, and the work
-// itself, which is done off the event loop and bounded. Knows nothing of JSON-RPC. Answers that
-// hold a secret or a payment never come here.
+// Compresses long answers: negotiates the encoding and compresses off the event loop, with a
+// bounded number of concurrent jobs. Knows nothing of JSON-RPC. Answers with a secret or a payment
+// are never compressed.
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createGzip, createZstdCompress, type ZstdOptions } from "node:zlib";
@@ -8,71 +8,70 @@ import { isPublicAddress } from "../../core/public-address.ts";
 import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
 import type { Headers } from "../http/respond.ts";
 
-/** The encodings that answers are compressed with, the preferred one first. */
+/** Supported content encodings, the preferred one first. */
 export const ENCODINGS = ["zstd", "gzip"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** Answers shorter than this are sent as they are. */
+/** Shorter answers are sent uncompressed. */
 export const MIN_COMPRESSED_BYTES = 16_384;
-/** Compressions at once; beyond, answers are sent as they are. */
+/** Concurrent compression jobs; beyond that, answers are sent uncompressed. */
 const MAX_JOBS = 2;
 const GZIP = { level: 1 };
 const ZSTD: ZstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
-/** Compressed bytes that may wait for a slow reader before no more are made. */
+/** Compressed bytes that may wait for a slow reader before compression is paused. */
 const UNSENT_BYTES = 262_144;
 
-/** What of a request decides whether its answer may be compressed. */
+/** The parts of a request that decide whether its answer may be compressed. */
 export interface CompressionClient {
   readonly address: string;
   header(name: string): string | undefined;
 }
 
-/** Where the bytes of an answer go that is sent while it arrives. */
+/** Destination of a streamed body. */
 export interface BodySink {
   /**
-   * Returns the bytes that still wait to be sent; 0 = `chunk` is no longer needed. `written` is
-   * called once it is not, whenever that is.
+   * Writes a part of the body. Returns the bytes not yet sent; 0 = `chunk` may be reused at once.
+   * Otherwise `written` is called when `chunk` may be reused.
    */
   write(chunk: Buffer, written: () => void): number;
   end(): void;
-  /** Calls back once when nothing waits to be sent. */
+  /** Calls `run` once when all bytes have been sent. */
   drained(run: () => void): void;
-  /** Ends the connection without completing the answer. */
+  /** Closes the connection without completing the answer. */
   destroy(): void;
 }
 
-/** A body that is compressed on its way to another one. */
+/** A body that is compressed on its way to another destination. */
 export interface CompressedBody extends BodySink {
-  /** Stops the work: nobody takes the answer any more. */
+  /** Stops compressing: the client has left. */
   abandon(): void;
 }
 
-/** Leave to compress one answer. It must be used, by `whole` or `body`, once. */
+/** Permission to compress one answer. Must be used exactly once, by `whole` or by `body`. */
 export interface CompressionJob {
   readonly encoding: Encoding;
-  /** Compresses a whole answer, which is never put together; null = the work failed. */
+  /** Compresses a whole answer given in pieces; null = compression failed. */
   whole(pieces: readonly Buffer[]): Promise<readonly Buffer[] | null>;
   /**
-   * Compresses what is written on its way to `sink`. `moved` is called whenever some of it was
-   * taken.
+   * Compresses everything written to it and passes it to `sink`. Calls `onProgress` whenever the
+   * client has taken a part.
    */
   body(sink: BodySink, onProgress: () => void): CompressedBody;
 }
 
-/** Compresses long answers. */
 export interface Compression {
-  /** True for a caller on a public address: its answers depend on `Accept-Encoding`. */
-  concerns(asker: CompressionClient): boolean;
-  /** Leave for one answer; null = the caller takes none, or enough work is under way. */
-  take(asker: CompressionClient): CompressionJob | null;
+  /** True for callers on public addresses: their answers vary by `Accept-Encoding`. */
+  concerns(client: CompressionClient): boolean;
+  /** A job for one answer; null = the client accepts no encoding, or all jobs are in use. */
+  take(client: CompressionClient): CompressionJob | null;
 }
 
-/** Compression by `server.compression`; off = null. */
+/** Creates the compression of `server.compression: auto`. */
 export function createCompression(proxies: TrustedProxies): Compression {
   const state: State = { jobs: 0 };
   const known = new Map<string, boolean>();
 
-  /** Whether an address is public; remembered, since connections ask again and again. */
+  /** Whether an address is public. Remembered, because many requests come from one address. */
   function isPublic(address: string): boolean {
     const found = known.get(address);
     if (found !== undefined) return found;
@@ -83,13 +82,13 @@ export function createCompression(proxies: TrustedProxies): Compression {
   }
 
   return {
-    concerns(asker) {
-      const forwarded = asker.header("x-forwarded-for");
-      if (forwarded === undefined) return isPublic(asker.address);
-      return isPublicAddress(addressBehind(asker.address, forwarded, proxies));
+    concerns(client) {
+      const forwarded = client.header("x-forwarded-for");
+      if (forwarded === undefined) return isPublic(client.address);
+      return isPublicAddress(addressBehind(client.address, forwarded, proxies));
     },
-    take(asker) {
-      const encoding = acceptedEncoding(asker.header("accept-encoding"));
+    take(client) {
+      const encoding = acceptedEncoding(client.header("accept-encoding"));
       if (encoding === null || state.jobs >= MAX_JOBS) return null;
       state.jobs++;
       return createJob(
@@ -106,7 +105,7 @@ interface State {
   jobs: number;
 }
 
-/** Adds what tells a client and the caches between how the body is encoded. */
+/** Adds `Content-Encoding`, and `Vary` for clients and caches. */
 export function addEncoding(headers: Headers, encoding: Encoding | null): void {
   if (encoding !== null) headers.push("Content-Encoding", encoding);
   headers.push("Vary", "Accept-Encoding");
@@ -115,8 +114,7 @@ export function addEncoding(headers: Headers, encoding: Encoding | null): void {
 const MAX_HEADER_CHARS = 1_024;
 
 /**
- * The encoding that an `Accept-Encoding` prefers among ours, zstd where it does not care; null =
- * none.
+ * The supported encoding that `Accept-Encoding` prefers, zstd if it has no preference; null = none.
  */
 export function acceptedEncoding(header: string | undefined): Encoding | null {
   if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
@@ -193,7 +191,7 @@ function compressedBody(
         onProgress();
         written();
       });
-      // Read by another thread until `written` says that it was.
+      // The compression thread reads `chunk` until `written` is called.
       return Math.max(1, work.writableLength);
     },
     end: () => void work.end(),

@@ -1,27 +1,26 @@
-// The head of the one kind of HTTP request that the fast path serves: a POST whose framing leaves
-// no room for a second reading. Anything else, valid or not, is node's HTTP parser's business.
-// Pure.
+// Parses the head of the requests that the fast path serves: a POST with unambiguous framing.
+// Leaves any other head, valid or not, to node's HTTP parser. Pure.
 
-/** A request head that was understood in full. */
+/** A parsed request head. */
 export interface RequestHead {
   /** Path and query. */
   readonly url: string;
   readonly bodyBytes: number;
-  /** By lower-case name; no name occurs twice. */
+  /** Header fields by lower-case name; a repeated name is never accepted. */
   readonly fields: ReadonlyMap<string, string>;
 }
 
 const HEAD =
   /^POST (\/[!-~]*) HTTP\/1\.1\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n)+)$/;
 /**
- * The white space that HTTP knows; `trim` would take more, and a length with that around it is
- * none.
+ * Optional whitespace of HTTP. `String.trim` would also remove characters that HTTP does not count
+ * as whitespace.
  */
 const SPACE_AROUND = /^[\t ]+|[\t ]+$/g;
 const MAX_FIELDS = 64;
 /**
- * Fields that change how a message is framed or what the connection is for; and those that a
- * payment comes in, which has to be waited for.
+ * Fields that change the framing or the purpose of the connection, and fields that can carry a
+ * payment: the fast path does not wait for payments.
  */
 const NOT_HERE: readonly string[] = [
   "transfer-encoding",
@@ -36,8 +35,8 @@ const NOT_HERE: readonly string[] = [
 ];
 
 /**
- * Reads a head with the line end of its last field and without the blank line; null = leave it to
- * node.
+ * Parses a head that ends with the line break of its last field, without the empty line; null =
+ * leave the request to node.
  */
 export function readRequestHead(text: string): RequestHead | null {
   const parts = HEAD.exec(text);
@@ -64,7 +63,7 @@ export function readRequestHead(text: string): RequestHead | null {
   return { url: parts[1] ?? "/", bodyBytes: Number(length), fields };
 }
 
-/** Whether an `Authorization` may hold a payment, alone or in a list. */
+/** Whether an `Authorization` value may contain a payment credential, alone or in a list. */
 function mayPay(authorization: string | undefined): boolean {
   if (
     authorization === undefined ||

@@ -1,6 +1,6 @@
-// The fast path: serves plain RPC requests straight from the socket, and hands a connection that
-// sends anything else over to node's HTTP server, for good. The two share nothing but the RPC
-// surface: a request is either understood in full here or left as it came.
+// The fast path: serves plain RPC requests straight from the socket, and hands a connection over to
+// node's HTTP server for good at the first request that it does not fully understand. Such a
+// request is passed on untouched. The two servers share only the RPC surface.
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
@@ -20,9 +20,11 @@ export interface FastPathParts {
   readonly rpc: RpcParts;
   readonly requestId: () => string;
   readonly keepAliveTimeoutMs: number;
-  /** A connection must send its first request within this. */
+  /** Time within which a connection must send its first request. */
   readonly firstRequestMs: number;
-  /** Gives a paused connection, with what was read of it put back, to node's HTTP server. */
+  /**
+   * Hands a paused connection over to node's HTTP server. The bytes already read were put back.
+   */
   readonly handOver: (socket: Socket) => void;
   /** Counts requests under way. */
   readonly activity: Activity;
@@ -36,12 +38,12 @@ export interface FastPathServer {
 
 const SWEEP_MS = 1_000;
 const MAX_HEAD_BYTES = 8_192;
-/** What a client may send ahead of its answer before it is no longer read. */
+/** Bytes of pipelined requests that are buffered before reading is paused. */
 const MAX_EARLY_BYTES = 16_384;
-/** Bodies up to this size go out in one write together with their head. */
+/** Bodies up to this size are written together with their head. */
 const ONE_WRITE_BYTES = 16_384;
 
-/** A server without connections yet. */
+/** Creates a server without connections. */
 export function createFastPathServer(parts: FastPathParts): FastPathServer {
   const connections = new Set<Connection>();
   const dateLine = dateLines(parts.runtime);
@@ -69,14 +71,14 @@ export function createFastPathServer(parts: FastPathParts): FastPathServer {
   };
 }
 
-/** A complete answer as it is written; strings hold a character for each byte. */
+/** A complete answer, ready to be written. Strings hold one character per byte. */
 interface WholeAnswer {
   readonly chunks: readonly (Buffer | string)[];
-  /** What goes back once the chunks are written; null = nothing. */
+  /** The buffer to return once the chunks are written; null = none. */
   readonly borrowed: Borrowed | null;
 }
 
-/** An answer in as few chunks as may be. */
+/** The answer in as few chunks as possible. */
 function chunksOf(
   head: string,
   body: readonly Buffer[],
@@ -108,20 +110,22 @@ class Connection implements HttpExchange {
   readonly #onTurnEnd = (): void => this.#writeAnswer();
   #headText = "";
   #head: RequestHead | null = null;
-  /** The key in that head; null = not read yet. */
+  /** The API key in the head; null = not read yet. */
   #credential: Credential | null = null;
   #request: RpcRequest | null = null;
   #early: Buffer | null = null;
   #chunked = false;
-  /** A whole answer, which is written at the end of this turn; null = there is none. */
+  /** A whole answer to be written at the end of this turn of the event loop; null = none. */
   #unwritten: WholeAnswer | null = null;
-  /** The head of an answer that is passed on: goes out with its first bytes. */
+  /** Head of a streamed answer; written together with the first bytes of its body. */
   #unsentHead = "";
-  /** All of the answer has been taken by the connection. */
+  /** True once the connection has taken all of the answer. */
   #delivered = false;
-  /** The answer is complete here, and its reader has yet to take the rest. */
+  /** True while a complete answer waits for its reader. */
   #flushing = false;
-  /** Nothing more is answered on this connection: its client has been told, or has left. */
+  /**
+   * True once this connection accepts no further request: it is closing, or its client has left.
+   */
   #closing = false;
   #served = 0;
   #idleSinceMs: number;
@@ -159,7 +163,7 @@ class Connection implements HttpExchange {
     return this.#socket.remoteAddress ?? "";
   }
 
-  /** Requests with payments are left to node. */
+  /** Requests with a payment are left to node. */
   get payment(): null {
     return null;
   }
@@ -252,7 +256,7 @@ class Connection implements HttpExchange {
 
   #data(chunk: Buffer): void {
     if (this.#request !== null) {
-      // Sent before the answer to the request under way: kept, unread, until that answer is out.
+      // Pipelined requests are kept unread until the answer under way has been sent.
       this.#early = this.#early === null ? chunk : Buffer.concat([this.#early, chunk]);
       if (this.#early.length > MAX_EARLY_BYTES) this.#socket.pause();
       return;
@@ -273,12 +277,12 @@ class Connection implements HttpExchange {
     else request.serve(body);
   }
 
-  /** The body of a request that is here whole and understood; null = not ours. */
+  /** The body of a request that has arrived completely and is understood; null = hand over. */
   #read(chunk: Buffer): Buffer | null {
     const end = chunk.indexOf("\r\n\r\n");
     if (end === -1 || end > MAX_HEAD_BYTES) return null;
     const text = chunk.toString("latin1", 0, end + 2);
-    // Clients repeat their heads: the same text means the same thing.
+    // Clients repeat their heads, so the last parsed head is reused for the same text.
     if (text !== this.#headText) {
       this.#head = readRequestHead(text);
       this.#headText = text;
@@ -294,7 +298,7 @@ class Connection implements HttpExchange {
     return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
   }
 
-  /** Writes the answer at the end of the turn, if its client is still there. */
+  /** Writes the pending answer if the client is still connected. */
   #writeAnswer(): void {
     const answer = this.#unwritten;
     const socket = this.#socket;
@@ -318,7 +322,7 @@ class Connection implements HttpExchange {
     this.#finish();
   }
 
-  /** The answer is complete here; the request is over once its reader has taken all of it. */
+  /** Ends the answer; the request ends once its reader has taken all of it. */
   #finish(): void {
     const socket = this.#socket;
     if (socket.writableLength === 0) return this.#answered();
@@ -352,16 +356,19 @@ class Connection implements HttpExchange {
     request.closed(activity.ended ? "cut" : "left");
   }
 
-  /** The client sends no more. As with node's server, it gets what is complete and nothing else. */
+  /**
+   * The client has ended its side. As with node's server, a complete answer is still sent, and a
+   * request without one is dropped.
+   */
   #ended(): void {
     this.#closing = true;
-    // An answer that is still to be written ends the connection itself.
+    // The answer that is still to be written closes the connection itself.
     if (this.#unwritten !== null) return;
     if (this.#request === null || this.#flushing) this.#socket.end();
     else this.#socket.destroy();
   }
 
-  /** Leaves the connection as if nothing had been read of it. */
+  /** Hands the connection over as if nothing had been read from it. */
   #handOver(received: Buffer): void {
     const socket = this.#socket;
     socket.off("data", this.#onData);
@@ -383,7 +390,7 @@ class Connection implements HttpExchange {
   #headOf(status: number, headers: Headers): string {
     let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
     for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
-    // What came early is answered as well: only then is there no more.
+    // Pipelined requests are answered before a draining server closes the connection.
     this.#closing = this.#parts.activity.draining && this.#early === null;
     const keep = this.#closing
       ? "Connection: close"

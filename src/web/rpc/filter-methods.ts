@@ -1,5 +1,5 @@
-// The filter methods as callers see them: who owns a filter, which calls are refused, and how each
-// is answered. `upstream/filter` keeps the filters and their events.
+// The filter methods as callers see them: who owns a filter, which calls are refused, how each is
+// answered. Filters and their events are kept in `upstream/filter`.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, profileId } from "../../core/provider/profile.ts";
 import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
@@ -29,14 +29,13 @@ import type {
 } from "./service-methods.ts";
 import { streamCaller } from "./stream-caller.ts";
 
-/** What the filter methods need. */
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
   readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
 
-/** The methods of filters. */
+/** Creates the handlers of the filter methods. */
 export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
   const { filters, admission } = parts;
   const keys = admission === null ? null : new KeyWatch(admission);
@@ -57,13 +56,16 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
   };
 }
 
-/** A call that creates a filter. */
+/** The input of a call that creates a filter. */
 interface FilterCreation {
   readonly call: FilterCall;
   readonly requested: RequestedFilter;
 }
 
-/** Creates a filter; `keys` null = no caller has a key. Returns the way to cancel, if any. */
+/**
+ * Creates a filter. `keys` null = the service has no keys. Returns a function that cancels the
+ * creation, or null if it has ended.
+ */
 function openFilter(
   parts: FilterMethodsParts,
   keys: KeyWatch | null,
@@ -93,7 +95,9 @@ function openFilter(
   return over ? null : cancel;
 }
 
-/** The query by which `eth_getFilterLogs` is answered, in the profile that created the filter. */
+/**
+ * The `eth_getLogs` query that answers `eth_getFilterLogs`, in the profile that created the filter.
+ */
 function logsQuery(
   { filters, registry }: FilterMethodsParts,
   call: FilterCall,
@@ -120,14 +124,14 @@ function notificationFault(methodName: string): Fault {
   );
 }
 
-/** A filter that a call requests. */
+/** The kind and criteria of a filter to be created. */
 interface RequestedFilter {
   readonly kind: FilterKind;
   readonly subscription: Subscription;
   readonly query: string | null;
 }
 
-/** The filter that a call creates; null = it creates none. */
+/** The filter that a call asks to create; null = the method creates none. */
 function requestedFilter(call: FilterCall): RequestedFilter | Fault | null {
   const params = paramsOf(call);
   switch (call.methodName) {
@@ -161,7 +165,7 @@ function subscribed(kind: FilterKind, params: readonly unknown[]): RequestedFilt
     : { kind, subscription, query: null };
 }
 
-/** Polls, or ends a filter. */
+/** Polls or uninstalls a filter. */
 function answerNow(filters: Filters, call: FilterCall): MethodAnswer {
   const [owner, id] = [ownerOf(call), idIn(call)];
   if (call.methodName === "eth_uninstallFilter")
@@ -196,8 +200,8 @@ function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
 }
 
 /**
- * A filter belongs to the key that made it, on its chain; without one to all callers of the profile
- * who know its id, which nobody can guess.
+ * A filter belongs to the key that created it, on its chain. Without a key it is open to every
+ * caller of the profile who knows its id, which cannot be guessed.
  */
 function ownerOf({ grant, target }: FilterCall): string {
   const whose =
@@ -232,7 +236,7 @@ function refused(why: Fault): MethodAnswer {
   return { outcome: { kind: "fault", fault: why }, route: null, written: null, source: NO_SOURCE };
 }
 
-/** An answer from a filter of ours. */
+/** An answer that the service itself gives, from a filter. */
 function served(json: string | Buffer): MethodAnswer {
   const body = Buffer.from(json);
   return {
@@ -244,8 +248,8 @@ function served(json: string | Buffer): MethodAnswer {
 }
 
 /**
- * Ends the filters of keys that end, or that may not use a profile any more. A key is watched once
- * for each profile in which it has filters.
+ * Ends the filters of keys that have ended or may no longer use a profile. Watches a key once per
+ * profile in which it has filters.
  */
 class KeyWatch {
   readonly #admission: Admission;
@@ -276,8 +280,8 @@ class KeyWatch {
   }
 
   /**
-   * The key is used: by another secret of it when it was rotated, which is then the one that
-   * counts.
+   * Notes the use of a key. After a rotation the key may come with another secret: the latest one
+   * is checked from then on.
    */
   used({ keyContext }: Grant): void {
     for (const [profile, watched] of this.#byKey.get(keyContext.keyId) ?? []) {
@@ -295,8 +299,8 @@ class KeyWatch {
 
   #watchKey(keyContext: KeyContext, profile: string, ends: Watched["ends"]): () => void {
     return this.#admission.watchKey(keyContext, profile, (reason) => {
-      // A key whose secret was replaced, whose balance is used up or whose default has changed
-      // keeps its filters: no other call uses them.
+      // A rotated secret, an empty balance or a changed default profile does not end filters: no
+      // call needs them to.
       if (
         reason !== "forbidden" &&
         reason !== "custom_access_expired" &&
@@ -309,7 +313,7 @@ class KeyWatch {
 }
 
 interface Watched {
-  /** The key by the secret that was used last. */
+  /** The key with the secret that was used last. */
   keyContext: KeyContext;
   readonly ends: Set<(why: FilterEnd) => void>;
   forget: () => void;

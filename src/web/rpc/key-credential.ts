@@ -1,26 +1,26 @@
-// Where a caller's key stands: in the path, in the query, or in a header. Takes it out of the URL,
-// so that nothing behind this sees it there.
+// Reads the API key of a request from the path, the query or a header, and removes it from the URL,
+// so that no later stage sees it there.
 import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { digestOf } from "../../secrets/secret.ts";
 
-/** The key that a request carries. */
+/** The API key of a request. */
 export interface Credential {
-  /** As written, unchecked; null = none was sent. Secret. */
+  /** The key as sent, unchecked; null = none was sent. Secret. */
   readonly secret: string | null;
-  /** Of the secret; empty without one. */
+  /** SHA-256 of the key; empty without one. */
   readonly digest: string;
-  /** The URL without it. */
+  /** The URL without the key. */
   readonly url: string;
-  /** Old forms of the request that are not in the URL behind this; null = there are none. */
-  readonly old: readonly LegacyFormName[] | null;
+  /** Legacy forms used by the request that the URL no longer shows; null = none. */
+  readonly legacyForms: readonly LegacyFormName[] | null;
 }
 
 const IN_PATH = "/rpc/k/";
 const BEARER = /(?:^|,)\s*bearer\s+([^\s,]+)/i;
 
 /**
- * Reads a request's credential: path before query before `Authorization: Bearer` before
- * `X-Svc-Api-Key`.
+ * Reads the key of a request. The path wins over the query, `Authorization: Bearer` and
+ * `X-Svc-Api-Key`, in this order.
  */
 export function credentialOf(
   url: string,
@@ -28,18 +28,19 @@ export function credentialOf(
 ): Credential {
   const found = secretOf(url, headers);
   const inQuery = found.url !== url && !url.startsWith(IN_PATH);
-  const old = OLD.get(`${inQuery} ${headers.header("x-svc-version") === "2"}`) ?? null;
-  return { ...found, digest: found.secret === null ? "" : digestOf(found.secret), old };
+  const legacyForms =
+    LEGACY_FORMS.get(`${inQuery} ${headers.header("x-svc-version") === "2"}`) ?? null;
+  return { ...found, digest: found.secret === null ? "" : digestOf(found.secret), legacyForms };
 }
 
-/** By whether the key stands in the query, and whether version 2 is asked for. */
-const OLD: ReadonlyMap<string, readonly LegacyFormName[]> = new Map([
+/** By whether the key is in the query, and whether headers of version 2 are requested. */
+const LEGACY_FORMS: ReadonlyMap<string, readonly LegacyFormName[]> = new Map([
   ["true false", ["key-query"]],
   ["true true", ["key-query", "version-header"]],
   ["false true", ["version-header"]],
 ]);
 
-type Found = Omit<Credential, "digest" | "old">;
+type Found = Omit<Credential, "digest" | "legacyForms">;
 
 function secretOf(url: string, headers: { header(name: string): string | undefined }): Found {
   if (url.startsWith(IN_PATH)) return inPath(url);
@@ -62,7 +63,7 @@ function inPath(url: string): Found {
   };
 }
 
-/** `?key=`, as it was sent before keys stood in the path. */
+/** A key in `?key=`, the form used before keys were part of the path. */
 function inQuery(url: string): Found | null {
   const mark = url.indexOf("?");
   if (mark === -1) return null;

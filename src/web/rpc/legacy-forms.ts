@@ -1,5 +1,5 @@
-// Headers for callers of legacy forms: that the form is old, how long it is served at least, and
-// those that version 2 had. Counts each form.
+// Headers for requests in legacy forms: the deprecation, the earliest end of support, and the
+// headers of version 2. Counts the use of each form.
 
 import {
   LEGACY_FORM_NAMES,
@@ -15,17 +15,20 @@ import type { RequestInfo } from "./authenticate.ts";
 import type { Bill } from "./billing-headers.ts";
 import { legacyFormsOf, type Target } from "./target.ts";
 
-/** The use of legacy forms. */
+/** Counts and announces legacy forms. */
 export interface LegacyForms {
-  /** Counts a request of these forms; why it is not served, or null. */
+  /**
+   * Counts a request in these forms. Returns its refusal if one of them was switched off, else
+   * null.
+   */
   used(forms: readonly LegacyFormName[]): Fault | null;
-  /** Requests that were served, by form. */
+  /** Number of requests served, by form. */
   counts(): ReadonlyMap<LegacyFormName, number>;
-  /** Adds what every answer to an old form carries. */
+  /** Adds the headers that every answer to a legacy form carries. */
   announce(headers: Headers): void;
 }
 
-/** When the forms became old: 2026-01-01. RFC 9745. */
+/** Deprecation date of all forms: 2026-01-01. RFC 9745. */
 const DEPRECATION = "@1767225600";
 const LINK = '</docs/api#older-forms>; rel="deprecation"; type="text/markdown"';
 const DAY_MS = 86_400_000;
@@ -34,7 +37,10 @@ const EXPOSED =
   "Deprecation, Sunset, Link, x-svc-rate-limit-limit, x-svc-rate-limit-remaining, " +
   "x-svc-rate-limit-reset";
 
-/** Nobody has used one; `record` null = all are served and only counted here. */
+/**
+ * Creates the counters. `record` null = every form is served, and its use is counted in memory
+ * only.
+ */
 export function createLegacyForms(
   runtime: Pick<Runtime, "wallMs">,
   record: LegacyFormUsage | null,
@@ -52,7 +58,8 @@ export function createLegacyForms(
     },
     counts: () => counts,
     announce(headers) {
-      // A form is off 30 days after the last request at the soonest, and this is one. RFC 8594.
+      // A form is switched off no sooner than 30 days after its last request, which is this one.
+      // RFC 8594.
       const sunset = new Date(
         (Math.floor(runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS,
       ).toUTCString();
@@ -70,22 +77,19 @@ export function createLegacyForms(
   };
 }
 
-/**
- * Whether a request has an old form. It is looked for only where the request is bound for no chain
- * (null).
- */
+/** Whether a request uses a legacy form; examined only if the request has no target (null). */
 export function isLegacy(target: Target | null, request: Pick<RequestInfo, "credential">): boolean {
-  if (target !== null) return target.old !== null;
-  const { old, url } = request.credential;
-  return old !== null || legacyFormsOf(url).length > 0;
+  if (target !== null) return target.legacyForms !== null;
+  const { legacyForms, url } = request.credential;
+  return legacyForms !== null || legacyFormsOf(url).length > 0;
 }
 
 const CENT_N = 10_000_000;
 const LOW_SHARE = 0.1;
 
 /**
- * Adds the headers of version 2; `bill` null = a caller without a key, or a refusal before anything
- * was asked.
+ * Adds the headers of version 2. `bill` null = a caller without a key, or a refusal before
+ * admission.
  */
 export function addLegacyBilling(
   headers: Headers,
@@ -124,7 +128,10 @@ export function addLegacyBilling(
   );
 }
 
-/** Below a cent, or below a tenth of what was ever credited to an account that was paid for. */
+/**
+ * Whether the balance is below a cent, or below a tenth of everything credited to an account that
+ * paid.
+ */
 function isLow(balanceN: number | null, fundedN: number): boolean {
   return balanceN !== null && balanceN < Math.max(CENT_N, fundedN * LOW_SHARE);
 }

@@ -1,12 +1,12 @@
-// Answers to calls that need no provider. Knows facts of the configuration only.
+// Answers calls that need no provider, from the configuration alone.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { Target } from "./target.ts";
 
 /**
- * What needs no provider: facts of the configuration, and methods that are served nowhere or only
- * on a socket.
+ * The answer to a method that needs no provider: facts of the configuration, unsupported methods,
+ * and methods that work over a WebSocket only. Null = a provider is needed.
  */
 export function answerHere(method: Method, name: string, target: Target): Outcome | null {
   switch (method.handling) {
@@ -34,10 +34,11 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
   }
 }
 
-/** The result of a method that the configuration answers; null = a pinned provider is asked. */
+/**
+ * The result of a method that the configuration answers; null = the pinned provider answers it.
+ */
 function localResult(name: string, { chain, pin }: Target): Buffer | null {
-  // The service holds no keys, and accounts of a node are not its callers': a pin changes nothing
-  // about that.
+  // The service holds no keys and does not expose the accounts of nodes, pinned or not.
   if (name === "eth_accounts") return NO_ACCOUNTS;
   if (pin !== null) return null;
   return Buffer.from(

@@ -1,5 +1,5 @@
-// RPC requests that node's HTTP server has parsed: all that the fast path leaves. Reads a bounded
-// body and hands it to the RPC surface.
+// Serves RPC requests that node's HTTP server has parsed, which are all that the fast path does not
+// take. Reads a bounded body and passes it to the RPC surface.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Activity } from "../http/activity.ts";
@@ -11,7 +11,7 @@ import { NO_ROOM_FOR_REQUEST, STALL_MS } from "./limits.ts";
 import type { RpcParts } from "./parts.ts";
 import { RpcRequest } from "./request.ts";
 
-/** Serves one POST on an RPC path. */
+/** Serves one POST request on an RPC path. */
 export function serveRpc(
   parts: HttpParts,
   request: IncomingMessage,
@@ -21,13 +21,15 @@ export function serveRpc(
   new HttpRequest(parts, request, response, requestId).read();
 }
 
-/** What RPC requests over HTTP are served with. */
 interface HttpParts {
   readonly rpc: RpcParts;
   readonly activity: Pick<Activity, "ended">;
 }
 
-/** A body that is refused is still read, up to this many bytes, so that the refusal arrives. */
+/**
+ * The body of a refused request is still read, up to this many bytes, so that the client receives
+ * the refusal.
+ */
 const DISCARD_BYTES = 16_000_000;
 const LINGER_MS = 1_000;
 
@@ -40,7 +42,7 @@ class HttpRequest implements HttpExchange {
   readonly #rpc: RpcRequest;
   /** Null = not read yet. */
   #credential: Credential | null = null;
-  /** False once it has been refused. */
+  /** False once the request was refused. */
   #wanted = false;
   #chunks: Buffer[] = [];
   #size = 0;
@@ -96,7 +98,7 @@ class HttpRequest implements HttpExchange {
     borrowed: Borrowed | null = null,
   ): void {
     write(this.#response, status, headers, body);
-    // Comes once, also for an answer that waits behind another one when the connection ends.
+    // `close` fires once, also for an answer queued behind another one when the connection ends.
     if (borrowed !== null)
       this.#response.once("close", () => borrowed.pool.recycle(borrowed.bytes));
     this.#boundReading();
@@ -115,7 +117,7 @@ class HttpRequest implements HttpExchange {
     return this.#response.writableLength;
   }
 
-  /** Node joins writes of one turn by itself. */
+  /** Node merges the writes of one turn of the event loop by itself. */
   cork(): void {}
 
   end(): void {
@@ -131,7 +133,7 @@ class HttpRequest implements HttpExchange {
     this.#response.destroy();
   }
 
-  /** Reads the body and serves it. */
+  /** Reads the body and serves the request. */
   read(): void {
     this.#response.on("close", () => this.#rpc.closed(this.#activity.ended ? "cut" : "left"));
     this.#request.on("error", () => {});
@@ -145,7 +147,9 @@ class HttpRequest implements HttpExchange {
       this.#refuse(this.#tooLarge());
   }
 
-  /** Bounds the time in which the caller reads a complete answer: nothing else does. */
+  /**
+   * Limits the time in which the client may read a complete answer; node has no limit for that.
+   */
   #boundReading(): void {
     const response = this.#response;
     if (response.writableLength > 0) response.setTimeout(STALL_MS, () => response.destroy());
@@ -163,8 +167,8 @@ class HttpRequest implements HttpExchange {
   }
 
   /**
-   * No more is read; the connection ends with the refusal, and not before the answers to earlier
-   * requests on it.
+   * Stops reading the body of a refused request; closes the connection after the refusal and the
+   * answers to earlier requests have been sent.
    */
   #discarded(): void {
     this.#request.pause();
@@ -173,8 +177,8 @@ class HttpRequest implements HttpExchange {
   }
 
   /**
-   * Closes the connection, and gives its caller time to read what was written: cut off at once it
-   * could be lost beside unread bytes.
+   * Closes the connection with a delay, so that the client can read the answer: closing a socket
+   * with unread input at once could discard it.
    */
   #leave(): void {
     this.#request.socket.end();

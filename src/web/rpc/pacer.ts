@@ -1,44 +1,42 @@
-// Paces a batch: items beyond the caller's rate wait until the rate admits them or the batch's
-// deadline passes. Knows no rate but what a refusal says.
+// Paces a batch: items over the caller's rate limit wait until the limit admits them or the
+// deadline of the batch passes. Learns the rate from refusals only.
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../../upstream/timer-wheel.ts";
 
 /**
- * From its arrival on, the items of a batch may wait this long. Items that the rate has not
- * admitted by then are refused.
+ * Items of a batch may wait this long after its arrival. Items not admitted by then are refused.
  */
 export const BATCH_DEADLINE_MS = 30_000;
 
-/** What pacing needs. */
 export interface PacerParts {
   readonly runtime: Pick<Runtime, "now">;
   readonly timerWheel: TimerWheel;
   readonly admission: Pick<Admission, "batches"> | null;
 }
 
-/** How long the next token takes, and every one after it, in milliseconds. */
+/** Milliseconds until the next token, and between further tokens. */
 export interface TokenWait {
   readonly waitMs: number;
   readonly tokenMs: number;
 }
 
-/** The pace of one batch. */
+/** Paces one batch. */
 export interface Pacer {
-  /** True while the batch waits: no further item is to be started. */
+  /** True while the batch waits for a token: no item may start. */
   readonly isWaiting: boolean;
   /**
-   * Waits for the next token, then calls `resume` once; `itemsLeft` says how many items have yet to
-   * begin. False = the batch may not wait: its deadline has passed, or too many batches of the
-   * account wait.
+   * Waits for the next token, then calls `resume` once. `itemsLeft` returns the number of items not
+   * yet started. False = the batch may not wait: its deadline has passed, or too many batches of
+   * the account are waiting.
    */
   wait(token: TokenWait, itemsLeft: () => number, resume: () => void): boolean;
-  /** Ends the wait. */
+  /** Cancels the wait. */
   stop(): void;
 }
 
-/** The pace of a batch that arrives now; null = no rate limits its caller. */
+/** Creates the pacer of a batch that has just arrived; null = the caller has no rate limit. */
 export function createPacer(
   { runtime, timerWheel, admission }: PacerParts,
   keyContext: KeyContext | null,

@@ -1,4 +1,4 @@
-// What the RPC surface works with, over HTTP and on sockets.
+// The services that the RPC surface is built from, over HTTP and WebSocket alike.
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { TimerWheel } from "../../upstream/timer-wheel.ts";
 import type { AuthenticationParts } from "./authenticate.ts";
@@ -9,7 +9,6 @@ import type { RpcPaywall } from "./paid/rpc-paywall.ts";
 import type { PayPerCall } from "./paid/session.ts";
 import type { PipelineParts } from "./pipeline-request.ts";
 
-/** What the RPC surface works with. */
 export interface RpcParts extends PipelineParts, AuthenticationParts {
   readonly timerWheel: TimerWheel;
   readonly limits: RpcLimits;
@@ -17,8 +16,8 @@ export interface RpcParts extends PipelineParts, AuthenticationParts {
   readonly legacyForms: LegacyForms;
   /** Null = answers are never compressed. */
   readonly compression: Compression | null;
-  /** Null = calls take no payment. */
+  /** Null = requests take no payment for keys. */
   readonly rpcPaywall: RpcPaywall | null;
-  /** Null = no call is paid for by itself. */
+  /** Null = pay-per-call is not available. */
   readonly payPerCall: PayPerCall | null;
 }

@@ -1,5 +1,4 @@
-// One request on its way through the pipeline: as its caller sent it, as it was read, and with its
-// grant.
+// A request in the pipeline, in its three stages: as received, as read, and as granted.
 import type { Interruption } from "../../core/billing/charging.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
@@ -18,58 +17,59 @@ import type { Reply } from "./reply.ts";
 import type { FilterMethods, SubscriptionMethods } from "./service-methods.ts";
 import type { Target, TargetResolver } from "./target.ts";
 
-/** What the pipeline works with. */
+/** The services that the pipeline is built from. */
 export interface PipelineParts {
   readonly runtime: Runtime;
   readonly router: Router;
   readonly observer: Observer;
   readonly resolver: TargetResolver;
-  /** Null = no keys: everyone is served, and nothing is charged. */
+  /** Null = the service has no keys: every caller is served, and nothing is charged. */
   readonly admission: Admission | null;
-  /** The method table as it is configured now. */
+  /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
   readonly filters: FilterMethods;
-  /** How long a method may take, in milliseconds. */
+  /** The deadline of a method, in milliseconds. */
   readonly deadlineMs: (method: Method) => number;
 }
 
-/** One request of a caller; `bytes` within `span` are known to be valid JSON. */
+/** One request of a caller. `bytes` within `span` are known to be valid JSON. */
 export interface PipelineRequest {
   readonly bytes: Buffer;
   readonly span: Span;
   readonly target: Target;
-  /** Admits the request, and pays for it. */
+  /** Admits the request and pays for it. */
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
-  /** False where the reply is needed in one piece. */
+  /** False = the reply must be one whole body. */
   readonly mayStream: boolean;
-  /** True where the reply is a part of a longer answer, and is charged when that was written. */
+  /**
+   * True = the reply is one item of a longer answer, and is settled when that answer was delivered
+   * or lost.
+   */
   readonly settlesLater: boolean;
-  /** How the caller is connected. */
+  /** The transport between caller and service. */
   readonly transport: Transport;
-  /** Null where the connection is not kept. */
+  /** Null = the transport has no subscriptions. */
   readonly subscriptionMethods: SubscriptionMethods | null;
   /**
-   * Asked where a rate limit stands in the way: true = the request is put off, not answered, and
-   * comes again. Null = it is refused.
+   * Called when the rate limit refuses the request: true = the request is postponed without an
+   * answer, and is run again later. Null = refused at once.
    */
   readonly postpone: ((token: TokenWait) => boolean) | null;
-  /** Where an answer that is gathered is counted until it is told. */
+  /** Memory budget in which a gathered answer counts until it is delivered. */
   readonly room: Room;
-  /** An answer up to this size is told though there is no room. */
+  /** An answer up to this size is delivered even if the budget is used up. */
   readonly freeBytes: number;
 }
 
-/**
- * Ends a request before its answer: its grant is settled or released by the table of charges.
- */
+/** Cancels a request; its grant is settled or released by the table of charges. */
 export type Cancel = (why: Interruption) => void;
 
-/** Hears the end of a request. */
+/** Called with the reply to a request. */
 export type ReplyCallback = (reply: Reply) => void;
 
-/** A valid request that has yet to be granted. */
+/** A valid request that is not admitted yet. */
 export interface ValidRequest {
   readonly parts: PipelineParts;
   readonly incoming: PipelineRequest;
@@ -77,7 +77,7 @@ export interface ValidRequest {
   readonly method: Method;
 }
 
-/** A valid request with its grant. */
+/** An admitted request with its grant. */
 export interface GrantedRequest {
   readonly envelope: Envelope;
   readonly method: Method;

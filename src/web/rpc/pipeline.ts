@@ -1,5 +1,5 @@
-// The pipeline: one request in, one reply out, over HTTP and on sockets alike. Reads the request,
-// has it admitted, and gives it to what serves it. Knows no connection.
+// The pipeline: one request in, one reply out, over HTTP and WebSocket alike. Reads the request,
+// has it admitted, and dispatches it by its method. Knows no connection.
 import { fault } from "../../core/faults/rpc-fault.ts";
 import { LOCAL_SOURCE } from "../../core/routing/answer-source.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
@@ -17,7 +17,8 @@ import { serveFilter, serveSubscription } from "./served-call.ts";
 import { refusal, settled } from "./settlement.ts";
 
 /**
- * Serves one request. Returns the way to cancel it; `done` is called once, or never after a cancel.
+ * Serves one request. Calls `done` once, or never after a cancel. Returns a function that cancels
+ * the request, or null if it has ended.
  */
 export function runPipeline(
   parts: PipelineParts,
@@ -41,7 +42,7 @@ export function runPipeline(
   return admit({ parts, incoming, envelope, method }, serve, done);
 }
 
-/** Gives an admitted request to what serves its method. */
+/** Dispatches an admitted request by its method. */
 function serve(
   parts: PipelineParts,
   incoming: PipelineRequest,

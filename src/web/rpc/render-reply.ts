@@ -1,5 +1,5 @@
-// Replies as JSON bytes. A provider's answer is passed on as it came but for the id, in whose place
-// the caller's is put; only envelopes of our own are written here.
+// Renders replies as JSON bytes. Passes a provider's answer on unchanged except for the id, which
+// is replaced by the caller's; writes envelopes only for answers of the service itself.
 
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import type { Evidence } from "../../core/routing/evidence.ts";
@@ -9,9 +9,9 @@ import { CLOSE, closing, renderFault } from "../http/render-fault.ts";
 import type { Reply } from "./reply.ts";
 
 /**
- * The bytes of a reply that is here in one piece, as a chain of pieces; `meta` is added as
- * `svc_meta`. `borrowed`: a result is in memory that nobody else reads, and may be rewritten where
- * it lies.
+ * The bytes of a reply with a whole answer, as a list of pieces. `meta` is added as `svc_meta`.
+ * `borrowed` = the result lies in a buffer that nobody else reads and that may be rewritten in
+ * place.
  */
 export function renderReply(
   reply: Reply,
@@ -38,7 +38,7 @@ export function renderReply(
     case "fault":
       return [
         renderFault(
-          reply.target.old === null ? outcome.fault : withErrorType(outcome.fault),
+          reply.target.legacyForms === null ? outcome.fault : withErrorType(outcome.fault),
           id,
           meta,
         ),
@@ -49,8 +49,8 @@ export function renderReply(
 }
 
 /**
- * A result under the caller's id: the provider's own bytes but for the id, or an envelope of ours
- * around a value that has none.
+ * A result under the caller's id: the provider's own envelope with its id replaced, or a new
+ * envelope around a bare value.
  */
 export function renderResult(
   body: Buffer,
@@ -63,8 +63,8 @@ export function renderResult(
 }
 
 /**
- * The same, in the memory of the provider's answer where the id allows it: what stands before it
- * moves up to the end of its place.
+ * The same, rewritten within the provider's buffer if the new id fits: the bytes before the value
+ * are moved up against it.
  */
 export function rewriteResult(body: Buffer, span: ResultSpan, id: string): readonly Buffer[] {
   const { idAt } = span;
@@ -76,7 +76,7 @@ export function rewriteResult(body: Buffer, span: ResultSpan, id: string): reado
   return [start === 0 ? body : body.subarray(start)];
 }
 
-/** Up to here bytes are moved one by one: a call of the platform costs more. */
+/** Up to this size a loop copies faster than a call to `Buffer.copy`. */
 const NEAR_BYTES = 48;
 
 function isAscii(text: string): boolean {
@@ -85,8 +85,8 @@ function isAscii(text: string): boolean {
 }
 
 /**
- * What stands before the result value of an answer that is passed on while it arrives: the
- * provider's own bytes but for the id; null = written anew.
+ * What precedes the result value in a streamed answer: the provider's own bytes with the id
+ * replaced; null = the head must be written anew.
  */
 export function renderStreamHead(
   id: Buffer,

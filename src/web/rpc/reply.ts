@@ -1,5 +1,5 @@
-// The end of one request before it is written for its caller: its outcome, where that came from,
-// and the evidence of it.
+// The reply to one request before it is rendered: its outcome, the source of the answer, its cost
+// and its evidence.
 import type { Transport } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
 import { type Evidence, evidenceOf } from "../../core/routing/evidence.ts";
@@ -9,35 +9,35 @@ import type { RoutedCall } from "../../upstream/engine/router.ts";
 import type { Billing } from "../payment/call-payment.ts";
 import type { Target } from "./target.ts";
 
-/** The end of one request, before it is written for the caller. */
+/** The reply to one request, before it is rendered. */
 export interface Reply {
-  /** The caller's id as JSON text; null = a notification, which gets no answer. */
+  /** The caller's id as JSON text; null = a notification, which is not answered. */
   readonly id: string | null;
   readonly outcome: Outcome;
-  /** Where the answer came from; what is charged follows from it. */
+  /** Source of the answer; it determines the charge. */
   readonly source: AnswerSource;
-  /** Null when no provider was involved. */
+  /** Null if no provider was involved. */
   readonly route: RoutedCall | null;
   readonly target: Target;
   readonly requestId: string;
-  /** How the caller is connected. */
+  /** The transport between caller and service. */
   readonly transport: Transport;
-  /** True when the evidence is wanted as a message of its own. */
+  /** True if the evidence is sent as a separate message. */
   readonly notify: boolean;
-  /** Waits to hear whether the reply was written as it is; null = nobody does. */
+  /** Called with whether the reply was shown to the caller as it is; null = nobody listens. */
   readonly written: ((shown: boolean) => void) | null;
-  /** Null for callers without a key, and for what is no valid request. */
+  /** Null for callers without a key and for invalid requests. */
   readonly billing: Billing | null;
   /**
-   * Settles what the call cost at the end of the answer that it belongs to, once; null = it is
-   * settled. Streamed answers and items of a batch have it.
+   * Settles the cost of the call once the whole answer was delivered or lost; null = already
+   * settled. Streamed answers and batch items have it.
    */
   readonly settle: DeliveryCallback | null;
 }
 
 /**
- * Settles what an answer cost: `delivered` = it was written to its end, or its caller left before
- * that.
+ * Settles the cost of an answer. `delivered` = true if it was written completely, false if the
+ * caller left before.
  */
 export type DeliveryCallback = (delivered: boolean) => void;
 

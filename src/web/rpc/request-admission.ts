@@ -1,5 +1,5 @@
-// Has a request admitted before it is served: refused, put off, or granted and served where its
-// grant allows.
+// Admission of a valid request: asks its payment for a grant, then serves it, refuses it, or
+// postpones it within its batch. A grant may move the call to another profile or strategy.
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Refusal } from "../../hosted/admission/admission.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
@@ -15,7 +15,7 @@ import type {
 import { refusal, settled, unserved } from "./settlement.ts";
 import type { Target } from "./target.ts";
 
-/** Serves a request with its grant. */
+/** Serves an admitted request. Returns a function that cancels it, or null if it has ended. */
 export type Serve = (
   parts: PipelineParts,
   incoming: PipelineRequest,
@@ -23,7 +23,10 @@ export type Serve = (
   done: ReplyCallback,
 ) => Cancel | null;
 
-/** Has a request admitted, and served; waits once for credit that is on its way. */
+/**
+ * Admits and serves a request. If credit is being refilled, waits for it once; `final` = it has
+ * waited already.
+ */
 export function admit(
   request: ValidRequest,
   serve: Serve,
@@ -61,7 +64,7 @@ export function admit(
   }
 }
 
-/** Whether a call beyond its rate limit waits for a token instead of being refused. */
+/** Whether a call over its rate limit waits for a token instead of being refused. */
 function isPostponed(
   { limit, fault: { retryAfterMs } }: Refusal,
   postpone: (token: TokenWait) => boolean,
@@ -69,7 +72,9 @@ function isPostponed(
   return limit !== null && postpone({ waitMs: retryAfterMs ?? 0, tokenMs: limit.tokenMs });
 }
 
-/** Serves a request where its grant allows it; loads a Custom profile that is not in memory. */
+/**
+ * Serves a request in the profile of its grant; first loads a Custom profile that is not in memory.
+ */
 function serveAt(
   { parts, incoming, envelope, method }: ValidRequest,
   grant: Grant,
@@ -104,9 +109,7 @@ function serveAt(
   };
 }
 
-/**
- * The target as the grant allows it: perhaps in another profile, perhaps with another strategy.
- */
+/** The target under the grant, which may name another profile or strategy. */
 function servedAt(
   { resolver }: PipelineParts,
   target: Target,

@@ -1,30 +1,32 @@
-// The memory of one request: its body, what is gathered of its answer, and what a slow reader has
-// yet to take, counted in the budget of all callers and in its own caller's share. Holds no bytes.
+// Counts the memory of one request in the budget of the service and in the share of its caller: the
+// body, gathered answers, and bytes that a slow reader has not taken. Holds no bytes itself.
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import { type MemoryBudget, SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { Addressed, TrustedProxies } from "../http/client-address.ts";
 import { RequestCaller } from "./caller-identity.ts";
 
-/** What memory is counted with. */
 export interface RequestMemoryParts {
   readonly budget: MemoryBudget;
   readonly proxies: TrustedProxies;
 }
 
-/** The memory of one request. Nothing is counted for it any more once it was released. */
+/** The memory of one request. Counts nothing after its release. */
 export class RequestMemory implements Room {
   readonly #parts: RequestMemoryParts;
   readonly #request: Addressed;
   /** Null until the request is authenticated. */
   #caller: CallerIdentity | null = null;
-  /** Counted for all callers together: a short body, and what a slow reader leaves lying. */
+  /** Bytes counted in the shared budget only: short bodies, and bytes not yet sent. */
   #shared = 0;
   #bodyBytes = 0;
-  /** Whose share the body counts in; null = it counts in none. */
+  /** The caller in whose share the body counts; null = in nobody's. */
   #bodyOf: string | null = null;
   #answerBytes = 0;
-  /** Whose share the answer counts in: a key may come to another account meanwhile. */
+  /**
+   * The caller in whose share the answer counts. Remembered, because the key may move to another
+   * account.
+   */
   #answerOf = "";
   #isReleased = false;
 
@@ -33,12 +35,12 @@ export class RequestMemory implements Room {
     this.#request = request;
   }
 
-  /** From here on bytes count in the share of this caller. */
+  /** Sets the caller in whose share further bytes count. */
   countFor(caller: CallerIdentity): void {
     this.#caller = caller;
   }
 
-  /** Takes room for bytes of the answer; false = there is none. */
+  /** Reserves memory for the answer; false = the budget is used up. */
   take(bytes: number): boolean {
     if (this.#answerBytes === 0) this.#answerOf = this.#key();
     if (this.#isReleased || !this.#parts.budget.take(this.#answerOf, bytes)) return false;
@@ -53,7 +55,7 @@ export class RequestMemory implements Room {
     this.#parts.budget.giveBack(this.#answerOf, back);
   }
 
-  /** Takes room for a body that is here whole; false = there is none. */
+  /** Reserves memory for a body that has arrived completely; false = the budget is used up. */
   takeBody(bytes: number): boolean {
     if (bytes > SHORT_REQUEST_BYTES) return this.takeBodyPart(bytes);
     if (!this.#parts.budget.takeForAll(bytes)) return false;
@@ -61,7 +63,7 @@ export class RequestMemory implements Room {
     return true;
   }
 
-  /** Takes room for a part of a body that comes piece by piece; false = there is none. */
+  /** Reserves memory for one part of a body; false = the budget is used up. */
   takeBodyPart(bytes: number): boolean {
     this.#bodyOf ??= this.#key();
     if (!this.#parts.budget.take(this.#bodyOf, bytes)) return false;
@@ -69,7 +71,7 @@ export class RequestMemory implements Room {
     return true;
   }
 
-  /** Counts what a slow reader leaves lying. There is no way back, so it is not refused. */
+  /** Counts bytes not yet sent. They exist already, so this is never refused. */
   countUnsent(bytes: number): void {
     if (this.#isReleased || bytes === 0) return;
     this.#shared += bytes;
@@ -87,7 +89,7 @@ export class RequestMemory implements Room {
     this.giveBack(this.#answerBytes);
   }
 
-  /** The caller, or its address while the caller is unknown. */
+  /** The id of the caller, or its address while unknown. */
   #key(): string {
     const caller = this.#caller ?? new RequestCaller(this.#request, null, this.#parts.proxies);
     return caller.key;

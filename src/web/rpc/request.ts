@@ -1,6 +1,6 @@
-// One RPC request over HTTP: finds its caller, takes the payment that came with it, has its call or
-// batch served, and ends what is under way when its caller leaves. How an answer is written, how
-// memory is counted and what a payment is worth is left to others.
+// One RPC request over HTTP: authenticates the caller, takes the payment that came with the
+// request, runs its call or batch, and cancels it if the caller leaves. Delegates writing answers,
+// counting memory and judging payments.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
@@ -31,18 +31,18 @@ export class RpcRequest {
   readonly #parts: RpcParts;
   readonly #exchange: HttpExchange;
   readonly #answer: AnswerWriter;
-  /** Null until it is known where the request is bound for. */
+  /** Null until the target is resolved. */
   #target: Target | null = null;
   /** Null = a caller without a key. */
   #keyContext: KeyContext | null = null;
   #payment: CallPayment = KEYLESS;
-  /** Nobody, until the request is authenticated. */
+  /** `UNKNOWN` until the request is authenticated. */
   #identity: CallerIdentity = UNKNOWN;
-  /** The payment for its key that came with the request; null = none did. */
+  /** The payment for the key that came with the request; null = none. */
   #purchase: KeyPurchase | null = null;
-  /** A body that waits until its caller has been looked up. */
+  /** A body that waits for the caller's look-up. */
   #body: Buffer | null = null;
-  /** Ends what is under way. */
+  /** Cancels what is under way. */
   #cancel: ((why: Interruption) => void) | null = null;
 
   constructor(parts: RpcParts, exchange: HttpExchange) {
@@ -52,20 +52,20 @@ export class RpcRequest {
     this.#answer = new AnswerWriter(parts, exchange, this.memory);
   }
 
-  /** Begins the request, whose body may have yet to come; false = it has been refused. */
+  /** Begins the request before its body has arrived; false = it was refused. */
   accept(): boolean {
     const { rpcPaywall } = this.#parts;
     const payment = rpcPaywall === null ? null : rpcPaywall.paymentOf(this.#exchange);
     if (payment === null || rpcPaywall === null) return this.#authenticate();
-    // A payment comes before authentication: a repeated one gets its first result even if the key
-    // is gone by now.
+    // Payments come before authentication: a repeated payment gets its first result even if the key
+    // has ended.
     if (payment.kind === "payment")
       this.#purchase = new KeyPurchase(rpcPaywall, this.#exchange, payment.given);
     else this.refuse(fault("invalid_request", payment.message, { nextAction: payment.nextAction }));
     return !this.#answer.isBegun;
   }
 
-  /** Serves a complete body. */
+  /** Serves the complete body. */
   serve(bytes: Buffer): void {
     if (this.#answer.isBegun) return;
     if (this.#purchase?.isTaken === false) return this.#pay(this.#purchase, bytes);
@@ -80,13 +80,13 @@ export class RpcRequest {
     }
   }
 
-  /** Refuses the request; `id`: of the call, as JSON text. */
+  /** Refuses the request. `id` is the id of the call as JSON text. */
   refuse(why: Fault, id = "null"): void {
     this.memory.release();
     this.#answer.refuse(why, id);
   }
 
-  /** Its caller has the answer, or else `why` tells how the request ended. */
+  /** Ends the request: the answer was delivered, or `why` says what interrupted it. */
   closed(why: Interruption): void {
     this.memory.release();
     this.#cancel?.(why);
@@ -94,7 +94,7 @@ export class RpcRequest {
     this.#answer.close(why);
   }
 
-  /** A throw is a bug: it is logged and costs this request, nothing else. */
+  /** Handles a bug: logs it and fails this request only. */
   fail(error: unknown): void {
     const { requestId } = this.#exchange;
     this.#parts.observer.log.error({ request_id: requestId, err: error }, "bug");
@@ -103,7 +103,7 @@ export class RpcRequest {
     else this.refuse(fault("internal", "the service failed to serve this request"));
   }
 
-  /** Finds out who calls, and where to; false = the request has been refused. */
+  /** Authenticates the request; false = it was refused. */
   #authenticate(): boolean {
     if (isPlain(this.#exchange))
       this.#cancel = authenticate(this.#parts, this.#exchange, (found) =>
@@ -122,7 +122,7 @@ export class RpcRequest {
     const { target, keyContext, caller } = found;
     const why =
       refusalOfSession(this.#parts.payPerCall, found) ??
-      (target.old === null ? null : this.#parts.legacyForms.used(target.old));
+      (target.legacyForms === null ? null : this.#parts.legacyForms.used(target.legacyForms));
     if (why !== null) return this.refuse(why);
     this.#target = target;
     this.#keyContext = keyContext;
@@ -133,7 +133,7 @@ export class RpcRequest {
     if (body !== null) this.serve(body);
   }
 
-  /** Takes the payment for its key, then goes on as without one. */
+  /** Takes the payment for the key, then continues like a request without payment. */
   #pay(purchase: KeyPurchase, body: Buffer): void {
     if (!isPlain(this.#exchange)) return this.refuse(COMPRESSED_BODY);
     purchase.take(body).then(
@@ -201,7 +201,7 @@ export class RpcRequest {
     if (!this.#answer.isBegun) this.#cancel = cancel;
   }
 
-  /** Serves calls that are paid for with a voucher. */
+  /** Serves a pay-per-call request. */
   #session(bytes: Buffer, target: Target): void {
     const { payPerCall } = this.#parts;
     if (payPerCall === null) return;
@@ -236,7 +236,7 @@ export class RpcRequest {
     }
   }
 
-  /** Nothing is left to pay for the call: refuses it with offers to fund its key. */
+  /** Refuses a call whose key has no balance left, with offers to fund the key. */
   #offerToPay(reply: Reply, why: Fault, body: Buffer): void {
     const { rpcPaywall } = this.#parts;
     if (rpcPaywall === null || this.#keyContext === null) return this.#answer.reply(reply);

@@ -1,4 +1,4 @@
-// A call that goes to a provider: written for the wire, routed, and settled by its answer.
+// A call to a provider: builds its request, routes it, and settles it by the answer.
 import { type Call, NO_BLOCK, readBlockRef } from "../../core/rpc/call.ts";
 import type { Envelope } from "../../core/rpc/envelope.ts";
 import type { Span } from "../../core/rpc/json.ts";
@@ -12,7 +12,7 @@ import type {
 } from "./pipeline-request.ts";
 import { cancelled, fitting, settled } from "./settlement.ts";
 
-/** A granted request that goes to a provider. */
+/** A granted request that a provider answers. */
 interface RoutedRequest extends GrantedRequest {
   readonly call: Call;
 }
@@ -72,7 +72,9 @@ export function send(
     cancelled(parts, incoming, request, { why, left: routing.cancel(), route: routing });
 }
 
-/** The request for a provider: as the caller wrote it where that is plain, else written anew. */
+/**
+ * The request as JSON: the caller's own bytes if they can be passed on unchanged, else rewritten.
+ */
 function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WireRequest {
   const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
   if (!plain)

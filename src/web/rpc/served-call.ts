@@ -1,5 +1,5 @@
-// Calls that the service serves by itself: subscriptions and filters. Only the logs of a filter are
-// asked of providers.
+// Calls that the service answers itself: subscriptions and filters. Only `eth_getFilterLogs` asks
+// providers.
 import { type Call, readBlockRef } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -14,7 +14,7 @@ import { send } from "./routed-call.ts";
 import type { SubscriptionCall, SubscriptionMethods } from "./service-methods.ts";
 import { answered, givenUp, unserved } from "./settlement.ts";
 
-/** Serves a request for a subscription of its connection. */
+/** Serves a subscription method of the connection. */
 export function serveSubscription(
   parts: PipelineParts,
   incoming: PipelineRequest,
@@ -28,8 +28,8 @@ export function serveSubscription(
 }
 
 /**
- * A filter is served by the service itself; its logs are asked of providers as `eth_getLogs`, where
- * the filter is.
+ * Serves a filter method. `eth_getFilterLogs` is sent to providers as `eth_getLogs`, in the profile
+ * of the filter.
  */
 export function serveFilter(
   parts: PipelineParts,
@@ -74,7 +74,7 @@ function subscriptionCall(
   };
 }
 
-/** `eth_getLogs` with the criteria of a filter. */
+/** An `eth_getLogs` call with the criteria of a filter. */
 function logsCall(method: Method, params: Buffer): Call {
   const block = readBlockRef(params, { start: 0, end: params.length }, method);
   return { methodName: method.name, method, block, ...writeRequest(method.name, params) };

@@ -1,5 +1,4 @@
-// What serves the methods that are answered by the service itself: subscriptions of a connection,
-// and filters. Ports only.
+// Ports to the methods that the service answers itself: subscriptions of a connection, and filters.
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Method } from "../../core/rpc/method.ts";
@@ -7,39 +6,39 @@ import type { Grant } from "../../hosted/admission/grant.ts";
 import type { Reply } from "./reply.ts";
 import type { Target } from "./target.ts";
 
-/** What one connection keeps for its caller beyond single requests: the subscriptions. */
+/** Serves the subscription methods of one connection. */
 export interface SubscriptionMethods {
-  /** Returns the way to cancel it; null = it is over. */
+  /** Serves a call. Returns a function that cancels it; null = it has ended. */
   serve(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null;
 }
 
-/** A request for a subscription of its connection. */
+/** A call of a subscription method. */
 export interface SubscriptionCall {
   readonly methodName: string;
   readonly method: Method;
-  /** JSON text; null = none were sent. */
+  /** JSON text; null = the call has no params. */
   readonly params: string | null;
   readonly target: Target;
-  /** False for a notification, whose reply nobody would see. */
+  /** False for a notification, whose reply is not sent. */
   readonly answered: boolean;
-  /** Charges the notifications that follow; null = they are not charged. */
+  /** Charges the notifications that follow; null = they are free. */
   readonly grant: Grant | null;
 }
 
-/** A request that filters serve. */
+/** A call of a filter method. */
 export interface FilterCall extends SubscriptionCall {
   readonly caller: CallerIdentity;
 }
 
-/** Serves the methods of filters: one for all connections. */
+/** Serves the filter methods; one instance for all connections. */
 export interface FilterMethods {
-  /** Returns the way to cancel it; null = it is over. */
+  /** Serves a call. Returns a function that cancels it; null = it has ended. */
   serve(call: FilterCall, done: (answer: MethodAnswer) => void): (() => void) | null;
-  /** The query by which the logs of a filter are read. */
+  /** The query that reads the logs of a filter. */
   logs(call: FilterCall): FilterLogsQuery | Fault;
 }
 
-/** An `eth_getLogs` call with the criteria of a filter. */
+/** An `eth_getLogs` query with the criteria of a filter. */
 export interface FilterLogsQuery {
   readonly kind: "query";
   readonly target: Target;

@@ -1,5 +1,5 @@
-// What follows from the answer to a request, or from its end before one: whether there is room for
-// it, what it costs, what is counted, and the reply.
+// Settles requests: checks that a gathered answer fits into memory, charges or releases the grant,
+// counts the request, and makes its reply.
 import {
   type Abandoned,
   type Interruption,
@@ -18,7 +18,7 @@ import type { Cancel, GrantedRequest, PipelineParts, PipelineRequest } from "./p
 import type { Reply } from "./reply.ts";
 import type { MethodAnswer } from "./service-methods.ts";
 
-/** The reply to a request by what it was answered, which is counted. */
+/** The reply to a request that has an outcome; counts it. */
 export function answered(
   parts: PipelineParts,
   incoming: PipelineRequest,
@@ -33,8 +33,8 @@ export function answered(
 }
 
 /**
- * Settles a request, unless its answer has yet to be written: then that is done at the end of the
- * answer.
+ * The reply to a granted request. Settles the grant now, or hands its settlement to the reply if
+ * the answer is still to be written.
  */
 export function settled(
   incoming: PipelineRequest,
@@ -56,8 +56,8 @@ export function settled(
 }
 
 /**
- * An answer that is kept beside others needs room, from every source: without room it is refused
- * before it is charged, and what is charged is told. What wrote something is always told.
+ * Refuses a gathered answer that does not fit into the memory budget, before it is charged. The
+ * answer to a call with side effects is never refused.
  */
 export function fitting(
   { mayStream, room, freeBytes }: PipelineRequest,
@@ -68,7 +68,7 @@ export function fitting(
   if (bytes <= freeBytes) return answer;
   const wanted = bytes + ENVELOPE_BYTES;
   if (room.take(wanted)) {
-    // The one that keeps the answer takes the same room at once.
+    // Only a check: the code that keeps the answer reserves the same room right after.
     room.giveBack(wanted);
     return answer;
   }
@@ -76,9 +76,7 @@ export function fitting(
   return { ...unserved(noRoom()), route: answer.route };
 }
 
-/**
- * What stands around a result or an error in an answer, beside an unusually long id or evidence.
- */
+/** Room for the envelope around a result or error, including an unusually long id and evidence. */
 const ENVELOPE_BYTES = 1_024;
 
 function bytesOf(outcome: Outcome): number {
@@ -93,7 +91,7 @@ function bytesOf(outcome: Outcome): number {
   }
 }
 
-/** Settles a call that has ended before its answer: what reached a provider may be charged. */
+/** Settles a cancelled call: it may be charged if it reached a provider. */
 export function cancelled(
   parts: PipelineParts,
   { target }: PipelineRequest,
@@ -110,22 +108,22 @@ export function cancelled(
   parts.observer.cancelled(target.series, method, route);
 }
 
-/** The way to cancel what a subscription or filter method has under way. */
+/** Makes the cancel function of a subscription or filter method. */
 export function givenUp(
   parts: PipelineParts,
   incoming: PipelineRequest,
   request: GrantedRequest,
   cancel: () => void,
 ): Cancel {
-  // A subscription that nobody was told of yet was not delivered, and is no call that has been
-  // made: others may join it.
+  // A subscription or filter without an answer has delivered nothing and counts as not sent: other
+  // callers may share its upstream subscription.
   return (why) => {
     cancel();
     return cancelled(parts, incoming, request, { why, left: NOTHING_SENT, route: null });
   };
 }
 
-/** The reply to a request that is refused before it has a grant. */
+/** The reply to a request that is refused before admission. */
 export function refusal(
   { target, requestId, transport }: PipelineRequest,
   { id, notify }: Pick<Envelope, "id" | "notify">,
@@ -146,7 +144,7 @@ export function refusal(
   };
 }
 
-/** What a request with a grant is answered where nobody serves it. */
+/** The refusal of a granted request. */
 export function unserved(why: Fault): MethodAnswer {
   return {
     outcome: { kind: "fault", fault: why },

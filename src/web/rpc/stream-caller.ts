@@ -1,10 +1,10 @@
-// Who a caller is where callers are bounded one by one: the account behind a key, or the network
-// that a caller without one comes from.
+// Identifies callers for limits on streams: by the account of the key, or by the network of a
+// caller without a key.
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { StreamCaller } from "../../upstream/stream/subscriber.ts";
 import type { RpcLimits } from "./limits.ts";
 
-/** The caller of streams, one over all its connections, over sockets and HTTP. */
+/** The identity under which streams are limited, over all connections of the caller. */
 export function streamCaller(
   { key }: CallerIdentity,
   keyed: boolean,

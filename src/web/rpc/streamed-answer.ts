@@ -1,6 +1,6 @@
-// An answer that is sent while it arrives from its provider: passes pieces on, pauses the provider
-// for a slow reader, and cuts the answer off where neither side moves, or where what its readers
-// leave lying is more than a caller's share of memory. Decides no price.
+// Streams an answer from its provider to the client: passes pieces on, pauses the provider for a
+// slow reader, and cuts the answer off if neither side makes progress or if unsent bytes exceed the
+// caller's share of memory. Decides no price.
 import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -14,28 +14,27 @@ import { STALL_MS } from "./limits.ts";
 import { renderStreamHead } from "./render-reply.ts";
 import { type DeliveryCallback, evidenceOfReply, type Reply } from "./reply.ts";
 
-/** Bytes that may wait for a slow reader before its provider is paused. */
+/** Bytes not yet sent beyond which the provider is paused. */
 const UNSENT_BYTES = 262_144;
 
-/** What an answer is streamed with. */
 export interface StreamedAnswerParts {
   readonly runtime: Pick<Runtime, "now">;
   readonly timerWheel: TimerWheel;
   readonly observer: Observer;
 }
 
-/** Which answer is streamed, and to whom. */
+/** The reply to stream and the request that it belongs to. */
 export interface StreamedReply {
   readonly exchange: HttpExchange;
   readonly reply: Reply;
   readonly source: AnswerStream;
-  /** Where the pieces count that wait for a slow reader. */
+  /** Memory budget in which unsent pieces count. */
   readonly room: Room;
-  /** Settles its price where it is cut off; anything after the first call is ignored. */
+  /** Settles the price if the answer is cut off; only the first call counts. */
   readonly settle: DeliveryCallback;
 }
 
-/** One answer on its way. */
+/** One streamed answer. */
 export class StreamedAnswer implements StreamSink {
   readonly #parts: StreamedAnswerParts;
   readonly #exchange: HttpExchange;
@@ -45,15 +44,15 @@ export class StreamedAnswer implements StreamSink {
   readonly #settle: DeliveryCallback;
   /** True = the provider's own envelope is passed on; false = it is written anew, with evidence. */
   readonly #isVerbatim: boolean;
-  /** Where the bytes go. */
+  /** Destination of the body. */
   #out: BodySink;
-  /** The same, while they are compressed. */
+  /** The same destination if it compresses; null = uncompressed. */
   #compressed: CompressedBody | null = null;
   #stall: Timer | null = null;
-  /** Grows with every piece that either side moves. */
+  /** Counts pieces moved on either side; the stall timer watches it. */
   #progress = 0;
   #isPaused = false;
-  /** The provider has sent all of it. */
+  /** True once the provider has sent everything. */
   #isComplete = false;
 
   constructor(
@@ -70,7 +69,7 @@ export class StreamedAnswer implements StreamSink {
     this.#out = exchange;
   }
 
-  /** Sends the head, then what arrives; `job` null = it is not compressed. */
+  /** Sends the head, then the body as it arrives; `job` null = uncompressed. */
   start(headers: Headers, job: CompressionJob | null): void {
     const { bodyBytes } = this.#source;
     const id = Buffer.from(this.#reply.id ?? "null");
@@ -87,7 +86,7 @@ export class StreamedAnswer implements StreamSink {
   data(chunk: Buffer, borrowed: boolean): boolean {
     this.#progress++;
     if (chunk.length === 0) return true;
-    // Of memory that it lies in, a small part of it keeps all.
+    // A slice of a borrowed buffer keeps the whole buffer in memory.
     const bytes = borrowed ? chunk.buffer.byteLength : chunk.length;
     let kept = false;
     let counted = false;
@@ -109,14 +108,14 @@ export class StreamedAnswer implements StreamSink {
     this.#out.write(this.#isVerbatim ? last : last.subarray(0, valueBytes), written);
     if (!this.#isVerbatim) this.#out.write(closing(this.#evidence()), nothing);
     this.#isComplete = true;
-    // What is compressed has yet to be read: `close` ends the watch.
+    // Compressed bytes are still to be sent: `close` ends the stall timer instead.
     if (this.#compressed === null) this.#stall?.clear();
     this.#out.end();
   }
 
   /**
-   * Cuts the answer off. Nobody pays for half of one, unless its reader held it up, who has left it
-   * then.
+   * Cuts the answer off. It is free, unless its own reader caused this by not reading: that counts
+   * as leaving.
    */
   broken(message: string, byReader = false): void {
     this.#settle(byReader);
@@ -127,14 +126,14 @@ export class StreamedAnswer implements StreamSink {
     this.#exchange.destroy();
   }
 
-  /** The request is over: stops the provider, the compression and the watch. */
+  /** Ends the request: stops the provider, the compression and the stall timer. */
   close(): void {
     this.#stall?.clear();
     this.#compressed?.abandon();
     this.#cut();
   }
 
-  /** Where compressed bytes go. Compression that fails cuts the answer, which then is free. */
+  /** The destination of compressed bytes. If compression fails, the answer is cut off and free. */
   #compressedSink(): BodySink {
     const exchange = this.#exchange;
     return {
@@ -170,7 +169,7 @@ export class StreamedAnswer implements StreamSink {
     const before = this.#progress;
     this.#stall = this.#parts.timerWheel.set(STALL_MS, () => {
       if (!this.#exchange.open) return;
-      // That a provider gets on is watched where it is read.
+      // While it waits for the provider, the transport that reads the provider detects the stall.
       const isWaiting = this.#compressed === null && !this.#isPaused && this.#exchange.unsent === 0;
       if (isWaiting || this.#progress !== before) return this.#watchStall();
       this.#cutOff("no progress", this.#isPaused || this.#exchange.unsent > 0);
@@ -178,8 +177,8 @@ export class StreamedAnswer implements StreamSink {
   }
 
   /**
-   * Stops the provider as well. A reader that does not take what lies ready has left: otherwise all
-   * but the end of an answer would be free.
+   * Stops the provider and cuts the answer off. A reader that does not read counts as having left;
+   * else a caller could take all but the end of an answer for free.
    */
   #cutOff(message: string, byReader: boolean): void {
     this.#cut();

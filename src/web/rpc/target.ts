@@ -1,5 +1,5 @@
-// The URL grammar of the RPC surface: every form is a row of one table. Turns a path, query and
-// headers into what a call is routed with.
+// The URL grammar of the RPC surface, one row of a table per form. Resolves path, query and headers
+// to the target of a call.
 
 import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
@@ -25,14 +25,14 @@ import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/pro
 /** How evidence is attached to answers. */
 export type MetaMode = "none" | "body" | "headers";
 
-/** Where a request is bound for. */
+/** Everything that a URL and its headers decide about a call. */
 export interface Target {
   readonly kind: "target";
-  /** What it was resolved from. */
+  /** The input that it was resolved from. */
   readonly input: TargetInput;
   /**
-   * Slug of the profile that was asked for; `premium` is served by `public` where only that is
-   * configured, and a Custom profile that rests by either.
+   * Slug of the requested profile. Another profile may serve it: `public` serves `premium` if that
+   * is not configured, and both stand in for a Custom profile without access.
    */
   readonly named: string;
   readonly profile: Profile;
@@ -42,33 +42,33 @@ export interface Target {
   readonly strategy: Strategy;
   readonly pin: Provider | null;
   readonly meta: MetaMode;
-  /** Path of the same address for WebSockets. */
+  /** Path of the same target for WebSockets. */
   readonly socketPath: string;
-  /** Old forms of the request; null = it has none. */
-  readonly old: readonly LegacyFormName[] | null;
-  /** True = each call is paid for by itself, and nobody needs a key. */
+  /** Legacy forms used by the request; null = none. */
+  readonly legacyForms: readonly LegacyFormName[] | null;
+  /** True = pay-per-call: the call needs no key. */
   readonly payPerCall: boolean;
 }
 
-/** What of a request decides its address. */
+/** The parts of a request that decide its target. */
 export interface TargetInput {
   /** Path and query as requested, without a key. */
   readonly url: string;
-  /** The profile of URLs that name none; null = the instance's. */
+  /** Profile of URLs that name none; null = the default of the instance. */
   readonly defaultProfile: string | null;
-  /** The profile that serves in place of the one that the URL names; null = the one it names. */
+  /** Profile that serves instead of the one in the URL; null = the one in the URL. */
   readonly within: string | null;
   /** `X-Svc-Provider`. */
   readonly provider: string | undefined;
   /** `X-Svc-Strategy`: the request-level assignment. */
   readonly strategy: string | undefined;
-  /** Old forms of the request that are not in the URL; absent = there are none. */
-  readonly old?: readonly LegacyFormName[];
+  /** Legacy forms that the URL no longer shows; absent = none. */
+  readonly legacyForms?: readonly LegacyFormName[];
 }
 
 /**
- * Every URL form. `{strategy}` matches strategy names only; the first row that fits wins. With a
- * key in the path, `/rpc/k/{key}/…` goes on as `/rpc/…`.
+ * Every URL form. `{strategy}` matches strategy names only; the first matching row wins. With a key
+ * in the path, `/rpc/k/{key}/…` continues as `/rpc/…`.
  */
 export const URL_FORMS: readonly string[] = [
   "/rpc/session/{strategy}/{chain}",
@@ -86,18 +86,19 @@ export const URL_FORMS: readonly string[] = [
 
 const SESSIONS = "/rpc/session/";
 
-/** What of an account decides where its calls are bound for. */
+/** The parts of an account that decide the targets of its calls. */
 export type TargetAccount = Pick<AccountState, "id" | "own">;
 
-/** Resolves addresses; remembers the most used ones. */
+/** Resolves targets, and caches those without headers of their own. */
 export interface TargetResolver {
   /**
-   * `account` = who calls, and so which Custom profiles there are; null = a caller without a key.
+   * `account` = the caller's account, which determines its Custom profiles; null = a caller without
+   * a key.
    */
   resolve(input: TargetInput, account: TargetAccount | null): Target | Fault;
   /**
-   * Changes when an address may resolve to another target; a caller that keeps a target resolves it
-   * again then.
+   * Changes whenever an input may resolve to another target. Code that keeps a target compares it
+   * and resolves again.
    */
   readonly revision: number;
 }
@@ -110,7 +111,7 @@ export function createTargetResolver(
   registry: ProfileRegistry,
   observer: Observer,
 ): TargetResolver {
-  // By the profile that is not in the URL, then by URL.
+  // By default profile, then by URL.
   const homes = new Map<string | null, Map<string, Target>>();
   const withins = new Map<string | null, Map<string, Target>>();
   let size = 0;
@@ -121,9 +122,11 @@ export function createTargetResolver(
     },
     resolve(input, account) {
       const plain =
-        input.provider === undefined && input.strategy === undefined && input.old === undefined;
+        input.provider === undefined &&
+        input.strategy === undefined &&
+        input.legacyForms === undefined;
       if (revision !== registry.revision) forget();
-      // What is remembered is the same for everyone.
+      // Only targets that are the same for every caller are cached.
       if (!plain || (account !== null && account.own !== null))
         return resolve({ registry, observer, account }, input);
       const group = input.within === null ? homes : withins;
@@ -148,24 +151,24 @@ export function createTargetResolver(
   }
 }
 
-/** True when the path belongs to the RPC surface, whether or not it leads anywhere. */
+/** Whether the path belongs to the RPC surface, even if it resolves to no target. */
 export function isRpcPath(url: string): boolean {
   return url.startsWith("/rpc/") || url.startsWith("/profile/");
 }
 
-/** True when calls on the path are paid for one by one. */
+/** Whether calls on the path are paid per call. */
 export function isSessionPath(url: string): boolean {
   return url.startsWith(SESSIONS);
 }
 
 /**
- * True when the path belongs to the RPC surface for WebSockets, whether or not it leads anywhere.
+ * Whether the path belongs to the RPC surface for WebSockets, even if it resolves to no target.
  */
 export function isSocketPath(url: string): boolean {
   return url.startsWith("/ws/");
 }
 
-/** The forms that are not old. */
+/** The forms that are not legacy forms. */
 export const CURRENT_FORMS: readonly string[] = URL_FORMS.filter(
   (form) => oldPathForms({ form }).length === 0,
 );
@@ -211,8 +214,8 @@ function resolve({ registry, observer, account }: Scene, input: TargetInput): Ta
       nextAction: "use include_meta=body or include_meta=headers",
     });
   }
-  const forms = [...oldPathForms(parts), ...(input.old ?? [])];
-  const old = forms.length === 0 ? null : forms;
+  const forms = [...oldPathForms(parts), ...(input.legacyForms ?? [])];
+  const legacyForms = forms.length === 0 ? null : forms;
   const series = observer.series(publicLabel(profileId(served.profile)), chain.chainName);
   const { profile } = served;
   const payPerCall = parts.form?.startsWith(SESSIONS) === true;
@@ -229,14 +232,12 @@ function resolve({ registry, observer, account }: Scene, input: TargetInput): Ta
     pin,
     meta,
     socketPath,
-    old,
+    legacyForms,
     payPerCall,
   };
 }
 
-/**
- * The decoded segments of a path; null when it cannot be decoded. One trailing slash is forgiven.
- */
+/** The decoded segments of a path; null = it cannot be decoded. One trailing slash is ignored. */
 function segmentsOf(path: string): readonly string[] | null {
   try {
     return path.replace(/^\//, "").replace(/\/$/, "").split("/").map(decodeURIComponent);
@@ -245,7 +246,7 @@ function segmentsOf(path: string): readonly string[] | null {
   }
 }
 
-/** Old forms of a URL, whether or not it leads anywhere. */
+/** The legacy forms of a URL, even if it resolves to no target. */
 export function legacyFormsOf(url: string): readonly LegacyFormName[] {
   const segments = url.length > LONGEST_URL_CHARS ? null : segmentsOf(url.split("?", 1)[0] ?? "");
   const parts = segments === null ? undefined : partsOf(segments);
@@ -302,7 +303,8 @@ function profileOf(
 }
 
 /**
- * Whether a Custom profile is served by others for now: its own providers cannot be pinned there.
+ * Whether another profile serves a Custom profile for now: providers of the Custom profile cannot
+ * be pinned then.
  */
 function isElsewhere(account: TargetAccount | null, named: string | undefined): boolean {
   const service = named === undefined ? undefined : account?.own?.servicesOf(named)?.[0];
@@ -310,8 +312,8 @@ function isElsewhere(account: TargetAccount | null, named: string | undefined): 
 }
 
 /**
- * A profile that does not belong to an account. The operator's own ones are not there for callers
- * with a key.
+ * A profile that belongs to no account. For callers with a key, this excludes the operator's own
+ * profiles.
  */
 function sharedProfile(
   registry: ProfileRegistry,
@@ -342,7 +344,7 @@ function unknownChain(registry: ProfileRegistry, served: ServedProfile, parts: P
   });
 }
 
-/** Path before query before header before the default. */
+/** The strategy: the path wins over the query, the header and the default. */
 function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
   const chosen = choices.find((choice) => choice !== null && choice !== undefined);
   const strategy = STRATEGY_SPELLINGS.get(chosen ?? DEFAULT_STRATEGY);
@@ -354,7 +356,7 @@ function strategyOf(...choices: readonly (string | null | undefined)[]): Strateg
   );
 }
 
-/** A pin names a provider by id or alias. */
+/** The pinned provider, by its id or alias. */
 function pinOf(
   name: string | undefined,
   profile: Profile,

@@ -1,7 +1,7 @@
-// Callbacks that are told whether an answer was written to its end: a filter, for example, keeps
-// the events of an answer that was not. Knows no connection.
+// Callbacks that hear whether an answer was written completely. A filter, for example, keeps its
+// events if the answer was lost. Knows no connection.
 
-/** Called with whether an answer was written to its end. */
+/** Called with whether the answer was written completely. */
 export type WriteListener = (written: boolean) => void;
 
 /** The listeners of one answer. */
@@ -12,7 +12,7 @@ export class WriteListeners {
     this.#listeners.push(listener);
   }
 
-  /** Calls each listener once, and forgets it. */
+  /** Calls each listener once and removes it. */
   notify(written: boolean): void {
     for (const listener of this.#listeners.splice(0)) listener(written);
   }

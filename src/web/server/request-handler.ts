@@ -72,7 +72,7 @@ export function handleRequest(
     path,
     baseUrl: parts.baseUrl(request),
     known: sent["if-none-match"],
-    asker: {
+    client: {
       address: request.socket.remoteAddress ?? "",
       header: (name) => textOf(sent[name]),
     },

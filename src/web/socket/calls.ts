@@ -199,7 +199,7 @@ export class SocketCalls {
   #sendFault(id: string, why: Fault): void {
     this.#parts.rpc.observer.refused(why.code);
     this.#connection.send([
-      renderFault(this.#authenticated.target.old === null ? why : withErrorType(why), id),
+      renderFault(this.#authenticated.target.legacyForms === null ? why : withErrorType(why), id),
     ]);
   }
 

@@ -98,10 +98,10 @@ export function createClientSockets(calls: CallParts): ClientSockets {
           found.kind === "fault"
             ? found
             : (handshakeRefusal(parts, request) ?? callerRefusal(parts, found));
-        const old = isLegacy(found.kind === "authenticated" ? found.target : null, info);
-        if (old) rpc.legacyForms.announce(headers);
+        const isOldForm = isLegacy(found.kind === "authenticated" ? found.target : null, info);
+        if (isOldForm) rpc.legacyForms.announce(headers);
         if (refusal !== null)
-          return refuse(socket, headers, old ? withErrorType(refusal) : refusal);
+          return refuse(socket, headers, isOldForm ? withErrorType(refusal) : refusal);
         if (found.kind === "authenticated") accept({ request, socket, head, headers }, found);
       });
     },
@@ -186,7 +186,7 @@ function callerRefusal(
     return fault("invalid_field", "messages of a WebSocket have no headers", { nextAction });
   const refusal =
     keyContext === null ? null : (rpc.admission?.refusal(keyContext, target.named) ?? null);
-  return refusal ?? (target.old === null ? null : rpc.legacyForms.used(target.old));
+  return refusal ?? (target.legacyForms === null ? null : rpc.legacyForms.used(target.legacyForms));
 }
 
 function broken({ message }: Error): Fault {

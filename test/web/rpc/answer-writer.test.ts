@@ -31,7 +31,7 @@ function answerFixture() {
   let destroyed = false;
   const exchange = {
     requestId: "req-1",
-    credential: { old: null, url: "/rpc/load-balanced/ethereum" },
+    credential: { legacyForms: null, url: "/rpc/load-balanced/ethereum" },
     url: "/rpc/load-balanced/ethereum",
     address: "203.0.113.9",
     delivered: false,
@@ -94,7 +94,7 @@ function answerFixture() {
 }
 
 function replyOf(outcome: Outcome): Reply {
-  const target = { old: null, meta: "none" } as unknown as Reply["target"];
+  const target = { legacyForms: null, meta: "none" } as unknown as Reply["target"];
   return {
     id: "7",
     outcome,

@@ -71,7 +71,7 @@ function createFixture(refusal: Fault | null = null) {
       { resolver, admission, proxies: trustedProxiesOf([]) },
       {
         url,
-        credential: { secret: "s", digest: "d", url, old: null },
+        credential: { secret: "s", digest: "d", url, legacyForms: null },
         address: "",
         header: () => undefined,
       },

@@ -1,5 +1,5 @@
-// The payment for a key that comes with an RPC request: taken once the body is here, before the
-// caller is looked up. Knows no protocol of payment.
+// Takes the payment for a key that comes with an RPC request, once its body has arrived and before
+// the caller is looked up. Knows no payment protocol.
 import type { PaidPurchase, PaymentHeaders } from "../../../payments/payments.ts";
 import type { RequestInfo } from "../authenticate.ts";
 import type { RpcPaywall, RpcPaywallRefusal } from "./rpc-paywall.ts";
@@ -23,12 +23,15 @@ export class KeyPurchase {
     return this.#isTaken;
   }
 
-  /** The purchase; null = it is not credited. */
+  /** The purchase; null = not taken, or not credited. */
   get paid(): PaidPurchase | null {
     return this.#paid;
   }
 
-  /** Takes the payment; the key has the money once it has settled. Rejects only for a bug. */
+  /**
+   * Takes the payment; resolves once the money is credited to the key, or with a refusal. Rejects
+   * only for a bug.
+   */
   async take(body: Buffer): Promise<PaidPurchase | RpcPaywallRefusal> {
     this.#isTaken = true;
     const taken = await this.#paywall.take({ request: this.#request, body, given: this.#given });

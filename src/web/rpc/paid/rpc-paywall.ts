@@ -1,6 +1,6 @@
-// Payment at the URL of a call with a key: once its balance is used up, the answer offers to fund
-// the key, and the same call sent again brings the payment. Knows keys and calls, no protocol of
-// payment and no chain.
+// Payment at the URL of a call with a key: once the balance is used up, the refusal offers to fund
+// the key, and the same call sent again carries the payment. Knows keys and calls, no payment
+// protocol and no chain.
 import { isUtf8 } from "node:buffer";
 import { usdText } from "../../../core/billing/price.ts";
 import type { ApiFault } from "../../../core/faults/api-fault.ts";
@@ -32,14 +32,14 @@ import {
 } from "../authenticate.ts";
 import type { HttpExchange } from "../caller.ts";
 
-/** A call whose key has nothing left. */
+/** A call whose key has no balance left. */
 export interface RefusedCall {
   readonly request: RequestInfo;
   readonly keyContext: KeyContext;
   readonly body: Buffer;
-  /** The refusal so far. */
+  /** The refusal without payment offers. */
   readonly why: Fault;
-  /** The payment that came with the call and is credited already; null = none did. */
+  /** The payment that came with the call and was already credited; null = none. */
   readonly paid: PaidPurchase | null;
 }
 
@@ -54,7 +54,7 @@ export interface PayingCall {
 interface Refusal {
   readonly kind: "rpc_paywall_refusal";
   readonly fault: Fault;
-  /** Names and values in turn. */
+  /** Header names and values in turn. */
   readonly headers: readonly string[];
 }
 
@@ -64,34 +64,35 @@ export interface RpcPaywallRefusal extends Refusal {
   readonly id: string;
 }
 
-/** Takes payments for calls with a key. */
+/** Takes payments at the URLs of calls with a key. */
 export interface RpcPaywall {
-  /** The payment of a call for its key; null = the call carries none, or names no key. */
+  /** The payment in a request for its key; null = the request carries none, or names no key. */
   paymentOf(request: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null;
-  /** Refuses a call whose key has nothing left, and offers to fund the key. */
+  /** Refuses a call whose key has no balance left, with offers to fund the key. */
   exhausted(call: RefusedCall): Promise<Refusal>;
-  /** Takes the payment of a call; the key has the money once the payment has settled. */
+  /**
+   * Takes the payment of a call; resolves once the money is credited to the key, or with a refusal.
+   */
   take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal>;
 }
 
-/** A key that is funded. */
+/** The key that a payment funds. */
 export interface PaidKey {
   readonly accountId: string;
   readonly keyId: string;
 }
 
-/** What payments at the URLs of calls need. */
 export interface RpcPaywallParts extends AuthenticationParts {
   readonly paywall: PurchasePaywall;
-  /** Finds a key by the digest of its secret, also one that has ended. */
+  /** Finds a key by the digest of its secret, including a key that has ended. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
-  /** Null = the URL that callers use. */
+  /** Null = the base URL of the request. */
   readonly publicUrl: string | null;
 }
 
 const SESSIONS = "/rpc/session/";
 
-/** Payment at the URLs of calls, by the paywall of purchases. */
+/** Creates the port over the paywall of purchases. */
 export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
   return {
     paymentOf({ url, payment, credential }) {
@@ -143,7 +144,7 @@ async function take(
   }
 }
 
-/** A call as the paywall takes it. */
+/** A call as a payable request. */
 function payableRequest(
   parts: RpcPaywallParts,
   {
@@ -174,7 +175,7 @@ function baseUrlOf({ publicUrl, proxies }: RpcPaywallParts, request: RequestInfo
   return publicUrl ?? requestInfoBaseUrl(request, proxies);
 }
 
-/** The smallest purchase that is sold, for the key of the call. */
+/** The smallest purchase on sale, for the key of the call. */
 function orderOf(
   { paywall }: RpcPaywallParts,
   {
@@ -193,7 +194,7 @@ function orderOf(
   };
 }
 
-/** The order of a caller who is looked up first, or why there is none. */
+/** The order of an authenticated caller, or why there is none. */
 async function orderOfCaller(
   parts: RpcPaywallParts,
   request: RequestInfo,
@@ -206,7 +207,8 @@ async function orderOfCaller(
     return found.keyContext === null
       ? NO_KEY
       : orderOf(parts, { request, key: paidKeyOf(found.keyContext), mark });
-  // The offer was made to a key that worked: its account gets the money.
+  // The offer was made to a key that worked then: its account gets the money even if the key has
+  // ended.
   const ended = found.code === "key_revoked" ? await parts.keyOf(request.credential.digest) : null;
   return ended === null ? found : orderOf(parts, { request, key: ended, mark });
 }
@@ -232,7 +234,9 @@ const SIGN =
   "with it: it funds the key";
 const OTHER_AMOUNTS = "POST /api/v1/agent/keys/{key}/fund takes other amounts";
 
-/** The refusal of a payment that was credited before: asking for another one would mislead. */
+/**
+ * The refusal of a repeated payment: it was already credited, and paying again is not the remedy.
+ */
 function usedUp({ purchase }: PaidPurchase, baseUrl: string): Refusal {
   const nextAction = "send the request without this payment for a fresh challenge";
   const details = { purchase_id: purchase.id, status_url: purchaseUrl(baseUrl, purchase.id) };
@@ -252,7 +256,7 @@ function refusalOf({ fault: why, headers, purchaseId }: PaymentRefusal, baseUrl:
   return { kind: "rpc_paywall_refusal", fault: rpcFaultOf(why, details), headers };
 }
 
-/** The same refusal in the terms of JSON-RPC. */
+/** The same refusal as a JSON-RPC fault. */
 function rpcFaultOf(
   { code, message, nextAction, retryAfterMs }: ApiFault<PaymentCode>,
   details: Readonly<Record<string, unknown>>,

@@ -1,4 +1,4 @@
-// Answers to requests that are paid with a voucher: status, body, and headers with the price, the
+// Builds the answers to requests paid with a voucher: status, body, and headers with the price, the
 // deposit and the receipt. Charges nothing.
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { usdText } from "../../../core/billing/price.ts";
@@ -25,10 +25,10 @@ export interface SessionAnswer {
 
 const NO_CONTENT = 204;
 const PAYMENT_REQUIRED = 402;
-/** Statuses from here on say that a request was not served. */
+/** From this status on, the request was not served. */
 const REFUSED = 300;
 
-/** The answer to calls that were charged. */
+/** The answer to charged calls. */
 export function chargedAnswer(
   { status, fault: why, headers, body }: SessionCallsAnswer,
   bill: CallBill,
@@ -47,7 +47,7 @@ export function freeAnswer(
   return { status, fault: why, headers: all, body: body === null ? null : [body] };
 }
 
-/** The first answer to a request that was paid for before. */
+/** The recorded answer to a request that was already charged. */
 export function recordedAnswer({ status, body, bill }: RecordedAnswer): SessionAnswer {
   const headers: Headers = [];
   addBill(headers, bill, status);
@@ -55,13 +55,13 @@ export function recordedAnswer({ status, body, bill }: RecordedAnswer): SessionA
   return { status, fault: null, headers, body: pieces };
 }
 
-/** The answer to a credential without a call. */
+/** The answer to a credential that came without a call. */
 export function managedAnswer({ headers }: Managed): SessionAnswer {
   const all = [...headers, "Cache-Control", "private"];
   return { status: NO_CONTENT, fault: null, headers: all, body: null };
 }
 
-/** The answer to a request that is not served; `id`: of the call, as JSON text. */
+/** The answer to a refused request. `id` is the id of the call as JSON text. */
 export function refusedAnswer(
   { fault: why, headers }: Pick<SessionRefusal, "fault" | "headers">,
   id: string,
@@ -87,7 +87,7 @@ function addBill(
     usdText(nanoOf(leftUnits)),
   );
   addRateLimitStatus(headers, rateLimitStatus);
-  // Clients take a receipt for a call that was served.
+  // A client would take a receipt as proof that its call was served.
   if (status < REFUSED) headers.push(...receipt);
   headers.push("Cache-Control", "private");
 }

@@ -1,5 +1,5 @@
-// The calls of a request that is paid with a voucher: made through the pipeline, alone or as a
-// batch, and rendered whole, since the answer is kept with its charge. Knows no channel, no hold.
+// Makes the calls of a request paid with a voucher, through the pipeline, alone or as a batch.
+// Gathers the whole answer, because it is stored with its charge. Knows no channel and no hold.
 import { type Interruption, isCharged } from "../../../core/billing/charging.ts";
 import type { Fault } from "../../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../../core/provider/silence.ts";
@@ -20,22 +20,22 @@ import { type WriteListener, WriteListeners } from "../write-listeners.ts";
 import type { PricedRequest } from "./session-price.ts";
 import type { VoucherPayment } from "./voucher-payment.ts";
 
-/** The services that calls are made with. */
+/** What calls are made with. */
 export interface SessionCallsParts extends PipelineParts {
   readonly limits: RpcLimits;
 }
 
-/** The request that holds the calls. */
+/** The request with its calls. */
 export interface SessionCallsRequest {
   readonly bytes: Buffer;
   readonly target: Target;
   readonly identity: CallerIdentity;
   readonly requestId: string;
-  /** Memory for gathered answers, and for the answer until it has been sent. */
+  /** Memory budget for gathered answers, and for the answer until it is sent. */
   readonly room: Room;
 }
 
-/** The answer to the calls, before it is charged. */
+/** The answer to the calls, not charged yet. */
 export interface SessionCallsAnswer {
   readonly status: number;
   /** Null = the request was served. */
@@ -62,12 +62,15 @@ export class SessionCalls {
     this.#payment = payment;
   }
 
-  /** The price of the calls that have ended and are charged, in base units. */
+  /** The price of all charged calls that have ended, in base units. */
   get chargedUnits(): bigint {
     return this.#payment.chargedUnits;
   }
 
-  /** Calls back once, or never after a cancel. Returns whether the calls are still under way. */
+  /**
+   * Makes the calls. Calls back once, or never after a cancel. Returns whether calls are still
+   * under way.
+   */
   make(
     { items, isBatch }: Pick<PricedRequest, "items" | "isBatch">,
     done: (answer: SessionCallsAnswer) => void,
@@ -83,7 +86,10 @@ export class SessionCalls {
     return !this.#over;
   }
 
-  /** Ends the calls; `chargedUnits` then holds those that are charged without an answer, too. */
+  /**
+   * Cancels the calls under way. Afterwards `chargedUnits` includes those charged without an
+   * answer.
+   */
   cancel(why: Interruption): void {
     const cancel = this.#cancel;
     this.#cancel = null;
@@ -91,7 +97,7 @@ export class SessionCalls {
     this.written(false);
   }
 
-  /** Tells what waits for it whether the answer was written to its end. */
+  /** Reports to the listeners whether the answer was written completely. */
   written: WriteListener = (written) => this.#listeners.notify(written);
 
   #single(span: Span, end: (answer: SessionCallsAnswer) => void): void {
@@ -132,7 +138,7 @@ export class SessionCalls {
       heard: (reply: Reply, shown: boolean) => this.#listen(reply, shown),
     };
     const cancel = runBatch(this.#parts, batch, (body, settle) => {
-      // Its price has to be known before the answer can be charged and written.
+      // Settled early: the price must be known before the answer is charged and written.
       settle(true);
       const status = body === null ? NO_CONTENT : 200;
       end({ status, fault: null, headers: [], body: body === null ? null : Buffer.concat(body) });

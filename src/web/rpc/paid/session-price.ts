@@ -1,5 +1,5 @@
-// The price of a request that is paid by itself: the sum over its calls, each in whole base units
-// of the token, rounded up. Reads envelopes only.
+// The price of a pay-per-call request: the sum over its calls, each rounded up to whole base units
+// of the token. Reads envelopes only.
 
 import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
@@ -16,14 +16,14 @@ export interface PricedRequest {
   readonly kind: "priced";
   readonly items: readonly Span[];
   readonly isBatch: boolean;
-  /** Base units of all items together. */
+  /** The price of all items, in base units. */
   readonly units: bigint;
   readonly cu: number;
-  /** The caller's id as JSON text; "null" for batches and notifications. */
+  /** The id of the call as JSON text; "null" for batches and notifications. */
   readonly id: string;
 }
 
-/** A request that is refused as it is, and costs nothing. */
+/** An invalid request: it is refused and costs nothing. */
 export interface RefusedRequest {
   readonly kind: "refused";
   readonly fault: Fault;
@@ -35,12 +35,12 @@ export interface Pricing {
   readonly tariff: Tariff;
   readonly methods: MethodTable;
   readonly strategy: Strategy;
-  /** True = the calls go to one named provider, and none is answered from the configuration. */
+  /** True = the calls are pinned to a provider, so none is answered from the configuration. */
   readonly pinned: boolean;
   readonly maxBatchItems: number;
 }
 
-/** The price of a body that is known to be valid JSON. */
+/** Prices a body that is known to be valid JSON. */
 export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | RefusedRequest {
   const start = skipSpace(bytes, 0, bytes.length);
   if (bytes[start] === OPEN_ARRAY) return pricedBatch(bytes, start, pricing);
@@ -87,8 +87,8 @@ function pricedBatch(
 }
 
 /**
- * The price of one call. 0 units = no provider is asked: it is always refused, or answered from the
- * configuration.
+ * The price of one call in base units; 0 = no provider is asked, because the method is refused or
+ * answered from the configuration.
  */
 export function priceOf(
   method: Method,
@@ -98,7 +98,7 @@ export function priceOf(
   return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
 }
 
-/** Whether a provider or a filter may answer; other methods are refused, or answered for free. */
+/** Whether the method is paid for: a provider or a filter answers it. */
 function isSold({ handling }: Method, pinned: boolean): boolean {
   switch (handling) {
     case "route":

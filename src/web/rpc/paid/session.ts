@@ -1,6 +1,6 @@
-// Calls that are paid one by one, at /rpc/session/{strategy}/{chain}: priced before they are made,
-// held, made through the pipeline, and charged by the table of charges. The paywall takes their
-// credentials.
+// Serves pay-per-call requests at /rpc/session/{strategy}/{chain}: prices the calls, holds the
+// price, makes the calls through the pipeline, and charges those that the table of charges lists.
+// The paywall accepts the credentials.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../../core/billing/charging.ts";
 import type { Tariff } from "../../../core/billing/price.ts";
@@ -31,13 +31,12 @@ import { SessionCalls, type SessionCallsAnswer, type SessionCallsParts } from ".
 import { type PricedRequest, type Pricing, pricedRequest } from "./session-price.ts";
 import { VoucherPayment } from "./voucher-payment.ts";
 
-/** The prices of single calls, and their paywall. */
+/** The paywall and the prices of pay-per-call. */
 export interface PayPerCall {
   readonly paywall: CallPaywall;
   readonly tariff: Tariff;
 }
 
-/** What such requests are served with. */
 export interface SessionServingParts
   extends SessionCallsParts,
     Pick<AuthenticationParts, "proxies"> {
@@ -50,19 +49,19 @@ export interface SessionRequest {
   readonly identity: CallerIdentity;
   readonly bytes: Buffer;
   readonly target: Target;
-  /** Memory for gathered answers, and for the answer until it has been sent. */
+  /** Memory budget for gathered answers, and for the answer until it is sent. */
   readonly room: Room;
-  /** Calls back once it is known whether the answer was written to its end. */
+  /** Calls back once it is known whether the answer was written completely. */
   readonly whenWritten: (run: WriteListener) => void;
 }
 
-/** Called once, with the answer or a bug; never after a cancel. */
+/** Called once with the answer or a bug; never after a cancel. */
 export interface SessionListener {
   answered(answer: SessionAnswer): void;
   failed(error: unknown): void;
 }
 
-/** The refusal of a request for paid calls before its body is read; null = none. */
+/** The refusal of a pay-per-call request before its body is read; null = none. */
 export function refusalOfSession(
   payPerCall: PayPerCall | null,
   { target, keyContext }: Pick<Authenticated, "target" | "keyContext">,
@@ -78,7 +77,7 @@ export function refusalOfSession(
     : fault("invalid_request", "a call that is paid for by itself takes no key", { nextAction });
 }
 
-/** Serves a request for paid calls. Returns the way to cancel it. */
+/** Serves a pay-per-call request. Returns a function that cancels it. */
 export function serveSession(
   parts: SessionServingParts,
   request: SessionRequest,
@@ -89,7 +88,7 @@ export function serveSession(
   return (why) => paid.cancel(why);
 }
 
-/** The recorded status of a call whose caller left. */
+/** Status recorded for calls whose caller left before the answer. */
 const CLIENT_CLOSED = 499;
 
 class PaidRequest {
@@ -98,7 +97,7 @@ class PaidRequest {
   readonly #listener: SessionListener;
   readonly #pricing: Pricing;
   #cancelled = false;
-  /** Ends the calls that are under way; null = there are none. */
+  /** Cancels the calls under way; null = no calls are under way. */
   #cancelCalls: ((why: Interruption) => void) | null = null;
 
   constructor(parts: SessionServingParts, request: SessionRequest, listener: SessionListener) {
@@ -132,7 +131,7 @@ class PaidRequest {
     return this.#pay(priced, payment?.given ?? null);
   }
 
-  /** Ends the calls under way; the table of charges decides which of them are charged. */
+  /** Cancels the calls under way; the table of charges decides which of them are charged. */
   cancel(why: Interruption): void {
     this.#cancelled = true;
     this.#cancelCalls?.(why);
@@ -146,7 +145,10 @@ class PaidRequest {
     else this.#listener.failed(error);
   }
 
-  /** Has the request paid, then makes its calls; `priced` null = the request holds no call. */
+  /**
+   * Takes the payment of a request, then makes its calls. `priced` null = the request contains no
+   * call.
+   */
   async #pay(priced: PricedRequest | null, payment: PaymentHeaders | null): Promise<void> {
     const { paywall } = this.#parts.payPerCall;
     const price = priced === null ? null : { units: priced.units, calls: priced.items.length };
@@ -164,7 +166,10 @@ class PaidRequest {
     }
   }
 
-  /** Serves a request that costs nothing and carries no payment: no refusal has to be paid. */
+  /**
+   * Serves a request that costs nothing and carries no payment. Even a refusal needs no payment
+   * here.
+   */
   #free(priced: PricedRequest): void {
     const calls = this.#calls();
     const isUnderWay = calls.make(priced, (answer) => {
@@ -195,7 +200,7 @@ class PaidRequest {
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
   }
 
-  /** Makes the calls; a bug before they are under way must not keep a part of the deposit held. */
+  /** Makes the calls; releases the hold if a bug stops them from starting. */
   #callOrRelease(priced: PricedRequest, hold: Hold): void {
     try {
       this.#call(priced, hold);
@@ -215,7 +220,7 @@ class PaidRequest {
     if (isUnderWay) this.#cancelCalls = (why) => this.#abandon({ priced, hold, calls }, why);
   }
 
-  /** Cancels the calls, and charges those that are charged without an answer. */
+  /** Cancels the calls and charges those that are charged without an answer. */
   #abandon({ priced: { cu }, hold, calls }: HeldCalls, why: Interruption): void {
     calls.cancel(why);
     const units = calls.chargedUnits;
@@ -258,7 +263,7 @@ class PaidRequest {
   }
 }
 
-/** Calls that a hold pays for. */
+/** Calls under way with the hold that pays for them. */
 interface HeldCalls {
   readonly priced: PricedRequest;
   readonly hold: Hold;

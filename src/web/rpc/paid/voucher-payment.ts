@@ -1,5 +1,5 @@
-// Pays for the calls of one request with its voucher: grants every call, since the price of all is
-// held already, and adds up the charges. Knows neither the hold nor the channel.
+// Pays for the calls of one request with its voucher: admits every call, because the price of all
+// was held beforehand, and sums the charges. Knows neither the hold nor the channel.
 import { isCharged } from "../../../core/billing/charging.ts";
 import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
@@ -15,7 +15,7 @@ export class VoucherPayment implements CallPayment {
     this.#pricing = pricing;
   }
 
-  /** The price of the calls that were settled as charged, in base units. */
+  /** The price of all calls settled as charged, in base units. */
   get chargedUnits(): bigint {
     return this.#chargedUnits;
   }
