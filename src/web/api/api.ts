@@ -1,5 +1,5 @@
-// The HTTP API beside JSON-RPC: finds the operation of a request, keeps the bounds, and turns
-// exceptions into answers in one place. Knows rows of the contract, not what they do.
+// The HTTP API beside JSON-RPC: finds the operation of a request, enforces limits, and turns
+// exceptions into answers in one place. Knows rows of the contract, not what operations do.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
@@ -21,39 +21,38 @@ import { createRoutes, type OperationRoute } from "./routes.ts";
 import { createServing } from "./serve.ts";
 import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write-answer.ts";
 
-/** What the API is served with. */
 export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "payments"> {
   /**
-   * The same one that stands before calls, so that what it allows an address is allowed once. Null
-   * = nothing can be bought.
+   * The paywall instance that RPC calls use, too, so that the limits by address are shared. Null =
+   * nothing can be bought.
    */
   readonly paywall: PurchasePaywall | null;
   readonly log: Pick<Logger, "error" | "warn">;
-  /** Null = the address that callers use. */
+  /** Null = the base URL of the request. */
   readonly publicUrl: string | null;
-  /** IP addresses and ranges. */
+  /** IP addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
-  /** Null = the operator's endpoints are closed. */
+  /** Null = the operator endpoints are disabled. */
   readonly operatorToken: string | null;
-  /** Keys that one address may create in an hour. */
+  /** Keys that one address may create per hour. */
   readonly keysPerHour: number;
-  /** Tests tighten them. */
+  /** Absent = the defaults; tests tighten them. */
   readonly limits?: ApiLimits;
 }
 
-/** Bounds of the API. */
+/** Limits of the API. */
 export interface ApiLimits {
-  /** Requests whose body is being read. */
+  /** Requests whose bodies are being read. */
   readonly maxReading: number;
-  /** Requests that are being served. */
+  /** Requests being served. */
   readonly maxUnderWay: number;
-  /** Wrong credentials that one address may send in a minute. */
+  /** Invalid credentials per address and minute. */
   readonly missesPerMinute: number;
-  /** Changes that one account may make in a minute. */
+  /** Changes per account and minute. */
   readonly writesPerMinute: number;
 }
 
-/** The bounds used unless a test tightens them. */
+/** The defaults. */
 const API_LIMITS: ApiLimits = {
   maxReading: 1_024,
   maxUnderWay: 256,
@@ -63,13 +62,13 @@ const API_LIMITS: ApiLimits = {
 
 /** The HTTP API. */
 export interface Api {
-  /** Whether it answers on this path, without its query. */
+  /** Whether the API serves this path (without query). */
   serves(path: string): boolean;
-  /** Answers every request. */
+  /** Answers a request. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
 }
 
-/** One request on its way through the API. */
+/** One request in the API. */
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -84,7 +83,7 @@ const PREFIX = "/api/v1/";
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 
-/** The API over a store. */
+/** Creates the API over a store. */
 export function createApi(parts: ApiParts): Api {
   const { maxReading, maxUnderWay, missesPerMinute, writesPerMinute } = parts.limits ?? API_LIMITS;
   const proxies = trustedProxiesOf(parts.trustedProxies);
@@ -106,7 +105,7 @@ export function createApi(parts: ApiParts): Api {
   );
   const failed = createCatch(parts.log, parts.runtime);
 
-  /** The answer to a request; null = its caller has gone away. */
+  /** Answers a request; null = its caller has left. */
   async function answer({
     request,
     headers,
@@ -145,14 +144,14 @@ export function createApi(parts: ApiParts): Api {
   };
 }
 
-/** Allows each address `count` in `seconds`, all of them at once if need be. */
+/** A limit of `count` requests in `seconds` per address; all of them may come at once. */
 function limitOf(count: number, seconds: number): AddressLimit {
   return createAddressLimit({ perSecond: count / seconds, burst: count });
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** The operation of a method on a route, or 404, or 405 with an `Allow` header. */
+/** The operation of a method at a path, or 404, or 405 with an `Allow` header. */
 function operationOf(
   route: OperationRoute<NamedOperation> | undefined,
   method: string | undefined,
@@ -176,7 +175,7 @@ function operationOf(
   });
 }
 
-/** A request's method as rows name it; one that no row has finds none. */
+/** The method of a request; undefined = no operation has it. */
 function parseMethod(method: string | undefined): OperationMethod {
   return (method === "HEAD" ? "GET" : method) as OperationMethod;
 }
@@ -185,8 +184,8 @@ const STORE_FAILURE_LOG_MS = 10_000;
 const STORE_FAILURE_RETRY_MS = 2_000;
 
 /**
- * The answer to a request whose handler threw: 503 while the store fails, 500 for everything else,
- * which is a bug.
+ * Turns an exception of a handler into an answer: 503 if the store failed, else 500, which means a
+ * bug.
  */
 function createCatch(
   log: ApiParts["log"],

@@ -1,5 +1,5 @@
-// Authenticates the sender of an API request: by management token, RPC key, connection token or
-// operator token. Limits wrong credentials by address; knows no operation.
+// Authenticates the caller of an API request by management token, RPC key, connection token or
+// operator token. Limits invalid credentials by address; knows no operation.
 import type { IncomingMessage } from "node:http";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -13,27 +13,30 @@ import type { ApiCaller, Auth } from "../contract/operation.ts";
 import { bearerOf, isOperatorToken } from "../http/operator.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
 
-/** What credentials are checked with. */
 export interface ApiAuthenticationParts {
   readonly store: Store;
   readonly runtime: Runtime;
-  /** Null = nobody is the operator. */
+  /** Null = no operator token is configured. */
   readonly operatorToken: string | null;
-  /** Secrets of the right form that open nothing, by address. */
+  /** Limits well-formed but unknown secrets, by address. */
   readonly misses: AddressLimit;
 }
 
-/** A request as far as it says who sent it. */
+/** The parts of a request that identify its caller. */
 export interface ApiRequest {
   readonly request: IncomingMessage;
   readonly address: string;
-  /** The key in the path; null = there is none. */
+  /** The key in the path; null = none. */
   readonly pathKey: string | null;
-  /** True = a key in the path that does not work any more will do: it has been paid for. */
+  /**
+   * True = accept a key in the path that has ended, because the request carries a payment for it.
+   */
   readonly paid?: boolean;
 }
 
-/** The caller, authenticated in one of the ways that the operation allows, or the refusal. */
+/**
+ * Authenticates the caller in one of the ways that the operation allows, or returns the refusal.
+ */
 export async function callerOf(
   parts: ApiAuthenticationParts,
   auth: readonly Auth[],

@@ -1,17 +1,17 @@
-// Checks a document that has parts within parts, and names the path of each wrong field. Repeats no
-// value: it may be a secret.
+// Checks a nested document against a schema and names the path of every invalid field. Repeats no
+// value, since values may be secrets.
 import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { pathText, shownName } from "./check-fields.ts";
 
-/** A document that is right, or what is wrong with it. */
+/** A valid document, or its faults. */
 export type CheckedDocument =
   | { readonly kind: "checked"; readonly value: unknown }
   | ApiFault<"invalid_config" | "unknown_field">;
 
 const MAX_NAMED = 20;
 
-/** Checks a document. Unknown fields are reported before values that are not allowed. */
+/** Checks a document. Reports unknown fields before invalid values. */
 export function checkDocument(schema: z.ZodObject, given: object): CheckedDocument {
   const result = schema.safeParse(given);
   if (result.success) return { kind: "checked", value: result.data };
@@ -38,7 +38,7 @@ export function checkDocument(schema: z.ZodObject, given: object): CheckedDocume
 
 const MAX_ISSUES = 200;
 
-/** What is wrong, without the value. */
+/** The rule that was broken, without the value. */
 function ruleOf(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":

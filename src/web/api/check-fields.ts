@@ -1,14 +1,14 @@
-// Checks what a request carries against the schemas of its operation, and says of each wrong field
-// what is allowed there. Repeats no value: it may be a secret.
+// Checks the fields of a request against the schemas of its operation and describes what each
+// invalid field allows. Repeats no value, since values may be secrets.
 import { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
-/** Fields that are right, or what is wrong with them. */
+/** Valid fields, or their faults. */
 export type Checked =
   | { readonly kind: "checked"; readonly value: unknown }
   | ApiFault<"invalid_field" | "unknown_field">;
 
-/** Checks an object. Unknown fields are reported before values that are not allowed. */
+/** Checks an object. Reports unknown fields before invalid values. */
 export function checkFields(schema: z.ZodObject, given: object): Checked {
   const result = schema.safeParse(given);
   if (result.success) return { kind: "checked", value: result.data };
@@ -35,7 +35,7 @@ export function checkFields(schema: z.ZodObject, given: object): Checked {
   });
 }
 
-/** The query of a URL as an object with the parameters that a schema knows; digits are numbers. */
+/** The query parameters that a schema knows, as an object; digits are parsed as numbers. */
 export function queryOf(url: string, schema: z.ZodObject): object {
   const mark = url.indexOf("?");
   const query = new URLSearchParams(mark === -1 ? "" : url.slice(mark + 1));
@@ -54,14 +54,14 @@ function listed(names: readonly string[]): string {
   return names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ", …" : "");
 }
 
-/** A name that the caller chose, without what may be a secret or breaks a line. */
+/** A field name chosen by the caller, with control characters and possible secrets removed. */
 export function shownName(name: string): string {
   return /^[\w.$ -]+$/.test(name) && !/svc_[a-z]{2}_/.test(name) && name.length <= MAX_NAME_CHARS
     ? name
     : "(a name that is not shown)";
 }
 
-/** The path of a field as text: `chains.base.providers[0]`. */
+/** The path of a field as text, like `chains.base.providers[0]`. */
 export function pathText(path: readonly PropertyKey[]): string {
   return path
     .map((part, i) =>
@@ -77,7 +77,7 @@ interface Allowed {
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
-  /** What is allowed, in words. */
+  /** The allowed values in words. */
   readonly title?: string;
   readonly minItems?: number;
   readonly maxItems?: number;
@@ -118,7 +118,7 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-/** The schema of an object that stands in one piece or behind a reference to a component. */
+/** The schema of an object, inline or behind a reference to a component. */
 function parseJsonSchema(schema: object): ObjectSchema {
   const { $ref, $defs } = schema as {
     readonly $ref?: string;

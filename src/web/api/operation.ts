@@ -1,5 +1,5 @@
-// One request of an operation on its way to its handler and back: the types of code that serves
-// any operation.
+// Types of one request to an operation: its input, its caller, its handler and its result, for code
+// that serves any operation.
 import type { IncomingMessage } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
@@ -10,11 +10,11 @@ import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 /** An operation with its id. */
 export type NamedOperation = Operation & { readonly id: OperationId };
 
-/** A request of an operation. */
+/** A request to an operation. */
 export interface OperationRequest {
   readonly operation: NamedOperation;
   readonly request: IncomingMessage;
-  /** Decoded path parameters; null = one cannot be decoded. */
+  /** Decoded path parameters; null = malformed percent-encoding. */
   readonly params: Readonly<Record<string, string>> | null;
   readonly bytes: Buffer;
   readonly address: string;
@@ -22,9 +22,7 @@ export interface OperationRequest {
   readonly isLocal: boolean;
 }
 
-/**
- * What a request is answered. `receipt`: header names and values in turn, where it was paid for.
- */
+/** The result of a request. `receipt` holds header names and values in turn if it was paid for. */
 export type AnyResult =
   | {
       readonly kind: "answer";
@@ -35,7 +33,7 @@ export type AnyResult =
   | ApiFault
   | PaymentRefusal;
 
-/** What an operation reads of a request, checked, but for who sent it. */
+/** The validated input of an operation, without its caller. */
 export interface AnyInput {
   readonly kind: "input";
   readonly params: unknown;
@@ -47,15 +45,15 @@ export interface AnyInput {
   readonly isLocal: boolean;
 }
 
-/** The same with who sent it. */
+/** The same with its caller. */
 export interface AnyCall extends AnyInput {
   readonly caller: ApiCaller;
 }
 
-/** Serves an operation. */
+/** Handles an operation. */
 export type AnyHandler = (call: AnyCall) => AnyResult | Promise<AnyResult>;
 
-/** Serves an operation that is paid for. */
+/** Handles an operation that requires payment. */
 export interface AnyPaidHandler {
   readonly instead: string;
   readonly free: { includes(body: unknown): boolean; readonly serve: AnyHandler } | null;

@@ -1,4 +1,4 @@
-// What handlers of the HTTP API are made with.
+// The services and settings that handlers of the HTTP API are built from.
 
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
@@ -18,53 +18,52 @@ import type { Store } from "../../store/store.ts";
 import type { ProviderCheck } from "../../upstream/provider-check.ts";
 import type { StatusOf } from "./provider-status.ts";
 
-/** What handlers are made with. */
 export interface HandlerParts {
   readonly runtime: Runtime;
   readonly store: Store;
   readonly changes: Invalidations;
   /**
-   * Writes what an account (null = any) used up to now, as far as that can be done soon. False =
-   * there was nothing to write.
+   * Writes the usage of an account (null = of all) to the store, within a short time if possible.
+   * False = nothing was pending.
    */
   readonly settle: (accountId: string | null) => Promise<boolean>;
   readonly chains: readonly Chain[];
   /** Slugs of the profiles that every account can use. */
   readonly profiles: () => readonly string[];
   /**
-   * Names of the chains that callers with a key are served by a managed profile, as it is
-   * configured now.
+   * Names of the chains that a managed profile serves to callers with a key, in the current
+   * configuration.
    */
   readonly servedChains: (slug: ManagedSlug) => readonly string[];
   readonly settings: HandlerSettings;
-  /** The method table as it is configured now. */
+  /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
   readonly custom: CustomParts;
-  /** An instance for development: callers on this machine may create as many keys as they like. */
+  /** True = a development instance: callers on this machine may create any number of keys. */
   readonly devnet: boolean;
-  /** Keys that an address creates. */
+  /** Limits created keys by address. */
   readonly creations: AddressLimit;
-  /** Changes that an account makes. */
+  /** Limits changes by account. */
   readonly writes: AddressLimit;
   /** Null = nothing can be bought. */
   readonly payments: Payments | null;
-  /** What does not add up, in the books and on the payment chains. */
+  /** Runs the audit: compares the books with each other and with the payment chains. */
   readonly audit: () => Promise<AuditFindings>;
 }
 
-/** What Custom profiles are written with. */
+/** What operations on Custom profiles need. */
 export interface CustomParts {
   readonly sealer: Sealer;
-  /** Where providers may be. */
+  /** Which addresses providers may have. */
   readonly rules: AddressRules;
-  /** Profiles of one account. */
+  /** Profiles per account. */
   readonly maxProfiles: number;
-  /** On each Custom profile. */
+  /** Rate limit of each Custom profile. */
   readonly requestsPerSecond: number;
-  /** Asks every provider of a profile. */
+  /** Contacts every provider of a profile. */
   readonly check: (profile: Profile) => Promise<readonly ProviderCheck[]>;
   readonly status: StatusOf;
-  /** Hears that a profile was written or deleted; done when that has taken effect. */
+  /** Called after a profile was written or deleted; resolves once that has taken effect. */
   readonly changed: (ref: ProfileRef) => Promise<void>;
 }
 

@@ -1,12 +1,16 @@
-// How the providers of a Custom profile do now, as far as this process knows. Shows no address.
+// The current status of the providers of a Custom profile, as far as this process knows it. Shows
+// no address.
 import { profileId } from "../../core/provider/profile.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 
-/** How a provider does. */
+/**
+ * `verified`: answers as expected. `verifying`: not known yet. `failed`: does not answer as
+ * expected.
+ */
 export type ProviderStatus = "verified" | "verifying" | "failed";
 
-/** A provider by where it stands. */
+/** Identifies a provider by profile, chain and name. */
 export interface ProviderPlace {
   readonly accountId: string;
   readonly slug: string;
@@ -14,10 +18,13 @@ export interface ProviderPlace {
   readonly provider: string;
 }
 
-/** Tells how a provider does. */
+/** Returns the status of a provider. */
 export type StatusOf = (place: ProviderPlace) => ProviderStatus;
 
-/** What providers of profiles in memory show; the others were right when they were written down. */
+/**
+ * The status of providers of profiles in memory. A profile that is not loaded counts as verified,
+ * since it was checked when it was saved.
+ */
 export function statusIn(registry: Pick<ProfileRegistry, "custom">): StatusOf {
   return ({ accountId, slug, chain, provider }) => {
     const id = profileId({ owner: accountId, slug });

@@ -1,10 +1,10 @@
-// Routes of the earlier management API: each answers 410 and names the route that replaced it, for
-// every method and with any credential.
+// Routes of the earlier management API: each answers 410 with the route that replaced it, for every
+// method and regardless of credentials.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 
 /**
- * Retired paths and what to use instead; the first row that fits counts. `{name}` stands for one
- * segment, `*` at the end for any number.
+ * Removed paths and their replacements; the first match wins. `{name}` matches one segment, a final
+ * `*` any number.
  */
 export const RETIRED: readonly (readonly [path: string, instead: string])[] = [
   ["/api/v1/me", "GET /api/v1/agents/current"],
@@ -51,7 +51,7 @@ const PATTERNS = RETIRED.map(([path, instead]) => {
   return { pattern: new RegExp(`^${source}/?$`), instead };
 });
 
-/** Why nothing is served at a path that once was; null = it is no such path. */
+/** The 410 refusal of a removed path; null = the path was never served. */
 export function retiredAt(path: string): ApiFault<"gone"> | null {
   const found = PATTERNS.find(({ pattern }) => pattern.test(path));
   if (found === undefined) return null;

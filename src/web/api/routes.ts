@@ -1,10 +1,10 @@
-// Finds the operation of a path and method: fixed segments before parameters. Knows paths, not what
-// is behind them.
+// Finds the operation of a path and method. Fixed segments win over parameters. Knows nothing of
+// what operations do.
 import type { Operation, OperationMethod } from "../contract/operation.ts";
 
-/** A path of the API with what it serves. */
+/** The operations of a matched path. */
 export interface OperationRoute<O extends Operation> {
-  /** Decoded path parameters; null = one cannot be decoded. */
+  /** Decoded path parameters; null = malformed percent-encoding. */
   readonly params: Readonly<Record<string, string>> | null;
   readonly operations: ReadonlyMap<OperationMethod, O>;
 }
@@ -14,7 +14,10 @@ interface PathForm<O extends Operation> {
   readonly operations: Map<OperationMethod, O>;
 }
 
-/** Finds the route of a path, without its query; undefined = there is none. */
+/**
+ * Compiles a route table; the returned function finds the route of a path (without query),
+ * undefined = none.
+ */
 export function createRoutes<O extends Operation>(
   operations: readonly O[],
 ): (path: string) => OperationRoute<O> | undefined {
@@ -39,7 +42,7 @@ export function createRoutes<O extends Operation>(
   };
 }
 
-/** One slash at the end is forgiven. */
+/** A trailing slash is ignored. */
 function segmentsOf(path: string): readonly string[] {
   return path.replace(/^\//, "").replace(/\/$/, "").split("/");
 }

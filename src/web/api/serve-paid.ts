@@ -1,5 +1,6 @@
-// Serves one request of an operation that is paid for. A payment that was seen before is looked up
-// first: repeating it returns its first result, even if key, token or range have changed meanwhile.
+// Serves one request of a paid operation. A payment that was recorded before is looked up first, so
+// that its repetition returns the first result even if key, token or price range have changed
+// since.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Order, PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 import type { ApiCaller } from "../contract/operation.ts";
@@ -13,13 +14,12 @@ import type {
   OperationRequest,
 } from "./operation.ts";
 
-/** What paid operations are served with. */
 export interface PaidServingParts {
-  /** Null = payments are not taken. */
+  /** Null = payments are disabled. */
   readonly paywall: PurchasePaywall | null;
   /**
-   * Finds the sender of a request. `paid` = it carries a payment for an offer that was made to it:
-   * a key that has ended since will do.
+   * Authenticates the caller. `paid` = the request carries a payment for an offer made to it, so a
+   * key that has ended since is accepted.
    */
   readonly callerOf: (asked: OperationRequest, paid: boolean) => Promise<ApiCaller | ApiFault>;
   readonly inputOf: (asked: OperationRequest) => AnyInput | ApiFault;
@@ -29,13 +29,13 @@ export interface PaidServingParts {
 interface Sale {
   readonly asked: OperationRequest;
   readonly handler: AnyPaidHandler;
-  /** Null = the request carries none. */
+  /** Null = the request carries no payment. */
   readonly payment: PaymentHeaders | null;
 }
 
 const CLOSED_RETRY_MS = 3_600_000;
 
-/** Serves requests of operations that are paid for; throws where the store does. */
+/** Creates the function that serves paid operations; it throws if the store fails. */
 export function createPaidServing(
   parts: PaidServingParts,
 ): (asked: OperationRequest, handler: AnyPaidHandler) => Promise<AnyResult> {
@@ -49,7 +49,7 @@ export function createPaidServing(
 
 async function serve(parts: PaidServingParts, sale: Sale): Promise<AnyResult> {
   const { asked, handler, payment } = sale;
-  // With a payment the sender is looked up for a new order only.
+  // With a payment, the caller is authenticated only if the payment is new.
   const input = payment === null ? await callOf(parts, sale) : parts.inputOf(asked);
   if (input.kind === "api_fault") return input;
   if (handler.free?.includes(input.body) === true)

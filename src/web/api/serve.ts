@@ -1,5 +1,5 @@
-// Serves one request of an operation: authenticates the sender, checks the input and calls the
-// handler. Knows rows and handlers, and nothing of what they do.
+// Serves one request of an operation: authenticates the caller, validates the input and calls the
+// handler. Knows rows of the contract and handlers, not what they do.
 import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { CONTRACT } from "../contract/contract.ts";
@@ -30,13 +30,12 @@ import type {
 import type { HandlerParts } from "./parts.ts";
 import { createPaidServing } from "./serve-paid.ts";
 
-/** What requests are served with. */
 interface ServingParts extends HandlerParts {
   /** Null = nothing can be bought. */
   readonly paywall: PurchasePaywall | null;
 }
 
-/** Answers requests of operations; throws where the store does. */
+/** Creates the function that serves operations; it throws if the store fails. */
 export function createServing(
   parts: ServingParts,
   credentials: ApiAuthenticationParts,
@@ -57,8 +56,8 @@ export function createServing(
       operation.method === "GET"
         ? await callerOf(credentials, operation.auth, sender)
         : await changerOf(credentials, asked, false);
-    // A balance that is read after a call includes its cost; a key's record holds the balance, so
-    // it is read again.
+    // Pending usage is written before reads, so that a balance includes the calls made before. The
+    // record of a key holds the balance, so it is read again.
     if (operation.method === "GET" && (await settle(parts, caller)))
       caller = await callerOf(credentials, operation.auth, sender);
     if (caller.kind === "api_fault") return caller;
@@ -69,7 +68,7 @@ export function createServing(
   };
 }
 
-/** Who sent a request that changes something, if they may. */
+/** Authenticates the caller of a change and applies the limit on changes. */
 async function changerOf(
   credentials: ApiAuthenticationParts,
   asked: OperationRequest,
@@ -102,7 +101,7 @@ async function settle({ settle }: HandlerParts, caller: ApiCaller | ApiFault): P
   }
 }
 
-/** Why an account may not change something now; null = it may, and one is counted. */
+/** Why an account may not make another change now. Null = it may, and the change is counted. */
 function writeLimit({ writes, runtime }: HandlerParts, caller: ApiCaller): ApiFault | null {
   const accountId = accountOf(caller);
   const retryAfterMs = accountId === null ? 0 : writes.take(accountId, runtime.now());
@@ -113,7 +112,7 @@ function writeLimit({ writes, runtime }: HandlerParts, caller: ApiCaller): ApiFa
       });
 }
 
-/** The account that a caller acts for; null = none. */
+/** The account of the caller; null = none. */
 function accountOf(caller: ApiCaller): string | null {
   if (caller.kind === "agent") return caller.agent.accountId;
   return caller.kind === "key" ? caller.key.accountId : null;
@@ -135,14 +134,13 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
 }
 
 /**
- * Handlers by the id of their operation. What each is given and returns was checked where it was
- * written, against its row.
+ * Handlers by operation id. Their types were checked against the contract where they were defined.
  */
 function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
   return new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
 }
 
-/** What an operation reads of a request, checked; or what is wrong with it. */
+/** The validated input of an operation, or its faults. */
 function inputOf({
   operation,
   request,

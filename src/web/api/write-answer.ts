@@ -1,12 +1,12 @@
-// Writes the answers of the management API: bodies as JSON, refusals in its envelope, none of it to
-// be stored.
+// Writes the answers of the management API: JSON bodies, refusals in their envelope, and
+// `Cache-Control: no-store` on all of them.
 import type { ServerResponse } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
 import { type Headers, retryAfter, write } from "../http/respond.ts";
 import { type PaymentRefusal, purchaseUrl } from "../payment/purchase-paywall.ts";
 
-/** Writes an answer; null = no body. */
+/** Writes an answer; `body` null = no body. */
 export function writeAnswer(
   response: ServerResponse,
   headers: Headers,
@@ -17,15 +17,15 @@ export function writeAnswer(
   writeBody(response, headers, status, body);
 }
 
-/** An answer to a request that was paid for. */
+/** The answer to a paid request. */
 export interface PaidAnswer {
   readonly status: number;
   readonly body: unknown;
-  /** Names and values in turn. */
+  /** Header names and values in turn. */
   readonly receipt: readonly string[];
 }
 
-/** Writes an answer with its receipt. */
+/** Writes the answer to a paid request with its receipt. */
 export function writePaid(
   response: ServerResponse,
   headers: Headers,
@@ -35,7 +35,7 @@ export function writePaid(
   writeBody(response, headers, status, body);
 }
 
-/** Writes a refusal; `baseUrl` leads to what explains its code. */
+/** Writes a refusal; its code links to its explanation under `baseUrl`. */
 export function writeApiFault(
   response: ServerResponse,
   headers: Headers,
@@ -46,7 +46,7 @@ export function writeApiFault(
   writeAnswer(response, headers, why.status, { error: errorOf(why, baseUrl) });
 }
 
-/** Writes why nothing was bought: the same envelope, with MPP's problem details beside it. */
+/** Writes the refusal of a payment: the usual envelope plus MPP problem details. */
 export function writePaymentRefusal(
   response: ServerResponse,
   headers: Headers,
@@ -60,7 +60,7 @@ export function writePaymentRefusal(
     purchaseId === null
       ? {}
       : { purchase_id: purchaseId, status_url: purchaseUrl(baseUrl, purchaseId) };
-  // MPP has no type for what is the matter with a purchase that was recorded.
+  // MPP defines no problem type for purchases that are recorded already.
   const details = Object.hasOwn(PROBLEMS, problem)
     ? { ...problemDetails(problem), status: fault.status, detail: fault.message }
     : {};
@@ -84,7 +84,7 @@ function addFault(headers: Headers, why: ApiFault): void {
   if (why.code === "unauthorized") headers.push("WWW-Authenticate", 'Bearer realm="svc"');
 }
 
-/** A refusal as the management API tells it. */
+/** A refusal as the error object of the management API. */
 function errorOf({ code, message, nextAction, details }: ApiFault, baseUrl: string): object {
   const optionalDetails = details.length === 0 ? {} : { details };
   return {

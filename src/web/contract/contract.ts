@@ -1,5 +1,5 @@
-// The contract: every operation of the HTTP API beside JSON-RPC, as a row. Validation, handler
-// types, OpenAPI and documents are rendered from it. An operation's id is its key here and never
+// The contract of the HTTP API beside JSON-RPC, one row per operation. Validation, handler types,
+// OpenAPI and documents derive from it. The key of a row is the operation's id, and it never
 // changes.
 import { CLAIM_OPERATIONS } from "./claims.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
@@ -10,7 +10,7 @@ import * as open from "./schemas/instance.ts";
 import * as shape from "./schemas/keys.ts";
 
 const NOTHING = { params: null, query: null, body: null } as const;
-/** Every operation that reads the store. */
+/** Faults of every operation that reads the store. */
 const ANY = ["internal", "unavailable"] as const;
 const BODY = [
   "invalid_request",
@@ -19,7 +19,7 @@ const BODY = [
   "invalid_field",
   "unknown_field",
 ] as const;
-/** Operations that look a credential up. */
+/** Faults of operations that look a credential up. */
 const KNOWN = ["unauthorized", "rate_limited"] as const;
 
 const INSTANCE = {
@@ -50,7 +50,7 @@ const OPERATOR = {
   idempotent: true,
 } as const;
 
-/** Every operation. */
+/** All operations. */
 export const CONTRACT = {
   listChains: {
     ...INSTANCE,
@@ -286,12 +286,12 @@ export const CONTRACT = {
 /** The ids of all operations. */
 export type OperationId = keyof typeof CONTRACT;
 
-/** All operations with their ids, for routing and documents. */
+/** All operations with their ids. */
 export const OPERATIONS: readonly (Operation & { readonly id: OperationId })[] = Object.entries(
   CONTRACT,
 ).map(([id, operation]) => ({ ...operation, id: parseId(id) }));
 
-/** The keys of an object of known shape, which its type does not tell. */
+/** `Object.entries` widens keys to strings; this restores the type. */
 function parseId(id: string): OperationId {
   return id as OperationId;
 }

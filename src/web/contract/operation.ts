@@ -1,5 +1,5 @@
-// What a row of the contract is, and the types of handlers that follow from it: a handler that
-// answers what its row does not declare does not compile.
+// The type of a row of the contract, and the handler types derived from it: a handler that returns
+// an answer its row does not declare fails to compile.
 import type { z } from "zod";
 import type { PurposeKind } from "../../core/billing/payment.ts";
 import type { ApiFault, ApiFaultCode } from "../../core/faults/api-fault.ts";
@@ -8,10 +8,10 @@ import type { ManagementToken } from "../../hosted/keys/management-token.ts";
 import type { Order, PaidPurchase } from "../../payments/payments.ts";
 
 /**
- * How a caller may show who it is. `management_token`, `operator`: `Authorization: Bearer`.
- * `rpc_key`: the same, or `X-Svc-Api-Key`. `key_in_path`: the path holds the key.
- * `connection_token`: `Authorization: Bearer`, of one connection. `none` beside others: the
- * credential may be left out.
+ * How a caller may authenticate. `management_token`, `operator`: `Authorization: Bearer`.
+ * `rpc_key`: the same, or `X-Svc-Api-Key`. `key_in_path`: the path contains the key.
+ * `connection_token`: `Authorization: Bearer`, valid for one connection. `none` in addition to
+ * others: the credential is optional.
  */
 export type Auth =
   | "none"
@@ -21,10 +21,10 @@ export type Auth =
   | "operator"
   | "connection_token";
 
-/** HTTP methods that operations have. `GET` serves `HEAD` too. */
+/** HTTP methods of operations. `GET` includes `HEAD`. */
 export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Groups of operations. */
+/** Groups of operations in documents. */
 export type OperationTag = "instance" | "agent" | "keys" | "accounts" | "profiles" | "operator";
 
 /** A declared answer; `schema` null = no body. */
@@ -36,35 +36,35 @@ export interface OperationAnswer {
 /** One operation of the HTTP API. Its id is its key in the contract. */
 export interface Operation {
   readonly method: OperationMethod;
-  /** With parameters as `{name}`. */
+  /** Path template with parameters as `{name}`. */
   readonly path: string;
   readonly tag: OperationTag;
   readonly summary: string;
   readonly description: string;
-  /** Any one of them. */
+  /** Accepted ways to authenticate; one suffices. */
   readonly auth: readonly Auth[];
-  /** `pages`: documented here, answered by `pages.ts`. */
+  /** `pages`: documented here, but answered by `pages/routes.ts`. */
   readonly servedBy: "api" | "pages";
   readonly params: z.ZodObject | null;
-  /** Unknown parameters are ignored. */
+  /** Null = no parameters. Unknown parameters are ignored. */
   readonly query: z.ZodObject | null;
-  /** Null = none is read. A body whose fields are all optional may be left out. */
+  /** Null = the body is not read. A body with optional fields only may be omitted. */
   readonly body: z.ZodObject | null;
-  /** What a value in the body is refused with that is not allowed; left out = `invalid_field`. */
+  /** Code for invalid values in the body; omitted = `invalid_field`. */
   readonly wrongBody?: "invalid_config";
-  /** Left out = what the API reads of every body. */
+  /** Omitted = the limit of the API. */
   readonly maxBodyBytes?: number;
-  /** By status. */
+  /** Answers by status. */
   readonly answers: Readonly<Partial<Record<200 | 201 | 202 | 204 | 404 | 503, OperationAnswer>>>;
-  /** Codes of the management error table that it may answer with. */
+  /** Error codes that it may answer with. */
   readonly faults: readonly ApiFaultCode[];
-  /** Whether sending it again changes nothing more. */
+  /** True if repeating a request has no further effect. */
   readonly idempotent: boolean;
-  /** What a payment with it buys; left out = it takes none. */
+  /** What a payment with the request buys; omitted = it takes no payment. */
   readonly pays?: PurposeKind;
 }
 
-/** Who sent a request. */
+/** The authenticated caller of a request. */
 export type ApiCaller =
   | { readonly kind: "anyone" }
   | { readonly kind: "operator" }
@@ -81,7 +81,7 @@ interface CallerKinds {
   readonly connection_token: "connection";
 }
 
-/** Who may have sent a request of an operation. */
+/** The callers that an operation accepts. */
 export type CallerOf<O extends Operation> = Extract<
   ApiCaller,
   { readonly kind: CallerKinds[O["auth"][number]] }
@@ -89,19 +89,19 @@ export type CallerOf<O extends Operation> = Extract<
 
 type Read<S> = S extends z.ZodType ? z.output<S> : null;
 
-/** What a handler is given: everything is checked already. */
+/** The validated input of a handler. */
 export interface ApiInput<O extends Operation = Operation> {
   readonly params: Read<O["params"]>;
   readonly query: Read<O["query"]>;
   readonly body: Read<O["body"]>;
   readonly caller: CallerOf<O>;
-  /** Header `If-Match`; null = there is none. */
+  /** The `If-Match` header; null = absent. */
   readonly ifMatch: string | null;
   /** IP address of the caller. */
   readonly address: string;
-  /** Base URL of this service as the caller knows it, without a slash at the end. */
+  /** Base URL of this service as the caller uses it, without a trailing slash. */
   readonly baseUrl: string;
-  /** Sent from this machine, and not for a page of another site. */
+  /** True if the request comes from this machine and not from a page of another origin. */
   readonly isLocal: boolean;
 }
 
@@ -120,33 +120,33 @@ export type ApiAnswer<O extends Operation> = {
   };
 }[keyof O["answers"]];
 
-/** What a handler may return. */
+/** The result of a handler. */
 export type ApiResult<O extends Operation> = ApiAnswer<O> | ApiFault<O["faults"][number]>;
 
-/** Serves one operation. */
+/** Handles one operation. */
 export type ApiHandler<O extends Operation> = (
   input: ApiInput<O>,
 ) => ApiResult<O> | Promise<ApiResult<O>>;
 
-/** What is to be paid for, but for the request that says so. */
+/** What a request buys, without the mark of the request. */
 export type Terms = Pick<Order, "purpose" | "amountN" | "description">;
 
-/** Serves one operation that is paid for. */
+/** Handles one operation that requires payment. */
 export interface PaidHandler<O extends Operation> {
-  /** What to do where payments are not taken. */
+  /** Advice for callers if payments are disabled. */
   readonly instead: string;
-  /** Requests that need no payment; null = each of them does. */
+  /** Requests that need no payment; null = none. */
   readonly free: {
     includes(body: ApiInput<O>["body"]): boolean;
     readonly serve: ApiHandler<O>;
   } | null;
-  /** What is to be paid for, or why that is not sold. Gives nothing away. */
+  /** The order of a request, or why it is not sold. Has no effects. */
   order(
     input: ApiInput<O>,
   ): Promise<Terms | ApiFault<O["faults"][number]>> | Terms | ApiFault<O["faults"][number]>;
   /**
-   * What a payment that has settled is answered, the first time and again. Whose request it was is
-   * not asked any more.
+   * The answer once the payment has settled, the first time and for each repetition. Does not
+   * authenticate the caller again.
    */
   answer(
     paid: PaidPurchase,
@@ -154,12 +154,12 @@ export interface PaidHandler<O extends Operation> {
   ): ApiResult<O> | Promise<ApiResult<O>>;
 }
 
-/** Serves an operation in the way that its row asks for. */
+/** The handler type that the row of an operation requires. */
 export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeKind }
   ? PaidHandler<O>
   : ApiHandler<O>;
 
-/** Handlers of every operation of a contract that the API serves itself. */
+/** Handlers of all operations that the API serves itself. */
 export type ApiHandlers<Contract extends Readonly<Record<string, Operation>>> = {
   readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends "api" ? Id : never]: HandlerOf<
     Contract[Id]

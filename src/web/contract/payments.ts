@@ -1,5 +1,4 @@
-// Rows of the contract: what is paid for by a payment with the request itself, and the purchases
-// that come of it.
+// Rows of the contract: operations paid for with the request itself, and the purchases that result.
 import type { Operation } from "./operation.ts";
 import { accountIdParams, secretParams } from "./schemas/keys.ts";
 import * as shape from "./schemas/payments.ts";
@@ -14,7 +13,7 @@ const BODY = [
 ] as const;
 const KNOWN = ["unauthorized", "rate_limited"] as const;
 
-/** What an operation that is paid for may be refused with beside all else. */
+/** Additional faults of paid operations. */
 export const PAYING = [
   "payment_required",
   "payment_invalid",

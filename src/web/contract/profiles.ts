@@ -1,4 +1,4 @@
-// Rows of the contract: Custom profiles, and what an operator gives accounts.
+// Rows of the contract: Custom profiles, and what the operator grants to accounts.
 import type { Operation } from "./operation.ts";
 import { accountIdParams } from "./schemas/keys.ts";
 import * as shape from "./schemas/profiles.ts";

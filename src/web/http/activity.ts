@@ -1,10 +1,10 @@
-// The work that is under way on connections, so that a drain can wait for it.
+// Counts the requests under way, so that a drain can wait for them.
 
 /** Requests under way on all listeners. */
 export interface Activity {
   active: number;
   lastMs: number;
   draining: boolean;
-  /** The drain is over: everything still under way is cut off. */
+  /** True once the drain is over: every request still under way is cut off. */
   ended: boolean;
 }

@@ -1,4 +1,5 @@
-// Reads the body of a request: bounded, plain JSON, one object, every field once. Knows no schema.
+// Reads a request body as one bounded, uncompressed JSON object without repeated members. Knows no
+// schema.
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -13,12 +14,15 @@ import {
   skipValue,
 } from "../../core/rpc/json.ts";
 
-/** Largest body that is read, where an operation says nothing else. */
+/** Largest body, unless an operation defines another limit. */
 export const MAX_BODY_BYTES = 65_536;
-/** A body that is refused is still read, up to this many bytes, so that the refusal arrives. */
+/**
+ * The body of a refused request is still read, up to this many bytes, so that the client receives
+ * the refusal.
+ */
 const DISCARD_BYTES = 16_000_000;
 
-/** Reads a body; null = the caller went away. What comes after a refusal is thrown away. */
+/** Reads a body; null = the client left. After a refusal, the rest is discarded. */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number = MAX_BODY_BYTES,
@@ -42,13 +46,13 @@ export function readBody(
   });
 }
 
-/** The object that a body holds. */
+/** The JSON object in a body. */
 export interface BodyObject {
   readonly kind: "object";
   readonly value: object;
 }
 
-/** The object in a body; ignores `Content-Type`. An empty body is an empty object. */
+/** Parses the JSON object in a body; ignores `Content-Type`. An empty body is an empty object. */
 export function parseBody(
   bytes: Buffer,
   request: IncomingMessage,
@@ -68,9 +72,7 @@ export function parseBody(
   return { kind: "object", value: typeof value === "object" && value !== null ? value : {} };
 }
 
-/**
- * Whether an object that is valid JSON names a member twice; readers differ in which one they take.
- */
+/** Whether valid JSON repeats a member of the object; parsers differ in which one they keep. */
 function hasRepeatedName(bytes: Buffer, start: number): boolean {
   const names = new Set<unknown>();
   let at = skipSpace(bytes, start + 1, bytes.length);

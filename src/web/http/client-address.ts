@@ -1,12 +1,12 @@
-// Finds the client address of a request and the base URL that it used, behind the proxies that the
-// operator trusts. Ignores the headers of every other sender.
+// Determines the client address and the base URL of a request behind trusted proxies. Ignores
+// forwarding headers from all other senders.
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 
-/** Proxies whose forwarding headers are believed. */
+/** Proxies whose forwarding headers are trusted. */
 export type TrustedProxies = BlockList;
 
-/** The proxies of a list of IP addresses and ranges. */
+/** The trusted proxies, from IP addresses and CIDR ranges. */
 export function trustedProxiesOf(list: readonly string[]): TrustedProxies {
   const proxies = new BlockList();
   for (const entry of list) {
@@ -21,8 +21,8 @@ export function trustedProxiesOf(list: readonly string[]): TrustedProxies {
 const MAX_HOPS = 32;
 
 /**
- * The IP address of the caller: the nearest one that is no trusted proxy, read from the right of
- * `X-Forwarded-For`.
+ * The IP address of the client: the rightmost address of `X-Forwarded-For` that is no trusted
+ * proxy.
  */
 export function clientAddress(request: IncomingMessage, proxies: TrustedProxies): string {
   return addressBehind(
@@ -32,7 +32,7 @@ export function clientAddress(request: IncomingMessage, proxies: TrustedProxies)
   );
 }
 
-/** The same from the address of a connection and the text of its `X-Forwarded-For`. */
+/** The same, from the address of a connection and the value of its `X-Forwarded-For`. */
 export function addressBehind(
   remoteAddress: string,
   forwardedFor: string,
@@ -49,8 +49,8 @@ export function addressBehind(
 }
 
 /**
- * The base URL that the caller used, without a slash at the end; what it sent is used only where it
- * is a plain host.
+ * The base URL that the client used, without a trailing slash. Host headers that are not a plain
+ * host are ignored.
  */
 export function requestBaseUrl(request: IncomingMessage, proxies: TrustedProxies): string {
   const { localAddress = "localhost", localPort = 80 } = request.socket;
@@ -64,7 +64,7 @@ export function requestBaseUrl(request: IncomingMessage, proxies: TrustedProxies
   );
 }
 
-/** The same of a request whose connection is known by its address and headers alone. */
+/** The same for a request given as its address and headers. */
 export function requestInfoBaseUrl(
   info: Addressed,
   proxies: TrustedProxies,
@@ -78,7 +78,7 @@ export function requestInfoBaseUrl(
   return `${isSecure ? "https" : "http"}://${named}`;
 }
 
-/** What of a request says where it came from and where to. */
+/** The parts of a request that determine its origin and its base URL. */
 export interface Addressed {
   /** IP address of the connection. */
   readonly address: string;
@@ -94,7 +94,7 @@ function isTrusted(address: string, proxies: TrustedProxies): boolean {
   return version !== 0 && proxies.check(address, version === 6 ? "ipv6" : "ipv4");
 }
 
-/** An address without brackets and port; an IPv4-mapped IPv6 address as IPv4. */
+/** An address without brackets and port; an IPv4-mapped IPv6 address becomes IPv4. */
 function plain(text: string): string {
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, "$1");
   const v4 = /^(?:::ffff:)?(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/i.exec(bare);

@@ -1,6 +1,6 @@
-// Bounds how many operations run at once. Knows neither the operations nor how a refusal looks.
+// Limits concurrent operations. Knows neither the operations nor the form of a refusal.
 
-/** Runs at most `most` at a time; each further call resolves with `refusal` at once. */
+/** Runs at most `most` operations at a time; a further call resolves to `refusal` at once. */
 export function createBound<Refusal>(
   most: number,
   refusal: Refusal,

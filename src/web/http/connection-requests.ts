@@ -1,22 +1,21 @@
-// The requests that are under way on each connection of node's HTTP server: what cannot be served
-// after them is refused behind their answers, never among them. Knows no request's content.
+// Tracks the requests under way on each connection of node's HTTP server, so that a refusal is
+// written after their answers and never between them. Knows nothing of their contents.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** The requests of all connections. */
 export interface ConnectionRequests {
-  /** A request has come. */
+  /** Adds a request. */
   add(request: IncomingMessage, response: ServerResponse): void;
-  /** Whether a request of this connection has yet to be answered in full. */
+  /** Whether a request of this connection is not completely answered yet. */
   isBusy(socket: Duplex): boolean;
   /**
-   * Writes the last answer of a connection once every request before has its own, then closes it.
-   * Only the first one counts.
+   * Writes the last answer of a connection after the answers to all earlier requests, then closes
+   * it. Only the first call has an effect.
    */
   refuseNext(socket: Duplex, refusal: Buffer): void;
 }
 
-/** What is under way on one connection. */
+/** The requests under way on one connection. */
 interface Connection {
   readonly requests: Set<Exchange>;
   refusal: Buffer | null;
@@ -27,7 +26,7 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Nothing is under way. */
+/** Creates an empty registry. */
 export function createConnectionRequests(): ConnectionRequests {
   const connections = new WeakMap<Duplex, Connection>();
 
@@ -55,7 +54,7 @@ export function createConnectionRequests(): ConnectionRequests {
       const connection = of(socket);
       if (connection.refusal !== null) return;
       connection.refusal = refusal;
-      // Nobody else may listen any more; what still comes is not looked at.
+      // The connection has no other listener now; further input and errors are ignored.
       socket.on("error", () => {});
       socket.resume();
       refuseWhenAnswered(socket, connection);
@@ -64,8 +63,9 @@ export function createConnectionRequests(): ConnectionRequests {
 }
 
 /**
- * Ends the connection if nothing has to be answered before. A request that has not come whole never
- * will: the refusal is its answer, unless it has one.
+ * Closes the connection with the refusal if no earlier request is to be answered. A request that
+ * did not arrive completely never will: the refusal is its answer, unless it has been answered
+ * already.
  */
 function refuseWhenAnswered(socket: Duplex, connection: Connection): void {
   const { requests, refusal } = connection;

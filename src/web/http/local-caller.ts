@@ -1,19 +1,18 @@
-// Recognises callers on this machine: those that call for themselves, not for a page of another
-// site that a browser here shows, and scrapers beside the service, behind no proxy.
+// Recognises callers on this machine: programs that call on their own behalf, rather than a browser
+// on behalf of a page from another origin, and metric scrapers that use no proxy.
 import type { IncomingMessage } from "node:http";
 import { bareHost, isLoopbackAddress } from "../../core/public-address.ts";
 
-/** What is known of a request beside itself. */
 export interface LocalParts {
-  /** Address of the caller, behind trusted proxies. */
+  /** Address of the client behind trusted proxies. */
   readonly address: string;
-  /** Base URL of this service as the caller knows it. */
+  /** Base URL of this service as the client uses it. */
   readonly baseUrl: string;
-  /** Null = it is not configured, and `baseUrl` is what the caller says. */
+  /** Null = not configured, and `baseUrl` comes from the client. */
   readonly publicUrl: string | null;
 }
 
-/** Whether a request came from a loopback address, and from no page of another origin. */
+/** Whether a request came from a loopback address, and not from a page of another origin. */
 export function isLocalCaller(
   { headers }: Pick<IncomingMessage, "headers">,
   { address, baseUrl, publicUrl }: LocalParts,
@@ -25,8 +24,8 @@ export function isLocalCaller(
 }
 
 /**
- * Without a configured URL only a loopback name counts as ours: any other may have been pointed at
- * this machine by the page's own site.
+ * Whether an origin is this service. Without a configured URL only loopback names count: any other
+ * name could be a foreign site's, pointed at this machine by DNS (DNS rebinding).
  */
 function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "address">): boolean {
   const own = URL.parse(publicUrl ?? baseUrl);
@@ -36,10 +35,10 @@ function isOwnOrigin(origin: string, { baseUrl, publicUrl }: Omit<LocalParts, "a
   );
 }
 
-/** Headers that a proxy adds: a request with one of them may come from anywhere. */
+/** Headers added by proxies: a request with one of them may come from anywhere. */
 const FORWARDED: readonly string[] = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
 
-/** True for a request that a process on this machine sent for itself, as far as can be told. */
+/** Whether a process on this machine sent the request directly, as far as can be determined. */
 export function isFromThisMachine(request: IncomingMessage): boolean {
   if (FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
   return isLoopbackAddress(request.socket.remoteAddress ?? "");

@@ -5,18 +5,18 @@ import { withoutPayment } from "../payment/payment-headers.ts";
 
 const MAX_HEADER_CHARS = 512;
 
-/** The credential of an `Authorization: Bearer`; null = there is none. */
+/** The credential in `Authorization: Bearer`; null = none. */
 export function bearerOf(header: string | undefined): string | null {
   if (header === undefined || header.length > MAX_HEADER_CHARS) return null;
   return /^bearer +([^\s]+) *$/i.exec(header)?.[1] ?? null;
 }
 
-/** Compares in constant time; no token given is never the operator's. */
+/** Compares in constant time; null is never the operator token. */
 export function isOperatorToken(given: string | null, expected: string | null): boolean {
   return given !== null && expected !== null && isSameSecret(given, expected);
 }
 
-/** True for a request that carries the operator token. */
+/** Whether a request carries the operator token. */
 export function isOperator(request: IncomingMessage, token: string | null): boolean {
   return (
     token !== null &&

@@ -1,4 +1,4 @@
-// Refusals as JSON-RPC error envelopes, and how an envelope ends. Knows no HTTP.
+// Renders refusals as JSON-RPC error objects, and the end of an envelope. Knows no HTTP.
 
 import { type Fault, faultError } from "../../core/faults/rpc-fault.ts";
 import type { Evidence } from "../../core/routing/evidence.ts";
@@ -10,7 +10,7 @@ export function renderFault(why: Fault, id: string, meta: Evidence | null = null
   );
 }
 
-/** What closes an envelope. */
+/** The end of an envelope, with evidence if there is any. */
 export function closing(meta: Evidence | null): Buffer {
   return meta === null ? CLOSE : Buffer.from(`,"svc_meta":${JSON.stringify(meta)}}`);
 }

@@ -1,11 +1,11 @@
-// Writes HTTP answers: the headers every answer carries, small bodies in one write, and refusals in
-// either shape.
+// Writes HTTP answers: the headers that every answer carries, small bodies in one write, and
+// refusals as JSON-RPC errors.
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import { renderFault } from "./render-fault.ts";
 
-/** Names and values in turn. */
+/** Header names and values in turn. */
 export type Headers = string[];
 
 const EXPOSED = [
@@ -36,10 +36,10 @@ const CORS: readonly string[] = [
   EXPOSED,
 ];
 
-/** The lines that every answer carries, as they stand in a head. */
+/** Header lines that every answer carries, as raw text. */
 export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
 
-/** The line of a `Date` header, made anew once a second. */
+/** The line of the `Date` header, updated once a second. */
 export function dateLines(runtime: Runtime): () => string {
   let second = 0;
   let line = "";
@@ -55,7 +55,8 @@ const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",
   "GET, POST, PUT, PATCH, DELETE, OPTIONS",
   "Access-Control-Allow-Headers",
-  // The last one: x402's client for browsers sends it with the payment.
+  // `Access-Control-Expose-Headers` ends the list, because the browser client of x402 sends it with
+  // the payment.
   "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, " +
     "X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, " +
     "Accept-Payment, Access-Control-Expose-Headers",
@@ -63,10 +64,10 @@ const PREFLIGHT: readonly string[] = [
   "86400",
 ];
 
-/** Bodies up to this size go out in one write together with their headers. */
+/** Bodies up to this size are written together with their headers. */
 const ONE_WRITE_BYTES = 16_384;
 
-/** The headers of one request's answer: its id, and the caller's own one where that is sane. */
+/** The headers of one answer: the request id, and the caller's own id if it is well-formed. */
 export function headersOf(
   requestId: string,
   theirs: string | readonly string[] | undefined,
@@ -77,7 +78,7 @@ export function headersOf(
   return headers;
 }
 
-/** Writes a JSON answer from its pieces; null = no body. */
+/** Writes a JSON answer from its pieces; `body` null = no body. */
 export function write(
   response: ServerResponse,
   status: number,
@@ -88,7 +89,7 @@ export function write(
   send(response, status, headers, body);
 }
 
-/** Writes a document of another type than JSON. */
+/** Writes a document with another content type than JSON. */
 export function writeDocument(
   response: ServerResponse,
   contentType: string,
@@ -99,22 +100,19 @@ export function writeDocument(
   send(response, 200, headers, [body]);
 }
 
-/** Answers that what the caller has is still the same. */
+/** Answers 304: the client's copy is current. */
 export function writeUnchanged(response: ServerResponse, headers: Headers): void {
   send(response, 304, headers, null);
 }
 
-/**
- * Begins a JSON answer whose body follows while it arrives; `sizeBytes` null = its size is not
- * known.
- */
+/** Starts a JSON answer with a streamed body; `sizeBytes` null = unknown length. */
 export function begin(response: ServerResponse, headers: Headers, sizeBytes: number | null): void {
   headers.push(...CORS, "Content-Type", "application/json");
   if (sizeBytes !== null) headers.push("Content-Length", String(sizeBytes));
   response.writeHead(200, headers);
 }
 
-/** True for a browser that opens a page: it names HTML before everything else. */
+/** Whether the client is a browser opening a page: `Accept` lists HTML first. */
 export function wantsHtml(accept: string | undefined): boolean {
   return accept !== undefined && /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(accept);
 }
@@ -126,8 +124,8 @@ export function writeFault(response: ServerResponse, headers: Headers, why: Faul
 }
 
 /**
- * A refusal as the text of a whole HTTP answer, for a connection that no server writes to any more;
- * it is to be closed then.
+ * A refusal as the text of a whole HTTP answer, for a connection without a server; close the
+ * connection after it.
  */
 export function refusalText(headers: Headers, why: Fault): Buffer {
   const body = renderFault(why, "null");
@@ -140,7 +138,7 @@ export function refusalText(headers: Headers, why: Fault): Buffer {
   return Buffer.concat([Buffer.from(head, "latin1"), body]);
 }
 
-/** The value of a `Retry-After` header, in whole seconds. */
+/** A `Retry-After` value in whole seconds. */
 export function retryAfter(ms: number): string {
   return String(Math.max(1, Math.ceil(ms / 1000)));
 }

@@ -1,5 +1,5 @@
-// The documents of the instance endpoints: chains, health, readiness and the metrics of each
-// provider. Null where nothing is known, never 0.
+// The JSON documents of the instance endpoints: chains, health, readiness and metrics of each
+// provider. Unknown values are null, never 0.
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
@@ -26,7 +26,7 @@ export function chainsDocument(registry: ProfileRegistry): unknown {
   };
 }
 
-/** Facts that `GET /api/health` shows. */
+/** The input of `GET /api/health`. */
 export interface InstanceFacts {
   readonly wallMs: number;
   readonly uptimeMs: number;
@@ -104,16 +104,16 @@ function isUsable(tracker: Tracker, provider: Provider, transport: Transport): b
   );
 }
 
-/** Facts that `GET /api/metrics/{chain}` shows besides the profiles. */
+/** The input of `GET /api/metrics/{chain}` besides the profiles. */
 export interface MetricsFacts extends StreamFacts {
   readonly series: (profile: string, chain: string) => Series;
-  /** WebSockets of callers, of all chains. */
+  /** Client WebSockets on all chains. */
   readonly openSockets: number;
-  /** True = an operator reads, who sees the ids of managed pools. */
+  /** True = the reader is the operator, who sees the real ids of managed providers. */
   readonly realIds: boolean;
 }
 
-/** `GET /api/metrics/{chain}`: every profile that serves the chain. */
+/** `GET /api/metrics/{chain}`, for every profile that serves the chain. */
 export function metricsDocument(
   registry: ProfileRegistry,
   chain: Chain,
@@ -169,7 +169,7 @@ function profileMetrics(
   };
 }
 
-/** Provider errors that no rule knows: an operator can classify them in `error_rules`. */
+/** Provider errors that no rule classifies; the operator can add rules in `error_rules`. */
 function unknownErrors({ unknown }: Series): unknown {
   const shapes = unknownShapes(unknown).map(
     ({ provider, method, code, httpStatus, sample, count, lastMs }) => {

@@ -3,22 +3,22 @@ import type { ServerResponse } from "node:http";
 import type { Headers } from "../http/respond.ts";
 import type { CompressionClient } from "../rpc/compression.ts";
 
-/** The parts of a GET that a page may depend on. */
+/** The parts of a GET request that a page may depend on. */
 export interface PageRequest {
   readonly path: string;
-  /** Base URL of this service as the caller knows it, without a slash at the end. */
+  /** Base URL of this service as the caller uses it, without a trailing slash. */
   readonly baseUrl: string;
   /** `If-None-Match`. */
   readonly known: string | undefined;
   /** Decides whether the answer may be compressed. */
   readonly client: CompressionClient;
-  /** True = it came with the operator token: real provider ids may be shown. */
+  /** True = authenticated with the operator token: real provider ids may be shown. */
   readonly isOperator: boolean;
-  /** True = a process on this machine sent it on its own behalf. */
+  /** True = a process on this machine sent the request on its own behalf. */
   readonly isLocal: boolean;
 }
 
-/** Answers a GET; registered by path. */
+/** Answers a GET request. */
 export type PageHandler = (
   response: ServerResponse,
   headers: Headers,

@@ -1,5 +1,5 @@
-// Every page that answers a GET, as rows of one table: path and handler. Pages read memory only and
-// answer at once.
+// A table of all pages that answer GET: path and handler. Pages read memory only and answer
+// synchronously.
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { fault } from "../../core/faults/rpc-fault.ts";
@@ -33,16 +33,16 @@ import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "
 import { isObject } from "./merge-documents.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
 
-/** What is read anew for each scrape. */
+/** Values read at each scrape. */
 type ScrapeFacts = "uptimeMs" | "residentBytes" | "cpuSeconds" | "inFlightBytes" | "realIds";
 
-/** What the pages show. */
+/** The data that pages show. */
 export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly runtime: Runtime;
   readonly registry: ProfileRegistry;
   readonly observer: Observer;
   readonly budget: Pick<MemoryBudget, "used">;
-  /** True = `/metrics` has its own address, and this one treats local peers like any other. */
+  /** True = `/metrics` also has a listener of its own, so local clients get no privilege here. */
   readonly metricsApart: boolean;
   readonly isDraining: () => boolean;
   /** Documents of the whole service; null = this process is all of it. */
@@ -58,7 +58,7 @@ const CHAIN_METRICS = "/api/metrics/";
 
 /** The pages. */
 export interface Pages {
-  /** The page of a path. */
+  /** The page at a path. */
   page(path: string): PageHandler | undefined;
   /** `/metrics`, with real provider ids; null = the other workers cannot be asked now. */
   operatorMetrics(use: (text: string | null) => void): void;
@@ -66,7 +66,7 @@ export interface Pages {
   own(question: DocumentQuestion): unknown;
 }
 
-/** Every page of an instance. */
+/** Creates the pages of an instance. */
 export function createPages(parts: PageParts): Pages {
   const startedAtMs = parts.runtime.now();
   const uptimeMs = (): number => parts.runtime.now() - startedAtMs + parts.uptimeBeforeMs;
@@ -203,7 +203,10 @@ function chainMetricsPage({ registry }: PageParts, documents: ServiceDocuments):
   };
 }
 
-/** Serves documents: pages for browsers, compressed if accepted, 304 if the caller has them. */
+/**
+ * Serves a document: HTML for browsers, compressed if accepted, 304 if the client's copy is
+ * current.
+ */
 function documentPage({
   documents,
   compression,
@@ -228,7 +231,7 @@ function documentPage({
   };
 }
 
-/** A request for a document and the means to answer it. */
+/** A request for a document, with what is needed to answer it. */
 interface DocumentExchange {
   readonly response: ServerResponse;
   readonly headers: Headers;
@@ -262,12 +265,15 @@ function sendDocument(
   });
 }
 
-/** Each encoding of a document has an ETag of its own. */
+/** The ETag of one encoding of a document. */
 function encodedTag(etag: string, encoding: Encoding): string {
   return `${etag.slice(0, -1)}-${encoding}"`;
 }
 
-/** The dashboard takes the operator token: it may not be framed and sends to this service only. */
+/**
+ * Policy of the dashboard, which takes the operator token: no framing, and requests to this service
+ * only.
+ */
 const DASHBOARD_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src " +
   "'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";

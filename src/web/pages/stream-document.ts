@@ -1,5 +1,5 @@
-// Subscriptions and provider sockets as `GET /api/metrics/{chain}` shows them. Filters are private
-// to their callers and are not shown.
+// Subscriptions and provider sockets as `GET /api/metrics/{chain}` shows them. Omits the filter
+// criteria, which are private to their callers.
 import type { Provider } from "../../core/provider/profile.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { CHECK_RESULTS } from "../../observe/metrics.ts";
@@ -10,7 +10,7 @@ import type { SocketReport } from "../../upstream/transport.ts";
 
 const MAX_SHOWN = 100;
 
-/** The subscriptions of one profile on one chain; `shown` is the public id of a provider. */
+/** The subscriptions of one profile on one chain; `shown` returns the public id of a provider. */
 export function subscriptionsDocument(
   { subscriptions }: StreamFacts,
   series: Series,

@@ -1,5 +1,5 @@
-// The one port by which a call is paid: by the credit of a key, by a voucher for its request, or by
-// the operator for callers without a key. The pipeline knows nothing else of payment.
+// The only port by which calls are paid: by the credit of a key, by the voucher of a request, or by
+// the operator for callers without a key. The pipeline knows nothing else about payment.
 import type { SourceKind } from "../../core/routing/answer-source.ts";
 import type {
   Admission,
@@ -12,18 +12,21 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 
 /** Pays for the calls of one request or one socket. */
 export interface CallPayment {
-  /** Asks for a grant for one call. `final` = the call has waited already: it waits no more. */
+  /**
+   * Requests a grant for one call. `final` = the call has waited for credit already and may not
+   * wait again.
+   */
   admit(call: AdmissionRequest, final: boolean): CallGrant | Refusal | Wait;
 }
 
 /**
- * Permission to serve one call. Ends once: `settle` charges it by the table in
+ * Permission to serve one call. Ends exactly once: `settle` charges by the table in
  * `core/billing/charging.ts`, `release` charges nothing. Both return the charge for the headers of
- * the answer; null without a key.
+ * the answer, null without a key.
  */
 export type CallGrant = Grant | VoucherGrant | KeylessGrant;
 
-/** The grant of a call whose request is paid for with a voucher. */
+/** The grant of a call that a voucher pays for. */
 export interface VoucherGrant {
   readonly kind: "voucher";
   settle(source: SourceKind): null;
@@ -37,10 +40,13 @@ export interface KeylessGrant {
   release(): null;
 }
 
-/** The cost of one call in the headers of its answer, or why it was not admitted. */
+/** The charge of one call, for the headers of its answer, or the refusal of the call. */
 export type Billing = CallCharge | Refusal;
 
-/** The payment of a caller's calls; null = a caller without a key, or a service without keys. */
+/**
+ * The payment for a caller's calls. `keyContext` null = a caller without a key; `admission` null =
+ * a service without keys.
+ */
 export function callPaymentOf(
   admission: Pick<Admission, "admit"> | null,
   keyContext: KeyContext | null,
@@ -66,5 +72,5 @@ class KeyPayment implements CallPayment {
 
 const KEYLESS_GRANT: KeylessGrant = { kind: "keyless", settle: () => null, release: () => null };
 
-/** Callers without a key: every call is granted, and nothing is charged. */
+/** Payment for callers without a key: every call is granted free of charge. */
 export const KEYLESS: CallPayment = { admit: () => KEYLESS_GRANT };

@@ -1,5 +1,5 @@
-// The paywall of calls that are paid one by one: challenges for a price, credentials taken, and the
-// limits of both by address. Knows no method, no rail and no channel.
+// The paywall of pay-per-call: sends challenges for a price, accepts credentials, and limits both
+// by address. Knows no method, rail or channel.
 
 import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
@@ -14,39 +14,39 @@ import type {
 import type { Runtime } from "../../runtime.ts";
 import type { Paywall } from "./paywall.ts";
 
-/** What a request costs: all of its calls together. */
+/** The price of a request: the sum over its calls. */
 export type CallPrice = Omit<PricedCall, "fingerprint">;
 
-/** What a credential for a request belongs to. */
+/** What a credential is bound to. */
 export interface CallMark {
-  /** Of URL and body: the same for the same request. */
+  /** Hash of URL and body: equal for repetitions of one request. */
   readonly fingerprint: string;
   /** The channel that the caller names; null = none. */
   readonly channelHint: string | null;
 }
 
-/** What a credential gives. */
+/** The result of an accepted credential. */
 export type PaidCall = Exclude<SessionTaken, SessionRefusal>;
 
-/** Sells calls. A price of null = nothing is asked for but what the credential does. */
+/**
+ * Sells calls. A price of null = the request contains no call, and its credential manages a channel
+ * only.
+ */
 export type CallPaywall = Paywall<CallMark, CallPrice | null, PaidCall, SessionRefusal>;
 
-/** What the paywall works with. */
 export interface CallPaywallParts {
   readonly sessions: Pick<Sessions, "challenge" | "take">;
   readonly runtime: Pick<Runtime, "now">;
 }
 
-/** Challenges for one address; a call that is paid for gives one back. */
+/** Challenges per address; a paid call returns one token. */
 const CHALLENGES = { perSecond: 10, burst: 200 };
 /**
- * Wrong credentials of one address. A credential counts as wrong until it was found to be right:
- * those that come together are counted before any is checked.
+ * Invalid credentials per address. A credential counts as invalid until it has been verified, so
+ * that concurrent ones are counted before they are checked.
  */
 const INVALID = { perSecond: 0.5, burst: 64 };
-/**
- * Credentials of one address whose signatures are checked; a call that is charged gives one back.
- */
+/** Credentials per address whose signatures are verified; a charged call returns one token. */
 const CREDENTIALS = { perSecond: 20, burst: 400 };
 
 interface Limits {
@@ -55,7 +55,7 @@ interface Limits {
   readonly credentials: AddressLimit;
 }
 
-/** A paywall whose limits are all unused. */
+/** Creates the paywall with unused limits. */
 export function createCallPaywall({ sessions, runtime }: CallPaywallParts): CallPaywall {
   const limits: Limits = {
     challenges: createAddressLimit(CHALLENGES),
@@ -79,7 +79,7 @@ export function createCallPaywall({ sessions, runtime }: CallPaywallParts): Call
   };
 }
 
-/** Counts a request of an address; the fault = it has sent too many. */
+/** Counts a request of an address; returns the refusal if its address has sent too many. */
 function refusalByAddress(
   { challenges, invalid, credentials }: Limits,
   address: string,
@@ -137,7 +137,7 @@ async function take(
   }
 }
 
-/** The same hold; calls back when it was charged. */
+/** The hold, extended by a callback that runs when it is charged. */
 function countedHold(hold: Hold, charged: () => void): Hold {
   return {
     kind: "hold",

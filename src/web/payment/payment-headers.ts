@@ -1,23 +1,23 @@
-// Reads the payment in the headers of a request, and makes the mark that binds a payment to its
-// request. Checks nothing of a payment; knows no operation.
+// Reads the payment credential in the headers of a request, and computes the mark that binds a
+// payment to its request. Validates no payment; knows no operation.
 import { createHash, hash } from "node:crypto";
 import type { PaymentHeaders, RequestMark } from "../../payments/payments.ts";
 
-/** Headers by lower-case name, each with every value that was sent. */
+/** Headers by lower-case name, each with all values that were sent. */
 export type HeaderValues = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** The payment of a request, or why it is unclear. */
+/** The payment credential of a request, or why it is ambiguous. */
 export type GivenPayment =
   | { readonly kind: "payment"; readonly given: PaymentHeaders }
   | { readonly kind: "unclear"; readonly message: string; readonly nextAction: string };
 
-/** Longest credential that is read. */
+/** Longest credential that is accepted. */
 const MAX_CHARS = 16_384;
 const PAYMENT = /^payment(?:[ \t]+(.*))?$/i;
 
 /**
- * The payment of a request: in `Authorization` (alone or in a list), `Payment-Authorization` or
- * `PAYMENT-SIGNATURE`; null = there is none.
+ * The payment credential in `Authorization` (alone or in a list), `Payment-Authorization` or
+ * `PAYMENT-SIGNATURE`; null = none.
  */
 export function paymentOf(headers: HeaderValues): GivenPayment | null {
   const found = new Map<string, PaymentHeaders>();
@@ -28,7 +28,7 @@ export function paymentOf(headers: HeaderValues): GivenPayment | null {
       if (scheme === null && name === "authorization") continue;
       const text = scheme === null ? part : (scheme[1] ?? "").trim();
       const isMpp = scheme !== null || name === "payment-authorization";
-      // The same credential in two places is one.
+      // The same credential in two headers counts once.
       if (!found.has(text))
         found.set(text, {
           protocol: isMpp ? "mpp" : "x402",
@@ -48,7 +48,7 @@ function unclear(message: string): GivenPayment {
   return { kind: "unclear", message, nextAction: "send one payment, in one header" };
 }
 
-/** An `Authorization` without the payments in it; undefined = nothing else is in it. */
+/** An `Authorization` value without its payment credentials; undefined = nothing else is left. */
 export function withoutPayment(authorization: string | undefined): string | undefined {
   if (authorization === undefined || !/payment/i.test(authorization)) return authorization;
   const rest = listed(authorization).filter((part) => !PAYMENT.test(part));
@@ -58,16 +58,16 @@ export function withoutPayment(authorization: string | undefined): string | unde
 /** The parts of a request that a payment is bound to. */
 export interface MarkedRequest {
   readonly method: string;
-  /** As it was sent; its query counts for nothing. */
+  /** The URL as sent; its query is ignored. */
   readonly url: string;
   readonly body: Buffer;
-  /** Digest of the API key that the payment is for; empty = the path says what it is for. */
+  /** Digest of the API key that the payment is for; empty = the path names the beneficiary. */
   readonly credential: string;
-  /** Base URL of the service for its callers. */
+  /** Base URL of the service as its callers use it. */
   readonly baseUrl: string;
 }
 
-/** What a payment for this request is bound to. */
+/** The mark that binds a payment to this request. */
 export function requestMark(request: MarkedRequest): RequestMark {
   const { url, body, baseUrl } = request;
   return {
@@ -77,7 +77,7 @@ export function requestMark(request: MarkedRequest): RequestMark {
   };
 }
 
-/** The same text for the same request, and another one for any other. */
+/** A hash that is equal for equal requests and different for all others. */
 export function fingerprintOf({
   method,
   url,
@@ -97,7 +97,7 @@ function pathOf(url: string): string {
   return path;
 }
 
-/** A path without secrets: anything in the place of a key is left out, also if it is no key. */
+/** The path without secrets: the segment of a key is removed even if it holds no valid key. */
 function withoutKey(path: string): string {
   return path
     .replace(/^(\/rpc\/k\/|\/api\/v1\/agent\/keys\/)[^/]*/, "$1redacted")

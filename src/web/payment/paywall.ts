@@ -1,28 +1,28 @@
-// The one port by which a request is paid: its caller states the price and the payment that came
-// with the request, and gets what was paid for, or a refusal with offers. Used by operations of the
-// API, calls with a key and calls that are paid one by one. Knows no protocol and no chain.
+// The only port by which requests are paid: its caller passes the price and the payment that came
+// with the request, and gets the result of the payment, or a refusal with offers. Used by API
+// operations, calls with a key and pay-per-call. Knows no protocol and no chain.
 import type { PaymentHeaders } from "../../payments/payments.ts";
 
-/** A request that costs something. */
+/** A request that has a price. */
 export interface PayableRequest<Mark> {
-  /** The payment that it carries; null = none. */
+  /** The payment credential of the request; null = none. */
   readonly payment: PaymentHeaders | null;
-  /** IP address of its sender. */
+  /** IP address of the sender. */
   readonly address: string;
-  /** What a payment for the request is bound to. */
+  /** What a payment for this request is bound to. */
   readonly mark: Mark;
 }
 
-/** Why a request has no price: the answer to it. */
+/** Why a request cannot be priced; carries the answer to it. */
 export interface Unpriced {
   readonly kind: string;
 }
 
-/** Collects what requests cost. `Paid`: what a payment gives the request that carries it. */
+/** Collects the price of requests. `Paid` is the result of a payment. */
 export interface Paywall<Mark, Price, Paid, Refusal> {
   /**
-   * Takes the payment of a request; refuses a request without one, and offers ways to pay. `price`
-   * is called once at most, and not for a payment that was taken before.
+   * Takes the payment of a request, or refuses a request without one and offers ways to pay.
+   * `price` is called at most once, and not for a payment that was recorded before.
    */
   collect<F extends Unpriced>(
     request: PayableRequest<Mark>,

@@ -1,6 +1,6 @@
-// The paywall of purchases: credit, keys and access that are bought by an order. Answers 402 with
-// offers, takes payments, and limits both by address. One instance serves operations of the API and
-// calls with a key; knows neither of them, no rail and no chain.
+// The paywall of purchases: credit, keys and access that are sold as orders. Answers 402 with
+// offers, takes payments, and limits both by address. API operations and calls with a key share one
+// instance; it knows neither, nor rails or chains.
 
 import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
 import { usdText } from "../../core/billing/price.ts";
@@ -16,7 +16,7 @@ import type {
 import type { Runtime } from "../../runtime.ts";
 import type { PayableRequest, Paywall, Unpriced } from "./paywall.ts";
 
-/** Codes of refusals that are about a payment. */
+/** Codes of refusals that concern a payment. */
 export type PaymentCode = PaymentDeclined["fault"]["code"] | "payment_required";
 
 /** Why nothing was bought, or not yet. */
@@ -24,39 +24,38 @@ export interface PaymentRefusal {
   readonly kind: "payment_refusal";
   readonly fault: ApiFault<PaymentCode>;
   /**
-   * Names and values in turn: every offer, where the payer is to sign one. A 402 has some: clients
-   * of these protocols throw at one without.
+   * Header names and values in turn: an offer of every rail if the payer is to sign a payment. A
+   * 402 always has some, because clients of these protocols throw on a 402 without offers.
    */
   readonly headers: readonly string[];
-  /** Purchase that it is about; null = none was recorded, so nothing was taken. */
+  /** The recorded purchase; null = none was recorded, so no money was taken. */
   readonly purchaseId: string | null;
-  /** Last part of MPP's problem type. */
+  /** Last segment of the MPP problem type. */
   readonly problem: string;
 }
 
-/** Sells what can be ordered. */
+/** Sells everything that can be ordered. */
 export interface PurchasePaywall extends Paywall<RequestMark, Order, PaidPurchase, PaymentRefusal> {
   readonly payments: Payments;
 }
 
-/** What the paywall works with. */
 export interface PurchasePaywallParts {
   readonly payments: Payments;
   readonly runtime: Pick<Runtime, "now">;
 }
 
-/** Offers to one address. */
+/** Offers per address. */
 const OFFERS = { perSecond: 5, burst: 100 };
-/** Wrong payments of one address: each costs a look at the chain. */
+/** Invalid payments per address; checking each one costs a request to the chain. */
 const INVALID = { perSecond: 0.5, burst: 20 };
 /**
- * Payments of one address that come together: each counts until it was found to be right. As slow
- * as the wrong ones, or a flood every two seconds would pass.
+ * Concurrent payments per address; each counts until it was found valid. Refills no faster than the
+ * limit of invalid payments, so that a flood cannot bypass that limit.
  */
 const UNCHECKED = { perSecond: 0.5, burst: 64 };
 /**
- * Payments of one address that its chain was asked about in vain: they cost looks at it too, and a
- * payer can make them.
+ * Payments per address that could not be checked because the chain did not answer. They cost
+ * requests to the chain, too, and a payer can cause them.
  */
 const UNANSWERED = { perSecond: 1, burst: 60 };
 const RETRY_MS = 5_000;
@@ -69,7 +68,9 @@ interface OpenPaywall extends PurchasePaywallParts {
   readonly unanswered: AddressLimit;
 }
 
-/** A paywall whose limits are all unused. Create one for all sellers: limits count in it. */
+/**
+ * Creates a paywall with unused limits. Create one for all sellers: the limits count within it.
+ */
 export function createPurchasePaywall(parts: PurchasePaywallParts): PurchasePaywall {
   const paywall: OpenPaywall = {
     ...parts,
@@ -89,7 +90,7 @@ export function createPurchasePaywall(parts: PurchasePaywallParts): PurchasePayw
   };
 }
 
-/** The answer to a request without a payment. */
+/** Answers a request without a payment. */
 async function requirePayment<F extends Unpriced>(
   paywall: OpenPaywall,
   { address }: PayableRequest<RequestMark>,
@@ -110,7 +111,7 @@ interface PayingRequest extends PayableRequest<RequestMark> {
   readonly payment: PaymentHeaders;
 }
 
-/** Takes the payment of a request, within what its address may send. */
+/** Takes the payment of a request, within the limits of its address. */
 async function take<F extends Unpriced>(
   paywall: OpenPaywall,
   request: PayingRequest,
@@ -142,7 +143,7 @@ async function take<F extends Unpriced>(
   }
 }
 
-/** The answer to a payment that bought nothing; one to a wrong payment has fresh offers. */
+/** Answers a payment that bought nothing; an invalid payment gets new offers. */
 async function declined<F extends Unpriced>(
   paywall: OpenPaywall,
   { fault, purchaseId, problem }: PaymentDeclined,
@@ -167,7 +168,7 @@ async function withOffers(
   return { ...NOTHING, fault: unavailable, problem };
 }
 
-/** Where a purchase is read. */
+/** URL at which the state of a purchase can be read. */
 export function purchaseUrl(baseUrl: string, purchaseId: string): string {
   return `${baseUrl}/api/v1/purchases/${purchaseId}`;
 }

@@ -1,9 +1,8 @@
-// The listener of `server.metrics_listen`: serves `/metrics` with real provider ids on an address
-// of its own, and nothing else.
+// Listens on `server.metrics_listen` and serves only `/metrics`, with real provider ids.
 import { createServer, type Server } from "node:http";
 import { METRICS_TYPE } from "../../observe/exposition.ts";
 
-/** What the listener serves, and where. */
+/** The address to listen on, and the page to serve. */
 export interface MetricsListening {
   readonly host: string;
   readonly port: number;
@@ -11,7 +10,7 @@ export interface MetricsListening {
   readonly text: (use: (text: string | null) => void) => void;
 }
 
-/** A listener for scrapers. */
+/** A listener for metric scrapers. */
 export interface MetricsListener {
   readonly port: number;
   close(): void;
@@ -20,7 +19,7 @@ export interface MetricsListener {
 const MAX_CONNECTIONS = 64;
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Starts listening; rejects where the address cannot be had. */
+/** Starts listening; rejects if the address is not available. */
 export function listenForMetrics({ host, port, text }: MetricsListening): Promise<MetricsListener> {
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },

@@ -1,6 +1,5 @@
-// Node's HTTP server as the service uses it: takes connections that are accepted elsewhere, keeps
-// hostile clients within bounds, and sends requests and WebSocket handshakes to those who serve
-// them.
+// Node's HTTP server as the service configures it: takes connections that other code accepted,
+// bounds hostile clients, and dispatches requests and WebSocket handshakes.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -21,29 +20,28 @@ export interface ServerLimits {
   readonly drainTimeoutMs: number;
 }
 
-/** What the server sends requests to. */
 export interface NodeServerParts extends RequestParts {
   readonly runtime: Runtime;
   readonly limits: ServerLimits;
   readonly subscriptions: Pick<Subscriptions, "open">;
 }
 
-/** Node's HTTP server, which listens nowhere itself. */
+/** Node's HTTP server without a listening socket of its own. */
 export interface NodeServer {
-  /** Watches the time that requests take, from here on. */
+  /** Starts enforcing time limits of requests. */
   start(): void;
-  /** Serves a connection for good, from the bytes on that it was not read beyond. */
+  /** Serves a connection until it ends. Bytes already read must have been put back. */
   accept(socket: Socket): void;
-  /** WebSockets that are open. */
+  /** Number of open WebSockets. */
   readonly openSockets: number;
-  /** Begins to close all WebSockets. */
+  /** Starts closing all WebSockets. */
   closeSockets(): void;
   destroyAll(): void;
 }
 
 const CHECK_INTERVAL_MS = 5_000;
 
-/** A server without connections yet. */
+/** Creates a server without connections. */
 export function createNodeServer(parts: NodeServerParts): NodeServer {
   const { rpc, subscriptions, requestId, activity } = parts;
   const server = serverWithin(parts.limits);
@@ -66,7 +64,7 @@ export function createNodeServer(parts: NodeServerParts): NodeServer {
     else sockets.upgrade(request, socket, head);
   });
   return {
-    // A server that listens watches its connections' time limits from this event on.
+    // Node starts checking request timeouts at this event.
     start: () => void server.emit("listening"),
     accept: (socket) => void server.emit("connection", socket),
     get openSockets() {
@@ -106,7 +104,7 @@ function countRequest({ activity, runtime }: NodeServerParts, response: ServerRe
   if (activity.draining) response.shouldKeepAlive = false;
 }
 
-/** What node's parser refused: bad framing, headers too long, or a client that is too slow. */
+/** An error of node's parser: bad framing, headers too long, or a slow client. */
 type ClientError = Error & { readonly code?: string };
 
 const NO_TUNNELS = fault("invalid_request", "CONNECT is not served here", {

@@ -1,5 +1,4 @@
-// Sends each request of node's HTTP server to what serves it: calls, the HTTP API, pages, or a
-// refusal.
+// Dispatches each request of node's HTTP server: RPC calls, the HTTP API, pages, or a refusal.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Activity } from "../http/activity.ts";
@@ -14,28 +13,27 @@ import type { RpcParts } from "../rpc/parts.ts";
 import { isRpcPath, isSocketPath } from "../rpc/target.ts";
 import { refuseHandshake } from "../socket/client-sockets.ts";
 
-/** Serves its paths under every method, and reads the body itself. */
+/** Serves every method on its paths, and reads request bodies itself. */
 export interface HttpApi {
   serves(path: string): boolean;
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
 }
 
-/** What requests are sent to. */
 export interface RequestParts {
   readonly activity: Activity;
   readonly rpc: RpcParts;
-  /** The page that answers a GET on this path; undefined where there is none. */
+  /** The page at a path; undefined = none. */
   readonly page: (path: string) => PageHandler | undefined;
-  /** The management of keys and accounts; null = there is none. */
+  /** The API for keys and accounts; null = the service has none. */
   readonly api: HttpApi | null;
   readonly requestId: () => string;
-  /** Base URL of this service as a caller knows it, without a slash at the end. */
+  /** Base URL of this service as the caller uses it, without a trailing slash. */
   readonly baseUrl: (request: IncomingMessage) => string;
-  /** Secret; null = nobody is the operator. */
+  /** Secret; null = the service has no operator token. */
   readonly operatorToken: string | null;
 }
 
-/** Serves one request, or refuses it. */
+/** Serves or refuses one request. */
 export function handleRequest(
   parts: RequestParts,
   request: IncomingMessage,
@@ -140,7 +138,7 @@ function writeNotAllowed(
   writeFault(response, headers, why);
 }
 
-/** Path and query, also of a target that is written with scheme and host. */
+/** Path and query of a request target, which may be in absolute form. */
 export function originForm(target: string): string {
   if (target.startsWith("/")) return target;
   const rest = target.replace(/^https?:\/\/[^/?#]*/i, "");

@@ -1,46 +1,46 @@
-// The HTTP server: one listener, whose connections go to the fast path or to node's HTTP server,
-// and a drain that loses no accepted request.
+// The HTTP server: one listener that gives its connections to the fast path or to node's HTTP
+// server, and a drain that loses no accepted request.
 import { createServer, type Server, type Socket } from "node:net";
 import type { Activity } from "../http/activity.ts";
 import { createFastPathServer, type FastPathServer } from "../rpc/fast-path.ts";
 import { createNodeServer, type NodeServer, type NodeServerParts } from "./node-server.ts";
 
-/** What the server is built from. */
 export interface ServerParts extends Omit<NodeServerParts, "activity"> {
-  /** `off`: every connection is served by node's HTTP server. */
+  /** `off`: node's HTTP server serves every connection. */
   readonly fastPath: "auto" | "off";
-  /** Null = this process accepts alone. */
+  /** Null = no other process accepts from this socket. */
   readonly otherWorkers: OtherWorkers | null;
 }
 
-/** Other processes that accept from the same socket. */
+/** Other worker processes that accept from the same socket. */
 export interface OtherWorkers {
-  /** True = another one serves this connection, which was just accepted. */
+  /** Offers a connection that was just accepted; true = another worker serves it. */
   takes(socket: Socket): boolean;
-  /** Counts a connection that is served here. */
+  /** Counts a connection served here; the returned function counts its end. */
   opened(): () => void;
-  /** Serves connections that others have passed on. */
+  /** Registers the function that serves connections passed on by other workers. */
   onPassed(serve: (socket: Socket) => void): void;
 }
 
-/** A server that listens. */
+/** A listening server. */
 export interface WebServer {
   readonly port: number;
   readonly draining: boolean;
-  /** Stops accepting, finishes what was accepted, then closes. */
+  /** Stops accepting, completes accepted requests, then closes. */
   drain(): Promise<void>;
 }
 
 const BACKLOG = 1_024;
 
-/** Starts listening; rejects where the address cannot be had. */
+/** Starts listening; rejects if the address is not available. */
 export function listen(parts: ServerParts, host: string, port: number): Promise<WebServer> {
   const activity: Activity = { active: 0, lastMs: 0, draining: false, ended: false };
   const node = createNodeServer({ ...parts, activity });
   const fastPath = parts.fastPath === "off" ? null : fastPathOf(parts, node, activity);
   const serve = (socket: Socket): void => (fastPath ?? node).accept(socket);
   const accept = acceptBeside(parts.otherWorkers, serve);
-  // As node's HTTP server makes its connections: it, too, is half open until it ends itself.
+  // Same options as node's HTTP server: a connection stays half open until the server ends its
+  // side.
   const listener = createServer({ allowHalfOpen: true, keepAlive: true, noDelay: true }, accept);
   listener.maxConnections = parts.limits.maxConnections;
   return new Promise((resolve, reject) => {
@@ -59,7 +59,7 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
   });
 }
 
-/** How connections are accepted beside others who accept from the same socket. */
+/** Accepts connections next to other workers that accept from the same socket. */
 function acceptBeside(
   others: OtherWorkers | null,
   serve: (socket: Socket) => void,
@@ -75,7 +75,10 @@ function acceptBeside(
   };
 }
 
-/** A connection goes on to node's server with the first request that is not a plain RPC call. */
+/**
+ * The fast path, which hands a connection to node's server at its first request that is not a plain
+ * RPC call.
+ */
 function fastPathOf(parts: ServerParts, node: NodeServer, activity: Activity): FastPathServer {
   const { runtime, rpc, requestId, limits } = parts;
   return createFastPathServer({
@@ -102,16 +105,16 @@ interface Connections {
   readonly node: NodeServer;
 }
 
-/** A drain is quiet once nothing has come for this long. */
+/** A drain is complete once no request has arrived for this long. */
 const QUIET_MS = 300;
-/** WebSockets may take this long for their closing handshake. */
+/** Time for the closing handshake of WebSockets. */
 const CLOSING_HANDSHAKE_MS = 1_500;
 const STEP_MS = 25;
 
 /**
- * Stops accepting connections and serves what comes on those that are open, telling each client to
- * close. Idle connections end once nothing has come for a while: closing them at once would lose a
- * request that is on its way. WebSockets are closed once nothing is under way.
+ * Stops accepting connections, serves what arrives on open ones, and tells each client to close.
+ * Idle connections are closed after a quiet period, because closing them at once would lose a
+ * request in flight. WebSockets are closed once no request is under way.
  */
 async function drain(
   { runtime, limits }: Pick<ServerParts, "runtime" | "limits">,
@@ -134,7 +137,7 @@ async function drain(
   node.destroyAll();
 }
 
-/** A timer that keeps the process alive: there may be nothing else left that does. */
+/** A timer that keeps the process alive during a drain, when nothing else may. */
 function step(): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, STEP_MS));
 }

@@ -1,6 +1,6 @@
-// The requests of one caller's socket: each message through the pipeline, once or once per batch
-// item, within what one socket may have under way. Knows no frames and no connection beyond where
-// its answers go.
+// The requests of one client WebSocket: runs every message through the pipeline, once per batch
+// item, within the limits of a socket. Knows no frames, and nothing of the connection except where
+// answers go.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
@@ -25,7 +25,6 @@ import type { Target } from "../rpc/target.ts";
 import { ClientSubscriptions, type NotificationSink } from "./client-subscriptions.ts";
 import { metaNotification } from "./notification.ts";
 
-/** What the requests of sockets are served with. */
 export interface CallParts {
   readonly rpc: RpcParts;
   readonly subscriptions: Pick<Subscriptions, "open">;
@@ -34,41 +33,43 @@ export interface CallParts {
   readonly activity: Activity;
 }
 
-/** Where the answers go. */
+/** The connection that answers are written to. */
 export interface ClientConnection extends NotificationSink {
   /**
-   * Sends one message; false = the connection does not take it any more. `settle` hears once what
-   * became of it: true = the connection has taken all of it, or its caller left before that.
+   * Sends one message; false = the connection accepts no more. `settle` is called once: true = the
+   * connection took the whole message, or the caller left before.
    */
   send(pieces: readonly Buffer[], settle?: DeliveryCallback): boolean;
 }
 
-/** One message that is being served. */
+/** One message being served. */
 interface UnderWay extends Room {
   cancel: ((why: Interruption) => void) | null;
   /** Bytes of the request. */
   readonly bytes: number;
-  /** In whose share of the memory the request counts; null = in nobody's alone. */
+  /** The caller in whose share of memory the request counts; null = in nobody's. */
   readonly requestOf: string | null;
-  /** Bytes that it holds for its answer. */
+  /** Bytes reserved for the answer. */
   gathered: number;
-  /** Whose share of the memory that is: a key may come to another account meanwhile. */
+  /**
+   * The caller in whose share they count. Remembered, because the key may move to another account.
+   */
   shareOf: string;
   over: boolean;
 }
 
-/** The answer to a batch, null = it has none, and what settles its items. */
+/** The answer to a batch (null = none), and the settlement of its items. */
 interface BatchAnswer {
   readonly body: readonly Buffer[] | null;
   readonly settle: DeliveryCallback;
 }
 
-/** What is sent behind a batch's answer; `answered` = that answer went out. */
+/** A message to be sent after the answer to its batch; `answered` = that answer was sent. */
 type Follower = (answered: boolean) => void;
 
 const WAIT = { nextAction: "wait for an answer before sending the next request" };
 
-/** Everything under way on one socket. */
+/** All requests under way on one socket. */
 export class SocketCalls {
   readonly #parts: CallParts;
   readonly #authenticated: Authenticated;
@@ -97,8 +98,8 @@ export class SocketCalls {
   serve(bytes: Buffer, binary: boolean): void {
     if (this.#over) return;
     try {
-      // Clients send JSON in binary messages too. Text is known to be UTF-8: `ws` closes a socket
-      // whose text is not.
+      // Clients also send JSON in binary messages. Text messages are known to be UTF-8, because
+      // `ws` closes a socket that sends invalid text.
       if (binary && !isUtf8(bytes))
         this.#sendFault("null", fault("parse_error", "the binary message is not UTF-8 text"));
       else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
@@ -108,7 +109,7 @@ export class SocketCalls {
     }
   }
 
-  /** The caller is gone, or was sent away: ends every call and leaves every subscription. */
+  /** Ends all calls and subscriptions: the caller left, or was disconnected. */
   close(why: Interruption): void {
     this.#over = true;
     for (const call of this.#underWay ?? []) {
@@ -146,7 +147,7 @@ export class SocketCalls {
     if (!call.over) call.cancel = cancel;
   }
 
-  /** The address of the socket as the profiles stand now. */
+  /** The target of the socket under the current profiles. */
   #refreshed(): Target | Fault {
     const { resolver } = this.#parts.rpc;
     if (this.#revision === resolver.revision && this.#target.kind === "target") return this.#target;
@@ -159,7 +160,7 @@ export class SocketCalls {
     return this.#target;
   }
 
-  /** A Custom profile that is not in memory any more is got again, for the messages that follow. */
+  /** Loads a Custom profile that is no longer in memory, for later messages. */
   #prepare({ code, details }: Fault): void {
     const { keyContext } = this.#authenticated;
     const profile = details["profile"];
@@ -167,7 +168,7 @@ export class SocketCalls {
       this.#parts.rpc.admission?.prepare(keyContext, profile, () => {});
   }
 
-  /** Why a message of this size is more than may be under way; null = it is not. */
+  /** The refusal of a message that exceeds the limits of the socket; null = accepted. */
   #beyond(bytes: number): Fault | null {
     const { activity, rpc } = this.#parts;
     const { limits } = rpc;
@@ -190,7 +191,7 @@ export class SocketCalls {
       : null;
   }
 
-  /** Answers with the request's id; a batch is refused as one. */
+  /** Refuses a message with the id of its request; a batch is refused as a whole. */
   #refuse(bytes: Buffer, start: number, why: Fault): void {
     const request = readRequest(bytes, start, endOf(bytes));
     if (request.id !== null) this.#sendFault(request.id, why);
@@ -254,7 +255,7 @@ export class SocketCalls {
     };
   }
 
-  /** Keeps what one item of a batch sends behind the answer. */
+  /** Keeps the messages that an item of a batch sends after the answer. */
   #follow(followers: Follower[], reply: Reply, shown: boolean): void {
     const { id, notify, written } = reply;
     if (notify && id !== null) {
@@ -276,7 +277,7 @@ export class SocketCalls {
     }
   }
 
-  /** Counts a message; null = there is no room for it. */
+  /** Counts a message in the memory budget; null = the budget is used up. */
   #begin(bytes: number): UnderWay | null {
     const { budget } = this.#parts.rpc;
     const requestOf = bytes > SHORT_REQUEST_BYTES ? this.#authenticated.caller.key : null;
@@ -325,7 +326,7 @@ export class SocketCalls {
     if (back > 0) this.#parts.rpc.budget.giveBack(call.shareOf, back);
   }
 
-  /** A throw is a bug: it is logged and costs this socket, nothing else. */
+  /** Handles a bug: logs it and fails this socket only. */
   #fail(error: unknown): void {
     this.#parts.rpc.observer.log.error({ err: error }, "bug");
     this.#connection.close(1011, "internal error");

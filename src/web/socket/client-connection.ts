@@ -1,5 +1,6 @@
-// One caller's WebSocket as a connection: messages in, frames out straight to the connection, how
-// much may wait on either side, signs of life, and its end. Knows nothing of what the messages say.
+// One client WebSocket as a connection: reads messages, writes frames straight to the socket,
+// bounds what waits in both directions, pings, and closes. Knows nothing of the contents of
+// messages.
 import type { Socket } from "node:net";
 import { WebSocket } from "ws";
 import type { Interruption } from "../../core/billing/charging.ts";
@@ -11,53 +12,52 @@ import { type CallParts, type ClientConnection, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
 import type { FrameEncoder } from "./notification.ts";
 
-/** What sockets work with. */
 export interface ClientSocketParts extends CallParts {
   readonly frameEncoder: FrameEncoder;
 }
 
-/** A WebSocket whose handshake is done. */
+/** A WebSocket after its handshake. */
 export interface OpenedSocket {
   readonly ws: WebSocket;
-  /** The connection under it. */
+  /** The TCP or TLS connection below it. */
   readonly socket: Socket;
   readonly authenticated: Authenticated;
-  /** Hears the end, once. */
+  /** Called once when it has ended. */
   readonly left: () => void;
 }
 
-/** While more than this waits to be sent, nothing more is read. */
+/** Reading pauses while more than this waits to be sent. */
 const UNSENT_BYTES = 1_048_576;
-/** While more than this waits to be sent, pings are not answered. */
+/** Pings are not answered while more than this waits to be sent. */
 const MUCH_UNSENT_BYTES = 65_536;
-/** Head and mask of a caller's control frame. */
+/** Header and mask of a client's control frame. */
 const CONTROL_BYTES = 6;
 const MISSED_PONGS = 2;
 /**
- * A client that was too slow may take this long without reading until it is cut off, others a
- * second; nobody longer than half a minute in all.
+ * Time without reading after which a closing client is cut off: longer for one that was too slow, a
+ * second for others, never more than half a minute in total.
  */
 const SLOW_CODE = 1013;
 const SLOW_PATIENCE_MS = 5_000;
 const LOOK_MS = 1_000;
 const LONGEST_FAREWELL_MS = 30_000;
-/** Policy violation: the reason says which. */
+/** Policy violation; the reason says which. */
 const END_CODE = 1008;
-/** Internal error, and service restart. Every other code is for what the caller or its key did. */
+/** Internal error and service restart. All other codes are caused by the caller or its key. */
 const OUR_FAULT: ReadonlySet<number> = new Set([1011, 1012]);
 const PING = "\x89\x00";
 
-/** How a close that the service began is going. */
+/** The state of a close that the service started. */
 interface Farewell {
-  /** Without reading anything. */
+  /** Longest time without reading. */
   readonly patienceMs: number;
-  /** Bytes that waited to be sent when it was last looked at. */
+  /** Bytes waiting to be sent at the last check. */
   readonly unsentBytes: number;
   readonly silentMs: number;
   readonly totalMs: number;
 }
 
-/** One caller's socket, from the end of its handshake on. */
+/** One client WebSocket after its handshake. */
 export class ClientSocket implements ClientConnection {
   readonly #parts: ClientSocketParts;
   readonly #ws: WebSocket;
@@ -66,23 +66,23 @@ export class ClientSocket implements ClientConnection {
   readonly #caller: CallerIdentity;
   readonly #calls: SocketCalls;
   readonly #unregister: (() => void) | null;
-  /** Bytes received of a message that is not whole yet. */
+  /** Bytes received of an incomplete message. */
   #partial = 0;
   /**
-   * What of that counts in the shared budget, and in whose share: a key may come to another account
-   * meanwhile.
+   * The part of them counted in the memory budget, and the caller in whose share. Remembered,
+   * because the key may move to another account.
    */
   #partialHeld = 0;
   #partialOf = "";
-  /** What counts there of what waits to be sent. */
+  /** The part of the bytes waiting to be sent that is counted in the memory budget. */
   #queueHeld = 0;
   #paused = false;
   #missedPongs = 0;
   #unsentAtPing = 0;
-  /** The code with which this side closed it; null = it has not. */
+  /** Close code sent by this side; null = not closed by it. */
   #closeCode: number | null = null;
   #over = false;
-  /** The service ended it, for a reason that is not its caller's. */
+  /** True if the service ended the socket for a reason of its own. */
   #isCut = false;
   #cancelTermination: () => void = nothing;
 
@@ -106,7 +106,7 @@ export class ClientSocket implements ClientConnection {
     ws.on("pong", (data: Buffer) => this.#pong(data));
     ws.on("close", (code: number) => this.#closed(code));
     ws.on("error", nothing);
-    // Before `ws` reads the bytes: a message that they complete sets the count back.
+    // Runs before `ws` reads the bytes: a message that they complete resets the count.
     socket.prependListener("data", (chunk: Buffer) => this.#hold(this.#partial + chunk.length));
     socket.on("drain", () => this.#drained());
   }
@@ -133,14 +133,14 @@ export class ClientSocket implements ClientConnection {
   }
 
   /**
-   * To be called at every ping time: asks for a sign of life, or ends it when the last two stayed
-   * away.
+   * Called at every ping interval: pings the client, or disconnects it if the last two pings were
+   * not answered.
    */
   ping(): void {
     if (this.#over) return;
     const unsentBytes = this.#socket.writableLength;
-    // While nothing is read its pongs cannot be seen: that it goes on taking what waits is its sign
-    // of life.
+    // While reading is paused, pongs cannot be seen: draining the send queue counts as a sign of
+    // life.
     if (this.#paused && unsentBytes < this.#unsentAtPing) this.#missedPongs = 0;
     this.#unsentAtPing = unsentBytes;
     if (this.#missedPongs >= MISSED_PONGS) return this.close(1002, "no pong came");
@@ -149,8 +149,8 @@ export class ClientSocket implements ClientConnection {
   }
 
   /**
-   * Ends everything under way and says why. A client that does not answer is cut off, but not while
-   * it still reads what comes before the reason.
+   * Ends all requests and closes with a reason. A client that does not answer the close is cut off,
+   * but not while it still reads what was sent before.
    */
   close(
     code: number,
@@ -175,7 +175,7 @@ export class ClientSocket implements ClientConnection {
     this.#cancelTermination = this.#parts.rpc.runtime.after(LOOK_MS, () => {
       const left = this.#socket.writableLength;
       const quietMs = left < unsentBytes ? 0 : silentMs + LOOK_MS;
-      // Once all is out it had at least a second to answer.
+      // Once everything was sent, the client still has at least a second to answer.
       const enough = left === 0 ? unsentBytes === 0 : quietMs >= patienceMs;
       if (enough || totalMs + LOOK_MS >= LONGEST_FAREWELL_MS) this.#ws.terminate();
       else
@@ -188,7 +188,7 @@ export class ClientSocket implements ClientConnection {
     });
   }
 
-  /** Cuts it off, since the service ends. */
+  /** Cuts the connection at the end of the service. */
   destroy(): void {
     this.#release("cut");
     this.#ws.terminate();
@@ -209,7 +209,7 @@ export class ClientSocket implements ClientConnection {
     this.#hold(Math.max(0, this.#partial - data.length - CONTROL_BYTES));
   }
 
-  /** Counts what has come of a message that is not whole. */
+  /** Counts the bytes of an incomplete message. */
   #hold(partial: number): void {
     this.#partial = partial;
     const held = partial > SHORT_REQUEST_BYTES ? partial : 0;
@@ -219,14 +219,14 @@ export class ClientSocket implements ClientConnection {
     if (this.#partialHeld === 0) this.#partialOf = this.#caller.key;
     if (more < 0) budget.giveBack(this.#partialOf, -more);
     else if (!budget.take(this.#partialOf, more)) {
-      // What fills its caller's share is that caller's doing.
+      // If the share of the caller is used up, the caller is the cause; otherwise the service is.
       const why = budget.used + more > limits.maxInFlightBytes ? "cut" : "left";
       return this.close(1013, "too many request bytes are in flight; try again later", why);
     }
     this.#partialHeld = held;
   }
 
-  /** False when it is over, or its reader is too slow for one more message. */
+  /** False if the socket has ended, or its reader is too slow for another message. */
   #takesMore(): boolean {
     if (this.#over || this.#ws.readyState !== WebSocket.OPEN) return false;
     if (this.#socket.writableLength <= this.#parts.rpc.limits.maxSocketQueueBytes) return true;
@@ -234,7 +234,7 @@ export class ClientSocket implements ClientConnection {
     return false;
   }
 
-  /** Counts what waits to be sent. */
+  /** Updates the count of bytes waiting to be sent. */
   #settle(): void {
     const socket = this.#socket;
     const queued = socket.writableNeedDrain ? socket.writableLength : 0;

@@ -1,5 +1,5 @@
-// WebSockets of callers: the handshake, or its refusal as an HTTP answer; the set of open sockets
-// and the one timer that pings them all. Knows nothing of their messages.
+// Client WebSockets: performs handshakes or refuses them with an HTTP answer, keeps the set of open
+// sockets, and pings them all with one timer. Knows nothing of messages.
 import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -15,20 +15,19 @@ import type { CallParts } from "./calls.ts";
 import { ClientSocket, type ClientSocketParts } from "./client-connection.ts";
 import { createFrameEncoder } from "./notification.ts";
 
-/** The sockets of all callers. */
+/** The client sockets of the service. */
 export interface ClientSockets {
-  /** Takes a connection whose client asked for an upgrade. */
+  /** Handles a connection whose client requested an upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   readonly open: number;
-  /** Closes all with a reason; those that do not answer are cut off within a second. */
+  /** Closes all sockets with a reason; cuts those that do not answer within a second. */
   close(): void;
-  /** Cuts all off. */
+  /** Cuts all sockets at once. */
   destroy(): void;
 }
 
 /**
- * True for a request that a WebSocket begins with; others that ask for an upgrade are ordinary
- * requests.
+ * Whether a request opens a WebSocket. Other requests with `Upgrade` are served as ordinary ones.
  */
 export function isHandshake(request: IncomingMessage): boolean {
   const { method, headers, httpVersion } = request;
@@ -45,12 +44,12 @@ export function refuseHandshake(): Fault {
   return fault("upgrade_required", "this path is for WebSockets");
 }
 
-/** No sockets yet. */
+/** Creates an empty set of sockets. */
 export function createClientSockets(calls: CallParts): ClientSockets {
   const parts: ClientSocketParts = { ...calls, frameEncoder: createFrameEncoder() };
   const { rpc } = parts;
   const pingScheduler = createPingScheduler(parts);
-  /** Of the handshake that is being done; `ws` does it in one go. */
+  /** Headers of the handshake being answered; `ws` completes a handshake synchronously. */
   let answering: Headers = [];
   let server = createServer();
 
@@ -87,8 +86,7 @@ export function createClientSockets(calls: CallParts): ClientSockets {
       if (!(socket instanceof Socket)) return void socket.destroy();
       const why = handshakeRefusal(parts, request);
       if (why !== null) return refuse(socket, headers, why);
-      // A key may have to be looked up first. Until then nobody else listens to what becomes of the
-      // connection.
+      // The key may have to be looked up first. Until then nobody else watches the connection.
       const gone = (): void => stop?.();
       socket.on("error", gone).on("close", gone);
       const info = requestInfoOf(request);
@@ -127,9 +125,9 @@ function writeRefusal(
   rpc.runtime.after(CLOSE_MS, () => socket.destroy());
 }
 
-/** How long a refused client may take to read why. */
+/** Time for a refused client to read the answer. */
 const CLOSE_MS = 1_000;
-/** Never reached: sockets see to their ends themselves. */
+/** Never reached: client sockets limit their own closing. */
 const LONGEST_CLOSE_MS = 60_000;
 const OPTIONS = {
   noServer: true,
@@ -162,7 +160,7 @@ function requestInfoOf(request: IncomingMessage): RequestInfo {
   };
 }
 
-/** Why no caller's handshake can be done; null = it can. */
+/** Why the service accepts no handshake now; null = it does. */
 function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
   if (!isHandshake(request)) return refuseHandshake();
   if (request.headers.host === undefined)
@@ -172,7 +170,7 @@ function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMess
   return activity.draining ? fault("unavailable", "the service is stopping") : null;
 }
 
-/** Why this caller gets no socket here; null = it does. */
+/** Why this caller gets no socket at this target; null = it does. */
 function callerRefusal(
   { rpc }: ClientSocketParts,
   { target, keyContext }: Authenticated,
@@ -195,10 +193,10 @@ function broken({ message }: Error): Fault {
   });
 }
 
-/** Open sockets, in groups that are pinged one after the other. */
+/** Open sockets, divided into groups that are pinged in turn. */
 interface PingScheduler {
   readonly size: number;
-  /** Adds what `make` makes; it calls `left` to be taken out. */
+  /** Adds the socket that `make` creates; `left` removes it. */
   add(make: (left: () => void) => ClientSocket): void;
   each(run: (socket: ClientSocket) => void): void;
 }

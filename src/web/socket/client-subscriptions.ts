@@ -1,5 +1,5 @@
-// The subscriptions of one caller's socket: subscribing, unsubscribing, ids of our own, and no
-// event before its acknowledgement. Knows no frames and no providers.
+// The subscriptions of one client WebSocket: subscribes and unsubscribes, assigns subscription ids
+// of the service, and sends no event before its acknowledgement. Knows no frames and no providers.
 import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
@@ -19,7 +19,6 @@ import type {
   SubscriptionMethods,
 } from "../rpc/service-methods.ts";
 
-/** What the subscriptions of a socket work with. */
 export interface ClientSubscriptionsParts {
   readonly rpc: Pick<RpcParts, "runtime" | "deadlineMs" | "limits" | "admission">;
   readonly subscriptions: Pick<Subscriptions, "open">;
@@ -27,13 +26,15 @@ export interface ClientSubscriptionsParts {
 
 /** The connection that notifications are written to. */
 export interface NotificationSink {
-  /** Sends one message per result; false = the connection does not take them any more. */
+  /** Sends one message per result; false = the connection accepts no more. */
   notify(id: string, results: readonly Buffer[]): boolean;
-  /** `why`: whether its caller pays for what was under way; left out = as the code says. */
+  /**
+   * `why` decides whether the caller pays for calls under way; omitted = derived from the code.
+   */
   close(code: number, reason: string, why?: Interruption): void;
 }
 
-/** The subscriptions of one socket; none at first. */
+/** The subscriptions of one socket. */
 export class ClientSubscriptions implements SubscriptionMethods {
   readonly #parts: ClientSubscriptionsParts;
   readonly #connection: NotificationSink;
@@ -56,7 +57,7 @@ export class ClientSubscriptions implements SubscriptionMethods {
     return null;
   }
 
-  /** Leaves every subscription. */
+  /** Ends every subscription. */
   close(): void {
     const subscriptions = this.#subscriptions;
     this.#subscriptions = null;
@@ -124,7 +125,7 @@ export class ClientSubscriptions implements SubscriptionMethods {
   }
 }
 
-/** Charges notifications to who subscribed; null = nobody pays. */
+/** Charges notifications to the subscriber; null = they are free. */
 function meterOf(admission: Admission | null, { grant }: SubscriptionCall): Meter | null {
   return admission === null || grant === null
     ? null
@@ -149,12 +150,12 @@ function refusal(request: SubscriptionCall, invalid: string | null, full: boolea
     : null;
 }
 
-/** Charges notifications; returns why the socket has to be closed, or null. */
+/** Charges notifications; returns why the socket must be closed, or null. */
 type Meter = (notifications: number) => ReturnType<Admission["meter"]>;
 
 interface ClientSubscriptionParts {
   readonly id: string;
-  /** Position in `SUBSCRIPTION_KINDS`. */
+  /** Index into `SUBSCRIPTION_KINDS`. */
   readonly kind: number;
   readonly series: Series;
   readonly connection: NotificationSink;
@@ -163,12 +164,15 @@ interface ClientSubscriptionParts {
   readonly left: () => void;
 }
 
-/** One subscription of one caller. Lives long: keeps nothing of the request that began it. */
+/**
+ * One subscription of one caller. Long-lived, so it keeps no reference to the request that created
+ * it.
+ */
 class ClientSubscription implements Subscriber {
   readonly #parts: ClientSubscriptionParts;
   /**
-   * `opening`: not real yet. `held`: real, and its acknowledgement has yet to be written. `open`:
-   * events flow.
+   * `opening`: not created upstream yet. `held`: created, and its acknowledgement is still to be
+   * written. `open`: events are delivered.
    */
   #state: "opening" | "held" | "open" | "over" = "opening";
   #held: (readonly Buffer[])[] = [];
@@ -182,8 +186,8 @@ class ClientSubscription implements Subscriber {
   }
 
   /**
-   * Takes the way to leave. Returns false when all was decided at once, so that there is nothing to
-   * cancel.
+   * Stores the function that leaves the subscription. False = the subscribe call has ended already,
+   * so there is nothing to cancel.
    */
   keep(leave: () => void): boolean {
     if (this.#state === "over") leave();
@@ -191,7 +195,7 @@ class ClientSubscription implements Subscriber {
     return this.#state === "opening";
   }
 
-  /** Nothing is heard or sent after that. */
+  /** Leaves the subscription: no event is sent after this. */
   leave(): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -242,7 +246,10 @@ class ClientSubscription implements Subscriber {
     done?.(answer);
   }
 
-  /** The acknowledgement is out, or its answer had no room for it: then nobody knows the id. */
+  /**
+   * The acknowledgement was written, or replaced by a refusal: then nobody knows the id, and the
+   * subscription ends.
+   */
   #written(shown: boolean): void {
     if (!shown) return this.leave();
     if (this.#state !== "held") return;
@@ -276,7 +283,7 @@ function resultOf(json: string): Outcome {
   return { kind: "result", body, start: 0, end: body.length, idAt: null };
 }
 
-/** `0x` and 32 digits of which the first is not 0: as nodes write ids, and of one length. */
+/** `0x` and 32 hex digits, the first not 0: the format of nodes, and of constant length. */
 function newId(runtime: Runtime, taken: ReadonlyMap<string, unknown>): string {
   for (;;) {
     let id = `0x${(1 + Math.floor(runtime.random() * 15)).toString(16)}`;

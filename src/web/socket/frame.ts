@@ -1,8 +1,8 @@
-// WebSocket text frames as a server writes them: unmasked, one per message, straight to the
-// connection. Knows nothing of what they say.
+// Writes WebSocket text frames of a server: unmasked, one per message, straight to the socket.
+// Knows nothing of their contents.
 import type { Socket } from "node:net";
 
-/** The head of a text frame with a payload of this size, as Latin-1 text. */
+/** The header of a text frame with a payload of this size, as Latin-1 text. */
 export function textFrameHead(sizeBytes: number): string {
   if (sizeBytes < 126) return `\x81${String.fromCharCode(sizeBytes)}`;
   if (sizeBytes < 65_536) return `\x81\x7e${bigEndian(sizeBytes, 2)}`;
@@ -10,8 +10,8 @@ export function textFrameHead(sizeBytes: number): string {
 }
 
 /**
- * Writes one message from its pieces: short ones in one write, the pieces of long ones uncopied.
- * `written` hears whether the connection has taken all of it.
+ * Writes one message from its pieces. Short pieces are joined into one write, long ones are not
+ * copied. `written` is called with whether the connection took the whole message.
  */
 export function writeText(
   socket: Socket,

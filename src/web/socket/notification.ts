@@ -1,20 +1,19 @@
-// Messages that answer no request: events of subscriptions, and evidence that was asked for. Events
-// are encoded once for all subscribers and written to each with its id filled in. Knows no
-// subscription.
+// Notifications: events of subscriptions, and requested evidence. An event is encoded once for all
+// subscribers and written to each with the subscriber's id filled in. Knows no subscription.
 import type { Socket } from "node:net";
 import type { Evidence } from "../../core/routing/evidence.ts";
 import { textFrameHead } from "./frame.ts";
 
-/** Characters of every subscription id. */
+/** Length of every subscription id, in characters. */
 export const SUBSCRIPTION_ID_CHARS = 34;
 
-/** Encodes events; keeps the last encoding, which usually goes to many. */
+/** Encodes events. Keeps the last encoding, which usually goes to many sockets. */
 export interface FrameEncoder {
-  /** Writes one message per result. `id` has the one length that all ids have. */
+  /** Writes one message per result. All ids have the same length. */
   write(socket: Socket, id: string, results: readonly Buffer[]): void;
 }
 
-/** Creates an encoder with nothing encoded yet. */
+/** Creates an encoder with an empty cache. */
 export function createFrameEncoder(): FrameEncoder {
   let encoded: EncodedEvents | null = null;
   return {
@@ -31,24 +30,24 @@ export function createFrameEncoder(): FrameEncoder {
   };
 }
 
-/** The evidence of the request with this id, in a message of its own. */
+/** The evidence of the request with this id, as a message. */
 export function metaNotification(id: string, meta: Evidence): Buffer {
   return Buffer.from(
     `{"jsonrpc":"2.0","method":"svc_meta","params":{"id":${id},${JSON.stringify(meta).slice(1)}}`,
   );
 }
 
-/** The frames of some results one behind the other, for any subscriber. */
+/** Concatenated frames of several results, for any subscriber. */
 interface EncodedEvents {
   readonly results: readonly Buffer[];
   readonly bytes: Buffer;
   readonly idOffsets: readonly number[];
-  /** True when a socket has yet to send `bytes`, so that they must stay as they are. */
+  /** True while a socket has not sent `bytes` yet, so that they must not be overwritten. */
   inUse: boolean;
 }
 
 /**
- * More than this is written piece by piece instead, so that slow readers share the results.
+ * Longer encodings are written in pieces, so that slow readers share the memory of the results.
  */
 const MAX_ENCODED_BYTES = 262_144;
 const BEFORE_ID = '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"';

@@ -1,4 +1,4 @@
-// Handlers that read accounts and agents.
+// Handlers of operations that read accounts and agents.
 import type { z } from "zod";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { accountById, accountViewOf } from "../../../hosted/accounts/accounts.ts";
@@ -14,7 +14,7 @@ type AccountHandlers = Pick<
   "getCurrentAccount" | "getAccount" | "getCurrentAgent"
 >;
 
-/** Handlers of accounts and agents. */
+/** Creates the handlers of accounts and agents. */
 export function accountHandlers(parts: HandlerParts): AccountHandlers {
   return {
     async getCurrentAccount({ caller }) {
@@ -41,7 +41,7 @@ export function accountHandlers(parts: HandlerParts): AccountHandlers {
   };
 }
 
-/** An account that exists, with those of its profiles that are within a restriction. */
+/** An existing account, limited to the profiles that the token may see. */
 export async function accountView(
   parts: HandlerParts,
   id: string,

@@ -1,4 +1,4 @@
-// The endpoints for agents without an account: chains, prices, and anonymous keys.
+// Handlers of operations that need no account: chains, prices and anonymous keys.
 
 import { cuOf, notificationCuOf, type Tariff, usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
@@ -21,7 +21,7 @@ type AgentHandlers = Pick<
 
 const NANO_PER_USD = 1_000_000_000;
 
-/** Handlers of the endpoints for agents. */
+/** Creates the handlers. */
 export function agentHandlers(parts: HandlerParts): AgentHandlers {
   const { settings, methods } = parts;
   return {

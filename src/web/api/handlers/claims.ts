@@ -1,5 +1,5 @@
-// Handlers of claims: a program claims a key with a key of its account, and links for people are
-// made. The pages behind the links are in `pages/account/`.
+// Handlers of claims: a program claims a key with a management token, and claim links are created
+// for people. The pages of the links are in `pages/account/`.
 
 import { cuFor } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -19,10 +19,10 @@ type ClaimHandlers = Pick<
 
 const MS_PER_S = 1_000;
 
-/** Path of the page of a claim link, before its token. */
+/** Path of the claim page, before the token of the link. */
 export const CLAIM_PAGE = "/claim/";
 
-/** Handlers of claims. */
+/** Creates the handlers of claims. */
 export function claimHandlers(parts: HandlerParts): ClaimHandlers {
   const { store, runtime, settings } = parts;
 

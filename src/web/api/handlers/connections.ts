@@ -1,5 +1,5 @@
-// Handlers of connections: a program asks for one and polls it; the owner lists and revokes them.
-// The approval is a page, in `pages/account/`.
+// Handlers of connections: a program requests a management token and polls for it; the owner of the
+// account lists and revokes connections. Approval happens on a page, in `pages/account/`.
 
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
@@ -23,13 +23,13 @@ type ConnectionHandlers = Pick<
 >;
 
 const MS_PER_S = 1_000;
-/** Connections that one address may ask for. */
+/** Connections requested per address. */
 const REQUESTS = { perSecond: 20 / 3_600, burst: 20 };
 
-/** Path of the page of a connection, before what opens it. */
+/** Path of the approval page, before its secret. */
 export const CONNECTION_PAGE = "/connect/";
 
-/** Handlers of connections. */
+/** Creates the handlers of connections. */
 export function connectionHandlers({ store, runtime }: HandlerParts): ConnectionHandlers {
   const requests = createAddressLimit(REQUESTS);
   return {

@@ -1,4 +1,4 @@
-// Feedback: taken from anyone within a limit, read by the operator.
+// Handlers of feedback: accepted from everyone within a limit, listed for the operator.
 
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -15,18 +15,18 @@ type FeedbackHandlers = Pick<ApiHandlers<typeof CONTRACT>, "submitFeedback" | "l
 
 const PER_HOUR = 10;
 const HOUR_S = 3_600;
-/** Every `operationId` of the documents. */
+/** The ids of all documented operations. */
 const KNOWN: ReadonlySet<string> = new Set<string>([
   ...OPERATIONS.map((operation) => operation.id),
   ...RPC_OPERATIONS,
 ]);
 
-/** Handlers of feedback. */
+/** Creates the handlers of feedback. */
 export function feedbackHandlers({
   store,
   runtime,
 }: Pick<HandlerParts, "store" | "runtime">): FeedbackHandlers {
-  // Whose limit it is: an id, or an address. No id reads like an address.
+  // The limit counts by account id or by address; the two cannot collide.
   const limit = createAddressLimit({ perSecond: PER_HOUR / HOUR_S, burst: PER_HOUR });
 
   function tooMany(who: string): ApiFault<"rate_limited"> | null {
@@ -69,7 +69,7 @@ export function feedbackHandlers({
   };
 }
 
-/** Who is limited, and which account it was. */
+/** The identity that is limited, and the account, if there is one. */
 function senderOf(
   caller: Exclude<ApiCaller, { readonly kind: "operator" }>,
   address: string,

@@ -1,4 +1,5 @@
-// Which chains a key can call without naming a profile, and which of them its ready-made URLs name.
+// Decides which chains a key can call without naming a profile, and which chain its ready-made URLs
+// use.
 import type { ManagedSlug } from "../../../core/billing/access.ts";
 import type { Chain } from "../../../core/provider/chain.ts";
 import { exampleChain } from "../../../core/provider/example-chain.ts";
@@ -8,10 +9,7 @@ import type { HandlerParts } from "../parts.ts";
 
 type ChainParts = Pick<HandlerParts, "chains" | "servedChains" | "store" | "custom">;
 
-/**
- * A key's account and the profile of its URLs that name none; null = of a new account, and the
- * default one.
- */
+/** The account of a key (null = a new account) and its default profile (null = `premium`). */
 export interface KeyDefaults {
   readonly accountId: string | null;
   readonly profile: string | null;
@@ -28,7 +26,7 @@ export function defaultChains({
   return chains.filter((chain) => served.includes(chain.chainName));
 }
 
-/** Name of the chain in the URLs of a key of a managed profile. */
+/** The chain in the URLs of a key whose default profile is managed. */
 export function chainOfManaged(
   { chains, servedChains }: Pick<ChainParts, "chains" | "servedChains">,
   slug: ManagedSlug,
@@ -38,7 +36,7 @@ export function chainOfManaged(
   return exampleChain(ordered, servedChains("public")) ?? chains[0]?.chainName ?? "ethereum";
 }
 
-/** Name of the chain in the URLs of a key: one that its profile serves. */
+/** The chain in the URLs of a key: one that its default profile serves. */
 export async function chainOfKey(
   parts: ChainParts,
   { accountId, profile }: KeyDefaults,
@@ -59,7 +57,7 @@ export async function chainOfKey(
         segment === chainName || segment === String(chainId) || aliases.includes(segment),
     ),
   );
-  // Without Custom access the profile is served as `premium`.
+  // Without Custom access, `premium` serves the profile.
   return (
     exampleChain(
       ordered.map((chain) => chain.chainName),

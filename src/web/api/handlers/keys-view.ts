@@ -1,4 +1,4 @@
-// Keys as answers show them: amounts in CU and USD, times as text, and URLs that are ready to use.
+// Renders keys for answers: amounts in CU and USD, times as ISO text, and ready-made URLs.
 import type { z } from "zod";
 import { cuFor, estimatedRequests, type Tariff, usdText } from "../../../core/billing/price.ts";
 import { shownKey } from "../../../hosted/keys/key-fields.ts";
@@ -14,7 +14,7 @@ export function keyView(key: KeyRecord, tariff: Tariff): z.output<typeof shape.k
   };
 }
 
-/** A balance in CU, in USD and in calls. */
+/** A balance in CU, USD and remaining calls. */
 export function balanceView(balanceN: bigint, tariff: Tariff) {
   const cu = cuFor(tariff, balanceN);
   return {
@@ -24,7 +24,7 @@ export function balanceView(balanceN: bigint, tariff: Tariff) {
   };
 }
 
-/** URLs that carry a key and name a chain. */
+/** URLs that contain a key and name a chain. */
 export function keyUrls(
   baseUrl: string,
   secret: string,
@@ -34,12 +34,12 @@ export function keyUrls(
   return { rpc_url: `${baseUrl}/${path}`, ws_url: `${baseUrl.replace(/^http/, "ws")}/ws/${path}` };
 }
 
-/** A time as answers show it. */
+/** A time as ISO 8601 text. */
 export function instant(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }
 
-/** A time as answers show it, where there is one. */
+/** A time as ISO 8601 text; null stays null. */
 export function instantOrNull(wallMs: number | null): string | null {
   return wallMs === null ? null : instant(wallMs);
 }

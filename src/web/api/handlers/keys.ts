@@ -1,4 +1,4 @@
-// The keys of an account: made, listed, read, changed, rotated and deleted by its agents.
+// Handlers of the keys of an account: create, list, read, change, rotate and delete.
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import {
   type ChangeParts,
@@ -26,7 +26,7 @@ type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
 const MS_PER_S = 1_000;
 
-/** Handlers of the keys of an account. */
+/** Creates the handlers of keys. */
 export function keyHandlers(parts: HandlerParts): KeyHandlers {
   const { store, runtime, settings } = parts;
   const changing = (): ChangeParts => ({ store, changes: parts.changes, nowMs: runtime.wallMs() });
@@ -81,7 +81,8 @@ function rotateKeyHandler(
 ): KeyHandlers["rotateKey"] {
   const { store, runtime } = parts;
   return async ({ params, body, caller, baseUrl }) => {
-    // Read before: once the secret is made it has to be shown, even if the store fails then.
+    // Read before the change: a new secret must reach the caller even if the store fails
+    // afterwards.
     const before = await keyById(store.db, params.id, caller.agent, runtime.wallMs());
     const chain = await chainOfKey(parts, {
       accountId: before?.accountId ?? null,
@@ -119,7 +120,8 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
     const refusal = creationRefusal(parts, { address, isLocal });
     if (refusal !== null) return refusal;
     const nowMs = runtime.wallMs();
-    // Read before: once the key is made its secret has to be shown, even if the store fails then.
+    // Read before the change: the secret of a new key must reach the caller even if the store fails
+    // afterwards.
     const balance_usd =
       agent === null ? "0" : (await accountView(parts, agent.accountId, null)).balance_usd;
     const chain = await chainOfKey(parts, {
@@ -153,7 +155,7 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
 
 type Creator = Pick<ApiInput, "address" | "isLocal">;
 
-/** Why an address may not create another key now; null = it may, and one is counted. */
+/** Why this address may not create another key now. Null = it may, and the key is counted. */
 export function creationRefusal(
   { creations, devnet, runtime }: HandlerParts,
   { address, isLocal }: Creator,

@@ -1,5 +1,5 @@
-// Handlers by which the operator gives accounts days of Custom access, and credit for money that
-// came in.
+// Handlers with which the operator grants accounts Custom access, and credit for money received
+// outside the service.
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
 import { accountById } from "../../../hosted/accounts/accounts.ts";
 import { creditAccountOnce } from "../../../hosted/accounts/operator-credit.ts";
@@ -11,7 +11,7 @@ import { instant } from "./keys-view.ts";
 
 type GiftHandlers = Pick<ApiHandlers<typeof CONTRACT>, "grantCustomAccess" | "creditAccount">;
 
-/** Handlers of what the operator gives. */
+/** Creates the handlers. */
 export function operatorAccountHandlers({ runtime, store, changes }: HandlerParts): GiftHandlers {
   let grants = 0;
   return {
@@ -42,7 +42,7 @@ export function operatorAccountHandlers({ runtime, store, changes }: HandlerPart
         atMs: nowMs,
       });
       if (typeof posted !== "boolean") return posted;
-      // Also when it was there already: the first answer may have been lost.
+      // Also for a repeated request: the first attempt may have failed before this step.
       await changes.account(params.id);
       const account = await accountById(store, params.id, nowMs);
       return {

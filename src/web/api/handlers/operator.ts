@@ -13,22 +13,25 @@ import { instant } from "./keys-view.ts";
 type OperatorHandlers = Pick<ApiHandlers<typeof CONTRACT>, "getOperatorUsage" | "getOperatorAudit">;
 
 const MAX_DIFFERENCES = 100;
-/** Longest that one request waits for an audit, and when to ask again. */
+/** Longest wait of one request for an audit, and the suggested delay before the next try. */
 const WAIT_MS = 20_000;
 const RETRY_MS = 5_000;
-/** How long an audit is kept that took longer than its requests waited. */
+/** How long the result of an audit is kept that no request waited for. */
 const KEPT_MS = 60_000;
 
 /**
- * Runs one audit at a time: requests that come meanwhile share it. Null = it takes longer than a
- * request may wait, and goes on.
+ * Runs at most one audit at a time; concurrent requests share it. Null = it takes longer than a
+ * request may wait, and continues in the background.
  */
 function createSharedAudit({
   runtime,
   audit,
 }: Pick<HandlerParts, "runtime" | "audit">): () => Promise<Finished | null> {
   let running: Promise<Finished> | null = null;
-  /** The last one that no request waited for to its end; a request soon after gets it. */
+  /**
+   * The last audit that ended after all its requests had given up; returned to a request that comes
+   * soon after.
+   */
   let finished: Finished | null = null;
 
   async function run(): Promise<Finished> {
@@ -53,7 +56,7 @@ function createSharedAudit({
       });
       audited
         .then((outcome) => {
-          // A request has received it, so it is not kept: the next one runs a new audit.
+          // A waiting request receives the result, so the next request starts a new audit.
           if (waits) finished = null;
           resolve(outcome);
         }, reject)
@@ -62,7 +65,7 @@ function createSharedAudit({
   };
 }
 
-/** Handlers of the operator's endpoints. */
+/** Creates the handlers. */
 export function operatorHandlers({ runtime, store, audit }: HandlerParts): OperatorHandlers {
   const findings = createSharedAudit({ runtime, audit });
   return {

@@ -1,5 +1,5 @@
-// What an order costs: the amount that was asked for, or days times their price, within what one
-// purchase may have.
+// Computes the price of an order, from a requested amount or from a number of days, and refuses
+// orders outside the range of one purchase.
 
 import { unitsOf } from "../../../core/billing/payment.ts";
 import { parseUsd, usdText } from "../../../core/billing/price.ts";
@@ -8,7 +8,7 @@ import type { PaymentRange, Payments } from "../../../payments/payments.ts";
 
 type Selling = Pick<Payments, "range"> | null;
 
-/** Nano-USD of an amount that a field names. */
+/** The amount in the field `field` as nano-USD, or why it cannot be bought. */
 export function orderedN(
   payments: Selling,
   field: string,
@@ -28,7 +28,7 @@ export function orderedN(
   });
 }
 
-/** Nano-USD of days of Custom access. */
+/** The price of days of Custom access in nano-USD, or why so many cannot be bought. */
 export function daysN(payments: Selling, days: number): bigint | ApiFault<"amount_out_of_range"> {
   const { customDayN, maxCustomDays } = rangeOf(payments);
   if (days >= 1 && days <= maxCustomDays) return customDayN * BigInt(days);

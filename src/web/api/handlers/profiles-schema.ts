@@ -1,11 +1,11 @@
-// Documents how Custom profiles are written: the schema that documents are checked against, its
+// Documents the format of Custom profiles: the JSON Schema that documents are checked against, its
 // limits, and examples for common workloads.
 import { z } from "zod";
 import { MAX_PROVIDERS, RESERVED_SLUGS } from "../../../hosted/profiles/document.ts";
 import * as shape from "../../contract/schemas/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
 
-/** The document, as the settings of this instance make it. */
+/** The schema with the limits of this instance. */
 export function configurationDocument({
   custom,
   chains,

@@ -1,5 +1,5 @@
-// Custom profiles as their owners see them: without addresses and header values, and with how each
-// provider does now.
+// Renders Custom profiles for their owners: URLs and header values hidden, with the current status
+// of each provider.
 import type { z } from "zod";
 import {
   type ProfileDocument,
@@ -12,7 +12,7 @@ import type { HandlerParts } from "../parts.ts";
 import type { ProviderStatus, StatusOf } from "../provider-status.ts";
 import { instantOrNull } from "./keys-view.ts";
 
-/** What is shown of a profile beside its document. */
+/** What is shown of a profile in addition to its document. */
 export interface ShownFacts {
   readonly accountId: string;
   readonly isOpen: boolean;
@@ -20,8 +20,7 @@ export interface ShownFacts {
 }
 
 /**
- * Slugs of the profiles that the keys of an account can reach; null = an account that is yet to be
- * made.
+ * Slugs of the profiles that the keys of an account can use; null = an account still to be created.
  */
 export async function profilesOfAccount(
   { store, profiles }: Pick<HandlerParts, "store" | "profiles">,
@@ -32,7 +31,7 @@ export async function profilesOfAccount(
     : [...profiles(), ...(await profileSlugs(store.db, accountId))];
 }
 
-/** A stored profile. */
+/** Renders a stored profile. */
 export function profileView(
   record: ProfileRecord,
   facts: ShownFacts,
@@ -50,7 +49,7 @@ export function profileView(
   };
 }
 
-/** A profile that was checked and not stored. */
+/** Renders a profile that was checked but not stored (dry run). */
 export function dryView(slug: string, document: ProfileDocument): z.output<typeof shape.profile> {
   const facts: ShownFacts = { accountId: "", isOpen: true, status: () => "verified" };
   return {

@@ -1,4 +1,4 @@
-// Custom profiles: listed, read, written after a live look at their providers, deleted.
+// Handlers of Custom profiles: list, read, write after a live check of the providers, delete.
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import type { Profile } from "../../../core/provider/profile.ts";
 import { isManagementTokenValid } from "../../../hosted/keys/management-token.ts";
@@ -33,7 +33,7 @@ type ProfileHandlers = Pick<
 >;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
-/** Handlers of Custom profiles. */
+/** Creates the handlers of Custom profiles. */
 export function profileHandlers(parts: HandlerParts): ProfileHandlers {
   const { store, runtime, custom } = parts;
   const kept = keptParts(parts);
@@ -137,14 +137,14 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
   };
 }
 
-/** Checks of one account, and of all, at one time. */
+/** Concurrent checks of one account and of all accounts. */
 const MAX_CHECKS_OF_ACCOUNT = 4;
 const MAX_CHECKS = 32;
 const BUSY_MS = 5_000;
 
 /**
- * Lets so many checks run and refuses the others: each one calls out to addresses that somebody
- * gave.
+ * Limits concurrent checks, because each one connects to user-supplied addresses; refuses the
+ * others.
  */
 function createCheckLimit() {
   const running = new Map<string, number>();
@@ -173,7 +173,7 @@ function createCheckLimit() {
 
 const MAX_SHOWN_FAILURES = 5;
 
-/** What the providers of a profile answer that speaks against it; null = nothing does. */
+/** Why the live check of the providers rejects a profile; null = it passes. */
 async function checkRefusal(
   check: (profile: Profile) => Promise<readonly ProviderCheck[]>,
   profile: Profile,
@@ -199,12 +199,12 @@ function keptParts({ store, custom }: HandlerParts): ProfileParts {
   return { store, sealer: custom.sealer, maxProfiles: custom.maxProfiles };
 }
 
-/** Whether the token may see a profile. */
+/** Whether the token of the caller may see a profile. */
 function isWithin({ agent }: AgentCaller, slug: string): boolean {
   return agent.profiles === null || agent.profiles.includes(slug);
 }
 
-/** The revision that `If-Match` names. */
+/** The revision in the `If-Match` header. */
 function expectedOf(ifMatch: ApiInput["ifMatch"]): ExpectedRevision {
   if (ifMatch === null) return "none_named";
   if (ifMatch.trim() === "*") return "any";

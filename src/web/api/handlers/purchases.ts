@@ -1,5 +1,5 @@
-// Handlers of paid operations: the order of each, the answer once its payment has settled, and the
-// state of a purchase. Knows no protocol and no header.
+// Handlers of paid operations: the order of each, the answer after its payment has settled, and the
+// state of a purchase. Knows no payment protocol and no header.
 import type { z } from "zod";
 import { cuFor, usdText } from "../../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
@@ -21,7 +21,7 @@ type PurchaseHandlers = Pick<
 >;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
-/** Handlers of what is paid for, and of purchases. */
+/** Creates the handlers of paid operations and purchases. */
 export function purchaseHandlers(parts: HandlerParts): PurchaseHandlers {
   return {
     fundAgentKey: funding(parts),
@@ -154,8 +154,8 @@ function purchaseReading({ payments, store }: HandlerParts): PurchaseHandlers["g
     const isTheirs =
       accountId !== null && (await isPartOf(store, accountId, caller.agent.accountId));
     if (isTheirs) return { kind: "answer", status: 200, body: purchaseBody(purchase) };
-    // A key that a payment made belongs to no account of a token until it is claimed: its payer
-    // asks like anyone else.
+    // A key created by a payment belongs to no account with tokens until it is claimed, so its
+    // payer reads the purchase without one.
     return purchase.purpose.kind === "create_key"
       ? { kind: "answer", status: 200, body: publicPurchaseBody(purchase) }
       : noPurchase();
@@ -168,7 +168,7 @@ function noPurchase(): ApiFault<"not_found"> {
   });
 }
 
-/** The account of the key that a purchase made; null = it has made none. */
+/** The account of the key that a purchase created; null = none was created. */
 async function createdAccount(
   { db }: HandlerParts["store"],
   purchaseId: string,
@@ -230,7 +230,7 @@ function creditedN(paid: PaidPurchase): bigint {
   return fulfilment.balanceN;
 }
 
-/** A payment is bound to the request that it came with, so this cannot be. */
+/** Unreachable: a payment is bound to the request that carried it. */
 function otherThanAsked({ purchase }: PaidPurchase): Error {
   return new Error(`purchase ${purchase.id} bought something else than was asked for`);
 }
@@ -252,7 +252,7 @@ function receiptOf(purchase: PurchaseView): z.output<typeof shape.boughtCredit>[
 
 const ON_CHAIN = /0x[0-9a-fA-F]{40,}/g;
 
-/** The part of a purchase that anyone with its id may see. */
+/** The part of a purchase that is public to holders of its id. */
 function publicPurchaseBody({ state, reason }: PurchaseView): z.output<typeof shape.purchase> {
   return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
 }

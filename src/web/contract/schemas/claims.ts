@@ -1,5 +1,5 @@
-// The shapes of claims and connections: what requests carry and what answers hold. Knows no
-// operation: those are rows of `claims.ts`.
+// Schemas of claims and connections: requests and answers. Their operations are rows of
+// `claims.ts`.
 
 import { z } from "zod";
 import { NO_CONTROLS } from "../../../core/patterns.ts";
@@ -20,7 +20,7 @@ const restrictions = z.object({
   expires_at: instant.nullable(),
 });
 
-/** The path parameter of one connection. */
+/** The path parameter of a connection. */
 export const connectionParams = z.object({
   id: connectionId.describe("Id of a connection, as the API returned it."),
 });

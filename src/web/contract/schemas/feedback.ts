@@ -1,4 +1,4 @@
-// The shapes of feedback: what a report may hold, and how the operator reads it.
+// Schemas of feedback: the report of a caller, and the list for the operator.
 import { z } from "zod";
 
 const MAX_MESSAGE_CHARS = 4_000;
@@ -6,7 +6,7 @@ const CATEGORIES = ["docs", "api", "payment", "routing", "rpc", "dashboard", "ot
 const category = z.enum(CATEGORIES);
 const feedbackId = z.string().regex(/^fbk_[0-9a-z]{20}$/);
 
-/** Characters as people and JSON Schema count them, not as JavaScript does. */
+/** Counts Unicode code points, as JSON Schema does; JavaScript counts UTF-16 units. */
 const message = z
   .string()
   .min(1)
@@ -69,7 +69,7 @@ export const feedbackList = z
   })
   .meta({ id: "FeedbackList", description: "What people told the operator." });
 
-/** A category as it stands in the store; one that no version of this program wrote is `other`. */
+/** The category in a row of the store; an unknown one becomes `other`. */
 export function categoryOf(text: string | null): z.output<typeof category> | null {
   return text === null ? null : (CATEGORIES.find((known) => known === text) ?? "other");
 }

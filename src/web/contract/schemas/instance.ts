@@ -1,5 +1,5 @@
-// The shapes of answers that belong to no account: chains, prices, the instance, the operator's
-// figures, and errors.
+// Schemas of answers that concern no account: chains, prices, the instance, the operator's reports,
+// and errors.
 import { z } from "zod";
 import { byStrategy } from "../../../core/routing/strategy.ts";
 import { CATEGORIES } from "../../../core/rpc/method.ts";
@@ -139,7 +139,7 @@ export const chainMetrics = z
   })
   .meta({ id: "ChainMetrics", description: "How each provider of a chain does, by profile." });
 
-/** An error in the form of JSON-RPC, as the older pages answer it. */
+/** A JSON-RPC error, as the older pages answer it. */
 export const rpcError = z
   .object({
     jsonrpc: z.literal("2.0"),
@@ -154,7 +154,7 @@ export const rpcError = z
   })
   .meta({ id: "RpcError", description: "A refusal in the form of JSON-RPC." });
 
-/** The envelope of every refusal of the management API. */
+/** The error envelope of the management API. */
 export const errorEnvelope = z
   .object({
     error: z.object({

@@ -1,5 +1,5 @@
-// The shapes of the HTTP API: what requests may carry and what answers hold. Each shape with an id
-// is a component of the OpenAPI document. Knows no operation: those are rows of `contract.ts`.
+// Schemas of keys, accounts and agents: requests and answers. Each schema with an id is a component
+// of the OpenAPI document. Operations are rows of `contract.ts`.
 
 import { z } from "zod";
 import {
@@ -23,15 +23,15 @@ const usd = z
   });
 const cu = z.int().meta({ id: "ComputeUnits", description: "An amount of compute units (CU)." });
 const count = z.int().min(0);
-/** The path parameter of one key by its id. */
+/** The path parameter of a key by its id. */
 export const keyIdParams = z.object({ id: keyId.describe("Id of a key, as the API returned it.") });
-/** The path parameter of one account by its id. */
+/** The path parameter of an account. */
 export const accountIdParams = z.object({
   id: accountId.describe("Id of an account, as the API returned it."),
 });
-/** The path parameter of one key by its secret. */
+/** The path parameter of a key by its secret. */
 export const secretParams = z.object({ key: z.string().describe("The full key, `svc_ak_…`.") });
-/** The path parameter of one chain. */
+/** The path parameter of a chain. */
 export const chainParams = z.object({
   chain: z.string().describe("A chain's name or decimal id."),
 });
@@ -94,7 +94,7 @@ const estimatedRequests = z
     description: "How many calls a balance pays for, at load-balanced.",
   });
 
-/** A key as its holder sees it, without its secret. */
+/** A key without its secret. */
 export const key = z
   .object({
     ...shownFields.shape,
@@ -191,7 +191,7 @@ export const account = z
   })
   .meta({ id: "Account", description: "Who pays for keys." });
 
-/** An agent: the holder of a management token. */
+/** An agent, which is the holder of a management token. */
 export const agent = z
   .object({
     id: z.string(),

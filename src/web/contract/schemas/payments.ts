@@ -1,10 +1,9 @@
-// The shapes of what is paid for, and of purchases. Knows no operation: those are rows of
-// `payments.ts`.
+// Schemas of paid operations and purchases. Operations are rows of `payments.ts`.
 import { z } from "zod";
 
 const instant = z.iso.datetime();
 const usd = z.string();
-/** A price that is paid or an amount that is bought. */
+/** A price or an amount in USD. */
 export const amountUsd = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,9})?$/)
@@ -19,7 +18,7 @@ const purchaseId = z.string().regex(/^pur_[0-9a-z]{20}$/);
 const count = z.int().min(0);
 const MOST_DAYS = 100_000;
 
-/** The path parameter of one purchase. */
+/** The path parameter of a purchase. */
 export const purchaseParams = z.object({
   id: purchaseId.describe("Id of a purchase, as an answer or its `status_url` told it."),
 });
@@ -64,7 +63,7 @@ const receipt = z
       "`Payment-Receipt` or `PAYMENT-RESPONSE`.",
   });
 
-/** Answer of `fundAgentKey`. Amounts as they were when the payment was credited. */
+/** Answer of `fundAgentKey`. The amounts are those at the time of the credit. */
 export const fundedKey = z
   .object({
     key_prefix: z.string().describe("How the key begins."),
@@ -100,7 +99,7 @@ export const boughtAccess = z
   })
   .meta({ id: "BoughtCustomAccess", description: "Days of Custom access that were bought." });
 
-/** The state of a purchase: all that is shown without a token. */
+/** The public state of a purchase, shown without a token. */
 const publicPurchase = z.object({
   state: z
     .enum(["accepted", "submitted", "settled", "failed"])

@@ -1,22 +1,22 @@
-// The shapes of Custom profiles: the one description that documents are checked against, that
-// callers are shown as JSON Schema, and that answers follow. Knows no operation and no account.
+// Schemas of Custom profiles: the one definition that documents are validated against, that callers
+// get as JSON Schema, and that answers follow. Knows no operation and no account.
 
 import { z } from "zod";
 import { NO_CONTROLS } from "../../../core/patterns.ts";
 import { HIDDEN } from "../../../hosted/profiles/document.ts";
 
-/** Largest document that is read. */
+/** Largest document accepted. */
 export const MAX_DOCUMENT_BYTES = 262_144;
-/** Chains of one profile. */
+/** Chains per profile. */
 export const MAX_CHAINS = 20;
-/** Providers of one profile on one chain. */
+/** Providers per chain of a profile. */
 export const MAX_CHAIN_PROVIDERS = 16;
 
 const slugText = z.string().regex(/^[a-z0-9][a-z0-9-]{1,62}$/);
 const instant = z.iso.datetime();
 const count = z.int().min(0);
 
-/** The path parameter of one profile. */
+/** The path parameter of a profile. */
 export const profileParams = z.object({
   slug: slugText.describe(
     "Name of a Custom profile in URLs: 2 to 63 lower-case letters, digits and hyphens, " +

@@ -1,4 +1,4 @@
-// The pages for account owners: routes, bounds, the page for a failure. Knows no page's content.
+// The pages for account owners: their routes, limits and error pages. Knows no content of a page.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { createAddressLimit } from "../../../core/billing/address-limit.ts";
@@ -15,14 +15,13 @@ import { type Form, readForm } from "./form.ts";
 import { notice, type Page, writePage } from "./page.ts";
 import type { AccountPageParts, Visitor } from "./parts.ts";
 
-/** What the pages need. */
 export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "creations"> {
   readonly log: Pick<Logger, "error" | "warn">;
-  /** Null = the address that callers use. */
+  /** Null = the base URL of the request. */
   readonly publicUrl: string | null;
-  /** IP addresses and ranges. */
+  /** IP addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
-  /** Accounts that one address may create here in an hour. */
+  /** Accounts that one address may create per hour on these pages. */
   readonly keysPerHour: number;
 }
 
@@ -43,12 +42,12 @@ const ROUTES: readonly Route[] = [
 ];
 
 const HOUR_S = 3_600;
-/** Wrong secrets that one address may try. */
+/** Invalid secrets per address. */
 const MISSES = { perSecond: 0.2, burst: 10 };
 const MAX_UNDER_WAY = 64;
 const MAX_READING = 1_024;
 
-/** The pages over a store. */
+/** Creates the pages over a store. */
 export function createAccountPages(parts: AccountPagesParts): Api {
   const proxies = trustedProxiesOf(parts.trustedProxies);
   const creations = createAddressLimit({
@@ -67,7 +66,8 @@ export function createAccountPages(parts: AccountPagesParts): Api {
     if (request.method === "GET" || request.method === "HEAD")
       return underWay(() => route.show(account, secret));
     if (request.method !== "POST") return WRONG_METHOD;
-    // Slow senders are bounded apart, and take no place of those being served.
+    // Slow senders have a limit of their own, so that they do not use up the limit of requests
+    // being served.
     const form = await reading(() =>
       readForm(request, parts.publicUrl ?? requestBaseUrl(request, proxies)),
     );
@@ -103,7 +103,7 @@ const BUSY: Page = {
   retryAfterS: 5,
 };
 
-/** The page for a failure, which is logged. */
+/** The page for an internal failure, which is logged. */
 function failurePage(log: AccountPagesParts["log"], error: unknown, requestId: string): Page {
   const isStoreDown = isStoreFailure(error);
   const problem = String(error instanceof Error ? error.message : error).replace(

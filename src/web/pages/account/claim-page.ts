@@ -1,5 +1,5 @@
-// The page of a claim link: what is claimed, whose it becomes, and what came of it. Knows no HTTP
-// but statuses.
+// The page of a claim link: shows the key or account, takes the owner's decision, and shows the
+// result. Knows no HTTP except statuses.
 import { cuFor, usdText } from "../../../core/billing/price.ts";
 import { type ClaimLink, claimLinkOf, type LinkEnd } from "../../../hosted/accounts/claim-links.ts";
 import { type Claimed, claimByLink } from "../../../hosted/accounts/claims.ts";
@@ -11,14 +11,14 @@ import type { AccountPageParts, Visitor } from "./parts.ts";
 import { facts, moment, NO_OWNER_WORDS, secretField, shownName } from "./pieces.ts";
 import { provenOwner } from "./prove-ownership.ts";
 
-/** The page of a link. */
+/** Renders the page of a claim link. */
 export async function showClaim(parts: AccountPageParts, token: string): Promise<Page> {
   const link = await claimLinkOf(parts.store, token, parts.runtime.wallMs());
   if (link === null) return ENDS.unknown;
   return link.end === null ? claimForm(parts, link, null) : ENDS[link.end];
 }
 
-/** What a form that was sent from the page does. */
+/** Handles the form of the page. */
 export async function submitClaim(
   parts: AccountPageParts,
   token: string,

@@ -1,5 +1,5 @@
-// The page of a connection: who asks for what, what the owner of an account allows, and what came
-// of it. Knows no HTTP but statuses.
+// The approval page of a connection: shows which program requests a token, takes the owner's
+// decision with the restrictions of the token, and shows the result. Knows no HTTP except statuses.
 import {
   type ConnectionRecord,
   connectionToDecide,
@@ -13,14 +13,14 @@ import type { AccountPageParts, Visitor } from "./parts.ts";
 import { facts, moment, NO_OWNER_WORDS, secretField, shownName } from "./pieces.ts";
 import { provenOwner } from "./prove-ownership.ts";
 
-/** The page of a connection. */
+/** Renders the approval page. */
 export async function showConnection(parts: AccountPageParts, approval: string): Promise<Page> {
   const connection = await connectionToDecide(parts.store, approval, parts.runtime.wallMs());
   if (connection === null) return UNKNOWN;
   return connection.status === "pending" ? connectForm(connection, null) : ENDS[connection.status];
 }
 
-/** What a form that was sent from the page does. */
+/** Handles the form of the page. */
 export async function submitConnection(
   parts: AccountPageParts,
   approval: string,
@@ -72,7 +72,7 @@ export async function submitConnection(
 
 const MAX_PROFILES = 20;
 const DAY_MS = 86_400_000;
-/** Days after which the token ends, as the page offers them; `0` = it does not. */
+/** Offered lifetimes of the token in days; `0` = unlimited. */
 const DAYS: readonly (readonly [string, string])[] = [
   ["1", "After a day"],
   ["30", "After 30 days"],

@@ -1,4 +1,5 @@
-// Forms of pages for people: read within bounds, and only from our own pages. Knows no field.
+// Reads forms of the account pages, bounded, and only if one of these pages sent them. Knows no
+// field.
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../http/body.ts";
 import { notice, type Page } from "./page.ts";
@@ -7,8 +8,7 @@ import { notice, type Page } from "./page.ts";
 export type Form = URLSearchParams;
 
 /**
- * Reads a form that one of our pages sent; or the page that says why not; null = nobody is there
- * any more.
+ * Reads a form sent by one of the account pages, or returns the error page; null = the client left.
  */
 export async function readForm(
   request: IncomingMessage,
@@ -37,9 +37,9 @@ export async function readForm(
 }
 
 /**
- * Whether a browser sent this from one of our pages. Where a browser does not say (without TLS it
- * says nothing, and our pages hide where they are), nothing is lost: no page acts on what a browser
- * adds by itself, only on what is in the form and in its address.
+ * Whether the form comes from one of the account pages, as far as the browser tells. Without TLS it
+ * sends no `Sec-Fetch-Site`, and the pages send no referrer. This is safe: pages use only what the
+ * form and its URL contain, never cookies or other ambient credentials.
  */
 function isOurs({ headers }: IncomingMessage, baseUrl: string): boolean {
   const site = headers["sec-fetch-site"];

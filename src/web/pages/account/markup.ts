@@ -1,16 +1,19 @@
-// Markup that cannot be broken out of: every value put into it is escaped as text, unless it is
-// markup made here. Knows no page.
+// A template tag for HTML: every interpolated value is escaped, unless the tag itself made it.
+// Knows no page.
 
-/** A piece of markup. */
+/** Escaped HTML. */
 export interface Html {
   readonly kind: "html";
   readonly text: string;
 }
 
-/** What may be put into markup; null = nothing. */
+/** A value that can be interpolated; null = nothing. */
 export type Piece = Html | string | number | null | readonly Html[];
 
-/** Markup from a template; texts in it are escaped, between tags as in quoted attributes. */
+/**
+ * HTML from a template. Interpolated texts are escaped for element content and for quoted
+ * attributes.
+ */
 export function html(parts: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
   const text = parts.reduce((sum, part, index) => sum + textOf(pieces[index - 1] ?? null) + part);
   return { kind: "html", text };

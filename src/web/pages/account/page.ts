@@ -1,21 +1,20 @@
-// A page for a person as it goes out: a whole document that may load nothing, run nothing, be kept
-// by nobody and be framed by nobody.
+// A complete HTML page that loads nothing, runs no script, is never cached and cannot be framed.
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Headers } from "../../http/respond.ts";
 import { type Html, html } from "./markup.ts";
 import { STYLE } from "./style.ts";
 
-/** What a page says. */
+/** The contents of a page. */
 export interface Page {
   readonly status: number;
   readonly title: string;
   readonly body: Html;
-  /** Seconds to wait before it is asked for again; null = waiting does not help. */
+  /** Seconds until a retry makes sense; null = a retry does not help. */
   readonly retryAfterS?: number;
 }
 
-/** A page that only says something. */
+/** A page that only shows a message. */
 export function notice(status: number, title: string, lines: readonly string[]): Page {
   return {
     status,
@@ -44,7 +43,9 @@ const ALWAYS: readonly string[] = [
   ...["Cross-Origin-Resource-Policy", "same-origin"],
 ];
 
-/** Writes a page. No other site may read it: its address is a secret. */
+/**
+ * Writes a page. It sends no referrer and is closed to other origins, because its URL is a secret.
+ */
 export function writePage(
   response: ServerResponse,
   headers: Headers,

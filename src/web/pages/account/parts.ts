@@ -1,16 +1,15 @@
-// What pages for people are made with, and what is known of who looks at one.
+// The services that account pages are built from, and the visitor of a page.
 import type { AddressLimit } from "../../../core/billing/address-limit.ts";
 import type { HandlerParts } from "../../api/parts.ts";
 
-/** What the pages are made with. */
 export interface AccountPageParts
   extends Pick<HandlerParts, "store" | "runtime" | "changes" | "creations"> {
   readonly settings: Pick<HandlerParts["settings"], "tariff" | "maxKeys">;
-  /** Secrets that open nothing, by address. */
+  /** Limits invalid secrets by address. */
   readonly misses: AddressLimit;
 }
 
-/** Who looks at a page. */
+/** The visitor of a page. */
 export interface Visitor {
   /** IP address. */
   readonly address: string;

@@ -1,31 +1,34 @@
-// Pieces that pages for people have in common: a list of facts, the field for a secret, names of
-// others, times, and what is wrong with a secret.
+// Markup shared by the account pages: lists of facts, the field for a secret, names chosen by
+// others, times, and errors about secrets.
 import type { NoOwner } from "../../../hosted/accounts/ownership.ts";
 import { type Html, html } from "./markup.ts";
 
-/** Facts by name; those that are null are left out. */
+/** A list of named facts; entries with null are omitted. */
 export function facts(rows: readonly (readonly [string, Html | string | null])[]): Html {
   return html`<dl>${rows.flatMap(([name, value]) => (value === null ? [] : [html`<dt>${name}</dt><dd>${value}</dd>`]))}</dl>`;
 }
 
-/** The field in which a person types a secret of their account. */
+/** The input in which a visitor types a secret of the account. */
 export function secretField(label: string, hint: string): Html {
   return html`<label for="secret">${label}</label>
 <input id="secret" type="password" name="secret" required maxlength="512" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="svc_mt_…" aria-describedby="secret-hint">
 <p class="hint" id="secret-hint">${hint}</p>`;
 }
 
-/** A name that somebody else chose: its writing direction stays inside of it. */
+/**
+ * A name chosen by somebody else, isolated so that its writing direction does not affect other
+ * text.
+ */
 export function shownName(name: string): Html | null {
   return name === "" ? null : html`<bdi>${name}</bdi>`;
 }
 
-/** A time, to the minute. */
+/** A time, precise to the minute. */
 export function moment(wallMs: number): string {
   return `${new Date(wallMs).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
-/** What is wrong with a secret, in words. */
+/** Why a secret was not accepted, in words. */
 export const NO_OWNER_WORDS: Readonly<Record<NoOwner | "too_many", string>> = {
   malformed:
     "That is no management token (svc_mt_…) and no key (svc_ak_…): it is cut off or mistyped.",

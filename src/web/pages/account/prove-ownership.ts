@@ -1,11 +1,11 @@
-// How a person proves on a page to own an account: by a secret that they type, with wrong ones
-// limited by address.
+// Proves ownership of an account on a page, by a secret that the visitor types. Limits invalid
+// secrets by address.
 import { type NoOwner, type Owner, ownerOf } from "../../../hosted/accounts/ownership.ts";
 import type { AccountPageParts, Visitor } from "./parts.ts";
 
 const MAX_SECRET_CHARS = 512;
 
-/** Whose account a typed secret shows; or why it shows none. */
+/** The account that a typed secret belongs to, or why it proves none. */
 export async function provenOwner(
   { store, runtime, misses }: AccountPageParts,
   typed: string,

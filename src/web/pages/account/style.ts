@@ -1,7 +1,6 @@
-// How pages for people look: one column, calm, light and dark, no picture and no script. Knows no
-// page.
+// The style sheet of the account pages: one column, light and dark, no images, no script.
 
-/** The style sheet of every such page. */
+/** The style sheet of every account page. */
 export const STYLE = `
 :root { color-scheme: light dark; --page: #f6f6f4; --card: #fff; --sunk: #fafaf8; --line: #e3e3de; --field: #9ba0a8; --text: #1d1f22; --muted: #62676f; --good: #1a7a4c; --bad: #b92f26; --accent: #3a62b8; --on-accent: #fff; }
 @media (prefers-color-scheme: dark) { :root { --page: #0f1113; --card: #16191c; --sunk: #101214; --line: #2b3036; --field: #626a75; --text: #e6e8ea; --muted: #9aa1aa; --good: #45b97c; --bad: #f0736a; --accent: #8fb0f5; --on-accent: #0d1524; } }
