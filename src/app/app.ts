@@ -1,5 +1,5 @@
-// The composition root: builds the service from a configuration and a runtime, and starts, reloads
-// and closes it.
+// The composition root: builds the service from a configuration and a runtime; starts, reloads and
+// closes it.
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
@@ -58,17 +58,17 @@ import { workerDocuments } from "./service-readings.ts";
 export interface App {
   readonly port: number;
   /**
-   * Serves the profiles and limits of another configuration; the chains stay. Returns why not, or
-   * null.
+   * Applies the profiles and limits of another configuration; chains cannot change. Returns why it
+   * was rejected, or null.
    */
   reload(config: Config): string | null;
-  /** Where `server.metrics_listen` listens; null = nowhere. */
+  /** The port of `server.metrics_listen`; null = not configured. */
   readonly metricsPort: number | null;
-  /** Finishes what was accepted, then ends. */
+  /** Completes accepted requests, then ends. */
   close(): Promise<void>;
 }
 
-/** What the service is built with besides its configuration. */
+/** The surroundings of the service besides its configuration. */
 export interface Outside {
   readonly runtime: Runtime;
   readonly log: Logger;
@@ -77,21 +77,23 @@ export interface Outside {
   readonly service?: ServiceParts;
 }
 
-/** Whether this process is the whole service; of several workers the supervisor warns. */
+/**
+ * Whether this process is the whole service. With several workers, the supervisor logs warnings.
+ */
 function isAlone({ service }: Outside): boolean {
   return service === undefined || service.workers === 1;
 }
 
-/** What is served now: a reload replaces the configuration and its method table. */
+/** The live configuration and its method table; replaced by a reload. */
 interface LiveState {
   config: Config;
   methods: MethodTable;
   isDraining: boolean;
 }
 
-/** Everything that is built before the service listens. */
+/** Everything built before the service listens. */
 interface Foundation {
-  /** The configuration of the start; `live.config` after a reload. */
+  /** The configuration at the start; after a reload see `live.config`. */
   readonly config: Config;
   readonly live: LiveState;
   readonly outside: Outside;
@@ -174,7 +176,7 @@ function appOf(
   };
 }
 
-/** What calls are served with, over HTTP and over sockets. */
+/** The services of the RPC surface. */
 function rpcPartsOf(foundation: Foundation): RpcParts {
   const { config, live, outside, providers, hosting } = foundation;
   const { registry, observer, timerWheel, router, budget, filters } = providers;
@@ -247,7 +249,7 @@ function pagesWith(
   });
 }
 
-/** Warns where callers without a key are served unmetered, in production. */
+/** Warns in production if callers without a key are served without limits of a key. */
 export function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
   if (production && hosted?.keyless === true)
     log.warn(
@@ -255,7 +257,7 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
     );
 }
 
-/** Everything that talks to providers, and the observer of it. */
+/** Everything that talks to providers, with its observer. */
 function upstreamSide(
   config: Config,
   { runtime, log, service }: Pick<Outside, "runtime" | "log" | "service">,
@@ -335,7 +337,7 @@ function streamSide(
   return { subscriptions, filters };
 }
 
-/** Bounds of answers over HTTP, with the longest of the configuration that is live. */
+/** Limits of provider answers over HTTP, with the longest deadline of the live configuration. */
 function httpLimits(live: () => Config): HttpLimits {
   return {
     ...HTTP_LIMITS,
@@ -345,7 +347,7 @@ function httpLimits(live: () => Config): HttpLimits {
   };
 }
 
-/** The same over sockets, where an answer is a message. */
+/** The same for sockets, where an answer is one message. */
 function socketLimits(live: () => Config): SocketLimits {
   return {
     ...SOCKET_LIMITS,
@@ -355,7 +357,7 @@ function socketLimits(live: () => Config): SocketLimits {
   };
 }
 
-/** Listens for callers and, where that has an address of its own, for scrapers. */
+/** Listens for clients and, if configured, for metric scrapers. */
 async function listenTo(
   { limits, server }: Config,
   pages: Pages,
@@ -381,7 +383,7 @@ async function listenTo(
   }
 }
 
-/** Gauges of payments and sessions. */
+/** Gauges of payments and pay-per-call sessions. */
 function gaugesOf(hosting: Hosting | null) {
   return {
     payments: () => hosting?.paywall?.payments.gauges() ?? null,
@@ -389,7 +391,7 @@ function gaugesOf(hosting: Hosting | null) {
   };
 }
 
-/** How calls are paid: by funding their key, or one by one; null = not so. */
+/** How calls are paid: by funding a key, or per call; null = not available. */
 function payingOf(
   hosting: Hosting | null,
   { server, hosted }: Config,
@@ -404,14 +406,14 @@ function payingOf(
   return { rpcPaywall, payPerCall: payPerCallOf(callPaywall, hosted) };
 }
 
-/** Calls that are paid one by one; null = there are none. */
+/** Pay-per-call; null = not available. */
 function payPerCallOf(paywall: CallPaywall | null, hosted: Config["hosted"]): PayPerCall | null {
   return paywall === null || hosted === null ? null : { paywall, tariff: hosted.tariff };
 }
 
 /**
- * The facts of the configuration that is live, but for `hosted`, which a reload leaves alone; the
- * same record while that is the same.
+ * The facts of the live configuration, except `hosted`, which a reload does not change. Returns the
+ * same record until the configuration changes.
  */
 function factsIn(
   live: () => Config,
@@ -428,7 +430,7 @@ function factsIn(
   };
 }
 
-/** The side of providers for Custom profiles. */
+/** The provider side of Custom profiles. */
 function servingOf({
   profileUpdater,
   registry,
@@ -442,7 +444,7 @@ function servingOf({
     remove: profileUpdater.remove,
     has: (id: string) => registry.served(id) !== undefined,
   };
-  // As addresses are resolved: where `premium` is not configured, `public` serves it.
+  // As in URL resolution: `public` serves `premium` if that is not configured.
   const servedBy = (slug: string) =>
     registry.profile(slug) ?? (slug === "premium" ? registry.profile("public") : undefined);
   const servedChains = (slug: string): readonly string[] => [
@@ -451,7 +453,7 @@ function servingOf({
   return { ...rest, served, status: statusIn(registry), servedChains };
 }
 
-/** Where users' providers may be: on the internet, and not at this service itself. */
+/** Allowed addresses of user-supplied providers: the public internet, but not this service. */
 function addressRulesOf({ hosted, server }: Config): AddressRules {
   const own = server.publicUrl === null ? undefined : URL.parse(server.publicUrl)?.hostname;
   return {
@@ -461,8 +463,8 @@ function addressRulesOf({ hosted, server }: Config): AddressRules {
 }
 
 /**
- * Unique per request: when the process started, a part by chance, the worker where there are
- * several, and a count.
+ * Creates unique request ids: start time, a random part, the worker if there are several, and a
+ * counter.
  */
 function requestIds(runtime: Runtime, worker: string | null): () => string {
   const start = Math.floor(runtime.wallMs()).toString(36);

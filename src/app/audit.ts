@@ -1,6 +1,6 @@
-// The audit of money, for `svc audit` and the operator's endpoint alike: the books against each
-// other, and what the payment chains say has arrived against purchases and channels. Changes
-// nothing. What it takes to read a chain is loaded only where there is a rail.
+// The audit of money, for `svc audit` and the operator's endpoint: compares the books with each
+// other, and the money received on payment chains with purchases and channels. Changes nothing.
+// Libraries for reading chains are loaded only if rails are configured.
 import type { Config } from "../config/config.ts";
 import { nanoOf } from "../core/billing/payment.ts";
 import { usdText } from "../core/billing/price.ts";
@@ -10,48 +10,45 @@ import type { ReceivingAddressReport } from "../payments/reconcile/reconcile.ts"
 import type { Runtime } from "../runtime.ts";
 import { readStore, type Store } from "../store/store.ts";
 
-/** What it takes to look at what a rail has received. */
+/** What is needed to read the money that a rail received. */
 type AuditedRail = Pick<
   RailSettings,
   "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local"
 >;
 
-/** What is audited, and where progress is reported. */
+/** The input of an audit. */
 export interface Auditing extends Pick<MoneyAudit, "runtime" | "sinceMs" | "onProgress"> {
   readonly config: Config;
-  /** Rails to look at beside those of the configuration: the local ones of a running service. */
+  /** Rails in addition to the configured ones: the local rails of a running service. */
   readonly localRails: readonly AuditedRail[];
 }
 
-/** What was found. */
+/** The result of an audit. */
 export interface AuditReport {
-  /** True when nothing differs. */
+  /** True if nothing differs. */
   readonly clean: boolean;
-  /** What to tell the operator. */
+  /** Report for the operator. */
   readonly lines: readonly string[];
 }
 
-/** A store, and the rails whose chains it is compared with. */
+/** A store, and the rails whose chains are compared with it. */
 interface MoneyAudit {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly rails: readonly AuditedRail[];
-  /** Null = from the store's first day. */
+  /** Null = since the store was created. */
   readonly sinceMs: number | null;
   readonly onProgress: (line: string) => void;
-  /**
-   * Chains are asked nothing more after this, on the monotonic clock; null = for as long as it
-   * takes.
-   */
+  /** Chains are not read after this time of the monotonic clock; null = unlimited. */
   readonly untilMs: number | null;
 }
 
-/** A report with the kinds of rails that it is about. */
+/** A report with the kinds of its rails. */
 interface NamedReport extends ReceivingAddressReport {
   readonly name: string;
 }
 
-/** A chain that could not be read to its end, with its error. */
+/** A chain that could not be read completely, with its error. */
 interface FailedRead extends UnreadChain {
   readonly error: unknown;
 }
@@ -62,11 +59,12 @@ interface ChainReports {
 }
 
 const HOUR_MS = 3_600_000;
-/** Differences between books that are listed one by one. */
+/** Differences in the books that are listed individually. */
 const MAX_LINES = 100;
 
 /**
- * Audits a store and the chains of its rails; throws with a text where one of them cannot be read.
+ * Audits a store and the chains of its rails. Throws an error for the operator if a chain cannot be
+ * read.
  */
 export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   const { config } = parts;
@@ -105,12 +103,12 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
   }
 }
 
-/** Longest time for which chains are asked while a service runs. */
+/** Time limit for reading chains while a service runs. */
 const READING_MS = 600_000;
 
 /**
- * The same for a service that runs: over its own store and rails, in a bounded time, and with every
- * chain that could be read.
+ * The same for a running service: over its own store and rails, within a time limit. Chains that
+ * cannot be read are reported.
  */
 export async function auditLive({
   store,
@@ -131,7 +129,7 @@ export async function auditLive({
   return { books, money, unread: unread.map(({ chainId, reason }) => ({ chainId, reason })) };
 }
 
-/** Recorded incoming money on all chains, base units. */
+/** Recorded incoming money on all chains, in base units. */
 async function recordedUnits({ db }: Store): Promise<bigint> {
   const purchases = await db
     .selectFrom("purchase")
@@ -145,7 +143,7 @@ async function recordedUnits({ db }: Store): Promise<bigint> {
   return BigInt(purchases?.units ?? 0n) + BigInt(channels?.units ?? 0n);
 }
 
-/** One report for each token and address that receives it, however many rails share them. */
+/** One report per token and receiving address, which several rails may share. */
 async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
   const reports: NamedReport[] = [];
   const unread: FailedRead[] = [];
@@ -169,13 +167,13 @@ async function chainReports(parts: MoneyAudit): Promise<ChainReports> {
   return { reports, unread };
 }
 
-/** `unread` = its chain could not be read; `ended` = it is on a local chain that has ended. */
+/** `unread` = the chain could not be read. `ended` = a local chain that has ended. */
 type ReceiverResult =
   | { readonly kind: "report"; readonly report: NamedReport }
   | { readonly kind: "unread"; readonly error: Error }
   | { readonly kind: "ended" };
 
-/** Compares one token and address with its records; throws only where the store does. */
+/** Compares one token and address with its records; throws only if the store fails. */
 async function receiverReport(
   parts: MoneyAudit,
   first: AuditedRail,
@@ -191,7 +189,10 @@ async function receiverReport(
   }
 }
 
-/** Throws `ChainFailure` if the chain cannot be read; null = it is a local one that has ended. */
+/**
+ * Reads the money received at one address; null = a local chain that has ended. Throws
+ * `ChainFailure` if the chain cannot be read.
+ */
 async function readReceiver(
   { store, runtime, sinceMs, onProgress, untilMs }: MoneyAudit,
   first: AuditedRail,
@@ -208,7 +209,7 @@ async function readReceiver(
   const asked = createChain({ rpcUrl, chainId, runtime });
   const chain = untilMs === null ? asked : endingAt(asked, runtime, untilMs);
   const network = await chain.network().catch((error: unknown) => {
-    // A local chain ends with its service, and takes its money with it.
+    // A local chain ends with its service, and its money with it.
     if (local) return null;
     throw error;
   });
@@ -227,7 +228,7 @@ async function readReceiver(
   return { name, ...(await reconcile({ receiver, records, sinceMs: since, onProgress: onBlock })) };
 }
 
-/** When the store's first account was created; no payment can be older. */
+/** When the store's first account was created; no payment is older. */
 async function firstDayMs(store: Store): Promise<number> {
   const row = await store.db
     .selectFrom("account")

@@ -1,10 +1,11 @@
-// Implements the port of payments to keys and access: what a payment buys is created by `hosted`.
+// Implements the payment wing's port to keys and accounts: what a payment buys is created by
+// `hosted`.
 
 import { insertAnonymousKey } from "../hosted/keys/create.ts";
 import { grantCustomAccessIn } from "../hosted/profiles/custom-access.ts";
 import type { Beneficiaries } from "../payments/beneficiaries.ts";
 
-/** Keys and access of this service's own store. */
+/** Keys and access in the service's own store. */
 export const BENEFICIARIES: Beneficiaries = {
   createKey: insertAnonymousKey,
   async grantAccess(tx, access, atMs) {

@@ -1,5 +1,5 @@
-// Custom profiles in the composition root: the sealer, the loader, and what the API writes them
-// with.
+// Builds Custom profiles: the sealer of documents, the loader, and what the API needs to write
+// them.
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
@@ -17,10 +17,10 @@ import { createSealer, localSecret } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
 import type { CustomParts, HandlerParts } from "../web/api/parts.ts";
 
-/** The side of providers, as far as Custom profiles need it. */
+/** The provider side of Custom profiles. */
 export interface CustomServing {
   readonly served: ServedProfiles;
-  /** Where their providers may be. */
+  /** Allowed addresses of their providers. */
   readonly rules: AddressRules;
   readonly check: CustomParts["check"];
   readonly status: CustomParts["status"];
@@ -28,7 +28,6 @@ export interface CustomServing {
   readonly servedChains: HandlerParts["servedChains"];
 }
 
-/** What they are built with. */
 export interface CustomHostingParts {
   readonly config: Config;
   readonly settings: HostedConfig;
@@ -39,14 +38,17 @@ export interface CustomHostingParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Custom profiles, ready. */
+/** Custom profiles, ready to be served. */
 export interface CustomHosting {
   readonly loader: ProfileLoader;
-  /** What the API writes them with. */
+  /** What the API needs to write profiles. */
   partsWith(keyCache: Pick<KeyCache, "accountChanged">): CustomParts;
 }
 
-/** Seals anew what was sealed with the secret before, and begins with nothing in memory. */
+/**
+ * Opens Custom profiles, with none loaded. Reseals documents that were sealed with the previous
+ * secret.
+ */
 export async function openCustomProfiles(parts: CustomHostingParts): Promise<CustomHosting> {
   const { config, settings, runtime, log, store, serving, onError } = parts;
   const { rules, served, check, status } = serving;
@@ -76,7 +78,7 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
       maxProfiles: settings.maxProfiles,
       requestsPerSecond: settings.buckets.custom.perSecond,
       async changed(ref) {
-        // Key contexts first, so that no call is routed to a profile that is gone.
+        // Key contexts are updated first, so that no call is routed to a deleted profile.
         await keyCache.accountChanged(ref.accountId);
         await loader.changed(ref);
       },

@@ -1,5 +1,5 @@
-// The hosted half of the composition root: store, credit, admission and API, built from a
-// configuration; their beginning and their end.
+// Builds the hosted half from a configuration: store, credit, admission and API; starts and closes
+// it.
 
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
@@ -31,51 +31,51 @@ import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
 import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 
-/** The hosted service, running. */
+/** The running hosted service. */
 export interface Hosting {
   readonly admission: Admission;
   readonly api: Api;
   readonly legacyForms: LegacyFormUsage;
-  /** The one paywall of operations and of calls with a key; null = nothing can be bought. */
+  /** The paywall shared by operations and calls with a key; null = nothing can be bought. */
   readonly paywall: PurchasePaywall | null;
-  /** The paywall of calls that are paid one by one; null = there are none. */
+  /** The paywall of pay-per-call; null = not available. */
   readonly callPaywall: CallPaywall | null;
-  /** The key of a secret, also of one that has ended, by its digest. */
+  /** Finds a key, even one that has ended, by the digest of its secret. */
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
   /** Null = there are no payment channels. */
   readonly sessions: Sessions | null;
-  /** Writes what was used, returns unspent credit, and closes the store. */
+  /** Writes pending usage, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
 
-/** What the hosted service is built with. */
 export interface HostingParts {
   readonly config: Config;
   readonly settings: HostedConfig;
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly serving: CustomServing;
-  /** The method table as it is configured now. */
+  /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
 }
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
 const AUDIT_MS = 3_600_000;
-/** Keys that do not exist which one address may try in a minute. */
+/** Look-ups of unknown keys per address. */
 const MISSES = { perSecond: 0.5, burst: 30 };
 /**
- * Reads that come within this share one write of what was used; none waits longer for it than that.
+ * Reads within this time share one write of pending usage; a read waits no longer than this for
+ * others.
  */
 const SETTLE_MS = 25;
 const SETTLE_WAIT_MS = 500;
-/** The longest that each step of the end may take. */
+/** Time limit of each step of closing. */
 const CLOSE_MS = 5_000;
-/** Fewest compute units that a node leases of a balance at a time. */
+/** Smallest lease of credit, in compute units. */
 const MIN_SLICE_CU = 100;
 
 /**
- * Opens the store and starts what works on it. Throws with a text for the operator where it cannot
- * be opened.
+ * Opens the store and starts the services on it. Throws an error for the operator if it cannot be
+ * opened.
  */
 export async function openHosting(parts: HostingParts): Promise<Hosting> {
   const { config, log } = parts;
@@ -90,7 +90,7 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
   }
 }
 
-/** The same with an open store, and what hears of failures in the background. */
+/** The same with an open store and a handler of background failures. */
 interface StoreParts extends HostingParts {
   readonly store: Store;
   readonly onError: (error: unknown) => void;
@@ -215,7 +215,7 @@ function apiOf(
   return firstServing([createAccountPages(common), api]);
 }
 
-/** What writes to the store, in the order in which it ends. */
+/** The services that write to the store, in the order in which they are closed. */
 interface Writers {
   readonly payments: Payments | null;
   readonly sessions: Sessions | null;
@@ -224,7 +224,7 @@ interface Writers {
   readonly store: Store;
 }
 
-/** Writes down what is under way, so that the next start goes on with it, and closes the store. */
+/** Writes pending state, so that the next start can continue, and closes the store. */
 async function closeStore(
   parts: Omit<AuditParts, "store">,
   { payments, sessions, credit, legacyForms, store }: Writers,
@@ -243,7 +243,7 @@ async function closeStore(
   await within(runtime, CLOSE_MS, store.close()).catch(onError);
 }
 
-/** What the API knows of the instance: its chains, and the profiles that every account can use. */
+/** What the API shows of the instance: its chains, and the profiles that every account can use. */
 function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServing) {
   return { chains, devnet, profiles: () => MANAGED, servedChains };
 }
@@ -253,7 +253,7 @@ interface AuditParts extends Pick<HostingParts, "runtime" | "log"> {
   readonly onError: (error: unknown) => void;
 }
 
-/** Audits the books every hour; the returned function ends that. */
+/** Audits the books every hour; the returned function stops that. */
 function auditAgain(parts: AuditParts): () => void {
   const { store, runtime, log, onError } = parts;
   let cancel = runtime.after(AUDIT_MS, () => {
@@ -280,8 +280,8 @@ interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods"> 
 }
 
 /**
- * Payments, where there are rails; null = nothing can be bought. What they need is loaded here, so
- * that nobody else waits for it.
+ * Payments, if rails are configured; null = nothing can be bought. Their libraries are imported
+ * here, so that services without payments do not load them.
  */
 async function paymentsOf({
   config,
@@ -300,7 +300,7 @@ async function paymentsOf({
   });
 }
 
-/** Pay-per-call, where there is a rail for it; null = there is none. Loaded like payments. */
+/** Pay-per-call, if a rail supports it; null = not available. Imported like payments. */
 async function sessionsOf({
   config,
   settings,
@@ -329,7 +329,7 @@ function challengeSettings({ server, secret, previousSecret, dataDir }: Config) 
   };
 }
 
-/** The realm of payment challenges without a `public_url`. */
+/** The realm of payment challenges if `public_url` is not set. */
 const REALM = "svc";
 
 async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
@@ -337,7 +337,7 @@ async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
   return row === undefined ? null : { accountId: row.account_id, keyId: row.key_id };
 }
 
-/** Sends a request to the first that serves its path. */
+/** Dispatches a request to the first API that serves its path. */
 function firstServing(all: readonly Api[]): Api {
   const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
   return {
@@ -348,8 +348,8 @@ function firstServing(all: readonly Api[]): Api {
 }
 
 /**
- * Writes what was used, for all who ask within some milliseconds at once; gives up waiting when the
- * store takes too long.
+ * Batches requests to write pending usage within some milliseconds into one write; stops waiting if
+ * the store takes too long.
  */
 function settling(
   credit: Credit,
@@ -362,7 +362,7 @@ function settling(
       runtime.after(SETTLE_MS, () => {
         next = null;
         const cancel = runtime.after(SETTLE_WAIT_MS, resolve);
-        // The next periodic flush reports a failure.
+        // The periodic flush reports the failure.
         credit
           .flush()
           .then(resolve, () => resolve())
@@ -374,7 +374,7 @@ function settling(
   };
 }
 
-/** Resolves when `work` is done, or rejects when that takes too long. */
+/** Resolves when `work` has finished; rejects after `ms`. */
 function within(runtime: Runtime, ms: number, work: Promise<void>): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancel = runtime.after(ms, () => reject(new Error(`not done within ${ms} ms`)));
@@ -383,8 +383,8 @@ function within(runtime: Runtime, ms: number, work: Promise<void>): Promise<void
 }
 
 /**
- * Copies the embedded store of a configuration into an empty PostgreSQL database. Returns what to
- * tell the operator; throws with a text where it cannot.
+ * Copies the embedded store of a configuration into an empty PostgreSQL database. Returns a report
+ * for the operator; throws an error for the operator if it fails.
  */
 export async function exportEmbedded(
   { dataDir }: Config,
@@ -410,8 +410,8 @@ export async function exportEmbedded(
 }
 
 /**
- * The id of this process among those that share the store. An embedded store has one process at a
- * time, so it goes on as the same one.
+ * The id of this process among those that share the store. Only one process uses an embedded store
+ * at a time, so its id stays the same across restarts.
  */
 function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime): string {
   if (nodeId !== "") return nodeId;

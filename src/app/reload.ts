@@ -1,9 +1,9 @@
-// What a reload may change, and what it leaves alone.
+// Decides what a reload may change.
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 
-/** Sections of the configuration that a reload leaves alone. */
+/** Sections of the configuration that a reload does not change. */
 const FIXED_SECTIONS = ["server", "upstream", "hosted"] as const;
 
 /** Why a running service cannot take another configuration; null = it can. */
@@ -13,7 +13,7 @@ export function reloadProblem(running: Config, next: Config): string | null {
     : "the chains differ, and chains are fixed until restart";
 }
 
-/** Warns of sections that differ and are left alone. */
+/** Logs a warning for each changed section that a reload does not apply. */
 export function warnOfFixedSections(log: Logger, running: Config, next: Config): void {
   for (const section of FIXED_SECTIONS)
     if (!isDeepStrictEqual(next[section], running[section]))

@@ -1,14 +1,14 @@
-// What a process knows of the service that it is a part of: its workers, their number, and when the
-// service started.
+// What a process knows about the service that it belongs to: other workers, their number, and the
+// start time.
 import type { Bus } from "../core/workers/bus.ts";
 import type { OtherWorkers } from "../web/server/server.ts";
 
-/** The service that a process serves for, alone or as one of several workers. */
+/** The service of this process, which runs alone or is one of several workers. */
 export interface ServiceParts {
   readonly bus: Bus;
-  /** Null = this process accepts alone. */
+  /** Null = no other process accepts connections. */
   readonly otherWorkers: OtherWorkers | null;
-  /** Workers that the service is configured for; 1 = this process is alone. */
+  /** Number of configured workers; 1 = this process is alone. */
   readonly workers: number;
   /** Wall clock. */
   readonly startedWallMs: number;

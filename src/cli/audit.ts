@@ -5,7 +5,7 @@ import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 import { readConfig, readFlags } from "./read-config.ts";
 
-/** Runs the audit. Exit code 1 = something differs, 2 = it could not be compared. */
+/** Runs the audit. Exit code 1 = differences were found, 2 = the comparison failed. */
 export async function audit({ args, env }: CommandInput): Promise<void> {
   const {
     config: file = env["SVC_CONFIG"] ?? "svc.yml",

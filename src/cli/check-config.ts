@@ -1,10 +1,10 @@
-// `svc check-config`: says whether a configuration is valid, and what is wrong with it.
+// `svc check-config`: validates a configuration and lists its faults.
 import { formatFaults } from "../config/config-fault.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 import { readConfig } from "./read-config.ts";
 
-/** Checks the configuration file that the first argument names. */
+/** Checks the configuration file named by the first argument. */
 export function checkConfig({ args: [file], env }: CommandInput): void {
   if (file === undefined) return refuse(usage());
   const result = readConfig({ file, flags: {}, env });

@@ -1,30 +1,31 @@
-// How a process of the service ends: once, at the first signal or bug, and at once if asked again.
+// Ends a process of the service: gracefully and once, at the first signal or bug; at once if a
+// second signal follows.
 import type { Logger } from "pino";
 import { realRuntime } from "../runtime.ts";
 
-/** A second signal within this time is taken for the same one. */
+/** A second signal within this time counts as a repetition of the first. */
 const REPEATED_MS = 1_000;
 
-/** The signals that end a service. */
+/** Signals that end a service. */
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
-/** What ends, and how it is heard of. */
+/** How to end the process. */
 export interface ProcessEnd {
   readonly log: Logger;
-  /** Finishes what was accepted. */
+  /** Completes accepted requests. */
   readonly close: () => Promise<unknown>;
-  /** What is done at once, when a signal comes again. */
+  /** Called at a repeated signal, before the process exits. */
   readonly kill: () => void;
 }
 
-/** Lets a process end by the returned function, once, or by a bug. */
+/** Returns a function that ends the process gracefully, once. Uncaught exceptions also end it. */
 export function endable({ log, close, kill }: ProcessEnd): (reason: string) => void {
   let isEnding = false;
   const end = async (signal: string): Promise<void> => {
     log.info({ signal }, "draining: finishing what was accepted");
     const startedAtMs = realRuntime.now();
     for (const again of SIGNALS) {
-      // One Ctrl-C may arrive twice: from the terminal, and from the process that started this one.
+      // One Ctrl-C may arrive twice: from the terminal and from the parent process.
       process.on(again, () => {
         if (realRuntime.now() - startedAtMs <= REPEATED_MS) return;
         kill();
@@ -49,7 +50,7 @@ export function endable({ log, close, kill }: ProcessEnd): (reason: string) => v
   return endOnce;
 }
 
-/** Ends a process at the signals of its operator. */
+/** Ends a process at the operator's signals. */
 export function endOnSignals(ending: ProcessEnd): void {
   const endOnce = endable(ending);
   for (const signal of SIGNALS) process.once(signal, () => endOnce(signal));

@@ -1,8 +1,8 @@
-// The lines that `svc serve` prints once it is ready: where the service is, and a first call.
+// The lines that `svc serve` prints once it is ready: its URLs, and a first call.
 import type { Config } from "../config/config.ts";
 import type { LocalChain } from "./local-chain.ts";
 
-/** Prints where the service is reached. */
+/** Prints the URLs of the service. */
 export function greet(config: Config, port: number, local: LocalChain | null): void {
   const base = config.server.publicUrl ?? `http://${config.server.host}:${port}`;
   const profile =

@@ -1,4 +1,4 @@
-// What `svc help` says: each command with its options. Knows nothing of what they do.
+// The texts of `svc help`: each command with its options. Knows nothing of what commands do.
 
 interface Command {
   /** What follows the command's name. */
@@ -81,13 +81,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   help: { args: "[COMMAND]", does: "Prints the options of a command.", options: [] },
 };
 
-/** One line for each command. */
+/** One line per command. */
 export function usage(): string {
   const lines = Object.entries(COMMANDS).map(([name, { args }]) => `svc ${name} ${args}`.trimEnd());
   return `usage: ${lines.join("\n       ")}`;
 }
 
-/** The options of a command; null = there is no such command. */
+/** The help of one command; null = unknown command. */
 export function helpOf(name: string): string | null {
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (command === undefined) return null;

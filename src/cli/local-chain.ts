@@ -1,5 +1,5 @@
-// The local chain and the local payment chains that `svc serve` starts for development. Knows
-// nothing of how the service is built.
+// Starts the local chain and the local payment chains of `svc serve` for development. Knows nothing
+// of how the service is built.
 import type { Config } from "../config/config.ts";
 import { type Devnet, startDevnet } from "../devnet/devnet.ts";
 import type { LocalPayments } from "../devnet/payments/local.ts";
@@ -12,12 +12,12 @@ import { refuse } from "./command.ts";
 export interface LocalChain {
   /** Adds the local chain to a configuration. */
   readonly complete: (config: Config) => Config;
-  /** Lines that tell how to pay; empty where nothing can be paid. */
+  /** Lines that explain how to pay; empty if nothing can be paid. */
   readonly payingLines: (base: string) => string;
   readonly close: () => Promise<unknown>;
 }
 
-/** Starts the local chain, and payments on it where only this machine reaches them. */
+/** Starts the local chain, and local payments if the service listens on loopback only. */
 export async function startLocal(
   config: Config,
   onProgress: (line: string) => void,
@@ -34,8 +34,8 @@ export async function startLocal(
 }
 
 /**
- * Loaded only here: an instance without a local chain knows nothing of it. Null = there are no
- * local payments.
+ * Starts local payments; null = not enabled. Imported lazily, so that instances without a local
+ * chain do not load it.
  */
 async function startPaying(
   config: Config,

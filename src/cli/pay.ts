@@ -1,4 +1,4 @@
-// `svc pay`: pays an offer by EIP-3009 from the command line.
+// `svc pay`: pays an MPP offer by EIP-3009.
 import { readFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -6,8 +6,8 @@ import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 
 /**
- * Pays an offer by EIP-3009. The key of the wallet comes from a file or the environment: what
- * stands in a command line, others on the machine can read.
+ * Pays an offer by EIP-3009. The wallet's key comes from a file or the environment, because other
+ * users of the machine can read command lines.
  */
 export async function payOffer({ args, env }: CommandInput): Promise<void> {
   const { pay } = await import("../devnet/payments/pay.ts");

@@ -1,8 +1,8 @@
-// The log of a process of the service: lines of JSON on the standard output.
+// The logger of a process: JSON lines on standard output.
 import { type Logger, pino } from "pino";
 import type { Config } from "../config/config.ts";
 
-/** A log; every line names the worker, where there are several. */
+/** Creates a logger; with several workers, every line contains the worker. */
 export function processLog({ logLevel }: Config, worker: string | null): Logger {
   return pino({
     level: logLevel,

@@ -1,17 +1,17 @@
-// Reads the configuration that a command names, and the flags that stand above it.
+// Reads the configuration file of a command and applies the command's flags on top.
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type ConfigResult, loadConfig } from "../config/config.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 
-/** A configuration file with what overrides it. */
+/** A configuration file with the flags and variables that override it. */
 export interface ConfigSource extends Pick<CommandInput, "env"> {
   readonly file: string;
   readonly flags: Readonly<Record<string, string | undefined>>;
 }
 
-/** Loads a configuration; a file that cannot be read is a fault of the configuration. */
+/** Loads a configuration; an unreadable file is reported as a configuration fault. */
 export function readConfig({ file, flags, env }: ConfigSource): ConfigResult {
   let text: Uint8Array;
   try {
@@ -23,7 +23,7 @@ export function readConfig({ file, flags, env }: ConfigSource): ConfigResult {
   return loadConfig({ file, text, env, flags });
 }
 
-/** Parses the flags that override settings, and those that only one command has. */
+/** Parses the flags that override settings, and the extra flags of a command. */
 export function readFlags(
   args: readonly string[],
   more: Readonly<Record<string, { readonly type: "string" }>> = {},

@@ -46,7 +46,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   });
 }
 
-/** A service that runs, and what it runs with on this machine. */
+/** A running service and the local chain that belongs to it. */
 interface Running {
   readonly service: Service;
   readonly log: Logger;
@@ -79,7 +79,7 @@ async function reload(
   else log.error({ problem }, "configuration not reloaded: the running one stays");
 }
 
-/** The service in this process alone. */
+/** Starts the service within this process. */
 async function startHere({ config, log, version }: StartInput): Promise<Service> {
   const app = await build(config, { runtime: realRuntime, log, version });
   return {

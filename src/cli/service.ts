@@ -1,13 +1,13 @@
-// A running service as `svc serve` holds it, of one process or of several. Knows neither.
+// The port to a running service, of one process or of several workers.
 import type { Config } from "../config/config.ts";
 
 /** A running service. */
 export interface Service {
   readonly port: number;
-  /** Resolves with why another configuration was not taken, or null. */
+  /** Applies another configuration. Resolves with why it was rejected, or null. */
   reload(config: Config): Promise<string | null>;
-  /** Finishes what was accepted. */
+  /** Completes accepted requests. */
   close(): Promise<void>;
-  /** Ends at once what a process that exits would leave behind. */
+  /** Ends child processes at once that would outlive this process. */
   kill(): void;
 }

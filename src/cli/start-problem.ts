@@ -1,8 +1,8 @@
-// Why a service could not be started, as its operator reads it.
+// Explains to the operator why a service failed to start.
 import type { Config } from "../config/config.ts";
 import { codeOf } from "./command.ts";
 
-/** The text for an error of the start. */
+/** The message for an error at the start. */
 export function startProblem(error: unknown, { server }: Config): string {
   if (isListening(error))
     return (
@@ -12,7 +12,7 @@ export function startProblem(error: unknown, { server }: Config): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A worker gets its socket from the supervisor, which binds it. */
+/** A worker gets its socket from the supervisor, which binds the port. */
 function isListening(error: unknown): boolean {
   return (
     error instanceof Error &&

@@ -1,4 +1,4 @@
-// A service of several workers: this process starts them and serves nothing itself.
+// A service of several workers: this process starts and supervises them, and serves nothing itself.
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { reloadProblem, warnOfFixedSections } from "../app/reload.ts";
@@ -10,7 +10,7 @@ import type { Config } from "../config/config.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
 import type { Service } from "./service.ts";
 
-/** A service to be started. */
+/** The input of a start. */
 export interface ServiceStart {
   readonly config: Config;
   readonly log: Logger;
@@ -19,10 +19,10 @@ export interface ServiceStart {
   readonly workers: number;
 }
 
-/** What writing down what was used may take after a drain. */
+/** Time for writing pending usage after a drain. */
 const CLOSE_MS = 30_000;
 
-/** Starts the workers; throws with a text for the operator when none of them can serve. */
+/** Starts the workers; throws an error for the operator if none of them can serve. */
 export async function startWorkers(start: ServiceStart): Promise<Service> {
   const { log } = start;
   let running = start.config;
@@ -44,7 +44,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     throw new Error(started.problem);
   }
   const release = keepAlive();
-  // However this process ends, short of being killed, it leaves no worker behind.
+  // Ends all workers at every exit of this process except SIGKILL.
   process.on("exit", () => supervisor.kill());
   return {
     port: started.ports.port,
@@ -72,7 +72,7 @@ function ownFamilies(): readonly MetricFamily[] {
   ];
 }
 
-/** A configuration that listens where the service has listened so far. */
+/** The configuration with the ports on which the service already listens. */
 function withPorts(config: Config, { port, metricsPort }: Ports): Config {
   const { metricsListen } = config.server;
   return {

@@ -1,5 +1,5 @@
-// `svc worker`: one worker of a service, started by `svc serve` and by nobody else. It reads no
-// file and hears no signal: what it is to do comes from the supervisor.
+// `svc worker`: one worker process, started by `svc serve` only. Reads no file and handles no
+// signal: the supervisor sends its configuration and its commands.
 import type { Logger } from "pino";
 import { type App, build } from "../app/app.ts";
 import type { ServiceParts } from "../app/service-parts.ts";
@@ -14,9 +14,10 @@ import { startProblem } from "./start-problem.ts";
 
 const OPERATOR_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-/** Serves until the supervisor says otherwise, or is gone. */
+/** Serves until the supervisor stops it or has exited. */
 export async function work(): Promise<void> {
-  // Those are for the supervisor: a terminal sends them to every process of its group.
+  // Signals of the operator are for the supervisor, but a terminal sends them to every process of
+  // its group.
   for (const signal of OPERATOR_SIGNALS) process.on(signal, () => {});
   let log: Logger | null = null;
   const link = await linkToSupervisor<Config>({
@@ -54,7 +55,7 @@ export async function work(): Promise<void> {
   });
 }
 
-/** Null = it could not be started, and the supervisor knows why. */
+/** Starts serving; null = it failed, which was reported to the supervisor. */
 async function start(
   link: SupervisorLink<Config>,
   config: Config,

@@ -1,5 +1,5 @@
-// One anvil process: found, started, watched, ended. Knows nothing of the other nodes, of blocks or
-// of routing.
+// One anvil process: finds the binary, starts, watches and ends it. Knows nothing of other nodes,
+// blocks or routing.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -12,30 +12,29 @@ export interface AnvilNode {
   readonly pid: number;
   readonly url: string;
   readonly wsUrl: string;
-  /** False as soon as the process has ended. */
+  /** False once the process has ended. */
   readonly alive: () => boolean;
   /**
-   * Asks the node itself; throws `RpcError` when it answers with an error, `NodeSilent` when it
-   * does not answer within five seconds.
+   * Calls the node directly. Throws `RpcError` if it answers with an error, `NodeSilent` if it does
+   * not answer within five seconds.
    */
   readonly rpc: (method: string, ...params: readonly unknown[]) => Promise<unknown>;
-  /** Ends the process at once; resolves when it is gone. */
+  /** Kills the process; resolves once it has exited. */
   readonly end: () => Promise<void>;
 }
 
-/** What one node needs to start. */
 export interface AnvilOptions {
   readonly id: string;
   readonly args: readonly string[];
   readonly runtime: Runtime;
-  /** Called once when the process ends without having been asked to; the text says how. */
+  /** Called once if the process ends unexpectedly; the text says how. */
   readonly onCrash: (how: string) => void;
 }
 
 /** A JSON-RPC error that the node answered with. */
 export class RpcError extends Error {}
 
-/** The node did not answer: it is gone, or hangs. */
+/** The node did not answer: it has exited, or hangs. */
 export class NodeSilent extends Error {
   readonly node: AnvilNode;
   constructor(node: AnvilNode, cause: unknown) {
@@ -56,12 +55,12 @@ const Answer = z.object({
 });
 
 /**
- * Starts one node on a free port of 127.0.0.1; rejects with its last lines when it does not answer
- * within thirty seconds.
+ * Starts a node on a free port of 127.0.0.1. Rejects with the last lines of its output if it does
+ * not answer within thirty seconds.
  */
 export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): Promise<AnvilNode> {
-  // A process group of its own: Ctrl-C in the terminal ends the service first, which then ends its
-  // nodes. No environment: the node needs none of our secrets.
+  // A process group of its own, so that Ctrl-C in the terminal does not reach the node before the
+  // service has ended. An empty environment, because the node needs none of the service's secrets.
   const child = spawn(anvilBinary(), ["--host", "127.0.0.1", "--port", "0", ...args], {
     detached: true,
     env: {},
@@ -118,7 +117,7 @@ export async function startAnvil({ id, args, runtime, onCrash }: AnvilOptions): 
   }
 }
 
-/** Where npm put the anvil binary of this platform. */
+/** Where npm installed the anvil binary for this platform. */
 function anvilBinary(): string {
   const os = process.platform;
   const name = `@foundry-rs/anvil-${os}-${process.arch === "x64" ? "amd64" : process.arch}`;
@@ -139,8 +138,8 @@ function anvilBinary(): string {
 }
 
 /**
- * A shell that waits on a pipe from us and kills the node when the pipe closes: a node never
- * outlives this process, not even after SIGKILL.
+ * A shell that reads from a pipe to this process and kills the node when the pipe closes, so that
+ * the node never outlives this process, not even after SIGKILL.
  */
 function startWatchdog(pid: number): ChildProcess | null {
   if (process.platform === "win32") return null;
@@ -158,8 +157,8 @@ function startWatchdog(pid: number): ChildProcess | null {
 }
 
 /**
- * Keeps the end of what the process prints, so that its pipes never fill up and a failed start can
- * be explained.
+ * Keeps the last output of the process: its pipes never fill up, and a failed start can be
+ * explained.
  */
 function keepOutput(child: ChildProcess): () => string {
   let kept = "";

@@ -1,6 +1,6 @@
-// The local chain: several anvil nodes that hold one chain, so that the service has real providers
-// without a network or an account. Knows nothing of routing: what it returns is configured like any
-// other provider.
+// The local chain: several anvil nodes that hold the same chain, which gives the service real
+// providers without a network or an account. Knows nothing of routing: its nodes are configured
+// like other providers.
 import { type Chain, DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { type Runtime, realRuntime } from "../runtime.ts";
 import { type AnvilNode, startAnvil } from "./anvil-process.ts";
@@ -11,7 +11,7 @@ export interface DevnetProvider {
   readonly id: string;
   readonly url: string;
   readonly wsUrl: string;
-  /** The operating system's id of the node, so that one can be killed to watch the failover. */
+  /** Process id of the node, so that a user can kill it and watch the failover. */
   readonly pid: number;
 }
 
@@ -19,29 +19,29 @@ export interface DevnetProvider {
 export interface Devnet {
   readonly chain: Chain;
   readonly providers: readonly DevnetProvider[];
-  /** Ends every node; resolves when all are gone. */
+  /** Ends every node; resolves once all have exited. */
   readonly close: () => Promise<void>;
 }
 
 /** Settings of the local chain. */
 export interface DevnetOptions {
-  /** How many nodes, 1 to 8. */
+  /** Number of nodes, 1 to 8. */
   readonly nodes: number;
-  /** Hears what happens, one line each: while starting, and when a node is lost later. */
+  /** Receives one line per event: progress of the start, and nodes lost later. */
   readonly onProgress: (line: string) => void;
   readonly runtime?: Runtime;
 }
 
 const MAX_NODES = 8;
 /**
- * Blocks of state that a node keeps. Anvil's cost for each is high: without the bound it writes
- * some 300 kB a block to the home directory.
+ * Blocks whose state a node keeps. Without this limit anvil writes some 300 kB per block to the
+ * home directory.
  */
 const HISTORY_BLOCKS = 64;
 
 /**
- * Starts the nodes and brings them onto one chain; rejects, leaving none behind, when one does not
- * start.
+ * Starts the nodes and brings them onto one chain. If one fails to start, ends the others and
+ * rejects.
  */
 export async function startDevnet({
   nodes: count,

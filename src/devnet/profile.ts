@@ -1,11 +1,11 @@
-// Puts the local chain into a configuration: chain `local` with one provider per node, in the
-// managed profile `public`.
+// Adds the local chain to a configuration: chain `local` with one provider per node, in the managed
+// profile `public`.
 import type { Config } from "../config/config.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
 import { usualVerification } from "../core/stream/log-verification.ts";
 import type { Devnet } from "./devnet.ts";
 
-/** The configuration with the local chain in it. */
+/** The configuration with the local chain added. */
 export function withDevnet(config: Config, devnet: Devnet): Config {
   const { chain } = devnet;
   const set: ProviderSet = {

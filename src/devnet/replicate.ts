@@ -1,30 +1,30 @@
-// Keeps several anvil nodes on one chain: the first live node makes the blocks, the others
-// re-execute them and must arrive at the same hash. Does what peer-to-peer does between real nodes,
-// which anvil lacks. Not in the path of any request; knows nothing of routing.
+// Keeps several anvil nodes on one chain: the first live node makes the blocks; the others
+// re-execute them and must arrive at the same hash. Replaces the peer-to-peer layer, which anvil
+// lacks. Not in the path of any request; knows nothing of routing.
 import { z } from "zod";
 import type { Runtime } from "../runtime.ts";
 import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
 
-/** The running replication. */
+/** A running replication. */
 export interface Replication {
-  /** Ends it; resolves when no further block will be made. */
+  /** Stops it; resolves once no further block will be made. */
   readonly stop: () => Promise<void>;
 }
 
 /** Settings of a replication. */
 export interface ReplicationOptions {
   readonly runtime: Runtime;
-  /** Longest time between two blocks. A transaction gets its block at once. */
+  /** Longest time between two blocks. A transaction gets a block at once. */
   readonly blockTimeMs: number;
   readonly onProgress: (line: string) => void;
 }
 
-/** Tries in a row that bring a node no further. */
+/** Consecutive attempts without progress before a node is given up. */
 const MAX_TRIES = 8;
 const RETRY_MS = 250;
-/** Shortest time between two blocks: transactions that come together share one. */
+/** Shortest time between two blocks: concurrent transactions share one. */
 const BLOCK_SPACING_MS = 50;
-/** Blocks that a node can be rolled back; nodes are started with a little more history. */
+/** Blocks that a node can be rolled back; nodes are started with slightly more history. */
 const MAX_ROLLBACK_BLOCKS = 60;
 
 const Quantity = z.string().regex(/^0x[0-9a-f]+$/);
@@ -41,8 +41,8 @@ const PoolStatus = z.object({ pending: Quantity });
 type Block = z.infer<typeof Block>;
 
 /**
- * One node as the replication sees it. `behind`: the last step failed and is tried again. `left`:
- * it cannot be brought back.
+ * The replication's view of one node. `behind`: its last step failed and is retried. `left`: it
+ * cannot be brought back.
  */
 interface Member {
   readonly node: AnvilNode;
@@ -50,7 +50,7 @@ interface Member {
   state: "together" | "behind" | "left";
 }
 
-/** Something to wait for: a ring, or the time. A ring while nobody waits is remembered. */
+/** Waits for a signal or a timeout. A signal that comes while nobody waits is remembered. */
 interface Bell {
   readonly ring: () => void;
   readonly wait: (ms: number) => Promise<void>;
@@ -60,8 +60,8 @@ interface Bell {
 class Diverged extends Error {}
 
 /**
- * Makes the first block on every node, then keeps them together until stopped. Rejects when the
- * nodes do not agree on the first block.
+ * Makes the first block on every node, then keeps the nodes together until stopped. Rejects if they
+ * do not agree on the first block.
  */
 export async function replicate(
   nodes: readonly AnvilNode[],
@@ -73,7 +73,7 @@ export async function replicate(
   return replicator.run();
 }
 
-/** Makes blocks on the leader, and lets the other nodes follow it. */
+/** Makes blocks on the leader and lets the other nodes follow. */
 class Replicator {
   readonly #options: ReplicationOptions;
   readonly #members: readonly Member[];
@@ -106,8 +106,8 @@ class Replicator {
   }
 
   /**
-   * Each node has a loop of its own, so that one that hangs delays no other: a leader that does not
-   * answer is replaced, and follows when it is back.
+   * Each node has its own loop, so that a hanging node delays no other. A leader that does not
+   * answer is replaced, and follows once it is back.
    */
   async #tend(member: Member): Promise<void> {
     const { runtime, blockTimeMs } = this.#options;
@@ -132,7 +132,7 @@ class Replicator {
     await follow(leader.node, member.node);
   }
 
-  /** Makes a block if transactions are pending or the block time is over. */
+  /** Makes a block if transactions are pending or the block time has passed. */
   async #lead(node: AnvilNode): Promise<void> {
     const { runtime, blockTimeMs } = this.#options;
     const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
@@ -150,7 +150,7 @@ class Replicator {
     return candidates.find((member) => member.state === "together") ?? candidates[0];
   }
 
-  /** Marks the node that made a step fail: the member itself, or a leader that did not answer. */
+  /** Marks the node that caused a failure: the member itself, or a leader that did not answer. */
   #noteFailure(member: Member, error: unknown): void {
     if (error instanceof Diverged)
       this.#options.onProgress(
@@ -160,8 +160,8 @@ class Replicator {
     const culprit =
       error instanceof NodeSilent ? this.#members.find(({ node }) => node === error.node) : member;
     if (culprit !== undefined) culprit.state = error instanceof Diverged ? "left" : "behind";
-    // It answered while its leader did not, so it may lead. Otherwise, once every node was slow for
-    // a moment, all would wait for one that hangs.
+    // The member answered while its leader did not, so it may lead. Otherwise, after a moment in
+    // which every node was slow, all would wait for a leader that hangs.
     if (culprit !== member && member.state === "behind") member.state = "together";
   }
 
@@ -175,8 +175,8 @@ class Replicator {
 }
 
 /**
- * Brings a node to the leader's head. Blocks that the leader does not have are undone; their
- * transactions go to the leader.
+ * Brings a node to the leader's head. Undoes blocks that the leader does not have and gives their
+ * transactions to the leader.
  */
 async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
   let problem = "was its state changed by an anvil_* or hardhat_* call?";
@@ -208,22 +208,22 @@ async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
 }
 
 /**
- * Makes the leader's block on the node; false when a transaction slipped in between, so that it has
- * to be undone.
+ * Repeats a block of the leader on the node. False = another transaction slipped in, so the block
+ * must be undone.
  */
 async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise<boolean> {
   await drainPool(node, leader);
   for (const hash of block.transactions) await copyTransaction(hash, leader, node);
   await node.rpc("evm_setNextBlockTimestamp", Number(block.timestamp));
-  // After a rollback the node would derive it from the block that was undone.
+  // After a rollback the node would derive the fee from the undone block.
   await node.rpc("anvil_setNextBlockBaseFeePerGas", block.baseFeePerGas);
   await node.rpc("evm_mine");
   return (await blockAt(node, "latest")).hash === block.hash;
 }
 
 /**
- * Moves every waiting transaction of a node to the leader, first copied, then dropped: none is lost
- * on the way.
+ * Moves all pending transactions of a node to the leader: copies first, then drops, so that none is
+ * lost.
  */
 async function drainPool(node: AnvilNode, leader: AnvilNode): Promise<void> {
   const { pending, queued } = Pool.parse(await node.rpc("txpool_content"));
@@ -257,8 +257,8 @@ async function lastSharedNumber(leader: AnvilNode, node: AnvilNode, from: number
 }
 
 /**
- * Hands a signed transaction over. A refusal (already known, replaced, already mined) is the
- * receiver's right and no error here.
+ * Sends a signed transaction to another node. Ignores refusals (already known, replaced, already
+ * mined).
  */
 async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Promise<void> {
   const raw = await from.rpc("eth_getRawTransactionByHash", hash);
@@ -269,8 +269,8 @@ async function copyTransaction(hash: string, from: AnvilNode, to: AnvilNode): Pr
 }
 
 /**
- * Anvil loses a block when `anvil_reorg` meets the making of one, and then has later ones but not
- * that: nobody can follow it past the hole.
+ * Anvil can lose a block if `anvil_reorg` runs while it makes one. It then has later blocks but not
+ * that one, and no node can follow past the hole: rolls the leader back before it.
  */
 async function closeHole(leader: AnvilNode, number: number): Promise<void> {
   const tip = Number((await blockAt(leader, "latest")).number);
@@ -289,7 +289,7 @@ async function findBlock(node: AnvilNode, at: number | "latest"): Promise<Block 
 }
 
 /**
- * Calls `onChange` whenever a transaction becomes ready in the node's pool, and `onLost` when the
+ * Calls `onChange` whenever a transaction becomes ready in the node's pool, and `onLost` once the
  * node is gone.
  */
 function watchPool(node: AnvilNode, onChange: () => void, onLost: () => void): WebSocket {

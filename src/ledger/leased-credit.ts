@@ -1,10 +1,7 @@
 // The credit of an account that is leased to nodes, as an SQL expression.
 import { sql } from "kysely";
 
-/**
- * Money of the account in the row, and of those that were merged into it, that is leased to nodes
- * and not spent.
- */
+/** Unspent credit leased to nodes of the account in the row and of the accounts merged into it. */
 export const leasedN = sql<bigint>`(
   select cast(coalesce(sum(credit_lease.granted_n - credit_lease.spent_n), 0) as bigint)
   from credit_lease where credit_lease.account_id = account.id) + (

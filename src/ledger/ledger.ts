@@ -1,15 +1,15 @@
-// The ledger: double entry, append-only, every event once. The only place beside the lease
-// statements where a balance changes. Knows no reason for an event but its kind.
+// The ledger: double-entry, append-only, each event exactly once. Balances change only here and in
+// lease statements. Knows no reason for an event except its kind.
 import { createHash } from "node:crypto";
 import { SqliteAdapter, sql, type Transaction } from "kysely";
 import type { LedgerEntryTable, Tables } from "../store/tables.ts";
 
-/** One thing that happened to money; amounts are positive nano-USD. */
+/** An event of the ledger. Amounts are positive nano-USD. */
 export type LedgerEvent =
   | {
-      /** Credit to an account: a gift of the operator, or money that came in. */
+      /** Credit to an account: a grant by the operator, or incoming money. */
       readonly kind: "grant" | "payment";
-      /** What makes a repetition the same event. */
+      /** Idempotency key: an event with a known key is a repetition. */
       readonly idemKey: string;
       readonly accountId: string;
       readonly amountN: bigint;
@@ -22,7 +22,10 @@ export type LedgerEvent =
       readonly amountN: bigint;
       readonly atMs: number;
     }
-  /** Money that came in for Custom access, or for somebody who is gone. It is no account's. */
+  /**
+   * Incoming money that belongs to no account: for Custom access, or for a beneficiary that no
+   * longer exists.
+   */
   | {
       readonly kind: "access" | "hold";
       readonly idemKey: string;
@@ -30,8 +33,7 @@ export type LedgerEvent =
       readonly atMs: number;
     }
   /**
-   * Money that was held for somebody goes where it was meant to go after all: to an account, or
-   * into Custom access.
+   * Money held for a beneficiary is released to its purpose: to an account, or for Custom access.
    */
   | {
       readonly kind: "release";
@@ -40,7 +42,7 @@ export type LedgerEvent =
       readonly amountN: bigint;
       readonly atMs: number;
     }
-  /** Money that a payer's channel paid out for calls. */
+  /** Money that a payment channel paid out for calls. */
   | {
       readonly kind: "session";
       readonly idemKey: string;
@@ -65,18 +67,18 @@ export type LedgerEvent =
 /** An open transaction of the store. */
 export type Tx = Transaction<Tables>;
 
-/** Rows of one statement: far below what either engine takes as parameters. */
+/** Rows per statement: far below the parameter limits of both engines. */
 export const ROWS_PER_STATEMENT = 200;
 
 /**
- * Writes an event and changes the balances that it is about; false = it was there before, and
- * nothing changes. Throws when a balance would go below zero.
+ * Posts an event and changes the balances it concerns; false = a repetition, nothing changed.
+ * Throws if a balance would become negative.
  */
 export async function post(tx: Tx, event: LedgerEvent): Promise<boolean> {
   return (await postAll(tx, [event])) === 1;
 }
 
-/** Writes many events as `post` does; returns how many were new. */
+/** Posts several events; returns how many were new. */
 export async function postAll(tx: Tx, events: readonly LedgerEvent[]): Promise<number> {
   let newEvents = 0;
   for (const part of chunks(events)) {
@@ -88,8 +90,8 @@ export async function postAll(tx: Tx, events: readonly LedgerEvent[]): Promise<n
 }
 
 /**
- * Takes rows of accounts for this transaction, always in the same order, so that two transactions
- * never wait for each other. Rows that point to an account do not wait for it.
+ * Locks rows of accounts for this transaction, always in the same order to avoid deadlocks. Rows
+ * with foreign keys to an account are not blocked.
  */
 export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void> {
   if (isEmbedded(tx) || ids.length < 2) return;
@@ -102,21 +104,21 @@ export async function lockAccounts(tx: Tx, ids: readonly string[]): Promise<void
     .execute();
 }
 
-/** Takes the row of one account for this transaction. */
+/** Locks the row of one account for this transaction. */
 export async function lockAccount(tx: Tx, id: string): Promise<void> {
   if (isEmbedded(tx)) return;
   await tx.selectFrom("account").select("id").where("id", "=", id).forNoKeyUpdate().execute();
 }
 
 /**
- * Whether a transaction runs on the embedded engine, which runs one at a time and knows no locks on
- * rows.
+ * Whether a transaction runs on the embedded engine, which runs one transaction at a time and has
+ * no row locks.
  */
 export function isEmbedded(tx: Tx): boolean {
   return tx.getExecutor().adapter instanceof SqliteAdapter;
 }
 
-/** A list in parts that fit into one statement each. */
+/** Splits a list into parts that fit into one statement each. */
 export function chunks<T>(list: readonly T[]): readonly (readonly T[])[] {
   const count = Math.ceil(list.length / ROWS_PER_STATEMENT);
   return Array.from({ length: count }, (_, index) =>
@@ -125,8 +127,8 @@ export function chunks<T>(list: readonly T[]): readonly (readonly T[])[] {
 }
 
 /**
- * Runs statements for the parts of a list, and lets the event loop turn in between: the embedded
- * engine would hold it up.
+ * Runs a statement for each part of a list and yields to the event loop in between, because the
+ * embedded engine blocks it.
  */
 export async function inParts<T>(
   list: readonly T[],
@@ -138,7 +140,7 @@ export async function inParts<T>(
   }
 }
 
-/** Writes the events that are not there yet, and returns them. */
+/** Inserts the events that are new, and returns them. */
 async function append(tx: Tx, events: readonly LedgerEvent[]): Promise<readonly LedgerEvent[]> {
   for (const event of events)
     if (event.amountN <= 0n)
@@ -162,12 +164,12 @@ async function append(tx: Tx, events: readonly LedgerEvent[]): Promise<readonly 
   return written;
 }
 
-/** The same id for the same event, without chance. */
+/** An id derived from the event, so that the same event always has the same id. */
 function idOf(idemKey: string): string {
   return `ltx_${createHash("sha256").update(idemKey).digest("base64url").slice(0, 24)}`;
 }
 
-/** The two lines of an event: what one side gains the other one gives. */
+/** The two entries of an event: one book's gain is the other's loss. */
 function entriesOf(event: LedgerEvent): readonly LedgerEntryTable[] {
   const { amountN } = event;
   const line = (

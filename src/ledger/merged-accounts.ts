@@ -1,8 +1,11 @@
-// Accounts that became part of other accounts: their locks and the money that still returns to
+// Accounts that were merged into others: locking them together, and moving money on that returns to
 // them. Knows no key.
 import { postAll, type Tx } from "./ledger.ts";
 
-/** Accounts together with those they became part of, in the order in which rows are locked. */
+/**
+ * The accounts together with the accounts that they were merged into, in the order in which rows
+ * are locked.
+ */
 export async function withTargets(tx: Tx, ids: readonly string[]): Promise<readonly string[]> {
   const rows = await tx
     .selectFrom("account")
@@ -14,8 +17,8 @@ export async function withTargets(tx: Tx, ids: readonly string[]): Promise<reado
 }
 
 /**
- * Sends what came back to accounts that are part of another one on to that. `names` says of each
- * account what the event is called: it happens once.
+ * Moves money that returned to merged accounts on to the accounts they are part of. `names` gives
+ * the idempotency key of the event for each account.
  */
 export async function moveOn(
   tx: Tx,

@@ -1,5 +1,5 @@
-// The lock on a data directory: one process at a time, and gone with it, however it ends. Knows
-// nothing of what lies in the directory.
+// Locks a data directory for one process; the operating system releases the lock when the process
+// ends in any way. Knows nothing of the directory's contents.
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -8,14 +8,14 @@ const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
 /**
- * Takes the directory for this process, creating it when missing; throws when another one has it.
- * The returned function gives it back.
+ * Locks the directory for this process, creating it if missing; throws if another process holds it.
+ * The returned function releases the lock.
  */
 export function lockDirectory(directory: string): () => void {
   mkdirSync(directory, { recursive: true, mode: DIRECTORY_MODE });
   const path = join(directory, "svc.lock");
   createPrivate(path);
-  // The operating system drops SQLite's file locks when the process ends.
+  // The operating system releases SQLite's file locks when the process ends.
   const lock = new DatabaseSync(path);
   try {
     lock.exec("BEGIN EXCLUSIVE");
@@ -34,8 +34,8 @@ export function lockDirectory(directory: string): () => void {
 }
 
 /**
- * Creates a file that only its owner may read, when it is missing. Does not open one that is there:
- * closing it would drop this process's locks on it.
+ * Creates a file that only its owner may read, if it is missing. Does not open an existing file:
+ * closing it again would release this process's locks on it.
  */
 export function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, "a", FILE_MODE));

@@ -1,8 +1,7 @@
-// The steps of a store that are about payments, in the order of `migrations.ts`. A step that was
-// released is never changed.
+// Migrations for payments, run by `migrations.ts`. A released migration is never changed.
 import { type Kysely, sql } from "kysely";
 
-/** Purchases, what was sent for them, and the wallets that send. */
+/** Creates the tables of purchases, their transactions, and the wallets that send them. */
 export async function createPurchases(db: Kysely<unknown>): Promise<void> {
   await createPurchase(db);
   await indexPurchases(db);

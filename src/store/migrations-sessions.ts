@@ -1,8 +1,7 @@
-// The steps of a store that are about pay-per-call, in the order of `migrations.ts`. A step that
-// was released is never changed.
+// Migrations for pay-per-call, run by `migrations.ts`. A released migration is never changed.
 import { type Kysely, sql } from "kysely";
 
-/** Channels, the transactions about them, and the calls that they paid for. */
+/** Creates the tables of channels, their transactions, and the calls they paid for. */
 export async function createSessions(db: Kysely<unknown>): Promise<void> {
   await createChannels(db);
   await createTransactions(db);

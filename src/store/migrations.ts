@@ -1,13 +1,13 @@
-// How a store came to its tables: one step after the other, the same SQL on both engines. A step
-// that was released is never changed. Knows tables and bounds; what they mean stands in
-// `tables.ts`.
+// The migrations that create the tables of a store, in order, with the same SQL on both engines. A
+// released migration is never changed. Defines tables and constraints; `tables.ts` says what they
+// mean.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createPurchases } from "./migrations-payments.ts";
 import { createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
 
-/** Every step by its name, in the order of the names. */
+/** Every migration by name, in the order of names. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "001_accounts": { up: createAccounts },
   "002_ledger": { up: createLedger },
@@ -21,8 +21,8 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
 };
 
 /**
- * Takes the steps that a store lacks; another process may do so at the same time. Returns why not
- * when the store is newer than this program.
+ * Runs the migrations that a store lacks; another process may do so concurrently. Returns why it
+ * failed if the store is newer than this program.
  */
 export async function migrate(db: Kysely<Tables>): Promise<string | null> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
@@ -36,7 +36,7 @@ export async function migrate(db: Kysely<Tables>): Promise<string | null> {
   );
 }
 
-/** Whether a store has taken exactly the steps of this program. */
+/** Whether a store has exactly the migrations of this program. */
 export async function isMigrated(db: Kysely<Tables>): Promise<boolean> {
   const taken = new Set(await stepsTaken(db));
   const steps = Object.keys(MIGRATIONS);
@@ -180,7 +180,7 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** The entries of an account in an order, so that an account with many is read in parts. */
+/** Adds an index on ledger entries, so that accounts with many entries can be read in pages. */
 async function orderEntries(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createIndex("ledger_entry_in_order")

@@ -1,5 +1,5 @@
-// The server engine: PostgreSQL through a bounded pool. What the pool is told (the password above
-// all) never enters a text.
+// The server engine: PostgreSQL through a bounded connection pool. Its connection settings, above
+// all the password, never appear in error messages.
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from "kysely";
 import { DatabaseError, Pool, type PoolClient, types } from "pg";
 import type { OpenEngine } from "./sqlite.ts";
@@ -8,10 +8,10 @@ import type { Tables } from "./tables.ts";
 const MAX_CONNECTIONS = 10;
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** Longer than the server's own, for when the server is not heard at all. */
+/** Longer than the server's own timeout, for a server that does not answer at all. */
 const ANSWER_TIMEOUT_MS = 12_000;
 
-/** Opens a pool on a server; connects with the first statement. */
+/** Creates a pool; it connects at the first statement. */
 export function openPostgres(url: string): OpenEngine {
   refuseUnreadable(url);
   const pool = new Pool({
@@ -27,15 +27,15 @@ export function openPostgres(url: string): OpenEngine {
     types: { getTypeParser: parserOf },
   });
   Object.defineProperty(pool.options, "connectionString", { enumerable: false });
-  // An idle connection that breaks is replaced by the pool; a busy one fails its statement.
+  // The pool replaces an idle connection that breaks; on a busy one the statement fails.
   pool.on("error", () => undefined);
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: careful(pool) }) });
   return { db, close: () => db.destroy() };
 }
 
 /**
- * The pool as Kysely sees it. A connection that failed otherwise than by an answer of the server is
- * never used again.
+ * The pool as Kysely uses it. A connection with an error that is not an answer of the server is
+ * never reused.
  */
 function careful(pool: Pool): PostgresPool {
   return {
@@ -47,13 +47,13 @@ function careful(pool: Pool): PostgresPool {
 
 function carefulClient(client: PoolClient): PostgresPoolClient {
   let broken = false;
-  // A connection that breaks between two statements says so in this way only; unheard, it would end
-  // the process.
+  // A connection that breaks between two statements emits this event; without a listener it would
+  // end the process.
   const onError = (): void => {
     broken = true;
   };
   client.on("error", onError);
-  // Kysely's type has a second form, for cursors, which this store does not use.
+  // Kysely's type also has a form for cursors, which this store does not use.
   const query = async (text: string, values: readonly unknown[]) => {
     try {
       return await client.query(text, [...values]);
@@ -76,8 +76,8 @@ function parseQuery(query: unknown): PostgresPoolClient["query"] {
 }
 
 /**
- * An address that is read differently than it was meant could carry a part of its password into a
- * message of the driver.
+ * Refuses URLs that the driver would parse differently than intended: a part of the password could
+ * end up in an error message.
  */
 function refuseUnreadable(url: string): void {
   const parsed = URL.parse(url);
@@ -99,7 +99,7 @@ const INT2 = 21;
 const INT4 = 23;
 const NUMERIC = 1700;
 
-/** Every integer is a bigint; sums of integers, which the server calls numeric, are too. */
+/** Parses all integers as bigint, also sums of integers, which the server returns as numeric. */
 function parserOf(oid: number): Parser {
   if (oid === INT8 || oid === INT4 || oid === INT2) return BigInt;
   if (oid === NUMERIC) return (text) => (/^-?\d+$/.test(text) ? BigInt(text) : text);

@@ -1,26 +1,26 @@
-// Large tables read a bounded number of rows at a time, each statement in a turn of the event loop
-// of its own: the embedded engine holds the loop up while it reads. Knows no meaning of a row.
+// Reads large tables in bounded pages, each statement in its own turn of the event loop, because
+// the embedded engine blocks the loop while it reads. Knows no meaning of a row.
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Tables } from "./tables.ts";
 
-/** Rows that one statement reads of one table at most. */
+/** Largest number of rows that one statement reads of a table. */
 export const ROWS_PER_PAGE = 500;
 
-/** A column of ids, with an index that begins with it. */
+/** A column of ids that is the first column of an index. */
 export interface IdColumn {
   readonly table: keyof Tables;
   readonly column: string;
 }
 
-/** Ids above `after` (null = all) and below `end` (null = all). */
+/** Ids above `after` (null = no lower end) and below `end` (null = no upper end). */
 export interface IdRange {
   readonly after: string | null;
   readonly end: string | null;
 }
 
 /**
- * Cuts the ids of some columns together into ranges, in order: between `after` and `end` no table
- * has more rows than a page. `end` itself may have more.
+ * Divides the ids of several columns into common ranges, in order, so that no table has more than a
+ * page of rows strictly between `after` and `end`. The id `end` itself may have more.
  */
 export async function* rangesOf(
   db: Kysely<Tables>,
@@ -34,22 +34,22 @@ export async function* rangesOf(
   }
 }
 
-/** Whether a column, which may be null, lies between the ends of a range. */
+/** A condition: the nullable column lies strictly between the ends of a range. */
 export function isBetween(column: string, { after, end }: IdRange): RawBuilder<boolean> {
   const id = sql.ref(column);
-  // `>= ''` leaves out what is null, by the index.
+  // `>= ''` excludes nulls and uses the index.
   const isAbove = after === null ? sql<boolean>`${id} >= ''` : sql<boolean>`${id} > ${after}`;
   return end === null ? isAbove : sql<boolean>`${isAbove} and ${id} < ${end}`;
 }
 
-/** As `isBetween`, the end of the range included. */
+/** Like `isBetween`, but includes the end of the range. */
 export function isWithin(column: string, { after, end }: IdRange): RawBuilder<boolean> {
   return sql<boolean>`${isBetween(column, { after, end: null })} ${end === null ? sql`` : sql`and ${sql.ref(column)} <= ${end}`}`;
 }
 
 /**
- * Reads the rows of a query page by page; `next` asks for those after a row, in an order, and no
- * more than a page.
+ * Reads a query page by page. `next` builds the query for the rows after a given row, in a stable
+ * order and limited to a page.
  */
 export async function* pagesOf<T>(
   db: Kysely<Tables>,
@@ -63,7 +63,7 @@ export async function* pagesOf<T>(
   }
 }
 
-/** Runs one statement after the event loop had its turn. */
+/** Runs one statement after yielding to the event loop. */
 export async function rowsOf<T>(db: Kysely<Tables>, query: RawBuilder<T>): Promise<readonly T[]> {
   await new Promise(setImmediate);
   return (await query.execute(db)).rows;

@@ -1,4 +1,4 @@
-// The embedded engine: node's own SQLite under Kysely's dialect for it. One connection; Kysely runs
+// The embedded engine: node's built-in SQLite under Kysely's dialect. One connection; Kysely runs
 // one transaction at a time.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ export interface OpenEngine {
 const BUSY_TIMEOUT_MS = 5_000;
 const MAX_STATEMENTS = 200;
 
-/** Opens `svc.db` in a directory and holds the directory until it is closed. */
+/** Opens `svc.db` in a directory and locks the directory until it is closed. */
 export function openSqlite(directory: string): OpenEngine {
   const unlock = lockDirectory(directory);
   try {
@@ -45,8 +45,8 @@ export function openSqlite(directory: string): OpenEngine {
 }
 
 /**
- * Opens `svc.db` in a directory for reading only; a service may have it open. Throws where there is
- * none.
+ * Opens `svc.db` in a directory read-only; a service may have it open at the same time. Throws if
+ * there is none.
  */
 export function readSqlite(directory: string): OpenEngine {
   const path = join(directory, "svc.db");
@@ -85,8 +85,8 @@ function openFile(path: string, readOnly = false): DatabaseSync {
 }
 
 /**
- * Kysely's dialect, told that SQLite undoes changes of tables too: a migration that is cut short
- * leaves nothing.
+ * Kysely's dialect with transactional DDL enabled, which SQLite supports: an interrupted migration
+ * is rolled back.
  */
 class EmbeddedDialect extends SqliteDialect {
   override createAdapter(): SqliteAdapter {
@@ -100,16 +100,14 @@ class EmbeddedAdapter extends SqliteAdapter {
   }
 }
 
-/**
- * The shape that Kysely expects of a database. Keeps the statements used last, so that they are
- * parsed once.
- */
+/** Adapts node's database to the interface that Kysely expects. Caches prepared statements. */
 function adapted(file: DatabaseSync): SqliteDatabase {
   const kept = new Map<string, SqliteStatement>();
   return {
     close: () => file.close(),
     prepare(text) {
-      // A failure can end a transaction by itself; undoing it again would hide the failure.
+      // A failed statement may have ended the transaction already; a failing rollback would hide
+      // that failure.
       if (text === "rollback" && !file.isTransaction) return NOTHING;
       const known = kept.get(text);
       if (known !== undefined) return known;
@@ -132,7 +130,7 @@ function statementOf(statement: StatementSync): SqliteStatement {
   statement.setReadBigInts(true);
   return {
     reader: statement.columns().length > 0,
-    // Rows as the other engine gives them: plain records.
+    // Copied to plain objects, like rows of the other engine.
     all: (parameters) => statement.all(...parameters.map(parseInput)).map((row) => ({ ...row })),
     run: (parameters) => statement.run(...parameters.map(parseInput)),
     iterate: (parameters) => statement.iterate(...parameters.map(parseInput)),

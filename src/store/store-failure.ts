@@ -1,7 +1,7 @@
-// Tells a store that cannot work now (unreachable, overloaded, full) from a wrong statement of this
-// program. Knows the error codes of both engines.
+// Distinguishes a store that cannot work now (unreachable, overloaded, full) from a wrong statement
+// in this program. Knows the error codes of both engines.
 
-/** Whether a failure of the store may be gone when it is asked again; false = a bug. */
+/** Whether a retry may succeed; false = the failure is a bug. */
 export function isStoreFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
@@ -26,5 +26,5 @@ export function isStoreFailure(error: unknown): boolean {
  */
 const SQLITE_FAILURES: readonly number[] = [5, 6, 7, 8, 10, 11, 13, 14, 15, 26];
 const PRIMARY_CODE = 0xff;
-/** Classes of SQLSTATE: wrong data, broken constraint, wrong statement. */
+/** SQLSTATE classes: wrong data, broken constraint, wrong statement. */
 const WRONG_STATEMENT: readonly string[] = ["22", "23", "42"];

@@ -1,6 +1,5 @@
-// The store: one way in to both engines, the embedded SQLite file and a PostgreSQL server. It knows
-// the tables' engine, never what a row means. A failing database throws; callers catch at one
-// place.
+// The store: the common interface to both engines, the embedded SQLite file and a PostgreSQL
+// server. Knows no meaning of a row. Database failures throw, and callers catch them in one place.
 import type { Kysely, Transaction } from "kysely";
 import { isMigrated, migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres.ts";
@@ -10,32 +9,29 @@ import type { Tables } from "./tables.ts";
 /** An open store. */
 export interface Store {
   readonly engine: Engine;
-  /** For single statements. Never inside `transaction`: on SQLite that would wait for itself. */
+  /** For single statements. Never use it inside `transaction`: on SQLite that waits forever. */
   readonly db: Kysely<Tables>;
   /**
-   * Runs statements that take effect all together or not at all. May run them again, so `run`
-   * changes nothing outside of `tx`.
+   * Runs statements as one transaction. May retry it, so `run` must have no effects outside of
+   * `tx`.
    */
   transaction<T>(run: (tx: Transaction<Tables>) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** What keeps the rows. */
+/** The database engine. */
 export type Engine = "sqlite" | "postgres";
 
-/** Where a store lies. */
+/** The location of a store. */
 export interface StorePlace {
-  /** `postgres://…`; empty = embedded, in the data directory. Holds a secret: never log it. */
+  /** `postgres://…`; empty = embedded, in the data directory. Contains a secret: never log it. */
   readonly url: string;
   readonly dataDir: string;
 }
 
 const MAX_TRIES = 5;
 
-/**
- * Opens the store and brings its tables up to date; throws with a text for the operator when it
- * cannot.
- */
+/** Opens the store and migrates its tables; throws an error for the operator if it fails. */
 export async function openStore({ url, dataDir }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
   const { db, close } = engine === "sqlite" ? openSqlite(dataDir) : openPostgres(url);
@@ -48,8 +44,8 @@ export async function openStore({ url, dataDir }: StorePlace): Promise<Store> {
 }
 
 /**
- * Opens a store that a service may have open at the same time, to read it; throws with a text for
- * the operator when it cannot.
+ * Opens a store for reading, possibly beside a running service; throws an error for the operator if
+ * it fails.
  */
 export async function readStore({ url, dataDir }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
@@ -74,7 +70,7 @@ const ADVICE: Readonly<Record<Engine, string>> = {
 };
 
 /**
- * Why something failed, also where that stands inside: a host with several addresses fails once for
+ * The reason of a failure, also from nested errors: a host with several addresses fails once for
  * each.
  */
 function reasonOf(error: unknown): string {
@@ -95,7 +91,10 @@ async function transact<T>(
   }
 }
 
-/** Whether PostgreSQL gave up a transaction because of another one; it has taken no effect then. */
+/**
+ * Whether PostgreSQL aborted a transaction because of a conflict with another one; it had no effect
+ * then.
+ */
 function isCollision(error: unknown): boolean {
   return (
     error instanceof Error && "code" in error && (error.code === "40001" || error.code === "40P01")

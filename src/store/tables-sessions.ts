@@ -1,52 +1,54 @@
-// The tables of pay-per-call as types; named and counted as in `tables.ts`. Columns that end in
+// The tables of pay-per-call as types, with the conventions of `tables.ts`. Columns ending in
 // `_units` are base units of a channel's token: a base unit is a thousand nano-USD.
 
-/** A payer's channel. A row is never deleted. */
+/** A payer's payment channel. Rows are never deleted. */
 export interface SessionChannelTable {
-  /** Its id on the chain, 0x… in lower case. */
+  /** Channel id on the chain, 0x… in lower case. */
   readonly id: string;
   readonly chain_id: bigint;
-  /** Tells its chain from another one with the same number. */
+  /** Distinguishes chains with the same chain id. */
   readonly network: string;
   readonly payer: string;
-  /** What its id is made of, as JSON. */
+  /** The parameters from which its id is derived, as JSON. */
   readonly descriptor: string;
   readonly state: "opening" | "open" | "closing" | "closed" | "failed";
-  /** Why it failed, or ended otherwise than by a close of ours. */
+  /** Why it failed, or ended in another way than by a close of the service. */
   readonly reason: string | null;
   readonly deposit_units: bigint;
   readonly spent_units: bigint;
   readonly settled_units: bigint;
-  /** Promises of the payer's that are still of use, as sealed JSON. */
+  /** Vouchers that are still needed, as sealed JSON. */
   readonly vouchers: string;
-  /** Calls that were charged. */
+  /** Number of charged calls. */
   readonly calls: bigint;
-  /** Since when something is spent and not settled; null = nothing is. */
+  /** Since when spent money is not settled; null = everything is settled. */
   readonly owed_since: bigint | null;
-  /** When the payer told the chain to give the deposit back, on the chain's clock; null = not. */
+  /**
+   * When the payer asked the chain to return the deposit, on the chain's clock; null = not asked.
+   */
   readonly close_requested_at: bigint | null;
-  /** The block at which the chain was last asked for it. */
+  /** The block at which the chain was last read. */
   readonly seen_block: bigint;
-  /** When to look at the chain next, and how often that was in vain. */
+  /** When the chain is to be checked next, and how many checks in a row failed. */
   readonly look_at: bigint;
   readonly looks: bigint;
   readonly created_at: bigint;
   readonly ended_at: bigint | null;
 }
 
-/** A transaction about a channel, written down before it is sent. */
+/** A transaction on a channel, stored before it is sent. */
 export interface SessionTransactionTable {
   readonly tx_hash: string;
   readonly channel_id: string;
-  /** The payer's (`open`, `top_up`), or ours. */
+  /** Sent by the payer (`open`, `top_up`) or by the service (`settle`, `close`). */
   readonly kind: "open" | "top_up" | "settle" | "close";
   /** Signed bytes, sealed. */
   readonly raw: string;
-  /** What it puts in, or what it takes out in all. */
+  /** The amount deposited, or the cumulative amount taken out. */
   readonly units: bigint;
-  /** What came to us by it; 0 until it is done. */
+  /** The amount that the service received; 0 until it is done. */
   readonly moved_units: bigint;
-  /** From when on the chain takes it no more, on the chain's clock. */
+  /** Expiry of the transaction, on the chain's clock. */
   readonly valid_until: bigint;
   readonly state: "written" | "done" | "failed";
   readonly reason: string | null;
@@ -54,14 +56,14 @@ export interface SessionTransactionTable {
   readonly ended_at: bigint | null;
 }
 
-/** A charged call: kept for some time, so that a caller who lost the answer gets it again. */
+/** A charged call, kept for some time so that a caller who lost the answer can get it again. */
 export interface SessionCallTable {
   readonly channel_id: string;
-  /** Counts the calls of its channel. */
+  /** Position of the call in its channel. */
   readonly position: bigint;
-  /** What the voucher promised that it came with. */
+  /** Cumulative amount of the voucher that came with the call. */
   readonly voucher_units: bigint;
-  /** Of the request. */
+  /** Hash of the request. */
   readonly fingerprint: string;
   readonly challenge_id: string;
   readonly charged_units: bigint;
@@ -70,9 +72,9 @@ export interface SessionCallTable {
   readonly cu: bigint;
   /** HTTP status of the answer. */
   readonly status: bigint;
-  /** Null = the answer was too long to be kept. */
+  /** Null = the answer was too long to be stored. */
   readonly body: string | null;
-  /** How often a call whose answer was not kept was made again without a charge. */
+  /** How often a call without a stored answer was repeated free of charge. */
   readonly reruns: bigint;
   readonly created_at: bigint;
 }

@@ -1,6 +1,6 @@
-// The tables of the store as types: the one description that queries are checked against. Every
-// integer is a bigint on both engines; names that end in `_n` are nano-USD, in `_at` and `_until`
-// milliseconds since the epoch.
+// The tables of the store as types, against which queries are checked. Every integer is a bigint on
+// both engines. Names ending in `_n` are nano-USD, names in `_at` and `_until` are milliseconds
+// since the epoch.
 import type {
   PurchaseSubmissionTable,
   PurchaseTable,
@@ -12,10 +12,10 @@ import type {
   SessionTransactionTable,
 } from "./tables-sessions.ts";
 
-/** An account made with an anonymous key, or one that has an owner. */
+/** An account created with an anonymous key, or one with an owner. */
 export type AccountKind = "anonymous" | "account";
 
-/** Every table. */
+/** Every table by its name. */
 export interface Tables {
   readonly account: AccountTable;
   readonly agent: ManagementTokenTable;
@@ -41,18 +41,18 @@ export interface Tables {
   readonly session_call: SessionCallTable;
 }
 
-/** An account: the balance that calls are charged to. */
+/** An account with its balance. */
 export interface AccountTable {
   /** `acc_…` */
   readonly id: string;
   readonly kind: AccountKind;
-  /** Money that is not leased to a node; never negative. */
+  /** Money not leased to a node; never negative. */
   readonly balance_n: bigint;
-  /** All that was ever credited, grants included. */
+  /** Sum of all credits, grants included. */
   readonly funded_n: bigint;
-  /** When it was first credited by a payment; null = never. */
+  /** Time of the first payment; null = never paid. */
   readonly first_paid_at: bigint | null;
-  /** Since when nothing is left; null = something is. */
+  /** When the balance ran out; null = it has not. */
   readonly exhausted_at: bigint | null;
   readonly merged_into: string | null;
   readonly created_at: bigint;
@@ -66,7 +66,7 @@ export interface ManagementTokenTable {
   readonly name: string;
   /** SHA-256 of the token, base64url; unique. */
   readonly token_hash: string;
-  /** JSON array of slugs that it is restricted to; null = all. */
+  /** JSON array of the profile slugs that it is restricted to; null = all. */
   readonly profiles: string | null;
   /** 0 or 1. */
   readonly read_only: bigint;
@@ -75,7 +75,7 @@ export interface ManagementTokenTable {
   readonly created_at: bigint;
 }
 
-/** A key that callers use; its secrets stand in `key_secret`. */
+/** An API key; its secrets are in `key_secret`. */
 export interface ApiKeyTable {
   /** `key_…` */
   readonly id: string;
@@ -83,32 +83,32 @@ export interface ApiKeyTable {
   /** Null for anonymous keys. */
   readonly agent_id: string | null;
   readonly name: string;
-  /** How its newest secret begins, to tell keys apart. */
+  /** First characters of its newest secret, for display. */
   readonly prefix: string;
   /** Null = `premium`. */
   readonly default_profile: string | null;
   /** JSON array of slugs; null = every profile of its account. */
   readonly allowed_profiles: string | null;
-  /** Counts changes. */
+  /** Number of changes. */
   readonly revision: bigint;
   readonly created_at: bigint;
   readonly revoked_at: bigint | null;
 }
 
-/** A secret that a key answers to: two during the overlap of a rotation. */
+/** A secret of a key; there are two during the overlap of a rotation. */
 export interface KeySecretTable {
   /** SHA-256 of the secret, base64url. */
   readonly secret_hash: string;
   readonly key_id: string;
-  /** Null = until it is rotated or its key revoked. */
+  /** Null = valid until it is rotated or its key is revoked. */
   readonly valid_until: bigint | null;
   readonly created_at: bigint;
 }
 
-/** One event of the ledger, never changed; its entries sum to zero. */
+/** An event of the ledger, never changed. Its entries sum to zero. */
 export interface LedgerTxTable {
   readonly id: string;
-  /** What makes a repetition the same event; unique. */
+  /** Idempotency key; unique. */
   readonly idem_key: string;
   readonly kind:
     | "grant"
@@ -123,17 +123,17 @@ export interface LedgerTxTable {
   readonly created_at: bigint;
 }
 
-/** One line of an event. */
+/** One entry of an event. */
 export interface LedgerEntryTable {
   readonly tx_id: string;
   readonly position: bigint;
-  /** `account` for money of an account, else a book of the operator. */
+  /** `account` = money of an account; all others are books of the operator. */
   readonly book: "account" | "grants" | "payments" | "revenue" | "held";
   readonly account_id: string | null;
   readonly amount_n: bigint;
 }
 
-/** Money of an account that a node may spend without asking: 0 ≤ spent ≤ granted. */
+/** Credit that a node may spend on its own: 0 ≤ spent ≤ granted. */
 export interface CreditLeaseTable {
   readonly account_id: string;
   readonly node_id: string;
@@ -142,7 +142,7 @@ export interface CreditLeaseTable {
   readonly spent_n: bigint;
 }
 
-/** What a key used of a method in an hour. */
+/** Usage of a key per method and hour. */
 export interface UsageHourTable {
   readonly account_id: string;
   readonly key_id: string;
@@ -155,7 +155,7 @@ export interface UsageHourTable {
   readonly charge_n: bigint;
 }
 
-/** What an account used of its free allowance in a month. */
+/** Free allowance used by an account in a month. */
 export interface AllowanceMonthTable {
   readonly account_id: string;
   /** Months since January 1970, UTC. */
@@ -166,23 +166,23 @@ export interface AllowanceMonthTable {
 /** A process that leases credit. */
 export interface NodeTable {
   readonly id: string;
-  /** Counts its starts. */
+  /** Number of starts. */
   readonly epoch: bigint;
   readonly region: string;
   readonly state: "alive" | "left" | "dead";
-  /** Counts its flushes. */
+  /** Number of flushes. */
   readonly flush_seq: bigint;
   readonly heartbeat_at: bigint;
 }
 
-/** A Custom profile of an account; a deleted one keeps its name. */
+/** A Custom profile of an account. The row of a deleted profile keeps its name. */
 export interface ProfileTable {
   /** `prf_…` */
   readonly id: string;
   readonly account_id: string;
   /** Unique within its account. */
   readonly slug: string;
-  /** Counts changes, also over a deletion. */
+  /** Number of changes, not reset by a deletion. */
   readonly revision: bigint;
   /** The document, sealed; null = deleted. */
   readonly sealed: string | null;
@@ -190,49 +190,47 @@ export interface ProfileTable {
   readonly updated_at: bigint;
 }
 
-/**
- * A time for which an account may use Custom profiles. Times that follow each other leave no gap.
- */
+/** A period in which an account may use Custom profiles. Consecutive periods have no gap. */
 export interface CustomAccessTable {
   readonly account_id: string;
-  /** Who gave it, and what makes a repetition the same; unique within the account. */
+  /** The grant's origin and idempotency key; unique within the account. */
   readonly source: string;
   readonly from_at: bigint;
   readonly until_at: bigint;
 }
 
-/** A link by which a person makes an account part of their own. */
+/** A link with which a person claims an account. */
 export interface ClaimLinkTable {
   /** SHA-256 of the token in the link, base64url. */
   readonly token_hash: string;
   readonly account_id: string;
-  /** The key that the link shows. */
+  /** The key shown on the page of the link. */
   readonly key_id: string;
   readonly created_at: bigint;
   readonly expires_at: bigint;
-  /** Null = nobody has used it, and no later link has taken its place. */
+  /** Null = open: not used, and not replaced by a later link. */
   readonly ended: "used" | "cancelled" | null;
 }
 
-/** A request for a management token, and the decision of an account's owner. */
+/** A request for a management token, and the decision of the account's owner. */
 export interface ConnectionTable {
   /** `con_…` */
   readonly id: string;
-  /** SHA-256 of what the asker polls with, base64url; unique. */
+  /** SHA-256 of the token with which the requesting program polls, base64url; unique. */
   readonly token_hash: string;
-  /** SHA-256 of what opens the page, base64url; unique. */
+  /** SHA-256 of the secret in the URL of the approval page, base64url; unique. */
   readonly approval_hash: string;
   readonly name: string;
   readonly state: "pending" | "approved" | "denied" | "revoked";
   readonly account_id: string | null;
-  /** Made when the token is handed out; null = it was not. */
+  /** Set when the token is handed out; null = not handed out. */
   readonly agent_id: string | null;
-  /** Restrictions of the agent, as in its own table. */
+  /** Restrictions of the agent, as in the table `agent`. */
   readonly profiles: string | null;
   readonly read_only: bigint;
   readonly agent_expires_at: bigint | null;
   readonly created_at: bigint;
-  /** Until when it may be decided; once approved, until when the token may be fetched. */
+  /** Deadline of the decision; once approved, deadline for fetching the token. */
   readonly expires_at: bigint;
   readonly decided_at: bigint | null;
   readonly polled_at: bigint | null;
@@ -240,9 +238,9 @@ export interface ConnectionTable {
 
 /** A feedback report to the operator, redacted. */
 export interface FeedbackTable {
-  /** `fbk_…`: later ones come later in order. */
+  /** `fbk_…`: ids sort by time. */
   readonly id: string;
-  /** Of the credential it was sent with; null = none was. */
+  /** Account of the credential sent with it; null = none was sent. */
   readonly account_id: string | null;
   readonly category: string | null;
   readonly request_id: string | null;
@@ -251,13 +249,13 @@ export interface FeedbackTable {
   readonly created_at: bigint;
 }
 
-/** The use of a legacy form of request. */
+/** Usage of a legacy form of requests. */
 export interface LegacyFormTable {
   /** Name of a legacy form. */
   readonly name: string;
   readonly requests: bigint;
-  /** Null = not since this is recorded. */
+  /** Null = not since recording began. */
   readonly last_seen_at: bigint | null;
-  /** For how long the service has run without a request of this form. */
+  /** Time that the service has run without a request in this form. */
   readonly quiet_ms: bigint;
 }

@@ -1,6 +1,5 @@
-// The local payment chains: a Tempo node of its own, and an EVM node for tests. Both end with this
-// process, listen on 127.0.0.1 only, and hold worthless money. Knows nothing of rails and of who
-// pays.
+// The local payment chains: a Tempo node, and an EVM node for tests. Both end with this process,
+// listen on 127.0.0.1 only, and hold worthless money. Knows nothing of rails or payers.
 import type { Runtime } from "../../runtime.ts";
 import { type AnvilNode, startAnvil } from "../anvil-process.ts";
 import { placeStandIn } from "./channel-reserve.ts";
@@ -9,35 +8,38 @@ import { startReserveProxy } from "./reserve-proxy.ts";
 /** Settings of a payment chain. */
 export interface PaymentChainOptions {
   readonly runtime: Runtime;
-  /** Hears when the chain is lost later, in one line. */
+  /** Receives one line if the chain is lost later. */
   readonly onProgress: (line: string) => void;
 }
 
 /**
- * The running Tempo chain. `url` is that of its front, `rpc` asks the node itself, and `end` ends
- * everything that belongs to it.
+ * The running Tempo chain. `url` is the URL of the proxy in front of the node, `rpc` calls the node
+ * directly, and `end` ends both.
  */
 export interface TempoChain extends AnvilNode {
-  /** True = its channel reserve is the stand-in for development, not Tempo's. */
+  /** True = its channel reserve is a stand-in for development instead of Tempo's precompile. */
   readonly standIn: boolean;
 }
 
-/** Number of the local Tempo chain; no public chain has it. */
+/** Chain id of the local Tempo chain; no public chain uses it. */
 export const TEMPO_CHAIN_ID = 1337;
-/** pathUSD, the TIP-20 token of the local Tempo chain that every development account holds. */
+/** pathUSD, the TIP-20 token of the local Tempo chain, which every development account holds. */
 export const TEMPO_TOKEN = "0x20c0000000000000000000000000000000000000";
 
-/** The newest fork that the node knows. */
+/** T4 is the newest fork that the node supports. */
 const TEMPO = ["--network", "tempo", "--hardfork", "T4", "--chain-id", `${TEMPO_CHAIN_ID}`];
 /**
- * A block a second, and one at once for each transaction: without blocks the chain's clock stands
- * still, and wallets sign for the next 25 seconds.
+ * A block every second and at each transaction. Without regular blocks the chain's clock stands
+ * still, but wallets sign with a validity of 25 seconds.
  */
 const MINING = ["--block-time", "1", "--mixed-mining"];
-/** Blocks of state that a node keeps; without the bound it writes each to the home directory. */
+/**
+ * Blocks whose state a node keeps; without this limit it writes the state of each block to the home
+ * directory.
+ */
 const HISTORY_BLOCKS = 64;
 
-/** Starts the Tempo chain; rejects, leaving nothing behind, when it does not start. */
+/** Starts the Tempo chain; if that fails, ends what was started and rejects. */
 export async function startTempoChain({
   runtime,
   onProgress,
@@ -45,7 +47,7 @@ export async function startTempoChain({
   const node = await startChain("tempo", TEMPO, { runtime, onProgress });
   try {
     const standIn = await placeStandIn(node.rpc, TEMPO_TOKEN);
-    // Before its first block it refuses every Tempo transaction.
+    // The node refuses all Tempo transactions before its first block.
     await node.rpc("evm_mine");
     if (!standIn) return { ...node, standIn };
     const front = await startReserveProxy(node.url, node.rpc);
@@ -59,10 +61,7 @@ export async function startTempoChain({
   }
 }
 
-/**
- * Starts an EVM chain of one node, for tests: `npm start` uses the local chain that is there
- * anyway.
- */
+/** Starts an EVM chain of one node, for tests: `npm start` uses the existing local chain. */
 export async function startEvmChain(
   chainId: number,
   options: PaymentChainOptions,

@@ -1,6 +1,6 @@
-// The stand-in for Tempo's channel reserve (TIP-1034) on a chain that ends before the fork that has
-// it. FOR DEVELOPMENT ONLY: a contract of ours, not Tempo's. Knows what the stand-in needs that
-// only a node can tell it; knows nothing of vouchers and of who is paid.
+// A stand-in for Tempo's channel reserve (TIP-1034), for a chain that ends before the fork with the
+// real one. FOR DEVELOPMENT ONLY: the contract belongs to this project, not to Tempo. Supplies what
+// the stand-in needs from outside the chain; knows nothing of vouchers and payees.
 import type { Hex } from "viem";
 import {
   concatHex,
@@ -17,8 +17,8 @@ import { z } from "zod";
 import { codeOf, type NodeCall } from "./token.ts";
 
 /**
- * A channel that a transaction opens: whose, by which salt, and the hash of the transaction that
- * belongs into its identifier.
+ * The opening of a channel in a transaction: its payer, its salt, and the hash of the transaction,
+ * which is a part of the channel's id.
  */
 export interface Opening {
   readonly payer: Hex;
@@ -26,7 +26,7 @@ export interface Opening {
   readonly context: Hex;
 }
 
-/** Where Tempo has its channel reserve, and the stand-in is put. */
+/** Address of Tempo's channel reserve, where the stand-in is placed. */
 const CHANNEL_RESERVE = "0x4d50500000000000000000000000000000000000";
 
 const ABI = parseAbi([
@@ -36,10 +36,10 @@ const APPROVE = "0x095ea7b3";
 const NOTHING: Hex = "0x";
 const ANYTHING = "f".repeat(64);
 const GAS = "0x100000";
-/** Of a Tempo transaction: what its list of fields has where. */
+/** Positions in the list of fields of a Tempo transaction. */
 const FIELD = { feeToken: 10, feePayer: 11 };
 const TEMPO_TYPE: Hex = "0x76";
-/** What the payer signs in the place of a sponsor's signature. */
+/** What the payer signs in place of a sponsor's signature. */
 const SPONSORED: Hex = "0x00";
 
 const Accounts = z.array(z.string());
@@ -50,8 +50,8 @@ const Sent = z.object({
 });
 
 /**
- * Places the stand-in, and has every development account approve it, as the real one needs no
- * approval. False = the node has the real one: nothing was done.
+ * Places the stand-in, and has every development account approve it for the token; the real reserve
+ * needs no approval. False = the node has the real reserve, and nothing was done.
  */
 export async function placeStandIn(call: NodeCall, token: string): Promise<boolean> {
   if ((await call("eth_getCode", CHANNEL_RESERVE, "latest")) !== NOTHING) return false;
@@ -65,13 +65,13 @@ export async function placeStandIn(call: NodeCall, token: string): Promise<boole
 }
 
 /**
- * The channels that a raw transaction opens; most open none, and none is found in what cannot be
- * read.
+ * The channels that a raw transaction opens; empty for most transactions, and for bytes that cannot
+ * be parsed.
  */
 export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
   if (!raw.startsWith(TEMPO_TYPE) || !raw.toLowerCase().includes(CHANNEL_RESERVE.slice(2)))
     return [];
-  // Loaded by the first channel that is opened: it takes a third of a second.
+  // Imported at the first opening, because the import takes a third of a second.
   const { Transaction } = await import("viem/tempo");
   try {
     const { from, calls } = Sent.parse(Transaction.deserialize(raw));
@@ -88,7 +88,7 @@ export async function openingsOf(raw: Hex): Promise<readonly Opening[]> {
   }
 }
 
-/** Tells the stand-in the context of a channel before the block that opens it. */
+/** Sets the context of a channel in the stand-in before the block that opens the channel. */
 export async function setContext(call: NodeCall, { payer, salt, context }: Opening): Promise<void> {
   const ofPayer = keccak256(
     encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [payer, 0n]),
@@ -97,8 +97,8 @@ export async function setContext(call: NodeCall, { payer, salt, context }: Openi
 }
 
 /**
- * What the payer signed: everything but its signature, and of a sponsored transaction also not who
- * pays the fee and in what.
+ * The fields that the payer signed: everything except its signature; for a sponsored transaction
+ * also except the fee payer and the fee token.
  */
 function signedPart(fields: readonly RlpItem[]): Hex {
   const signed = fields.slice(0, -1);

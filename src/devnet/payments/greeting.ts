@@ -1,9 +1,9 @@
-// The lines about paying that the start prints: commands that can be copied as they are.
+// The lines about payments printed at the start: commands that can be copied as they are.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import type { LocalPayments } from "./local.ts";
 import { PAYER } from "./wallets.ts";
 
-/** Lines for the terminal; empty where nothing can be paid. */
+/** Lines for the terminal; empty if nothing can be paid. */
 export function payingLines(
   base: string,
   chainName: string,
@@ -19,8 +19,8 @@ export function payingLines(
   const remark = standIn ? "; its channels are a stand-in for development, not Tempo's own" : "";
   const tempo = [
     `  # buy a key (MPP tempo)\n${stock("", fund, "/api/v1/agent/keys")}`,
-    // The wallet keeps its channels, and those of the last start are gone with their chain: this
-    // one is a new channel each time.
+    // The wallet stores its channels, and those of the last start ended with their chain, so every
+    // call opens a new channel.
     "  # one call without a key (MPP " +
       `session${remark})\n${stock(" --session new", call, `/rpc/session/load-balanced/${chainName}`)}`,
   ];

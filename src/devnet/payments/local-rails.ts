@@ -1,11 +1,11 @@
-// Where the local payment chains of a running service are, left in its data directory for
-// `svc audit`. No secret stands in it.
+// Stores where the local payment chains of a running service are, as a file in its data directory
+// for `svc audit`. It contains no secret.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { RAIL_KINDS, type RailSettings } from "../../payments/rails/rails.ts";
 
-/** What it takes to look at what a rail has received. */
+/** What is needed to read the money that a rail received. */
 export type LocalRail = Pick<
   RailSettings,
   "kind" | "rpcUrl" | "chainId" | "token" | "recipient" | "confirmations" | "local"
@@ -26,7 +26,7 @@ const rails = z
   )
   .max(8);
 
-/** Leaves them; the returned function takes them away again. */
+/** Writes the file; the returned function removes it. */
 export function leaveLocalRails(dataDir: string, all: readonly RailSettings[]): () => void {
   const path = pathIn(dataDir);
   const shown = all.map(({ kind, rpcUrl, chainId, token, recipient, confirmations, local }) => ({
@@ -43,7 +43,7 @@ export function leaveLocalRails(dataDir: string, all: readonly RailSettings[]): 
   return () => rmSync(path, { force: true });
 }
 
-/** Reads them; empty where no service has left any, or something else lies there. */
+/** Reads the file; empty if there is none or its format is unknown. */
 export function readLocalRails(dataDir: string): readonly LocalRail[] {
   try {
     return rails.parse(JSON.parse(readFileSync(pathIn(dataDir), "utf8")));

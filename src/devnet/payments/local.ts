@@ -1,6 +1,6 @@
-// The payment chains of `npm start`: a Tempo chain of its own, and the token on the local chain
-// that runs anyway; and the rails on them, put into a configuration. The money on them is worth
-// nothing, and their keys are known to everybody: never for an instance that others reach.
+// Payments of `npm start`: starts a Tempo chain, deploys the token on the local chain, and adds
+// rails for both to the configuration. Their money is worthless and their keys are public: never
+// for an instance that other machines reach.
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import type { RailSettings } from "../../payments/rails/rails.ts";
@@ -13,19 +13,18 @@ import { RECIPIENT, SESSION, SETTLEMENT } from "./wallets.ts";
 /** Running local payment chains. */
 export interface LocalPayments {
   readonly rails: readonly RailSettings[];
-  /** Where wallets reach the Tempo chain; null = it did not start. */
+  /** URL of the Tempo chain for wallets; null = it failed to start. */
   readonly tempoUrl: string | null;
-  /** Where wallets reach the chain with the token; null = it has none. */
+  /** URL of the chain with the token for wallets; null = the token was not deployed. */
   readonly evmUrl: string | null;
-  /** True = the channels of the Tempo chain are a stand-in for development. */
+  /** True = channels of the Tempo chain use a stand-in for development. */
   readonly standIn: boolean;
-  /** Ends what was started here. */
+  /** Ends everything started here. */
   readonly close: () => Promise<void>;
 }
 
-/** What they are started with. */
 export interface LocalPaymentsOptions {
-  /** The local chain; it may be starting still. */
+  /** The local chain, which may still be starting. */
   readonly devnet: Promise<Devnet>;
   readonly runtime: Runtime;
   readonly onProgress: (line: string) => void;
@@ -35,7 +34,7 @@ const RPC_TIMEOUT_MS = 5_000;
 const MAX_TRIES = 100;
 const PAUSE_MS = 50;
 const LOW_GAS_WEI = 10n ** 16n;
-/** Gas costs nothing here. */
+/** Far above any gas price: gas costs nothing here. */
 const MAX_GAS_WEI = 10n ** 19n;
 const NANO_PER_USD = 1_000_000_000n;
 const SETTLE_MS = 600_000;
@@ -45,7 +44,7 @@ const Answer = z.object({
   error: z.object({ message: z.string() }).optional(),
 });
 
-/** Starts both side by side. What does not start is said, and the rest serves without it. */
+/** Starts both in parallel. Reports a chain that fails to start, and continues without it. */
 export async function startLocalPayments({
   devnet,
   runtime,
@@ -79,7 +78,7 @@ export async function startLocalPayments({
   };
 }
 
-/** The configuration with the local rails beside those that it has. */
+/** The configuration with the local rails added. */
 export function withLocalPayments(config: Config, { rails }: LocalPayments): Config {
   const { hosted } = config;
   if (hosted === null || rails.length === 0) return config;
@@ -111,8 +110,8 @@ function tempoRails({ url }: TempoChain): readonly RailSettings[] {
 }
 
 /**
- * The token goes to the node that makes the blocks; the rail asks the last one, which is the least
- * likely to be killed to watch a failover.
+ * The token is deployed through the node that makes the blocks. The rail reads from the last node,
+ * the one least likely to be killed in a demonstration of failover.
  */
 async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<RailSettings> {
   const [first] = providers;
@@ -137,7 +136,7 @@ async function evmRail({ chain, providers }: Devnet, runtime: Runtime): Promise<
   };
 }
 
-/** The other nodes make the block of the deployment a moment later. */
+/** The other nodes import the block of the deployment a moment later. */
 async function waitForToken(call: NodeCall, address: string, runtime: Runtime): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     if ((await call("eth_getCode", address, "latest")) !== "0x") return;

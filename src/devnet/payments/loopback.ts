@@ -1,8 +1,8 @@
-// Whether an address is this machine only. Local payments are offered nowhere else: their money is
-// worth nothing, and everybody knows their keys.
+// Decides whether an address can be reached from this machine only. Local payments require that,
+// because their money is worthless and their keys are public.
 import { isLoopbackAddress } from "../../core/public-address.ts";
 
-/** Whether only this machine reaches what listens there. */
+/** Whether a listener on this host can be reached from this machine only. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || isLoopbackAddress(host);
 }

@@ -1,4 +1,4 @@
-// Reads and bounds the EIP-3009 offer of a server, and the token that it names, before anything is
+// Reads a server's EIP-3009 offer and the facts of its token, and checks both before anything is
 // signed. Knows no key.
 import { Challenge } from "mppx";
 import type { charge } from "mppx/evm/client";
@@ -20,7 +20,7 @@ export interface Offer {
 
 type EvmChallenge = Parameters<ReturnType<typeof charge>["createCredential"]>[0]["challenge"];
 
-/** What of a token is signed, and what a person reads. */
+/** Facts of a token: for its EIP-712 signature, and for the user. */
 export interface TokenFacts {
   readonly name: string;
   readonly version: string;
@@ -49,7 +49,7 @@ const Asked = z.object({
   }),
 });
 
-/** The first offer that can be paid, or the names of what is offered instead. */
+/** The first offer that can be paid, or the names of the unsupported offers. */
 export function offerIn(headers: Headers): Offer | readonly string[] {
   const challenges = challengesIn(headers);
   const offers = challenges.map(parseOffer).filter((offer) => offer !== null);
@@ -58,8 +58,8 @@ export function offerIn(headers: Headers): Offer | readonly string[] {
 }
 
 /**
- * Asks the chain of an offer for its token; of the local chain it is known. Null = there is nobody
- * to ask. Throws with a text where the chain does not answer.
+ * Reads the facts of the token from its chain; the local chain's are built in. Null = no node was
+ * given. Throws an error for the user if the chain does not answer.
  */
 export async function tokenOf(
   { chainId, currency }: Offer,
@@ -84,7 +84,7 @@ export async function tokenOf(
     return { name, version, decimals };
   } catch (error) {
     if (error instanceof Error && error.message.startsWith("the node given")) throw error;
-    // The library's own text repeats the node's address, which may hold a secret.
+    // The library's message contains the URL of the node, which may hold a secret.
     throw new Error(
       `the node given by --rpc does not tell name, version and decimals of the token ${currency}`,
     );
@@ -98,7 +98,7 @@ function parseOffer(challenge: Challenge.Challenge): Offer | null {
       : undefined;
   if (asked === undefined) return null;
   const { amount, currency, recipient, methodDetails } = asked;
-  // The challenge goes back to the server as it came, with fields that are unknown here.
+  // The challenge is returned to the server unchanged, including unknown fields.
   return {
     challenge: challenge as EvmChallenge,
     amount: BigInt(amount),

@@ -1,6 +1,6 @@
-// `svc pay`: pays an offer by MPP `evm` (EIP-3009), which the stock command line refuses on the
-// local chain. Signs once, after it has said what; repeats the same payment where the answer is
-// late. Never prints a key or a signature.
+// `svc pay`: pays an offer by MPP `evm` (EIP-3009), which the stock command line does not support
+// on the local chain. Announces the payment before it signs, signs once, and repeats the same
+// payment if the answer is late. Never prints a key or a signature.
 import { Receipt } from "mppx";
 import { charge } from "mppx/evm/client";
 import { formatUnits, type Hex } from "viem";
@@ -10,22 +10,22 @@ import { DEVNET_CHAIN } from "../../core/provider/chain.ts";
 import { type Offer, offerIn, type TokenFacts, tokenOf } from "./pay-offer.ts";
 import { PAYER } from "./wallets.ts";
 
-/** What is to be paid, by whom, and how much at most. */
+/** The request to pay for, the wallet, and the limits. */
 export interface PayOptions {
   readonly url: string;
   readonly method: string;
   /** JSON; null = no body. */
   readonly data: string | null;
-  /** Secret. Null = the wallet of the local chain, on that chain only. */
+  /** Secret. Null = the wallet of the local chain, accepted on that chain only. */
   readonly key: Hex | null;
-  /** A node of the offer's chain, which tells about the token; null = none. */
+  /** A node of the offer's chain, from which the token's facts are read; null = none. */
   readonly rpcUrl: string | null;
   readonly maxUsd: string;
-  /** Waits, and keeps the process alive meanwhile. */
+  /** Waits, and keeps the process alive. */
   readonly pause: (ms: number) => Promise<unknown>;
-  /** The answer's body. */
+  /** Prints the body of the answer. */
   readonly print: (text: string) => void;
-  /** What happens, one line each. */
+  /** Reports progress, one line each. */
   readonly say: (line: string) => void;
 }
 
@@ -37,7 +37,7 @@ const UNAVAILABLE = 503;
 const PAYMENT_REQUIRED = 402;
 const NANO_DECIMALS = 9;
 
-/** Sends a request and pays for it. False = it was not answered as it should; why has been said. */
+/** Sends a request and pays for it. False = it failed, and the reason was reported. */
 export async function pay(options: PayOptions): Promise<boolean> {
   const { say, print } = options;
   const first = await send(options, null);
@@ -80,8 +80,8 @@ export async function pay(options: PayOptions): Promise<boolean> {
 }
 
 /**
- * Sends the signed payment; the same one again while the server says that it is under way, or its
- * answer is lost.
+ * Sends the signed payment; repeats it while the server reports it as pending or the answer was
+ * lost.
  */
 async function settle(options: PayOptions, credential: string): Promise<boolean> {
   const { say, print, pause } = options;
@@ -106,7 +106,7 @@ async function settle(options: PayOptions, credential: string): Promise<boolean>
   }
 }
 
-/** Null = no answer came. */
+/** Null = no answer arrived. */
 async function send(
   { url, method, data }: PayOptions,
   credential: string | null,
@@ -133,7 +133,7 @@ async function credentialFor(
   return method.createCredential({ challenge: offer.challenge, context: {} });
 }
 
-/** Null = the library refuses the key; its own text may repeat it. */
+/** Null = the library rejects the key. Its message is dropped, since it may contain the key. */
 function accountOf(key: Hex): PrivateKeyAccount | null {
   try {
     return privateKeyToAccount(key);
@@ -142,7 +142,7 @@ function accountOf(key: Hex): PrivateKeyAccount | null {
   }
 }
 
-/** Why an offer is too dear; null = it is not. A token is taken for a dollar. */
+/** Why an offer exceeds the maximum price; null = it does not. One token counts as one dollar. */
 function refusalOf({ amount }: Offer, { decimals }: TokenFacts, maxUsd: string): string | null {
   const max = parseUsd(maxUsd);
   if (max === null) return `--max-usd ${maxUsd} is no amount, like 1.50`;

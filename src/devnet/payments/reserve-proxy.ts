@@ -1,6 +1,6 @@
-// Stands before the node of the local Tempo chain, for what that node lacks: the channel reserve
-// has to be told of a transaction before the block that holds it, and calls that are reverted have
-// to be answered as such. Passes everything else on. Knows nothing of payments.
+// A proxy before the node of the local Tempo chain that supplies what the node lacks: it sets the
+// context of the channel reserve before a transaction is mined, and reports reverted calls as
+// reverted. Forwards everything else. Knows nothing of payments.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Hex } from "viem";
@@ -8,18 +8,18 @@ import { z } from "zod";
 import { openingsOf, setContext } from "./channel-reserve.ts";
 import type { NodeCall } from "./token.ts";
 
-/** A running front. */
+/** A running proxy. */
 export interface ReserveProxy {
   readonly url: string;
-  /** Ends it and every connection; resolves when it is gone. */
+  /** Closes it and all connections; resolves once it is closed. */
   readonly close: () => Promise<void>;
 }
 
 const MAX_BODY_BYTES = 1_048_576;
 const MAX_CONNECTIONS = 256;
-/** Longer than `eth_sendRawTransactionSync` may wait. */
+/** Longer than the longest wait of `eth_sendRawTransactionSync`. */
 const NODE_TIMEOUT_MS = 40_000;
-/** What a Tempo transaction costs more than a plain one that does the same. */
+/** Additional gas of a Tempo transaction over a plain one with the same effect. */
 const TEMPO_GAS = 30_000n;
 const HEADERS = { "content-type": "application/json" };
 
@@ -35,12 +35,12 @@ const Call = z.object({
 });
 const Answer = z.looseObject({ result: z.unknown().optional(), error: z.unknown().optional() });
 const Fields = z.record(z.string(), z.unknown());
-/** Of an estimate, or of a transaction that was filled in. */
+/** The gas in an estimate or in a filled transaction. */
 const Gas = z.union([hex, z.object({ tx: z.object({ gas: hex }) }).transform(({ tx }) => tx.gas)]);
 type Request = z.infer<typeof Request>;
 type Forward = (request: unknown) => Promise<z.infer<typeof Answer>>;
 
-/** Starts it on a free port of 127.0.0.1. */
+/** Starts the proxy on a free port of 127.0.0.1. */
 export async function startReserveProxy(nodeUrl: string, call: NodeCall): Promise<ReserveProxy> {
   const server = createServer((request, response) => {
     serve(request, nodeUrl, call).then(
@@ -96,8 +96,8 @@ async function answer(request: Request, nodeUrl: string, call: NodeCall): Promis
 }
 
 /**
- * The node says of every Tempo call that all is well, and counts its gas accordingly; of the same
- * call in the plain form it tells the truth.
+ * Corrects the answer to a Tempo call: the node reports all of them as successful, with too little
+ * gas. The same call in the plain form is answered correctly, so that answer is used.
  */
 async function faithful(
   request: Request,

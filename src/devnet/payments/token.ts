@@ -1,18 +1,18 @@
-// Puts the token with EIP-3009 onto an EVM chain whose node holds the development accounts, by an
-// ordinary transaction. Knows nothing of rails.
+// Deploys the EIP-3009 token on an EVM chain whose node holds the development accounts, by ordinary
+// transactions. Knows nothing of rails.
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { PaymentToken } from "../../core/billing/payment.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MINTER, OTHER_PAYERS, PAYER } from "./wallets.ts";
 
-/** Asks a node; throws when it answers with an error or not at all. */
+/** Calls a node; throws if it answers with an error or not at all. */
 export type NodeCall = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
 
-/** What each payer holds at the start, in base units: a million dollars that are worth nothing. */
+/** Initial balance of each payer in base units: a million worthless dollars. */
 export const FUNDS_UNITS = 1_000_000_000_000n;
 
-/** What the EIP-712 domain of the token says. */
+/** The EIP-712 domain of the token. */
 export const LOCAL_TOKEN = { name: "Development Dollar", version: "1" };
 
 const GAS = "0x300000";
@@ -23,7 +23,7 @@ const Hash = z.string().regex(/^0x[0-9a-f]{64}$/);
 const Receipt = z.object({ status: z.string(), contractAddress: z.string() }).nullable();
 
 /**
- * Deploys the token, with funds for every payer; rejects when the chain does not take it within
+ * Deploys the token with a balance for every payer; rejects if the chain does not mine it within
  * thirty seconds.
  */
 export async function deployToken(call: NodeCall, runtime: Runtime): Promise<PaymentToken> {
@@ -46,7 +46,7 @@ export async function deployToken(call: NodeCall, runtime: Runtime): Promise<Pay
   );
 }
 
-/** Code of a contract as it lies beside its source, 0x…. */
+/** Bytecode of a contract, from the file beside its source: 0x…. */
 export function codeOf(file: string): string {
   return readFileSync(new URL(`contracts/${file}`, import.meta.url), "utf8").trim();
 }

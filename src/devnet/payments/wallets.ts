@@ -1,7 +1,7 @@
 // Wallets of the local payment chains: anvil's development accounts, whose keys are public. Never
-// send anything to them on a real chain: every reader of this file could take it. Knows no chain.
+// send anything to them on a real chain: anybody could take it. Knows no chain.
 
-/** A wallet with a key that everybody knows. */
+/** A wallet whose key is public. */
 export interface LocalWallet {
   readonly address: `0x${string}`;
   readonly key: `0x${string}`;
@@ -13,7 +13,7 @@ export const PAYER: LocalWallet = {
   key: "0xdbda1821b80551c9d65939329250298aa3472ba22feea921c0cf5d620ea67b97",
 };
 
-/** Others that hold tokens on both chains. */
+/** Further payers with tokens on both chains. */
 export const OTHER_PAYERS: readonly LocalWallet[] = [
   {
     address: "0x90F79bf6EB2c4f870365E785982E1f101E93b906",
@@ -31,7 +31,7 @@ export const RECIPIENT: LocalWallet = {
   key: "0x4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356",
 };
 
-/** Sends EIP-3009 authorizations to the EVM chain: holds gas and no tokens. */
+/** Sends EIP-3009 authorizations on the EVM chain: holds gas and no tokens. */
 export const SETTLEMENT: LocalWallet = {
   address: "0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc",
   key: "0x8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",

@@ -1,5 +1,5 @@
-// The audit of the books: whether they agree with each other, to the unit. Reads only, and in
-// pages, so that a large ledger delays nobody. Does nothing about a difference.
+// The audit of the books: checks that they agree with each other exactly. Reads only, in pages, so
+// that a large ledger delays nobody. Corrects nothing.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rangesOf, rowsOf } from "../../store/scan.ts";
 import type { Store } from "../../store/store.ts";
@@ -13,9 +13,7 @@ import {
 } from "./purchases.ts";
 import { CHANNEL_IDS, straySettlements, type UnequalChannel, unequalChannels } from "./sessions.ts";
 
-/**
- * A sum that does not agree, or money under the name of an event or account that does not exist.
- */
+/** A sum that does not agree, or money recorded for an event or account that does not exist. */
 export interface BookDifference {
   readonly check: "event" | "balance" | "usage" | "lease" | "purchase" | "channel";
   /** Id of the ledger event, account, purchase or channel. */
@@ -46,12 +44,12 @@ export interface AuditFindings {
   readonly unread: readonly UnreadChain[];
 }
 
-/** Differences that one check lists at most. */
+/** Largest number of differences that one check lists. */
 export const DIFFERENCES_PER_CHECK = 250;
 
 /**
- * Adds everything up; an empty list = the books agree. Postings meanwhile make no difference:
- * amounts that are compared are read at one moment.
+ * Runs all checks; an empty list = the books agree. Concurrent postings cause no differences,
+ * because amounts are compared within one snapshot.
  */
 export async function audit(store: Store): Promise<readonly BookDifference[]> {
   const found: Record<BookDifference["check"], BookDifference[]> = {
@@ -102,7 +100,7 @@ const EVENT_IDS: readonly IdColumn[] = [
 ];
 
 /**
- * An event exists, it has entries, and they sum to zero. The end of the range is included, since an
+ * Every event exists, has entries, and they sum to zero. The end of the range is included, since an
  * event has few entries.
  */
 async function events(db: Kysely<Tables>, range: IdRange): Promise<readonly BookDifference[]> {
@@ -119,7 +117,7 @@ async function events(db: Kysely<Tables>, range: IdRange): Promise<readonly Book
   return rows.map(({ id, total }) => ({ check: "event", id, isN: total, shouldN: 0n }));
 }
 
-/** The accounts between the ends of a range. */
+/** Checks the accounts strictly between the ends of a range. */
 async function accounts(db: Kysely<Tables>, range: IdRange): Promise<readonly BookDifference[]> {
   const books = await unequalBooks(db, range);
   const over = await excesses(db, range);
@@ -127,9 +125,9 @@ async function accounts(db: Kysely<Tables>, range: IdRange): Promise<readonly Bo
 }
 
 /**
- * Checks one account with any number of rows. It is first read in several statements; only if
- * something seems wrong, it is read again at one moment, during which others wait on the embedded
- * engine.
+ * Checks one account with any number of rows. Reads it in several statements first; only if a
+ * difference appears, reads it again in one snapshot, which blocks other transactions on the
+ * embedded engine.
  */
 async function account(store: Store, id: string): Promise<readonly BookDifference[]> {
   const seen = await accountIn(store.db, id);
@@ -147,8 +145,8 @@ async function accountIn(db: Kysely<Tables>, id: string): Promise<readonly BookD
 }
 
 /**
- * An account's ledger entries sum to its balance and leases, and the charges that were counted are
- * the ones that were taken.
+ * An account's ledger entries must sum to its balance and leases, and counted charges must equal
+ * the money taken.
  */
 function differencesOf({
   id,
@@ -167,17 +165,17 @@ function differencesOf({
   return differences;
 }
 
-/** No lease is overspent and no balance is below zero, even if the engine enforces it. */
+/** No lease is overspent and no balance is negative, even though the engine enforces both. */
 function excessOf({ id, is_n, should_n }: Excess): BookDifference {
   return { check: "lease", id, isN: is_n, shouldN: should_n };
 }
 
-/** Every settled purchase came in once, and nothing else did. */
+/** Every settled purchase was booked once, and nothing else was. */
 function purchaseOf({ id, is_n, should_n }: UnequalPurchase): BookDifference {
   return { check: "purchase", id, isN: is_n, shouldN: should_n };
 }
 
-/** The settlements of a channel are booked once, and none for channels that do not exist. */
+/** The settlements of a channel are booked once, and none for unknown channels. */
 function channelOf({ id, is_n, should_n }: UnequalChannel): BookDifference {
   return { check: "channel", id, isN: is_n, shouldN: should_n };
 }

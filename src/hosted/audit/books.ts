@@ -1,5 +1,5 @@
-// The money of accounts as each table records it, side by side. Adds up only, a bounded number of
-// rows in a statement; never decides which side is right.
+// The money of accounts as each table records it, side by side. Only adds up, with a bounded number
+// of rows per statement; does not decide which side is right.
 import { type Kysely, sql } from "kysely";
 import {
   type IdColumn,
@@ -18,7 +18,7 @@ import type {
   UsageHourTable,
 } from "../../store/tables.ts";
 
-/** Where ids of accounts stand. */
+/** Columns that contain account ids. */
 export const ACCOUNT_IDS: readonly IdColumn[] = [
   { table: "account", column: "id" },
   { table: "credit_lease", column: "account_id" },
@@ -26,28 +26,28 @@ export const ACCOUNT_IDS: readonly IdColumn[] = [
   { table: "ledger_entry", column: "account_id" },
 ];
 
-/** The money of one account, as each side records it. */
+/** The money of one account according to each table. */
 export interface Books {
   readonly id: string;
-  /** How many accounts have the id, and how many leases and entries of the ledger name it. */
+  /** Number of accounts with the id, and of leases and ledger entries that name it. */
   readonly accounts: bigint;
   readonly claims: bigint;
-  /** Balance and leases, against the ledger. */
+  /** Balance and leases, to be compared with the ledger. */
   readonly held_n: bigint;
   readonly booked_n: bigint;
-  /** Charges that were counted, against those settled in the ledger or spent of a lease. */
+  /** Counted charges, to be compared with those settled in the ledger or spent from a lease. */
   readonly counted_n: bigint;
   readonly taken_n: bigint;
 }
 
-/** An amount that is below zero or above what it is a part of. */
+/** A negative amount, or a part that exceeds its whole. */
 export interface Excess {
   readonly id: string;
   readonly is_n: bigint;
   readonly should_n: bigint;
 }
 
-/** The books of the accounts of a range that may not agree, in one statement: one moment. */
+/** The books of accounts in a range that may not agree; one statement, so one snapshot. */
 export function unequalBooks(db: Kysely<Tables>, range: IdRange): Promise<readonly Books[]> {
   return rowsOf(
     db,
@@ -68,7 +68,7 @@ export function unequalBooks(db: Kysely<Tables>, range: IdRange): Promise<readon
   );
 }
 
-/** Overspent leases and balances below zero in a range. */
+/** Overspent leases and negative balances in a range. */
 export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly Excess[]> {
   return rowsOf(
     db,
@@ -80,8 +80,8 @@ export function excesses(db: Kysely<Tables>, range: IdRange): Promise<readonly E
 }
 
 /**
- * The books of one account however many rows it has, and its excesses. Several statements: `db`
- * shows one moment only if it is a transaction that does.
+ * The books of one account with any number of rows, and its excesses. Uses several statements: `db`
+ * must be a transaction with a snapshot for a consistent view.
  */
 export async function booksOf(
   db: Kysely<Tables>,

@@ -1,6 +1,5 @@
-// The move of an embedded store into a PostgreSQL server: every row, in one transaction there, and
-// audited. Changes nothing in the embedded store but that leases of processes which are gone are
-// settled first.
+// Copies an embedded store into a PostgreSQL server: every row in one transaction there, followed
+// by an audit. Changes the embedded store only by settling leases of processes that have ended.
 import { sql } from "kysely";
 import { ROWS_PER_STATEMENT, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -8,10 +7,10 @@ import type { Tables } from "../../store/tables.ts";
 import { closeEnded } from "../credit/node.ts";
 import { audit } from "./audit.ts";
 
-/** How many rows each table had. */
+/** Number of rows by table. */
 export type ExportCounts = Readonly<Record<keyof Tables, bigint>>;
 
-/** Every table, those first that others point to. */
+/** All tables; referenced tables come first. */
 const TABLES: readonly (keyof Tables)[] = Object.keys({
   account: true,
   agent: true,
@@ -38,13 +37,13 @@ const TABLES: readonly (keyof Tables)[] = Object.keys({
 } satisfies Record<keyof Tables, true>).map(parseTable);
 
 /**
- * Copies a store into an empty one. Throws, and leaves the target as it was, when the target holds
- * accounts or anything does not add up.
+ * Copies a store into an empty one. Throws, and leaves the target unchanged, if the target contains
+ * accounts or the audit finds a difference.
  */
 export async function exportStore(from: Store, to: Store, wallMs: number): Promise<ExportCounts> {
   if (from.engine !== "sqlite" || to.engine !== "postgres")
     throw new Error("The export goes from the embedded store into a PostgreSQL server.");
-  // The lock on the data directory says that no other process lives.
+  // The lock on the data directory proves that no other process is alive.
   await from.db.updateTable("node").set({ state: "dead" }).where("state", "=", "alive").execute();
   await closeEnded(from, wallMs);
   await refuseFaults(from, "The embedded store");
@@ -71,7 +70,7 @@ async function refuseFull(tx: Tx): Promise<void> {
 async function copyTable(from: Store, tx: Tx, table: keyof Tables): Promise<bigint> {
   let afterRow = 0n;
   let copied = 0n;
-  // The rows of the embedded store do not change meanwhile: nobody else has its directory.
+  // The embedded store does not change during the copy, because this process holds its lock.
   for (const total = await countRows(from.db, table); copied < total; ) {
     const { rows } = await sql<
       Readonly<Record<string, unknown>>

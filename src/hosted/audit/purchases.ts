@@ -1,15 +1,15 @@
-// Purchases against the ledger: what has settled came in once, and went where its purchase says.
-// Adds up only, a bounded number of rows in a statement.
+// Compares purchases with the ledger: a settled purchase is booked once, to the beneficiary in its
+// row. Only adds up, with a bounded number of rows per statement.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rowsOf } from "../../store/scan.ts";
 import type { Tables } from "../../store/tables.ts";
 
-/** Where ids of purchases stand. */
+/** Columns that contain purchase ids. */
 export const PURCHASE_IDS: readonly IdColumn[] = [{ table: "purchase", column: "id" }];
 
 /**
- * A purchase that the ledger tells otherwise than its row, or an event of the ledger in the name of
- * a purchase that has not settled. Nano-USD.
+ * A purchase whose row and ledger entries differ, or a ledger event of a purchase that has not
+ * settled. Nano-USD.
  */
 export interface UnequalPurchase {
   readonly id: string;
@@ -18,9 +18,10 @@ export interface UnequalPurchase {
 }
 
 /**
- * The purchases of a range, its end included, whose money differs. Of a settled one the whole
- * amount came in; it was given (to an account, or as revenue) if there is a fulfilment, and is held
- * if not. What is told is what came in, or (where that is right) what was given.
+ * The purchases of a range (its end included) that differ from the ledger. For a settled purchase
+ * the full amount must be booked as incoming. With a fulfilment it must be credited to an account
+ * or booked as revenue; without one it must be held. Reports the incoming amount if that differs,
+ * else the credited amount.
  */
 export function unequalPurchases(
   db: Kysely<Tables>,
@@ -51,8 +52,8 @@ export function unequalPurchases(
 }
 
 /**
- * The events of a range of the ledger, its end included, that are in the name of a purchase which
- * has not settled or does not exist.
+ * The ledger events of a range (its end included) of purchases that have not settled or do not
+ * exist.
  */
 export function strayPayments(
   db: Kysely<Tables>,
@@ -75,5 +76,5 @@ export function strayPayments(
   );
 }
 
-/** `pur_`, nine characters of time and eleven of chance. */
+/** `pur_`, nine characters of time and eleven random ones. */
 const ID_CHARS = sql.lit(24);

@@ -1,15 +1,14 @@
-// Channels of pay-per-call against the ledger: what came out of each is booked once, and nothing
-// else is. Adds up only, a bounded number of rows in a statement.
+// Compares pay-per-call channels with the ledger: everything paid out of a channel is booked once,
+// and nothing else is. Only adds up, with a bounded number of rows per statement.
 import { type Kysely, sql } from "kysely";
 import { type IdColumn, type IdRange, isWithin, rowsOf } from "../../store/scan.ts";
 import type { Tables } from "../../store/tables.ts";
 
-/** Where ids of channels stand. */
+/** Columns that contain channel ids. */
 export const CHANNEL_IDS: readonly IdColumn[] = [{ table: "session_channel", column: "id" }];
 
 /**
- * A channel that the ledger tells otherwise than its row, or an event of the ledger in the name of
- * a channel that does not exist. Nano-USD.
+ * A channel whose row and ledger entries differ, or a ledger event of an unknown channel. Nano-USD.
  */
 export interface UnequalChannel {
   readonly id: string;
@@ -17,7 +16,10 @@ export interface UnequalChannel {
   readonly should_n: bigint;
 }
 
-/** The channels of a range, its end included, whose booked money is not what came out of them. */
+/**
+ * The channels of a range (its end included) whose booked money differs from what was paid out of
+ * them.
+ */
 export function unequalChannels(
   db: Kysely<Tables>,
   range: IdRange,
@@ -35,10 +37,7 @@ export function unequalChannels(
   );
 }
 
-/**
- * The events of a range of the ledger, its end included, that are in the name of a channel which
- * does not exist.
- */
+/** The ledger events of a range (its end included) of unknown channels. */
 export function straySettlements(
   db: Kysely<Tables>,
   range: IdRange,
@@ -55,5 +54,5 @@ export function straySettlements(
   );
 }
 
-/** 0x and 64 hex digits. */
+/** `0x` and 64 hex digits. */
 const ID_CHARS = sql.lit(66);

@@ -1,5 +1,5 @@
-// Changes of existing keys: profiles and name, a new secret, deletion. Each is one transaction,
-// followed by an invalidation. Changes of one key wait for each other.
+// Changes to existing keys: fields, rotation, deletion. Each is one transaction followed by an
+// invalidation. Changes to one key are serialised.
 import { isDeepStrictEqual } from "node:util";
 import type { Transaction } from "kysely";
 import type { z } from "zod";
@@ -12,31 +12,30 @@ import { insertSecret } from "./create.ts";
 import { choose, columnsOf, type keyInput } from "./key-fields.ts";
 import { type KeyRecord, type KeyScope, keyById } from "./keys.ts";
 
-/** What keys are changed with. */
 export interface ChangeParts {
   readonly store: Store;
   readonly changes: Invalidations;
   readonly nowMs: number;
 }
 
-/** A key, and whose it has to be. */
+/** A key, and the account and profiles it must belong to. */
 export interface KeyRef {
   readonly id: string;
   readonly scope: KeyScope;
 }
 
-/** What to change about a key. */
+/** The changes requested for a key. */
 export interface KeyPatch {
-  /** What the caller sent; what it leaves out stays. */
+  /** The request's fields; omitted ones are unchanged. */
   readonly input: z.output<typeof keyInput>;
-  /** Slugs that exist for the account. */
+  /** Slugs of the account's profiles. */
   readonly known: readonly string[];
 }
 
 /** Why a key is not changed. */
 export type KeyRefusal = ApiFault<"not_found" | "key_revoked">;
 
-/** Changes what callers set of a key; what is as it should be already is no change. */
+/** Applies the requested changes; a request without a difference creates no revision. */
 export async function patchKey(
   parts: ChangeParts,
   ref: KeyRef,
@@ -61,8 +60,8 @@ export async function patchKey(
 }
 
 /**
- * Changes a key in one transaction, and tells of it unless it was refused: the answer to a commit
- * can be lost, and its repetition changes nothing.
+ * Runs a change in one transaction and invalidates the key unless it was refused. Also invalidates
+ * after a failure, because the commit may have succeeded.
  */
 async function changed<T>(
   { store, changes }: ChangeParts,
@@ -83,17 +82,17 @@ async function changed<T>(
   }
 }
 
-/** A secret that was just made. */
+/** A new secret. */
 export interface Rotated {
   readonly secret: string;
   readonly prefix: string;
-  /** Until when the secret before works. */
+  /** Until when the previous secret is valid. */
   readonly previousValidUntilMs: number;
 }
 
 /**
- * Gives a key a new secret. The present one works for `graceMs` more; one from the rotation before
- * ends at once.
+ * Gives a key a new secret. The current one stays valid for `graceMs`; one left over from an
+ * earlier rotation ends at once.
  */
 export async function rotateKey(
   parts: ChangeParts,
@@ -121,7 +120,7 @@ export async function rotateKey(
   });
 }
 
-/** Ends a key for good; does nothing to one that has ended. */
+/** Ends a key for good; a key that has ended is left as it is. */
 export async function deleteKey(
   parts: ChangeParts,
   ref: KeyRef,
@@ -138,12 +137,12 @@ export async function deleteKey(
   });
 }
 
-/** In the past by every clock. */
+/** In the past by any clock. */
 const ENDED = 0n;
 
 /**
- * Secrets that have ended are forgotten, one still valid from the rotation before ends, the present
- * one ends at `validUntil`.
+ * Deletes ended secrets, ends the one from the previous rotation, and sets the end of the current
+ * one to `validUntil`.
  */
 async function endSecrets(
   tx: Transaction<Tables>,
@@ -169,7 +168,7 @@ async function endSecrets(
     .execute();
 }
 
-/** A key that works, and that nobody else changes until the transaction ends. */
+/** A valid key, locked until the transaction ends. */
 async function lockedKey(
   { store, nowMs }: ChangeParts,
   tx: Transaction<Tables>,

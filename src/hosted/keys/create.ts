@@ -1,5 +1,5 @@
-// New keys: anonymous ones with a grant, ones with a new account, and more for an account. Knows no
-// limit but the number of keys.
+// Creates keys: anonymous keys with a grant, keys with a new account, and further keys of an
+// account. Enforces only the number of keys.
 import type { Transaction } from "kysely";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, post } from "../../ledger/ledger.ts";
@@ -42,7 +42,7 @@ export function createAnonymousKey(
   });
 }
 
-/** Creates an anonymous key and its empty account, within the caller's transaction. */
+/** Creates an anonymous key and its account without balance, within the caller's transaction. */
 export async function insertAnonymousKey(
   tx: Transaction<Tables>,
   name: string,
@@ -52,7 +52,7 @@ export async function insertAnonymousKey(
   return insertKey(tx, { ...UNCHOSEN, accountId, agentId: null, name }, nowMs);
 }
 
-/** Creates an empty account, its agent and its first key. */
+/** Creates an account without balance, its agent and its first key. */
 export function createAccount(store: Store, chosen: ChosenFields, nowMs: number): Promise<NewKey> {
   return store.transaction(async (tx) => {
     const accountId = await insertAccount(tx, "account", nowMs);
@@ -66,14 +66,14 @@ export function createAccount(store: Store, chosen: ChosenFields, nowMs: number)
   });
 }
 
-/** Makes another key of an account, unless it has `maxKeys`. */
+/** Creates another key of an account, up to `maxKeys`. */
 export function addKey(
   store: Store,
   key: NewKeyRow & { readonly maxKeys: number },
   nowMs: number,
 ): Promise<NewKey | ApiFault<"key_limit" | "already_claimed">> {
   return store.transaction(async (tx) => {
-    // Two that are added at once wait for each other here, so that both are counted.
+    // Serialises concurrent additions, so that both are counted.
     await lockAccount(tx, key.accountId);
     const account = await tx
       .selectFrom("account")
@@ -101,7 +101,7 @@ export interface NewKeyRow extends ChosenFields {
   readonly agentId: string | null;
 }
 
-/** Makes an account with nothing in it; returns its id. */
+/** Creates an account without balance; returns its id. */
 export async function insertAccount(
   tx: Transaction<Tables>,
   kind: AccountKind,
@@ -153,7 +153,7 @@ async function insertKey(
   return key;
 }
 
-/** Makes a key answer to one more secret. */
+/** Adds a secret to a key. */
 export async function insertSecret(
   tx: Transaction<Tables>,
   keyId: string,

@@ -1,5 +1,5 @@
-// Custom access: the names of an account's Custom profiles, and until when it may use them. Read
-// from the store for the hot path; days are added here. Knows no document of a profile.
+// Custom access: an account's Custom profiles by name, and until when it may use them. Read from
+// the store for the hot path; extended here. Knows no profile document.
 
 import {
   customServiceTiers,
@@ -10,18 +10,23 @@ import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 
-/** The Custom profiles of an account, as the hot path sees them. Replaced when they change. */
+/** The Custom profiles of an account on the hot path. Immutable; replaced after a change. */
 export interface OwnProfiles {
-  /** Slugs that exist now. */
+  /** Slugs of existing profiles. */
   readonly slugs: readonly string[];
-  /** How a call to a profile is served; undefined = the account never had one of this slug. */
+  /**
+   * The service tiers of calls to a profile; undefined = the account never had a profile with this
+   * slug.
+   */
   servicesOf(slug: string): readonly ServiceTier[] | undefined;
 }
 
-/** Deleted profiles that are still known by name; those deleted before are forgotten. */
+/** Number of deleted profiles whose names are kept; older ones are forgotten. */
 export const MAX_DELETED = 100;
 
-/** Reads what an account has; null = it never had a Custom profile. `wallMs` = the clock. */
+/**
+ * Reads the Custom profiles of an account; null = it never had one. `wallMs` is the current time.
+ */
 export async function ownProfiles(
   { db }: Pick<Store, "db">,
   accountId: string,
@@ -49,7 +54,9 @@ export async function ownProfiles(
   };
 }
 
-/** Until when an account has Custom access, on the wall clock; null = it never had. */
+/**
+ * Until when an account has Custom access, in wall-clock milliseconds; null = it never had access.
+ */
 export async function customUntilMs(
   db: Pick<Store["db"], "selectFrom">,
   accountId: string,
@@ -62,10 +69,7 @@ export async function customUntilMs(
   return row?.until_at == null ? null : Number(row.until_at);
 }
 
-/**
- * Whether the operator has given an account Custom access that covers this moment: it need not buy
- * days.
- */
+/** Whether a grant of the operator covers this moment, so that the account need not buy days. */
 export async function isSubscribed(
   db: Pick<Store["db"], "selectFrom">,
   accountId: string,
@@ -84,22 +88,22 @@ export async function isSubscribed(
   return row !== undefined;
 }
 
-/** Days to give. */
+/** A grant of days. */
 export interface CustomDays {
   readonly accountId: string;
   readonly days: number;
-  /** What makes a repetition the same. */
+  /** Idempotency key of the grant. */
   readonly source: string;
 }
 
-/** What days were given, or had been given before from the same source. */
+/** The period added by a grant, or earlier by the same grant. */
 export interface CustomTime {
   readonly kind: "custom_time";
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** Gives an account days of Custom access, from now or after those that it has. */
+/** Adds days of Custom access, from now or from the end of the current access. */
 export function grantCustomAccess(
   store: Store,
   days: CustomDays,
@@ -108,13 +112,13 @@ export function grantCustomAccess(
   return store.transaction((tx) => grantCustomAccessIn(tx, days, nowMs));
 }
 
-/** Gives days within a transaction of the caller. */
+/** Adds days within the caller's transaction. */
 export async function grantCustomAccessIn(
   tx: Tx,
   { accountId, days, source }: CustomDays,
   nowMs: number,
 ): Promise<CustomTime | ApiFault<"not_found" | "account_merged">> {
-  // Two that are given at once wait for each other here, so that they follow each other.
+  // Serialises concurrent grants, so that their periods do not overlap.
   await lockAccount(tx, accountId);
   const account = await tx
     .selectFrom("account")
@@ -146,5 +150,5 @@ export async function grantCustomAccessIn(
 }
 
 const DAY_MS = 86_400_000;
-/** Far more than an account can have. */
+/** Far more rows than an account can have. */
 const MAX_ROWS = 10_000;

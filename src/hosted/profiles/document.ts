@@ -1,5 +1,5 @@
-// The document of a Custom profile, and the provider sets that follow from it. Pure; knows no
-// table, and shows no address.
+// The document of a Custom profile, and the provider sets built from it. Pure; knows no table and
+// shows no address.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
@@ -7,7 +7,7 @@ import { type AddressRules, readUserUrl } from "../../core/public-address.ts";
 import { namesOf, STRATEGIES } from "../../core/routing/strategy.ts";
 import { usualVerification } from "../../core/stream/log-verification.ts";
 
-/** A Custom profile as its owner describes it. Holds secrets: never log it. */
+/** A Custom profile as its owner wrote it. Contains secrets: never log it. */
 export interface ProfileDocument {
   readonly name?: string | undefined;
   /** By name, alias or decimal id of the chain. */
@@ -18,7 +18,7 @@ export interface ProfileDocument {
 export interface ChainDocument {
   readonly providers: readonly ProviderDocument[];
   readonly max_lag_blocks: number;
-  /** True = providers behind the newest known block are left out. */
+  /** True = providers behind the newest known block are not used. */
   readonly block_protection?: boolean | undefined;
 }
 
@@ -42,15 +42,15 @@ export interface DocumentParts {
   readonly rules: AddressRules;
 }
 
-/** Whose profile it becomes. */
+/** The owner and name of the resulting profile. */
 export interface ProfileName {
   readonly accountId: string;
   readonly slug: string;
 }
 
 /**
- * Words that no Custom profile may be called: managed profiles, strategies, words of the URL
- * grammar, and names of our own in headers and metrics.
+ * Slugs that no Custom profile may have: managed profiles, strategies, words of the URL grammar,
+ * and names used in headers and metrics.
  */
 export const RESERVED_SLUGS: ReadonlySet<string> = new Set([
   ..."public premium managed free payment custom default none all operator".split(" "),
@@ -69,12 +69,10 @@ const MIN_NEW_HEADS_MS = 10_000;
 const MAX_BACKFILL_BLOCKS = 100;
 const BACKFILL_MS = 30_000;
 
-/** Why a document is no profile. */
+/** Why a document is invalid. */
 export type ProfileDocumentFault = ApiFault<"invalid_config" | "unknown_chain">;
 
-/**
- * The profile that a document describes, chains by their own names; or all that is wrong with it.
- */
+/** The profile described by a document, with canonical chain names, or all its faults. */
 export function readDocument(
   parts: DocumentParts,
   { accountId, slug }: ProfileName,
@@ -113,7 +111,7 @@ export function readDocument(
   return { slug, owner: accountId, managed: false, chains: sets };
 }
 
-/** A document that calls every chain by its own name. */
+/** The document with canonical chain names. */
 export function namedByChain(chains: readonly Chain[], document: ProfileDocument): ProfileDocument {
   const entries = Object.entries(document.chains).map(
     ([name, chain]) => [chainOf(chains, name)?.chainName ?? name, chain] as const,
@@ -121,7 +119,7 @@ export function namedByChain(chains: readonly Chain[], document: ProfileDocument
   return { ...document, chains: Object.fromEntries(entries) };
 }
 
-/** A document without the chains that this service had when it was written and has no more. */
+/** The document without chains that the service has dropped since it was written. */
 export function servedPart(document: ProfileDocument, chains: readonly Chain[]): ProfileDocument {
   const entries = Object.entries(document.chains).filter(
     ([name]) => chainOf(chains, name) !== undefined,
@@ -178,16 +176,16 @@ interface UrlKind {
   readonly rules: AddressRules;
 }
 
-/** What stands for the part of an address, or for the value of a header, that is not shown. */
+/** Replaces hidden parts of URLs, and values of headers. */
 export const HIDDEN = "…";
 
-/** An address as its owner is shown it: scheme and host only. */
+/** A URL as shown to its owner: scheme and host only. */
 export function shownUrl(text: string): string {
   const url = URL.parse(text);
   return url === null ? HIDDEN : `${url.protocol}//${url.host}/${HIDDEN}`;
 }
 
-/** Calls a second that checks of logs may make at users' own providers. */
+/** Log checks per second that may call user-supplied providers. */
 const VERIFICATION_BUDGET = 5;
 
 function chainOf(chains: readonly Chain[], name: string): Chain | undefined {

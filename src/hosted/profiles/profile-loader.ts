@@ -1,6 +1,5 @@
-// Custom profiles on their way into memory and out of it: loaded when first asked for, renewed when
-// they change, evicted when idle. Bounded in number; knows no provider: serving is behind a
-// port.
+// Loads Custom profiles into memory on demand, reloads them after changes, and evicts idle ones.
+// Bounded in number. Knows no provider: profiles are served behind a port.
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
@@ -12,9 +11,9 @@ import type { Store } from "../../store/store.ts";
 import { readDocument, servedPart } from "./document.ts";
 import { type ProfileRef, profileBySlug } from "./profiles.ts";
 
-/** The port to what serves profiles. */
+/** The port to the registry that serves profiles. */
 export interface ServedProfiles {
-  /** Serves a profile from now on, new or in place of the one with its id. */
+  /** Starts serving a profile, or replaces the one with its id. */
   put(profile: Profile): void;
   remove(...ids: readonly string[]): void;
   has(id: string): boolean;
@@ -23,31 +22,31 @@ export interface ServedProfiles {
 /** Loads Custom profiles and keeps them current. */
 export interface ProfileLoader {
   /**
-   * Loads a profile. Calls back once: null = it is served now, else why not. The returned function
-   * cancels.
+   * Loads a profile. Calls back once: null = it is being served, else why not. The returned
+   * function cancels.
    */
   prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void;
-  /** Notes that a profile is used. */
+  /** Marks a profile as used. */
   touch(ref: ProfileRef): void;
-  /** Reloads a profile that was written or deleted, if it is in memory. */
+  /** Reloads a profile that was changed or deleted, if it is in memory. */
   changed(ref: ProfileRef): Promise<void>;
-  /** Profiles in memory. */
+  /** Number of profiles in memory. */
   readonly size: number;
   close(): void;
 }
 
-/** Bounds of what is kept. */
+/** Limits of the loader. */
 export interface ProfileLoaderLimits {
   /** Profiles in memory. */
   readonly maxLoaded: number;
   readonly idleMs: number;
-  /** For how long a caller waits for a profile. */
+  /** Time that a caller waits for a profile. */
   readonly waitMs: number;
-  /** For how long one that could not be loaded is not tried again. */
+  /** Time before a profile that failed to load is tried again. */
   readonly failedMs: number;
 }
 
-/** The bounds used unless a test tightens them. */
+/** The defaults; tests tighten them. */
 export const PROFILE_LOADER_LIMITS: ProfileLoaderLimits = {
   maxLoaded: 500,
   idleMs: 600_000,
@@ -55,7 +54,6 @@ export const PROFILE_LOADER_LIMITS: ProfileLoaderLimits = {
   failedMs: 5_000,
 };
 
-/** What profiles are loaded with. */
 export interface ProfileLoaderParts {
   readonly store: Store;
   readonly runtime: Runtime;
@@ -67,7 +65,7 @@ export interface ProfileLoaderParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** A loader with nothing in memory. */
+/** Creates a loader without profiles. */
 export function createProfileLoader(parts: ProfileLoaderParts): ProfileLoader {
   return new MemoryProfileLoader(parts);
 }
@@ -76,11 +74,11 @@ interface LoadedProfile {
   readonly id: string;
   readonly ref: ProfileRef;
   usedAtMs: number;
-  /** Under way; null = it is not. */
+  /** The load under way; null = none. */
   loading: Promise<void> | null;
-  /** It has changed since its loading began. */
+  /** True if the profile has changed since its load began. */
   stale: boolean;
-  /** Why it could not be loaded; null = it was. */
+  /** Why loading failed; null = it succeeded. */
   why: Fault | null;
   failedAtMs: number;
 }
@@ -89,7 +87,7 @@ const SWEEP_MS = 30_000;
 
 class MemoryProfileLoader implements ProfileLoader {
   readonly #parts: ProfileLoaderParts;
-  /** In the order of use, longest unused first. */
+  /** In order of use, least recently used first. */
   readonly #entries = new Map<string, LoadedProfile>();
   #cancelSweep: () => void;
 
@@ -148,7 +146,7 @@ class MemoryProfileLoader implements ProfileLoader {
     this.#cancelSweep();
   }
 
-  /** What is known of a profile without loading it. */
+  /** The state of a profile without loading it. */
   #settled({ id, loading, why, failedAtMs }: LoadedProfile): Fault | null | "unknown" {
     const { served, runtime, limits } = this.#parts;
     if (served.has(id)) return null;
@@ -157,7 +155,7 @@ class MemoryProfileLoader implements ProfileLoader {
       : "unknown";
   }
 
-  /** The entry of a profile, as the one used last. */
+  /** The entry of a profile, marked as most recently used. */
   #used(ref: ProfileRef): LoadedProfile | undefined {
     const id = idOf(ref);
     const entry = this.#entries.get(id);
@@ -168,7 +166,7 @@ class MemoryProfileLoader implements ProfileLoader {
     return entry;
   }
 
-  /** Takes a place; null = there is none. */
+  /** Adds an entry; null = the loader is full. */
   #begin(ref: ProfileRef): LoadedProfile | null {
     const { runtime, limits } = this.#parts;
     const nowMs = runtime.now();
@@ -208,8 +206,8 @@ class MemoryProfileLoader implements ProfileLoader {
   }
 
   /**
-   * Reads a profile and hands it over. What cannot be read is not served any more; a store that
-   * fails changes nothing.
+   * Loads a profile once. A profile that cannot be read is no longer served; if the store fails,
+   * nothing changes.
    */
   async #loadOnce({ id, ref }: LoadedProfile): Promise<Fault | null> {
     const { served } = this.#parts;
@@ -242,12 +240,11 @@ class MemoryProfileLoader implements ProfileLoader {
         this.#entries.delete(entry.id);
         idle.push(entry.id);
       }
-      // What serves is older than what is written down: the store failed when it should have been
-      // read.
+      // The served version is outdated, because the store failed during a reload: loads it again.
       else if (entry.why !== null && served.has(entry.id)) void this.#load(entry);
     }
     this.#cancelSweep = runtime.after(SWEEP_MS, () => this.#sweep());
-    // All at once: each change of the profiles being served is felt everywhere.
+    // Removed together, because each change of the registry invalidates caches.
     if (idle.length > 0) served.remove(...idle);
   }
 }

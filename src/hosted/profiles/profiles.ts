@@ -1,6 +1,6 @@
-// The Custom profiles of accounts in the store: read, written, deleted; each change is
-// one transaction. Documents are sealed. Contacts no provider: callers check documents before they
-// save them.
+// The Custom profiles of accounts in the store: read, write, delete, each change in one
+// transaction. Documents are sealed. Contacts no provider: callers check documents before they save
+// them.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -14,7 +14,7 @@ import type { ProfileDocument } from "./document.ts";
 export interface ProfileParts {
   readonly store: Store;
   readonly sealer: Sealer;
-  /** Profiles of one account. */
+  /** Profiles per account. */
   readonly maxProfiles: number;
 }
 
@@ -23,25 +23,25 @@ export interface ProfileRecord {
   readonly kind: "profile";
   readonly slug: string;
   readonly revision: number;
-  /** Null = it cannot be read: sealed with a secret that this service does not have. */
+  /** Null = it cannot be unsealed: it was sealed with a secret that this service does not have. */
   readonly document: ProfileDocument | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
-/** A profile by whose it is and its name. */
+/** A profile by account and slug. */
 export interface ProfileRef {
   readonly accountId: string;
   readonly slug: string;
 }
 
 /**
- * Which revision a change is meant for: a number, any that exists, none in particular, or one that
- * cannot be.
+ * The revision that a change expects: a number, any existing one, none stated, or one that cannot
+ * exist.
  */
 export type ExpectedRevision = number | "any" | "none_named" | "no_such";
 
-/** A profile by its name; null = there is none. */
+/** A profile by its slug; null = none. */
 export async function profileBySlug(
   { store, sealer }: Pick<ProfileParts, "store" | "sealer">,
   ref: ProfileRef,
@@ -50,7 +50,7 @@ export async function profileBySlug(
   return row === undefined || row.sealed === null ? null : recordOf(sealer, row);
 }
 
-/** The profiles of an account, by name. */
+/** The profiles of an account, ordered by slug. */
 export async function listProfiles(
   { store, sealer }: ProfileParts,
   accountId: string,
@@ -66,7 +66,7 @@ export async function listProfiles(
   return rows.map((row) => recordOf(sealer, row));
 }
 
-/** The names of an account's profiles. */
+/** The slugs of an account's profiles. */
 export async function profileSlugs(
   db: Pick<Store["db"], "selectFrom">,
   accountId: string,
@@ -104,7 +104,7 @@ export function writeRefusal(
   return store.transaction((tx) => refusalOf(tx, maxProfiles, change));
 }
 
-/** Writes a profile. What stands there already is no new revision. */
+/** Writes a profile. Writing the current document again creates no new revision. */
 export function saveProfile(
   parts: ProfileParts,
   change: ProfileChange,
@@ -140,8 +140,8 @@ export function saveProfile(
 }
 
 /**
- * Deletes a profile; does nothing where there is none. Its name stays known, so that callers are
- * served elsewhere; `false` = there never was one.
+ * Deletes a profile, if it exists. Its slug is kept, so that its callers are served by another
+ * profile. `false` = it never existed.
  */
 export function deleteProfile(
   { store }: ProfileParts,
@@ -164,7 +164,7 @@ export function deleteProfile(
   });
 }
 
-/** Seals again what was sealed with a secret from before, in parts; returns how many. */
+/** Reseals, in batches, documents that were sealed with an earlier secret; returns how many. */
 export async function resealProfiles({
   store,
   sealer,
@@ -248,7 +248,7 @@ function contextOf(id: string): string {
   return `profile ${id}`;
 }
 
-/** The same text for the same document, however its fields are ordered. */
+/** Canonical text of a document, independent of the order of fields. */
 function textOf(document: ProfileDocument | null): string {
   return JSON.stringify(document, (_, value: unknown) =>
     typeof value === "object" && value !== null && !Array.isArray(value)
@@ -257,7 +257,7 @@ function textOf(document: ProfileDocument | null): string {
   );
 }
 
-/** A document that was checked before it was sealed. */
+/** The document was validated before it was sealed. */
 function parseDocument(text: string): ProfileDocument {
   return JSON.parse(text) as ProfileDocument;
 }
@@ -313,7 +313,7 @@ function conflictOf(
   );
 }
 
-/** Two changes of profiles of one account wait for each other here. */
+/** Serialises changes to the profiles of one account. */
 async function lockAccount(store: Store, tx: Tx, accountId: string): Promise<void> {
   await tx
     .selectFrom("account")
@@ -323,7 +323,7 @@ async function lockAccount(store: Store, tx: Tx, accountId: string): Promise<voi
     .execute();
 }
 
-/** Keeps the names of those that were deleted last. */
+/** Deletes the oldest kept names of deleted profiles. */
 async function forgetOldest(tx: Tx, accountId: string): Promise<void> {
   const oldest = await tx
     .selectFrom("profile")

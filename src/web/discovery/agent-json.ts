@@ -1,5 +1,5 @@
-// `/agent.json`: what an instance offers, in live values: chains, strategies, prices, limits,
-// endpoints. A pure function of its facts and address.
+// `/agent.json`: describes an instance with its current values: chains, strategies, prices, limits
+// and endpoints. A pure function of its facts and base URL.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import {
@@ -93,7 +93,7 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
   };
 }
 
-/** What one call costs, by strategy. */
+/** The price of one call, by strategy. */
 export function priceOf(
   tariff: Tariff,
   cuAt: (strategy: Strategy) => number,
@@ -104,7 +104,7 @@ export function priceOf(
   });
 }
 
-/** Compute units that one US dollar buys. */
+/** Compute units per US dollar. */
 export function cuPerUsd({ nanoPerCu }: Tariff): number {
   return NANO / nanoPerCu;
 }
@@ -212,7 +212,7 @@ function hostedLimits({ buckets, keysPerHour, maxKeys, maxProfiles }: HostedFact
   };
 }
 
-/** Operations by who uses them. */
+/** Tags of operations, grouped by their users. */
 const GROUPS: Readonly<Record<string, readonly OperationTag[]>> = {
   instance: ["instance"],
   agent: ["agent"],

@@ -1,5 +1,5 @@
-// The discovery documents by path, ready to send. Each is rendered once per set of facts; the
-// address is put in per caller. What is kept is bounded, because the address comes from a header.
+// The discovery documents by path. Each is rendered once per set of facts, and the base URL is
+// inserted per caller. The cache is bounded, because base URLs come from a request header.
 import { createHash } from "node:crypto";
 import { agentDocument } from "./agent-json.ts";
 import { errorsText } from "./errors-page.ts";
@@ -13,28 +13,24 @@ import { apiReference } from "./reference.ts";
 import { type Site, siteOf } from "./site.ts";
 import { skillText } from "./skill.ts";
 
-/** A document as it is sent. */
+/** A rendered document. */
 export interface SentDocument {
   readonly contentType: string;
   readonly body: Buffer;
-  /** Strong, with its quotes. */
+  /** Strong ETag with its quotes. */
   readonly etag: string;
-  /** The same as a page for a browser; null = it has none. */
+  /** The same document as HTML; null = it has no HTML version. */
   readonly page: (() => Promise<SentDocument>) | null;
 }
 
-/** Finds documents. */
 export interface Documents {
-  /**
-   * The document of a path, as seen at a base URL without a slash at the end; undefined = there is
-   * none.
-   */
+  /** The document of a path at a base URL without a trailing slash; undefined = none. */
   get(path: string, baseUrl: string): SentDocument | undefined;
 }
 
 interface Form {
   readonly contentType: string;
-  /** A browser gets it as a page. */
+  /** Browsers get it as an HTML page. */
   readonly rendersFor?: "browsers";
   readonly render: (facts: DocumentFacts, site: Site) => string;
 }
@@ -68,15 +64,15 @@ const FORMS: ReadonlyMap<string, Form> = new Map([
   ],
 ] satisfies readonly (readonly [string, Form])[]);
 
-/** Stands for the address while a document is rendered. */
+/** Placeholder for the base URL in rendered documents. */
 const NOWHERE = siteOf("https://base-url.invalid");
 const ADDRESSES = /(?:https|wss):\/\/base-url\.invalid/g;
 const MAX_KEPT = 64;
 const ETAG_CHARS = 22;
 
 /**
- * The documents of an instance. `facts` is asked each time: when it answers another record,
- * everything is rendered anew.
+ * The documents of an instance. `facts` is called for each request; a different record invalidates
+ * all rendered documents.
  */
 export function createDocuments(facts: () => DocumentFacts): Documents {
   let known: DocumentFacts | null = null;
@@ -110,9 +106,9 @@ export function createDocuments(facts: () => DocumentFacts): Documents {
   };
 }
 
-/** A rendered document, cut where an address belongs. */
+/** A rendered document, split at the places of base URLs. */
 interface Template {
-  /** What stands between addresses; the kinds of these follow one piece each. */
+  /** The text between base URLs: the URL of kind `addresses[n]` follows `pieces[n]`. */
   readonly pieces: readonly Buffer[];
   readonly addresses: readonly (keyof Site)[];
   readonly hash: string;
@@ -151,7 +147,7 @@ function documentOf(
   };
 }
 
-/** Rendered when it is first asked for. */
+/** Rendered at the first request. */
 function pageOf(markdown: Buffer, tag: string, { baseUrl }: Site): () => Promise<SentDocument> {
   let rendered: Promise<SentDocument> | null = null;
   const render = async (): Promise<SentDocument> => {

@@ -1,5 +1,5 @@
-// `/docs/errors`: every error code, what it means and what to do, one anchor each. A pure function
-// of an instance's facts.
+// `/docs/errors`: every error code with its meaning and remedy, each with an anchor. A pure
+// function of an instance's facts.
 import { type ErrorEntry, errorEntries, statusText } from "./errors.ts";
 import type { DocumentFacts } from "./facts.ts";
 import { prose } from "./markdown.ts";

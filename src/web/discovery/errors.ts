@@ -1,15 +1,15 @@
-// The error catalogue for documents: the tables of both surfaces as one list. Adds what each
-// JSON-RPC error means; knows no other fact.
+// The error catalogue for documents: the error tables of JSON-RPC and of the management API as one
+// list, with the meaning of each JSON-RPC error added here.
 import { API_FAULTS, type ApiFaultCode } from "../../core/faults/api-fault.ts";
 import { FAULTS, type FaultCode } from "../../core/faults/rpc-fault.ts";
 
-/** One error code on one surface. */
+/** One error code of JSON-RPC or of the management API. */
 export interface ErrorEntry {
   readonly code: string;
   readonly surface: "json_rpc" | "management";
-  /** HTTP status of a request of its own; 200 = in the body of a JSON-RPC answer. */
+  /** HTTP status of a single request; 200 = the error is in the body of a JSON-RPC answer. */
   readonly status: number;
-  /** Null for the management API. */
+  /** Null for errors of the management API. */
   readonly rpcCode: number | null;
   readonly retryable: boolean;
   readonly meaning: string;
@@ -17,21 +17,19 @@ export interface ErrorEntry {
 }
 
 /**
- * The HTTP statuses of an entry in words: a chain without a provider to ask is no failure of the
- * request.
+ * The HTTP statuses of an error as text. Example: a chain without an available provider is answered
+ * 200.
  */
 export function statusText({ code, surface, status }: ErrorEntry): string {
   return surface === "json_rpc" && code === "unavailable" ? `200 or ${status}` : String(status);
 }
 
-/** Where a code is explained. */
+/** URL of the explanation of a code. */
 export function errorUrl(baseUrl: string, code: string): string {
   return `${baseUrl}/docs/errors#${code}`;
 }
 
-/**
- * Every error of an instance: JSON-RPC first, then those of the management API where there is one.
- */
+/** Every error of an instance: JSON-RPC first, then the management API if it has one. */
 export function errorEntries(hosted: boolean): readonly ErrorEntry[] {
   const rpc = Object.entries(FAULTS).map(
     ([code, { status, rpcCode, retryable, nextAction }]): ErrorEntry => {
@@ -58,7 +56,7 @@ export function managementError(code: ApiFaultCode): ErrorEntry {
   return { code, surface: "management", status, rpcCode: null, retryable, meaning, nextAction };
 }
 
-/** Entries by HTTP status, in ascending order. */
+/** Errors grouped by HTTP status, in ascending order. */
 export function byStatus(
   entries: readonly ErrorEntry[],
 ): readonly (readonly [number, readonly ErrorEntry[]])[] {
@@ -70,7 +68,7 @@ const MANAGEMENT: readonly ErrorEntry[] = Object.keys(API_FAULTS).map((code) =>
   managementError(parseApiCode(code)),
 );
 
-/** Codes that only a caller with a key, or without the one it needs, can meet. */
+/** Codes that only occur where keys exist. */
 const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>([
   "gone",
   "unauthorized",
@@ -87,7 +85,7 @@ const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>([
   "profile_config_unavailable",
 ]);
 
-/** When each JSON-RPC error arises. */
+/** When each JSON-RPC error occurs. */
 const MEANINGS: Readonly<Record<FaultCode, string>> = {
   parse_error: "The body, or a message on a WebSocket, is not one JSON document in UTF-8.",
   invalid_request: "The request is not a JSON-RPC 2.0 request, or not valid HTTP.",
@@ -140,12 +138,12 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   internal: "A fault of the service.",
 };
 
-/** A key of `FAULTS`: `Object.entries` loses that type. */
+/** A key of `FAULTS`: `Object.entries` widens it to a string. */
 function parseCode(code: string): FaultCode {
   return code as FaultCode;
 }
 
-/** A key of `API_FAULTS`, likewise. */
+/** A key of `API_FAULTS`: `Object.entries` widens it to a string. */
 function parseApiCode(code: string): ApiFaultCode {
   return code as ApiFaultCode;
 }

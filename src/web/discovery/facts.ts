@@ -1,5 +1,5 @@
-// What the discovery documents say about an instance, as one record, read from its configuration.
-// Contains no secret and no provider's address.
+// The facts that discovery documents state about an instance, as one record read from its
+// configuration. Contains no secret and no address of a provider.
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import type { Tariff } from "../../core/billing/price.ts";
@@ -19,16 +19,16 @@ import {
 import type { PaymentSettings } from "../../payments/settings.ts";
 import { type PaymentTerms, termsOf } from "./payment-terms.ts";
 
-/** A chain that callers can reach. */
+/** A chain that callers can use. */
 export interface ChainFacts {
-  /** The name in paths. */
+  /** Its name in paths. */
   readonly name: string;
   readonly title: string;
   readonly chainId: number;
   readonly aliases: readonly string[];
   /**
-   * Kinds of subscription that some profile serves: all where a provider has a WebSocket, otherwise
-   * those that are polled.
+   * Subscription kinds that some profile supports: all of them if a provider has a WebSocket,
+   * otherwise those that can be polled.
    */
   readonly subscriptions: readonly SubscriptionKind[];
 }
@@ -41,7 +41,7 @@ export interface ProfileFacts {
   readonly chains: readonly string[];
 }
 
-/** Bounds that callers meet. */
+/** Limits that callers may hit. */
 export interface LimitFacts {
   readonly maxBodyBytes: number;
   readonly maxBatchItems: number;
@@ -50,7 +50,7 @@ export interface LimitFacts {
   readonly maxSocketSubscriptions: number;
 }
 
-/** The terms of the hosted service. */
+/** Terms of the hosted service. */
 export interface HostedFacts {
   readonly keyless: boolean;
   readonly operator: boolean;
@@ -67,26 +67,26 @@ export interface HostedFacts {
 }
 
 /**
- * Everything that documents say about an instance. Every document is a function of this and of the
- * address it is reached by.
+ * Everything that documents state about an instance. Every document is a function of this record
+ * and the base URL.
  */
 export interface DocumentFacts {
-  /** The version of the service. */
+  /** Version of the service. */
   readonly version: string;
   readonly chains: readonly ChainFacts[];
   readonly profiles: readonly ProfileFacts[];
   /**
-   * The profile of URLs that name none; null = there are no such callers. A key may have another
-   * one.
+   * The profile of URLs that name none; null = the instance has no such callers. A key may have
+   * another default.
    */
   readonly defaultProfile: { readonly withKey: string | null; readonly withoutKey: string | null };
   readonly limits: LimitFacts;
   readonly methods: MethodTable;
-  /** Null = a plain router. */
+  /** Null = a router without hosted service. */
   readonly hosted: HostedFacts | null;
 }
 
-/** Name of the chain that examples call in a profile; null = there is none. */
+/** The chain used in examples of a profile; null = the profile has none. */
 export function chainIn({ chains, profiles }: DocumentFacts, slug: string | null): string | null {
   const namesOf = (profile: string | null): readonly string[] =>
     profiles.find(({ slug }) => slug === profile)?.chains ?? [];
@@ -97,7 +97,7 @@ export function chainIn({ chains, profiles }: DocumentFacts, slug: string | null
   );
 }
 
-/** The part of a configuration that facts are read from. */
+/** The part of the configuration that facts are read from. */
 export interface FactsSource {
   readonly chains: readonly Chain[];
   readonly profiles: readonly Profile[];
@@ -139,7 +139,7 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
   };
 }
 
-/** Callers with a key may name `premium`; where it is not configured, `public` serves them. */
+/** Callers with a key may name `premium`, which `public` serves if `premium` is not configured. */
 function profileFacts(profiles: readonly Profile[], keys: boolean): readonly ProfileFacts[] {
   const known = profiles.map(({ slug, managed, chains }) => ({
     slug,

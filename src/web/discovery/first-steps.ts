@@ -1,12 +1,12 @@
-// The first steps with an instance as shell lines that work as they stand, and what follows from
-// its refusals. Shared by the documents for agents.
+// The first steps with an instance as working shell commands, and how to handle its refusals.
+// Shared by several documents.
 import { usdText } from "../../core/billing/price.ts";
 import { BATCH_DEADLINE_MS } from "../rpc/pacer.ts";
 import { chainIn, type DocumentFacts, type HostedFacts } from "./facts.ts";
 import { pathOf } from "./operations.ts";
 import type { Site } from "./site.ts";
 
-/** A step: what it does, and its shell lines. */
+/** A step: its purpose and its shell commands. */
 export interface FirstStep {
   readonly title: string;
   readonly shell: string;
@@ -17,7 +17,7 @@ const CALL =
   "-H 'content-type: application/json' -d " +
   `'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`;
 
-/** From nothing to an answered call. Run in one shell. */
+/** The steps to a first answered call. They share one shell. */
 export function firstSteps(facts: DocumentFacts, { baseUrl }: Site): readonly FirstStep[] {
   const { hosted, defaultProfile } = facts;
   const chain = chainIn(facts, defaultProfile.withoutKey) ?? "{chain}";
@@ -63,9 +63,7 @@ function keyedSteps(
   ];
 }
 
-/**
- * What to do about the refusals that every caller with a key meets; empty where there are no keys.
- */
+/** How to handle refusals that callers with a key may get; empty for an instance without keys. */
 export function refusalNotes({ hosted }: DocumentFacts): readonly string[] {
   if (hosted === null) return [];
   const { freeCuPerMonth, buckets, payments } = hosted;

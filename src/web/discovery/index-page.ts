@@ -1,4 +1,4 @@
-// `/docs`: the list of an instance's documents. A pure function of its facts and address.
+// `/docs`: the list of an instance's documents. A pure function of its facts and base URL.
 import type { DocumentFacts } from "./facts.ts";
 import { DOCUMENT_PATHS } from "./operations.ts";
 import type { Site } from "./site.ts";

@@ -1,8 +1,8 @@
-// Turns the shapes of the contract into JSON Schema, and collects those that have a name as
-// components. Knows no operation.
+// Converts schemas of the contract to JSON Schema and collects the named ones as components. Knows
+// no operation.
 import { z } from "zod";
 
-/** A piece of JSON Schema, as far as documents look into it. */
+/** A JSON Schema, with the keywords that documents read. */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -28,17 +28,17 @@ export interface JsonSchema {
   readonly additionalProperties?: boolean;
 }
 
-/** Renders shapes and remembers the named ones. */
+/** Converts schemas, and remembers the named ones. */
 export interface Schemas {
   of(shape: z.ZodType): JsonSchema;
-  /** Named shapes that were rendered so far. */
+  /** Named schemas converted so far. */
   readonly components: Readonly<Record<string, JsonSchema>>;
 }
 
-/** Where references to named shapes point. */
+/** Prefix of references to named schemas. */
 export const COMPONENTS = "#/components/schemas/";
 
-/** Starts without named shapes. */
+/** Creates a converter without named schemas. */
 export function createSchemas(): Schemas {
   const components: Record<string, JsonSchema> = {};
   return {
@@ -54,7 +54,8 @@ export function createSchemas(): Schemas {
 }
 
 /**
- * Leaves out what only repeats the type: bounds of safe integers, and patterns of known formats.
+ * Removes keywords that only repeat the type: bounds of safe integers, and patterns of known
+ * formats.
  */
 function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
@@ -64,7 +65,7 @@ function plain({ jsonSchema: node }: { readonly jsonSchema: z.core.JSONSchema.Ba
 
 type Root = JsonSchema & { readonly $defs?: Readonly<Record<string, JsonSchema>> };
 
-/** A copy in terms of the type above, with references that point at components. */
+/** A copy as the type above, with references that point to components. */
 function parseNode(schema: object): Root {
   const { $schema: _, ...node } = JSON.parse(
     JSON.stringify(schema).replaceAll('"$ref":"#/$defs/', `"$ref":"${COMPONENTS}`),
@@ -72,7 +73,7 @@ function parseNode(schema: object): Root {
   return node;
 }
 
-/** The record's own fields of an object shape, each with whether it has to be there. */
+/** The fields of an object schema, each with whether it is required. */
 export function fieldsOf(
   node: JsonSchema,
 ): readonly { readonly name: string; readonly schema: JsonSchema; readonly required: boolean }[] {

@@ -1,5 +1,5 @@
-// `/llms.txt`: what an instance is and where its documents are, in the form of llmstxt.org. A pure
-// function of its facts and address.
+// `/llms.txt`: describes an instance and lists its documents, in the format of llmstxt.org. A pure
+// function of its facts and base URL.
 import type { DocumentFacts } from "./facts.ts";
 import { firstSteps, refusalNotes } from "./first-steps.ts";
 import { DOCUMENT_PATHS, lineOf, servedOperations } from "./operations.ts";

@@ -1,17 +1,17 @@
-// Pieces of Markdown: tables, their cells, and text that contains no markup.
+// Builds Markdown: tables, cells, and escaped text.
 
-/** A table, ending with a line break. */
+/** A table, with a final line break. */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
   return `${[line(heads), line(heads.map(() => "---")), ...rows.map(line)].join("\n")}\n`;
 }
 
-/** Text as it may stand in a table. */
+/** Text escaped for a table cell. */
 export function cell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll("\n", " ");
 }
 
-/** Text whose angle brackets are no tags. */
+/** Text with escaped angle brackets. */
 export function prose(text: string): string {
   return text.replaceAll("<", "\\<");
 }

@@ -1,5 +1,5 @@
-// The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds nothing
-// to what the rows say.
+// The operations of the contract as OpenAPI: parameters, bodies, answers and refusals. Adds no
+// facts of its own.
 import { errorEnvelope } from "../contract/schemas/instance.ts";
 import { errorUrl, managementError } from "./errors.ts";
 import { fieldsOf, type Schemas } from "./json-schema.ts";
@@ -14,13 +14,13 @@ import {
 import type { ServedOperation } from "./operations.ts";
 import { type PaymentTerms, paymentInfo } from "./payment-terms.ts";
 
-/** Where the named parts of a document are collected. */
+/** Collects the components of a document. */
 export interface Components {
   readonly schemas: Schemas;
   readonly answers: SharedAnswers;
 }
 
-/** An instance, as far as its operations depend on it. */
+/** The parts of an instance on which its operations depend. */
 export interface Instance {
   readonly baseUrl: string;
   readonly payments: PaymentTerms | null;

@@ -1,12 +1,12 @@
-// Parts that OpenAPI operations share: headers, security schemes, references to them, and refusals
-// by status. Knows no operation.
+// Shared parts of OpenAPI operations: headers, security schemes, and refusals by status. Knows no
+// operation.
 import type { PurposeKind } from "../../core/billing/payment.ts";
 import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { HostedFacts } from "./facts.ts";
 import { COMPONENTS } from "./json-schema.ts";
 
-/** A piece of an OpenAPI document. */
+/** A part of an OpenAPI document. */
 export type Json = Readonly<Record<string, unknown>>;
 
 const text = (description: string, more: Json = {}): Json => ({
@@ -14,7 +14,7 @@ const text = (description: string, more: Json = {}): Json => ({
   schema: { type: "string", ...more },
 });
 
-/** Headers of answers, by component name. */
+/** Response headers by component name. */
 const HEADERS = {
   RequestId: ["x-svc-request-id", text("Unique per request; name it when you report something.")],
   RetryAfter: [
@@ -80,17 +80,17 @@ const HEADERS = {
   ],
 } as const satisfies Readonly<Record<string, readonly [string, Json]>>;
 
-/** A header of answers, by its name in the components. */
+/** Component name of a response header. */
 export type HeaderName = keyof typeof HEADERS;
 
-/** The `headers` of an answer. */
+/** The `headers` of a response. */
 export function headersOf(names: readonly HeaderName[]): Json {
   return Object.fromEntries(
     names.map((name) => [HEADERS[name][0], { $ref: `#/components/headers/${name}` }]),
   );
 }
 
-/** Headers that an instance may send, as components. */
+/** The response headers of an instance as components. */
 export function headerComponents(hosted: boolean): Json {
   const names = Object.entries(HEADERS).filter(
     ([name]) => hosted || ["RequestId", "RetryAfter", "Meta"].includes(name),
@@ -100,7 +100,7 @@ export function headerComponents(hosted: boolean): Json {
 
 const bearer = (description: string): Json => ({ type: "http", scheme: "bearer", description });
 
-/** Security schemes of an instance, as components. */
+/** The security schemes of an instance as components. */
 export function securitySchemes(hosted: HostedFacts | null): Json {
   if (hosted === null) return {};
   return {
@@ -142,18 +142,18 @@ export function securitySchemes(hosted: HostedFacts | null): Json {
   };
 }
 
-/** The ways to send an RPC key outside of the path. */
+/** The ways to send an RPC key other than in the path. */
 const RPC_KEY: readonly Json[] = [{ rpcKey: [] }, { dashboardKey: [] }];
 
-/** The `security` of RPC paths without a key in them. */
+/** The `security` of RPC paths without a key in the path. */
 export function rpcSecurity(hosted: HostedFacts | null): readonly Json[] {
   if (hosted === null) return [];
   return [...(hosted.keyless ? [{}] : []), ...RPC_KEY, { apiKey: [] }];
 }
 
 /**
- * The `security` of an operation. A key in the path is a parameter of it. A payment comes beside
- * what else is asked for; keys are created without one too.
+ * The `security` of an operation. A key in the path is a parameter instead. A payment is an
+ * additional requirement, except for creating keys, which also works without one.
  */
 export function securityOf(auth: readonly Auth[], pays: PurposeKind | undefined): readonly Json[] {
   const others = auth.flatMap((way): readonly Json[] => SECURITY[way]);
@@ -177,14 +177,14 @@ const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
   connection_token: [{ connectionToken: [] }],
 };
 
-/** Answers that several operations share. */
+/** Responses shared by several operations. */
 export interface SharedAnswers {
-  /** Keeps an answer under a name and returns the reference to it. */
+  /** Stores a response under a name and returns a reference to it. */
   keep(name: string, answer: Json): Json;
   readonly components: Json;
 }
 
-/** Starts without shared answers. */
+/** Creates an empty collection. */
 export function createSharedAnswers(): SharedAnswers {
   const components: Record<string, Json> = {};
   return {
@@ -196,19 +196,19 @@ export function createSharedAnswers(): SharedAnswers {
   };
 }
 
-/** How a refusal is written on one surface. */
+/** How one API writes refusals. */
 export interface Refusals {
-  /** Begins the names of its answers. */
+  /** Prefix of the names of its responses. */
   readonly prefix: string;
-  /** Named shape of the envelope. */
+  /** Name of the envelope's schema. */
   readonly envelope: string;
-  /** Puts the code's own part of the shape around the allowed codes. */
+  /** Inserts the schema of allowed codes at its place in the envelope. */
   readonly narrow: (codes: Json) => Json;
   readonly example: (entry: ErrorEntry) => unknown;
   readonly headers: readonly HeaderName[];
 }
 
-/** Refusals as `responses`, by status. */
+/** Refusals as `responses` by status. */
 export function refusalResponses(
   entries: readonly ErrorEntry[],
   how: Refusals,

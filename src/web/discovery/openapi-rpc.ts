@@ -1,5 +1,5 @@
-// JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with live chains and strategies
-// as examples. Knows no method of JSON-RPC.
+// JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with the instance's chains and
+// strategies as examples. Knows no JSON-RPC method.
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/schemas/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
@@ -48,7 +48,7 @@ const FORMS: readonly RpcForm[] = [
   },
 ];
 
-/** Ids of the operations of JSON-RPC. */
+/** The ids of JSON-RPC operations. */
 export const RPC_OPERATIONS: readonly string[] = [KEYED, SESSION, ...FORMS].map((form) => form.id);
 
 /** The path items of JSON-RPC. */
@@ -66,7 +66,7 @@ export function rpcPaths(
   );
 }
 
-/** Codes that answer a POST on an RPC path with a status of their own. */
+/** Whether a code has an HTTP status of its own for a POST on an RPC path. */
 function isOverHttp({ surface, status, code }: ErrorEntry): boolean {
   return (
     surface === "json_rpc" &&
@@ -133,7 +133,9 @@ const REFUSALS: Omit<Refusals, "headers"> = {
   },
 };
 
-/** What a payment at a form buys: one call, or credit of its key; null = it takes none. */
+/**
+ * What a payment at a URL form buys: one call, or credit for its key; null = it takes no payment.
+ */
 type FormPayment = "call" | "fund_key" | null;
 
 function paymentOf(id: string, keyed: boolean): FormPayment {

@@ -1,5 +1,5 @@
-// `/openapi.json`: the interface of one instance as OpenAPI 3.1. A pure function of its facts and
-// address.
+// `/openapi.json`: the API of an instance as OpenAPI 3.1. A pure function of its facts and base
+// URL.
 
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { type ErrorEntry, errorEntries, errorUrl } from "./errors.ts";
@@ -16,7 +16,7 @@ import { rpcPaths } from "./openapi-rpc.ts";
 import { DOCUMENT_PATHS, rpcForms, servedOperations } from "./operations.ts";
 import type { Site } from "./site.ts";
 
-/** Version of the interface. */
+/** Version of the API. */
 export const INTERFACE_VERSION = "1.0.0";
 
 /** The document. */
@@ -56,7 +56,7 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
   };
 }
 
-/** Every error code with what to do about it, as JSON. */
+/** Every error code with its remedy, as JSON. */
 function errorCatalog({ hosted }: DocumentFacts, baseUrl: string): readonly Json[] {
   return errorEntries(hosted !== null).map((entry: ErrorEntry) => ({
     code: entry.code,

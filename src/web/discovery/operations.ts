@@ -1,5 +1,5 @@
-// Which operations an instance serves, and the URL forms of JSON-RPC as documents name them. The
-// rows themselves are in the contract.
+// The operations that an instance serves, and the URL forms of JSON-RPC as documents name them. The
+// operations themselves are rows of the contract.
 import { CONTRACT, OPERATIONS, type OperationId } from "../contract/contract.ts";
 import type { Operation } from "../contract/operation.ts";
 import { CURRENT_FORMS } from "../rpc/target.ts";
@@ -25,10 +25,10 @@ export function lineOf({ method, path }: Pick<Operation, "method" | "path">): st
   return `${method} ${path}`;
 }
 
-/** The URL form of calls that are paid for one by one: over HTTP only, and without a key. */
+/** The URL form of pay-per-call: HTTP only, without a key. */
 export const SESSION_FORM = "/rpc/session/{strategy}/{chain}";
 
-/** The other current URL forms of JSON-RPC over HTTP that carry no key. */
+/** The other current URL forms of JSON-RPC over HTTP without a key. */
 export const PLAIN_FORMS: readonly string[] = CURRENT_FORMS.filter((form) => form !== SESSION_FORM);
 
 /** The URL forms of JSON-RPC over HTTP with a key in the path. */
@@ -37,8 +37,8 @@ export const KEYED_FORMS: readonly string[] = PLAIN_FORMS.map((form) =>
 );
 
 /**
- * The URL forms that lead to a call on this instance: without a key first, where it serves callers
- * without one.
+ * The URL forms that work on this instance; forms without a key come first if callers without a key
+ * are served.
  */
 export function rpcForms({ hosted }: DocumentFacts): readonly string[] {
   if (hosted === null) return PLAIN_FORMS;

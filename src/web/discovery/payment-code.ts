@@ -1,5 +1,5 @@
-// How to pay from a program: complete examples for the rails of an instance, with its addresses and
-// amounts. They run as they stand.
+// How to pay from a program: complete, working examples for each rail of an instance, with its
+// addresses and amounts.
 import { DEFAULT_STRATEGY } from "../../core/routing/strategy.ts";
 import type { ExamplePlace } from "../../payments/rails/example.ts";
 import { examplesOf } from "../../payments/rails/rails.ts";
@@ -7,7 +7,7 @@ import { chainIn, type DocumentFacts } from "./facts.ts";
 import { pathOf, SESSION_FORM } from "./operations.ts";
 import type { Site } from "./site.ts";
 
-/** An example for each kind of rail; empty where nothing is sold. */
+/** One example per kind of rail; empty if nothing is sold. */
 export function paymentFromCode(facts: DocumentFacts, { baseUrl }: Site): string {
   const terms = facts.hosted?.payments ?? null;
   if (terms === null) return "";

@@ -1,5 +1,5 @@
-// How an agent with a wallet pays, as shell lines that work as they stand, and what to do when a
-// payment is not settled at once.
+// How an agent with a wallet pays, as working shell commands, and how to handle a payment that does
+// not settle at once.
 import { MPPX_COMMAND } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { RailTerms } from "../../payments/rails/rail-terms.ts";
@@ -10,8 +10,8 @@ import type { PaymentTerms } from "./payment-terms.ts";
 import type { Site } from "./site.ts";
 
 /**
- * From a 402 to a balance, with `$KEY` in the shell and the wallet's key in `MPPX_PRIVATE_KEY`;
- * empty where nothing is sold.
+ * From a 402 answer to a funded key, with `$KEY` in the shell and the wallet's key in
+ * `MPPX_PRIVATE_KEY`; empty if nothing is sold.
  */
 export function paymentSteps(facts: DocumentFacts, site: Site): readonly FirstStep[] {
   return [
@@ -21,7 +21,7 @@ export function paymentSteps(facts: DocumentFacts, site: Site): readonly FirstSt
   ];
 }
 
-/** A single call, paid for without a key. */
+/** Paying for a single call without a key. */
 function sessionSteps(facts: DocumentFacts, { baseUrl }: Site): readonly FirstStep[] {
   const { hosted, defaultProfile } = facts;
   const rail = hosted?.payments?.rails.find(({ intent }) => intent === "session");
@@ -55,7 +55,7 @@ function sessionSteps(facts: DocumentFacts, { baseUrl }: Site): readonly FirstSt
   ];
 }
 
-/** The option that names a node, where it is a local one. */
+/** The option that names the node of a local chain. */
 function nodeOf({ rpcUrl }: RailTerms): string {
   return rpcUrl === null ? "" : ` --rpc-url ${rpcUrl}`;
 }

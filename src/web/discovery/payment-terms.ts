@@ -1,5 +1,5 @@
-// Payments as documents describe them: the rails, what is sold, and what it costs. Contains no
-// secret; knows no document.
+// The payment facts in documents: the rails, what is sold, and prices. Contains no secret; knows no
+// document.
 import { type PurposeKind, unitsOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { RailTerms } from "../../payments/rails/rail-terms.ts";
@@ -8,17 +8,17 @@ import type { PaymentSettings } from "../../payments/settings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What is sold, and how it is paid for. */
+/** What is sold and how it is paid for. */
 export interface PaymentTerms {
   readonly rails: readonly RailTerms[];
-  /** The range of one purchase, nano-USD. */
+  /** The range of one purchase, in nano-USD. */
   readonly minN: bigint;
   readonly maxN: bigint;
   readonly customDayN: bigint;
   readonly maxCustomDays: number;
 }
 
-/** The terms of settings. */
+/** Reads the terms from settings. */
 export function termsOf({
   rails,
   minN,
@@ -29,20 +29,17 @@ export function termsOf({
   return { rails: rails.map(railTerms), minN, maxN, customDayN, maxCustomDays };
 }
 
-/** Whether calls can be paid for one by one. */
+/** Whether pay-per-call is available. */
 export function sellsCalls(terms: PaymentTerms | null): boolean {
   return terms?.rails.some((rail) => rail.intent === "session") ?? false;
 }
 
-/**
- * Base units that a call costs at least, as it is declared: the challenge says what it really
- * costs.
- */
+/** Declared minimum price of a call in base units; the challenge contains the exact price. */
 const CALL_UNITS = 100n;
 
 /**
- * `x-payment-info` of what a payment buys; null = nothing can be bought. Amounts are base units of
- * the token: the least that it takes.
+ * `x-payment-info` for what a payment buys; null = nothing can be bought. Amounts are minimums, in
+ * base units of the token.
  */
 export function paymentInfo(terms: PaymentTerms | null, buys: PurposeKind | "call"): Json | null {
   if (terms === null) return null;
@@ -75,7 +72,7 @@ const DESCRIPTIONS: Readonly<Record<PurposeKind | "call", string>> = {
   call: "One call. The challenge says what its method costs.",
 };
 
-/** The `payments` of `/agent.json`. */
+/** The `payments` field of `/agent.json`. */
 export function paymentsJson(terms: PaymentTerms | null, baseUrl: string): Json {
   if (terms === null) return { enabled: false, rails: [] };
   return {

@@ -1,5 +1,5 @@
-// A Markdown document as a page for a browser: rendered by a library that is loaded with the first
-// such request. It may load and run nothing.
+// Renders a Markdown document as an HTML page, with a library that is imported at the first
+// request. The page loads nothing and runs no script.
 import { createHash } from "node:crypto";
 
 const STYLE = `
@@ -35,8 +35,8 @@ export const READING_POLICY = [
 ].join("; ");
 
 /**
- * The page of a document whose first heading is its title. `index` is the address of the list of
- * all documents.
+ * The page of a document; its first heading becomes the title. `index` is the URL of the list of
+ * documents.
  */
 export async function readingPage(markdown: string, index: string): Promise<Buffer> {
   const { Marked } = await import("marked");
@@ -70,7 +70,7 @@ ${body}</main>
 `);
 }
 
-/** The name that links within a Markdown document give a heading. */
+/** The anchor of a heading, as links within Markdown documents name it. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()

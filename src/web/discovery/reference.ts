@@ -1,5 +1,5 @@
-// `/docs/api`: the reference of every operation as Markdown, rendered from the contract. Adds
-// nothing to what its rows say.
+// `/docs/api`: the reference of all operations as Markdown, rendered from the contract. Adds no
+// facts of its own.
 import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
 import type { Auth } from "../contract/operation.ts";
 import { rpcError } from "../contract/schemas/instance.ts";
@@ -16,7 +16,7 @@ import {
 import { rpcAnswers, rpcBody } from "./rpc-schemas.ts";
 import { fieldRows, typeText } from "./schema-text.ts";
 
-/** The document, of these operations. */
+/** The reference of these operations. */
 export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {
   const schemas = createSchemas();
   const keyed = operations.some((operation) => operation.tag !== "instance");

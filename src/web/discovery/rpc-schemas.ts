@@ -1,5 +1,5 @@
-// The shapes of JSON-RPC requests, answers and evidence, for documents. They are checked by
-// hand-written code elsewhere; nothing is validated with these.
+// Schemas of JSON-RPC requests, answers and evidence, for documents only: requests are validated by
+// hand-written code.
 
 import { z } from "zod";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
@@ -29,7 +29,7 @@ const notification = z.object({ jsonrpc: version, method, params: params.optiona
   description: "A call without an id: it is executed, and the answer is 204 without a body.",
 });
 
-/** What may be POSTed. */
+/** The body of a POST. */
 export const rpcBody = z
   .union([rpcRequest, notification, z.array(z.union([rpcRequest, notification])).min(1)])
   .meta({

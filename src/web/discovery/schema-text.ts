@@ -1,8 +1,8 @@
-// JSON Schema in words: the type of a value, and the fields of an object as rows of a table.
+// Describes JSON Schema in words: the type of a value, and the fields of an object as table rows.
 import { COMPONENTS, fieldsOf, type JsonSchema } from "./json-schema.ts";
 import { cell } from "./markdown.ts";
 
-/** The type of a value, in words. */
+/** The type of a value in words. */
 export function typeText(node: JsonSchema): string {
   if (node.$ref !== undefined) {
     const name = node.$ref.slice(COMPONENTS.length);
@@ -38,7 +38,9 @@ function rangeText(low: number | undefined, high: number | undefined, unit: stri
   return high === undefined ? `at least ${low}${unit}` : `${low} to ${high}${unit}`;
 }
 
-/** Name, type, necessity and meaning of every field, those of inner objects included. */
+/**
+ * Name, type, required or optional, and meaning of every field, including those of nested objects.
+ */
 export function fieldRows(node: JsonSchema, prefix = ""): readonly (readonly string[])[] {
   return fieldsOf(node).flatMap(({ name, schema, required }) => {
     const inner = innerOf(schema);
@@ -65,8 +67,8 @@ interface Inner {
 }
 
 /**
- * The object a field holds: itself, the items of a list, or what it is where it is not null. Null =
- * it holds none.
+ * The object schema within a field: the field itself, the items of its list, or its non-null
+ * alternative. Null = none.
  */
 function innerOf(schema: JsonSchema): Inner | null {
   if (schema.properties !== undefined) return { node: schema, kind: "object", suffix: "." };

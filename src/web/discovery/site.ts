@@ -1,9 +1,9 @@
-// Where an instance is reached, as documents write it.
+// The base URLs of an instance in documents.
 
-/** The addresses of an instance, without a slash at the end. */
+/** The base URLs of an instance, without a trailing slash. */
 export interface Site {
   readonly baseUrl: string;
-  /** The same for WebSockets. */
+  /** The base URL for WebSockets. */
   readonly socketUrl: string;
 }
 

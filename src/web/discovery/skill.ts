@@ -1,5 +1,5 @@
-// `/SKILL.md`: how an agent uses an instance, step by step, with live values. A pure function of
-// its facts and address.
+// `/SKILL.md`: how an agent uses an instance, step by step, with current values. A pure function of
+// its facts and base URL.
 
 import { cuOf, notificationCuOf } from "../../core/billing/price.ts";
 import { DEFAULT_STRATEGY, STRATEGY_NAMES } from "../../core/routing/strategy.ts";
