@@ -1,7 +1,7 @@
-// When the calls of independent callers arrive: a Poisson stream that is the same in every run and
+// Arrival times of independent callers: a Poisson process with a fixed seed, equal in every run and
 // thread. Knows no clock.
 
-/** Returns, on each call, the gap in ms to the next arrival at this rate. */
+/** Returns a function that yields the gap in ms to the next arrival at this rate. */
 export function arrivalGaps(ratePerSecond: number): () => number {
   let state = 0x9e3779b9;
   return () => {

@@ -1,5 +1,5 @@
-// The benchmark's own guarantees: it reads any framing, knows a right answer from a wrong one, and
-// says no when a promise is broken.
+// Tests of the benchmark itself: it parses any framing, detects wrong answers, and fails when a
+// target is missed.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:net";
 import { test } from "node:test";
@@ -298,7 +298,7 @@ function round(system: SystemName, change: Partial<Round>): Round {
   };
 }
 
-/** What a caller says about this raw answer to the request of `number`. */
+/** The fault that a caller reports for this raw answer to the request of `number`. */
 async function faultOf(
   workload: "small" | "large",
   raw: string,

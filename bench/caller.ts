@@ -1,5 +1,5 @@
-// One keep-alive connection that sends one request at a time and checks every byte that matters of
-// the answer. Knows no schedule: it is told when to send.
+// One keep-alive connection that sends one request at a time and checks the answer. Knows no
+// schedule: other code decides when it sends.
 import { connect, type Socket } from "node:net";
 import { MessageReader } from "./http1.ts";
 import {
@@ -11,26 +11,26 @@ import {
   type Workload,
 } from "./workload.ts";
 
-/** Where a caller connects and what it asks. */
+/** Where a caller connects and what it sends. */
 export interface CallerOptions {
   readonly port: number;
   readonly path: string;
   readonly workload: Workload;
-  /** Of long answers. */
+  /** Size and framing of long answers. */
   readonly shape: AnswerShape;
   /** Called once per request; `fault` null = the answer was right. */
   readonly done: (caller: Caller, number: number, dueMs: number, fault: string | null) => void;
 }
 
 /**
- * Every how-manieth large answer is compared byte by byte; all are checked for length, id and
+ * One in this many large answers is compared byte by byte; all are checked for length, id and
  * number.
  */
 const LARGE_SAMPLE = 8;
-/** Read buffer shared by all connections: it is consumed before the next read. */
+/** Read buffer shared by all connections: its contents are consumed before the next read. */
 const READ_BYTES = 262_144;
 const RECONNECT_MS = 10;
-/** The constant part of long answers, by their size: the same bytes for every connection. */
+/** The constant part of long answers by size, shared by all connections. */
 const RESTS = new Map<number, Buffer>();
 
 function restOf(bytes: number): Buffer {
@@ -39,13 +39,13 @@ function restOf(bytes: number): Buffer {
   return rest;
 }
 
-/** One connection; after a failure it connects anew before the next request. */
+/** One connection, which reconnects before the next request after a failure. */
 export class Caller {
   readonly #options: CallerOptions;
   readonly #head: string;
   readonly #readBuffer: Buffer;
   readonly #rest: Buffer;
-  /** Answers are compared by prefix, length and samples instead of in full. */
+  /** True = answers are compared by prefix, length and samples instead of in full. */
   readonly #long: boolean;
   #socket: Socket | null = null;
   #reader: MessageReader | null = null;
@@ -77,7 +77,7 @@ export class Caller {
     return Buffer.allocUnsafeSlow(READ_BYTES);
   }
 
-  /** Resolves when connected, or when the first try failed. */
+  /** Resolves once connected, or after the first failed attempt. */
   open(): Promise<void> {
     return new Promise((resolve) => {
       const buffer = this.#readBuffer;
@@ -110,7 +110,7 @@ export class Caller {
     });
   }
 
-  /** Sends the request of `number`; `dueMs` comes back with the result. */
+  /** Sends the request of `number`; `dueMs` is returned with the result. */
   send(number: number, dueMs: number): void {
     this.#number = number;
     this.#dueMs = dueMs;
@@ -125,7 +125,7 @@ export class Caller {
     else this.#write();
   }
 
-  /** Ends the connection; a request still under way is never reported. */
+  /** Closes the connection; a request still under way is not reported. */
   close(): void {
     this.#closed = true;
     this.#socket?.destroy();

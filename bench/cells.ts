@@ -1,8 +1,8 @@
-// The cells of the benchmark and the published targets, as data: the only place that names them.
+// The cells of the benchmark and the published targets as data; no other file names them.
 import { PATHS } from "./systems.ts";
 import type { AnswerShape, Workload } from "./workload.ts";
 
-/** One row of the comparison: what is asked, over how many connections. */
+/** One row of the comparison: a workload and a number of connections. */
 export interface Cell {
   readonly name: string;
   readonly title: string;
@@ -10,17 +10,17 @@ export interface Cell {
   readonly path: string;
   readonly connections: number;
   /**
-   * `closed`: as fast as it goes. `half`: arrivals at half the rate that this service reached in a
-   * closed loop just before.
+   * `closed`: closed loop at full speed. `half`: arrivals at half the rate that this service just
+   * reached in a closed loop.
    */
   readonly pace: "closed" | "half";
-  /** False where the upstream alone is no baseline. */
+  /** False if the upstream alone is no baseline. */
   readonly withDirect: boolean;
-  /** Of the answers of the workload `sized`. */
+  /** Size and framing of the answers of the workload `sized`. */
   readonly shape?: AnswerShape;
 }
 
-/** Every cell, in the order they are run. */
+/** Every cell, in order of execution. */
 export const CELLS: readonly Cell[] = [
   {
     name: "small-1",
@@ -87,7 +87,7 @@ export const CELLS: readonly Cell[] = [
   },
 ];
 
-/** What this service promises in a cell. */
+/** A published target of this service in a cell. */
 export interface Target {
   readonly cell: string;
   readonly measure:
@@ -99,7 +99,7 @@ export interface Target {
   readonly max: number;
 }
 
-/** The promises; a miss is exit code 1. */
+/** All targets; a missed one means exit code 1. */
 export const TARGETS: readonly Target[] = [
   { cell: "small-64", measure: "cpuVsNginx", max: 2.2 },
   { cell: "half", measure: "addedP50Ms", max: 0.3 },
@@ -110,11 +110,11 @@ export const TARGETS: readonly Target[] = [
   { cell: "large-64", measure: "memoryGrowthMb", max: 256 },
 ];
 
-/** A generator or upstream that uses this share of one core or more sets the pace itself. */
+/** Above this share of one core, the generator or upstream limits the throughput itself. */
 export const SATURATED_CORES = 0.95;
 
 /**
- * Where latency is judged (`half`), a round counts only while everything else on the machine uses
- * less than this many cores.
+ * When latency is measured (`half`), a round counts only if other processes on the machine use less
+ * than this many cores.
  */
 export const QUIET_CORES = 0.3;

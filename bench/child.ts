@@ -1,21 +1,21 @@
-// The benchmark's own processes: started with an IPC channel, asked one thing at a time, ended by
-// their pid. Knows not what they answer.
+// Child processes of the benchmark: started with an IPC channel, sent one message at a time, ended
+// by pid. Knows nothing of the messages.
 import { type ChildProcess, fork } from "node:child_process";
 
 /** A process that answers every message with exactly one message. */
 export interface Child {
   readonly pid: number;
   /**
-   * Sends a message and waits for its answer; one question at a time. Fails when the process ends
-   * or stays silent.
+   * Sends a message and waits for its answer; one message at a time. Rejects if the process ends or
+   * does not answer in time.
    */
   readonly ask: (message: unknown, timeoutMs: number) => Promise<unknown>;
   readonly stop: () => Promise<void>;
 }
 
 /**
- * Starts a script of this folder with this Node; a larger young generation keeps the benchmark’s
- * own collector pauses out of the latencies.
+ * Starts a script of this folder with the current Node. A larger young generation keeps pauses of
+ * the benchmark's own garbage collector out of the latencies.
  */
 export function startChild(script: string, args: readonly string[]): Child {
   const child = fork(new URL(script, import.meta.url), [...args], {
@@ -29,7 +29,7 @@ export function startChild(script: string, args: readonly string[]): Child {
   };
 }
 
-/** Ends a process and waits until it is gone; after five seconds it is killed. */
+/** Ends a process and waits for its exit; kills it after five seconds. */
 export function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
@@ -42,7 +42,7 @@ export function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise
   });
 }
 
-/** True for an object with string keys. */
+/** Whether a value is an object with string keys. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }

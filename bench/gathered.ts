@@ -1,6 +1,7 @@
-// `npm run bench -- --gathered`: how much memory answers take that are gathered: batches of long
-// ones, all at once, and the same calls one by one, which are passed on; of configured providers,
-// and of one user's own, over HTTP and by its socket. Exit code as in `run.ts`.
+// `npm run bench -- --gathered`: measures the memory of gathered answers: batches with long
+// answers, all at once, compared with the same calls sent one by one, which are streamed; for
+// configured providers and for a user-supplied one, over HTTP and WebSocket. Exit code as in
+// `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,27 +12,27 @@ import { PATHS, type Site, type System, serviceConfig, startServiceWith } from "
 import { FIRST_NUMBER, requestBody } from "./workload.ts";
 
 const ANSWER_BYTES = 60_000_000;
-/** Of a user's provider at most 32 MiB are gathered. */
+/** Answers of user-supplied providers are gathered up to 32 MiB. */
 const OWN_BYTES = 30_000_000;
 const BATCHES = 10;
 const ITEMS = 4;
-/** Beyond what the process held before, MB. */
+/** Largest allowed growth over the memory before, MB. */
 const MOST_GROWTH_MB = 400;
 const ANSWER_TIMEOUT_MS = 5_000;
 const OPERATOR_TOKEN = "operator-of-the-benchmark-0123456789";
 
-/** Providers behind one URL, and what is expected of them. */
+/** Providers behind one URL, and the expected behaviour. */
 interface Kind {
   readonly name: string;
   readonly url: string;
-  /** Length of an answer in a batch, and of one to a single call. */
+  /** Length of an answer in a batch, and of an answer to a single call. */
   readonly bytes: number;
   readonly singleBytes: number;
-  /** True = single calls are passed on, so that all of them have to be answered. */
+  /** True = single calls are streamed, so all of them must be answered. */
   readonly streams: boolean;
 }
 
-/** Runs it; resolves with the exit code. */
+/** Runs the measurement; resolves with the exit code. */
 export async function measureGathered(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
   const stops: (() => Promise<void>)[] = [];
@@ -84,7 +85,7 @@ export async function measureGathered(): Promise<number> {
   }
 }
 
-/** A key of an account with a profile of its own, as the URL of its calls. */
+/** Creates an account with a Custom profile and a key; returns the URL for its calls. */
 async function ownUrl(
   { port }: System,
   own: "http" | "socket",
@@ -123,7 +124,7 @@ async function ownUrl(
   return `${base}/rpc/profile/mine/bench?key=${String(account["key"])}`;
 }
 
-/** Returns what was missed. */
+/** Runs one kind; returns the missed targets. */
 async function run(
   system: System,
   { name, url, bytes, singleBytes, streams }: Kind,
@@ -164,7 +165,7 @@ async function run(
   ];
 }
 
-/** Reads an answer without keeping it; long results are counted by their bytes. */
+/** Reads an answer without storing it; long results are counted by their bytes. */
 async function answersIn(
   url: string,
   { body, bytes: answerBytes }: { readonly body: string; readonly bytes: number },

@@ -1,5 +1,4 @@
-// Latencies in fixed memory: 1 µs steps to 20 ms, 0.1 ms steps to 2 s. Knows nothing of what was
-// measured.
+// A histogram of latencies in fixed memory: steps of 1 µs up to 20 ms, of 0.1 ms up to 2 s.
 
 const FINE_STEPS = 20_000;
 const COARSE_STEPS = 19_800;
@@ -31,8 +30,8 @@ export class Histogram {
   }
 
   /**
-   * The duration, ms, that a share `q` of the records does not exceed, to the step's precision; 0
-   * without records.
+   * The duration in ms that a share `q` of the records does not exceed, with the precision of a
+   * step; 0 without records.
    */
   quantileMs(q: number): number {
     const rank = Math.max(1, Math.ceil(q * this.#total));

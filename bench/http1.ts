@@ -1,9 +1,9 @@
-// The least HTTP/1.1 both ends of the benchmark need: cuts a byte stream into messages, however
-// it is split. Knows no JSON-RPC and trusts its peer's framing.
+// A minimal HTTP/1.1 parser for both ends of the benchmark: splits a byte stream into messages,
+// however it is chunked. Knows no JSON-RPC and trusts its peer's framing.
 
-/** Receives one message after another; `piece` is only valid during the call. */
+/** Receives messages in turn; `piece` is valid only during the call. */
 export interface MessageSink {
-  /** Start line and headers, without the blank line. */
+  /** Start line and headers, without the empty line. */
   readonly head: (head: string) => void;
   readonly body: (piece: Buffer) => void;
   readonly end: () => void;
@@ -12,11 +12,12 @@ export interface MessageSink {
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LINE_END = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);
-/** A head or chunk-size line longer than this is a broken peer. */
+/** A longer head or chunk-size line means a broken peer. */
 const MAX_PENDING_BYTES = 65_536;
 
 /**
- * Reads messages framed by Content-Length or chunked coding; a message with neither has no body.
+ * Parses messages framed by `Content-Length` or chunked encoding; a message with neither has no
+ * body.
  */
 export class MessageReader {
   readonly #sink: MessageSink;
@@ -28,12 +29,12 @@ export class MessageReader {
     this.#sink = sink;
   }
 
-  /** True between messages: nothing half-read. */
+  /** True between messages: no message is partly read. */
   get idle(): boolean {
     return this.#state === "head" && this.#pending.length === 0;
   }
 
-  /** Takes the next bytes of the stream; throws on framing it cannot read. */
+  /** Parses the next bytes of the stream; throws on unreadable framing. */
   push(bytes: Buffer): void {
     const chunk = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
     this.#pending = NOTHING;

@@ -1,5 +1,5 @@
-// What keys in memory weigh: a store with many keys, each of an account of its own, all of them
-// looked up once. A process of its own; answers with bytes a key.
+// Measures the memory of cached keys: a store with many keys, each with an account of its own, all
+// looked up once. A process of its own; answers with bytes per key.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ try {
   rmSync(dir, { recursive: true, force: true });
 }
 
-/** As `createAnonymousKey` leaves them, many at a time. */
+/** Inserts rows as `createAnonymousKey` does, many at a time. */
 async function insert(store: Store, secrets: readonly string[]): Promise<void> {
   const at = BigInt(Date.now());
   const rows = secrets.map((secret) => ({

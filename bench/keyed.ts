@@ -1,6 +1,6 @@
-// `npm run bench -- --keyed`: what a key adds to a call (look-up, limits, credit, usage, headers)
-// beside the same call without one, in one process and interleaved; and how often the store is
-// written to meanwhile. Exit code as in `run.ts`.
+// `npm run bench -- --keyed`: measures what a key adds to a call (look-up, limits, credit, usage,
+// headers), compared with the same call without a key, in one process and interleaved; and how
+// often the store is written to meanwhile. Exit code as in `run.ts`.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,20 +14,20 @@ import { hottest } from "./profile.ts";
 import { median } from "./report.ts";
 import { type Site, type System, serviceConfig, startServiceWith } from "./systems.ts";
 
-/** The promise: µs of CPU that a key adds to a call. */
+/** Target: µs of CPU that a key adds to a call. */
 const MOST_ADDED_US = 3;
 const WARM_UP_SECONDS = 3;
-/** One for each connection. */
+/** One per connection. */
 const ACCOUNTS = 64;
 
 interface Plan {
   readonly rounds: number;
   readonly seconds: number;
-  /** Also tells where the time goes; the figures judge nothing then. */
+  /** True = also prints a CPU profile; the figures are not compared with targets then. */
   readonly profile: boolean;
 }
 
-/** Runs it; resolves with the exit code. */
+/** Runs the measurement; resolves with the exit code. */
 export async function measureKeyed({ rounds, seconds, profile }: Plan): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-bench-"));
   const stops: (() => Promise<void>)[] = [];
@@ -96,7 +96,7 @@ async function profiled(
   return 0;
 }
 
-/** The benchmark's chains with keys, and limits that do not bind. */
+/** The benchmark's chains with keys, and limits too high to matter. */
 function hostedConfig(site: Site): string {
   const endless = "{ per_second: 1000000, burst: 10000000 }";
   return `${serviceConfig(site)}hosted:
@@ -117,7 +117,7 @@ async function keyedPaths({ port }: System): Promise<readonly string[]> {
   return paths;
 }
 
-/** How often what was used is written while keyed calls come as fast as they go. */
+/** Writes of usage per second while calls with keys run in a closed loop. */
 async function writesPerSecond(
   service: System,
   { dir, rig, cell }: { readonly dir: string; readonly rig: Rig; readonly cell: Cell },

@@ -1,7 +1,7 @@
-// The load generator of the benchmark, a process of its own. Closed loop: every connection asks
-// again as soon as it is answered. Fixed rate: calls arrive when they arrive, and latency counts
-// from the arrival, however long the call had to wait for a connection. Answers each message: a job
-// with "ready", `go` with a report.
+// The load generator, a process of its own. Closed loop: every connection sends its next request
+// once the last is answered. Fixed rate: calls arrive on schedule, and latency counts from the
+// arrival, including the wait for a free connection. Answers a job with "ready", and `go` with a
+// report.
 import { Worker } from "node:worker_threads";
 import { arrivalGaps, sharedNowMs } from "./arrivals.ts";
 import { Caller } from "./caller.ts";
@@ -17,56 +17,56 @@ import {
   type Workload,
 } from "./workload.ts";
 
-/** What to ask of whom, how often and for how long. */
+/** A job: what to send, where, how often and for how long. */
 export interface LoadJob {
   readonly port: number;
-  /** One, or several with spaces between: connections take them in turn. */
+  /** One path, or several separated by spaces, which connections use in turn. */
   readonly path: string;
   readonly workload: Workload;
   readonly connections: number;
   readonly seconds: number;
   /** Null = closed loop. */
   readonly ratePerSecond: number | null;
-  /** Of the answers of the workload `sized`. */
+  /** Size and framing of the answers of the workload `sized`. */
   readonly shape?: AnswerShape;
 }
 
-/** What came of a job. */
+/** The result of a job. */
 export interface LoadReport {
   /** HTTP requests sent. */
   readonly sent: number;
   readonly ok: number;
   readonly failed: number;
   /**
-   * Failed requests under a method name outside the standard: not replayed by a careful router.
-   * Part of `failed`.
+   * Failed requests with a method name outside the standard, which a careful router does not
+   * replay. Included in `failed`.
    */
   readonly failedUnknown: number;
-  /** The first few faults, in words. */
+  /** The first few faults in words. */
   readonly faults: readonly string[];
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** User and system time of the generator during the job, µs. */
+  /** User and system CPU time of the generator during the job, µs. */
   readonly cpuUs: number;
 }
 
 const FAULTS_KEPT = 5;
-/** Calls that may wait for a connection before the rate counts as too high. */
+/** If more calls than this wait for a connection, the rate is too high. */
 const MAX_WAITING = 10_000;
 const DRAIN_MS = 5_000;
-/** Time for the pacer thread to come up before the first arrival. */
+/** Time for the pacer thread to start before the first arrival. */
 const PACER_START_MS = 250;
 
-/** Reads a report that came over IPC. */
+/** Parses a report received over IPC. */
 export function parseReport(message: unknown): LoadReport {
   if (!isRecord(message) || typeof message["ok"] !== "number")
     throw new Error("the load generator sent no report");
   return message as unknown as LoadReport;
 }
 
-/** One job from its first to its last answer. */
+/** One job, from its first to its last answer. */
 class Run {
   readonly #job: LoadJob;
   readonly #numbers: () => number;

@@ -1,5 +1,5 @@
-// One round: one system under one cell's load for some seconds, with the counters of kernel,
-// upstream and generator read before and after.
+// One round: puts one system under the load of one cell for some seconds, and reads the counters of
+// kernel, upstream and generator before and after.
 import type { Cell } from "./cells.ts";
 import { QUIET_CORES, SATURATED_CORES } from "./cells.ts";
 import type { Child } from "./child.ts";
@@ -9,31 +9,31 @@ import type { System, SystemName } from "./systems.ts";
 import { parseSnapshot, type UpstreamSnapshot } from "./upstream.ts";
 import { callsIn, countedAs } from "./workload.ts";
 
-/** The processes that make and answer the load. */
+/** The processes that generate and answer the load. */
 export interface Rig {
   readonly upstream: Child;
   readonly load: Child;
 }
 
-/** What one round showed. */
+/** The results of one round. */
 export interface Round {
   readonly system: SystemName;
   readonly load: LoadReport;
-  /** CPU µs of the system per right answer; 0 for `direct`. */
+  /** CPU of the system per right answer, µs; 0 for `direct`. */
   readonly cpuUsPerRequest: number;
   readonly requestsPerSecond: number;
-  /** Upstream calls per call asked. */
+  /** Upstream calls per call of the generator. */
   readonly amplification: number;
   readonly rssMb: number;
   readonly peakMb: number;
-  /** Shares of one core. `others`: everything on the machine that is not part of the benchmark. */
+  /** CPU use as shares of one core. `others`: all processes outside of the benchmark. */
   readonly cores: {
     readonly system: number;
     readonly generator: number;
     readonly upstream: number;
     readonly others: number;
   };
-  /** Why the round does not count; null = it does. */
+  /** Why the round is discarded; null = it counts. */
   readonly discarded: string | null;
 }
 
@@ -62,7 +62,7 @@ export async function measure(
   return judge(system, cell, report, { before, after });
 }
 
-/** Asks the upstream what it has seen. */
+/** Requests the counters of the upstream. */
 export async function snapshot(upstream: Child): Promise<UpstreamSnapshot> {
   return parseSnapshot(await upstream.ask({ kind: "snapshot" }, ANSWER_MS));
 }
@@ -127,7 +127,10 @@ function judge(
   };
 }
 
-/** `direct` is the floor: there the generator or the upstream is always the limit. */
+/**
+ * Why a round is discarded. `direct` is exempt: there the generator or upstream is always the
+ * limit.
+ */
 function reason(
   system: System,
   cell: Cell,

@@ -1,10 +1,10 @@
-// The alarm clock of the fixed-rate load, a thread of its own: timers of an event loop are a
-// millisecond coarse, a sleeping thread is exact to some 60 µs. It sleeps until the next arrival
-// and wakes the load thread; which call that is, and how late, the load thread works out itself.
+// Wakes the load thread at each arrival, from a thread of its own: timers of an event loop have a
+// precision of a millisecond, a sleeping thread of some 60 µs. The load thread itself determines
+// which call is due and how late it is.
 import { parentPort, workerData } from "node:worker_threads";
 import { arrivalGaps, sharedNowMs } from "./arrivals.ts";
 
-/** What the load thread tells its pacer. */
+/** The message from the load thread to its pacer. */
 export interface PacerOrder {
   readonly ratePerSecond: number;
   /** On the shared clock. */

@@ -1,11 +1,11 @@
-// Gives the system under test a core of its own while latency is measured, so that it does not wait
-// for the generator's time slices. Does nothing where it cannot.
+// Pins the system under test to a core of its own while latency is measured, so that it does not
+// wait for time slices of the generator. Does nothing if pinning is not possible.
 import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
 
 /**
- * Keeps `system` on the last core and `others` on the rest; false = one core only, or no `taskset`
- * here.
+ * Pins `system` to the last core and `others` to the rest; false = there is one core only, or no
+ * `taskset`.
  */
 export function separate(system: readonly number[], others: readonly number[]): boolean {
   const last = cpus().length - 1;
@@ -16,7 +16,7 @@ export function separate(system: readonly number[], others: readonly number[]): 
   ].every((done) => done);
 }
 
-/** Lets processes run on every core again. */
+/** Allows processes to run on every core again. */
 export function releaseCores(pids: readonly number[]): void {
   for (const pid of pids) keepOn(pid, `0-${cpus().length - 1}`);
 }

@@ -1,13 +1,13 @@
-// What the kernel says about processes and the machine: CPU time, memory, load by others. Linux
-// only; reads /proc and nothing else.
+// Reads kernel statistics of processes and the machine: CPU time, memory, load of other processes.
+// Linux only; reads /proc.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-/** Kernel clock ticks per second as shown in /proc, on every Linux platform Node supports. */
+/** Kernel clock ticks per second in /proc, on all Linux platforms that Node supports. */
 const TICKS_PER_SECOND = 100;
 
 /**
- * User and system time of a process and all its threads, µs. Nanosecond accounting where the kernel
- * has it, else 10 ms ticks.
+ * User and system CPU time of a process with all its threads, µs. Uses nanosecond accounting if
+ * available, else ticks of 10 ms.
  */
 export function cpuUs(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`);
@@ -19,18 +19,18 @@ export function cpuUs(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1e6) / TICKS_PER_SECOND;
 }
 
-/** Resident memory of a process, MB: now, and the highest since the last `resetPeak`. */
+/** Resident memory of a process in MB: current, and the peak since the last `resetPeak`. */
 export function memoryMb(pid: number): { readonly rss: number; readonly peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, "latin1");
   return { rss: kilobytes(status, "VmRSS") / 1_024, peak: kilobytes(status, "VmHWM") / 1_024 };
 }
 
-/** Forgets the highest memory use of a process, where the kernel allows it. */
+/** Resets the peak memory of a process, if the kernel allows it. */
 export function resetPeak(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, "5");
   } catch {
-    // Not permitted here: the peak then counts from the start of the process.
+    // Not permitted: the peak then counts from the start of the process.
   }
 }
 
@@ -43,7 +43,7 @@ export function childPids(parent: number): readonly number[] {
 }
 
 /**
- * CPU time the whole machine has spent so far on anything but idling, including time stolen by its
+ * CPU time that the whole machine has spent on anything but idling, including time stolen by its
  * host, µs.
  */
 export function machineBusyUs(): number {
@@ -59,8 +59,8 @@ export function machineBusyUs(): number {
 }
 
 /**
- * Fields of /proc/PID/stat from the state on (state, ppid, …), after the name that may hold
- * anything.
+ * Fields of /proc/PID/stat from the process state on (state, ppid, …), after the process name,
+ * which may contain any character.
  */
 function statFields(pid: number): readonly string[] {
   const text = readOr(`/proc/${pid}/stat`, "");

@@ -1,5 +1,5 @@
-// Reads the CPU profiles a process left behind and says where its time went. Knows no code it
-// profiles.
+// Reads the CPU profiles of ended processes and lists where their time was spent. Knows nothing of
+// the profiled code.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRecord } from "./child.ts";
@@ -21,7 +21,7 @@ interface Profile {
 
 const SHOWN = 40;
 
-/** The functions with the most self time in the profiles of a directory, idling left out. */
+/** The functions with the most self time in the profiles of a directory, idle time excluded. */
 export function hottest(dir: string): string {
   const selfUs = new Map<string, number>();
   for (const file of readdirSync(dir).filter((name) => name.endsWith(".cpuprofile"))) {

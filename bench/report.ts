@@ -1,5 +1,4 @@
-// From rounds to a verdict: medians, ratios, the table people read, and which promises were missed.
-// Runs nothing.
+// Evaluates rounds: medians, ratios, the printed table, and missed targets. Runs nothing.
 import { type Cell, TARGETS, type Target } from "./cells.ts";
 import type { Round } from "./measure.ts";
 import { SYSTEM_NAMES, type SystemName } from "./systems.ts";
@@ -7,14 +6,14 @@ import { SYSTEM_NAMES, type SystemName } from "./systems.ts";
 /** All rounds of one cell. */
 export interface CellRounds {
   readonly cell: Cell;
-  /** Arrivals per second, or null in a closed loop. */
+  /** Arrivals per second; null = closed loop. */
   readonly ratePerSecond: number | null;
   readonly rounds: readonly Round[];
-  /** Resident memory of each system before the cell's first request, MB. */
+  /** Resident memory of each system before the first request of the cell, MB. */
   readonly startRssMb: ReadonlyMap<SystemName, number>;
 }
 
-/** One system in one cell: medians over the rounds that count. */
+/** The medians of one system in one cell, over the rounds that count. */
 export interface Row {
   readonly system: SystemName;
   readonly kept: number;
@@ -23,29 +22,29 @@ export interface Row {
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Beyond `direct` in the same round; null where there is no baseline. */
+  /** Latency above `direct` in the same round; null = there is no baseline. */
   readonly addedP50Ms: number | null;
   readonly addedP99Ms: number | null;
-  /** CPU per request as a multiple of nginx's in the same cell. */
+  /** CPU per request relative to nginx in the same cell. */
   readonly cpuVsNginx: number | null;
-  /** The same beside nginx with its own default buffering, in the cells that measure it. */
+  /** The same relative to nginx with its default buffering, in cells that measure it. */
   readonly cpuVsNginxDefault: number | null;
   readonly rssMb: number;
   readonly peakMb: number;
-  /** Highest memory in any round beyond what the system held before the cell began, MB. */
+  /** Peak memory of any round above the memory before the cell, MB. */
   readonly memoryGrowthMb: number;
   readonly amplification: number;
-  /** Failed requests in all rounds, counted or not. */
+  /** Failed requests in all rounds, including discarded ones. */
   readonly failed: number;
 }
 
 /**
- * Largest deviation from one upstream call per call that counts as exact: none is allowed in either
- * direction beyond rounding.
+ * Rounding tolerance of one upstream call per call; larger deviations in either direction are not
+ * allowed.
  */
 const AMPLIFICATION_SLACK = 0.0005;
 
-/** The rows of a cell, one per system that was measured. */
+/** The rows of a cell, one per measured system. */
 export function rowsOf({ rounds, startRssMb }: CellRounds): readonly Row[] {
   const cpuOf = (name: SystemName): number =>
     median(kept(rounds, name).map((round) => round.cpuUsPerRequest));
@@ -57,8 +56,8 @@ export function rowsOf({ rounds, startRssMb }: CellRounds): readonly Row[] {
 }
 
 /**
- * What went wrong in a cell, in words: wrong answers, extra upstream calls, missed promises,
- * nothing left to judge.
+ * The problems of a cell in words: wrong answers, additional upstream calls, missed targets, or no
+ * valid round.
  */
 export function complaints(measured: CellRounds): readonly string[] {
   const rows = rowsOf(measured);
@@ -130,7 +129,7 @@ export function tableOf(measured: CellRounds): string {
   ].join("\n");
 }
 
-/** The middle value; 0 of nothing. */
+/** The median; 0 for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -168,8 +167,8 @@ function rowOf(
 }
 
 /**
- * Median over the rounds of the difference to `direct` in the same round: what drifts with the
- * machine cancels.
+ * Median over the rounds of the difference to `direct` in the same round, which cancels drift of
+ * the machine.
  */
 function added(
   rounds: readonly Round[],

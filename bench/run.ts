@@ -1,7 +1,7 @@
-// `npm run bench`: measures this service beside nginx over one upstream, interleaved, and compares
-// with the published targets. `--soak` runs the long memory job. Exit codes: 0 all promises kept, 1
-// wrong answers, extra upstream calls or a missed target, 2 wrong usage, a missing tool or a system
-// that does not start.
+// `npm run bench`: measures this service and nginx over the same upstream, interleaved, and
+// compares the results with the published targets. `--soak` runs the long memory test. Exit codes:
+// 0 all targets met; 1 wrong answers, additional upstream calls or a missed target; 2 wrong usage,
+// a missing tool or a system that does not start.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,14 +38,14 @@ interface Options {
   readonly keyed: boolean;
   readonly sizes: boolean;
   readonly gathered: boolean;
-  /** Of the sweep; empty = all. */
+  /** Sizes of the sweep; empty = all. */
   readonly sizeBytes: readonly number[];
   readonly minutes: number;
   readonly profile: boolean;
 }
 
 const RESULTS_DIR = fileURLToPath(new URL("results/", import.meta.url));
-/** Long enough for the compiler to settle; later cells need less. */
+/** Long enough for the JIT compiler to settle; later cells need less. */
 const FIRST_WARM_UP_SECONDS = 3;
 const WARM_UP_SECONDS = 1;
 
@@ -189,7 +189,7 @@ async function runCell(
   return { cell, ratePerSecond, rounds, startRssMb };
 }
 
-/** Requests per second of this service, or of the last system where it is not measured. */
+/** Requests per second of this service, or of the last system if it is not measured. */
 async function saturation(
   rig: Rig,
   systems: readonly System[],

@@ -1,7 +1,7 @@
-// What a call costs that is paid for by itself, beside one with a key: CPU of the service's process
-// (and of its main thread) per call, and calls a second. A local Tempo chain with the stand-in for
-// channels, vouchers signed before; one provider that answers at once. Says nothing of the chain's
-// own speed.
+// Measures the cost of a pay-per-call request compared with a call with a key: CPU of the service's
+// process and of its main thread per call, and calls per second. Uses a local Tempo chain with the
+// stand-in for channels, vouchers signed in advance, and one provider that answers at once. Does
+// not measure the speed of the chain.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ const PRICE = 15n;
 
 type Client = ReturnType<typeof stockClient>;
 
-/** A channel of one of the wallets, and what was promised over it. */
+/** A channel of one wallet, and the amount promised over it. */
 interface Channel extends Pick<Client, "client" | "account"> {
   readonly descriptor: Parameters<typeof Session.Precompile.Channel.computeId>[0] extends infer It
     ? Omit<It, "chainId" | "escrow">
@@ -177,7 +177,7 @@ async function measure(): Promise<void> {
   );
 }
 
-/** CPU of the main thread, µs. */
+/** CPU time of the main thread, µs. */
 function threadUs(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "latin1").split(" ")[0]) / 1_000;
 }

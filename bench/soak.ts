@@ -1,5 +1,5 @@
-// The long memory job: this service alone under steady load, each upstream failing 1 % of its
-// calls, calls under 10,000 method names. Memory must stay flat.
+// The long memory test: only this service, under steady load, with upstreams that fail 1 % of
+// calls, and calls under 10,000 method names. Memory must not grow.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,17 +14,20 @@ const RATE_PER_SECOND = 2_000;
 const CONNECTIONS = 64;
 const SAMPLES = 120;
 const PRINTED_EVERY = 6;
-/** Memory at the end over memory after the warm-up, medians of a fifth of the run each. */
+/**
+ * Largest ratio of memory at the end to memory after the warm-up, as medians of a fifth of the run
+ * each.
+ */
 const MAX_GROWTH = 1.1;
 /**
- * Calls under unlisted names are sent once, so the 1 % of upstream failures may reach the caller,
- * with some room for the breaker's doing.
+ * Calls with unknown method names are not retried, so the 1 % of upstream failures may reach the
+ * caller; includes a margin for effects of the circuit breaker.
  */
 const MAX_UNKNOWN_FAILED = 0.03;
 
 const LONGEST_WARM_UP_SECONDS = 60;
 
-/** Runs the job for so many minutes; returns the exit code. */
+/** Runs the test for this many minutes; returns the exit code. */
 export async function soak(minutes: number): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "svc-soak-"));
   const upstream = startChild("upstream.ts", ["faulty"]);
@@ -65,7 +68,7 @@ async function run({
     seconds,
     ratePerSecond: RATE_PER_SECOND,
   };
-  // At full speed first: Node's young generation takes about a million calls to reach its full
+  // Starts at full speed: Node's young generation takes about a million calls to reach its full
   // size, and grows in steps until then.
   const warmUpSeconds = Math.min(LONGEST_WARM_UP_SECONDS, seconds / 4);
   await load.ask(

@@ -1,11 +1,11 @@
-// A provider of the benchmark that is reached by its socket, a process of its own: answers calls of
-// chain 1, with answers as long as the request names. Every message from the parent is answered
+// A provider of the benchmark reached by WebSocket, a process of its own: answers calls on chain 1
+// with answers of the length that the request states. Answers every message of the parent process
 // with its port.
 import { WebSocketServer } from "ws";
 import { largePrefix, largeRest, numberIn, shapeIn } from "./workload.ts";
 
 const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
-/** The constant part of long answers, by their size. */
+/** The constant part of long answers, by size. */
 const rests = new Map<number, string>();
 
 server.on("connection", (socket) => {

@@ -1,6 +1,6 @@
-// `npm run bench -- --sizes`: what an answer costs by its size and framing, beside nginx over the
-// same upstream and interleaved with it. A second nginx, equal to the first, shows by how much two
-// measurements of the same thing differ on this machine. Exit code as in `run.ts`.
+// `npm run bench -- --sizes`: measures the cost of an answer by size and framing, compared with
+// nginx over the same upstream, interleaved. A second, identical nginx shows the variation between
+// two measurements of the same thing. Exit code as in `run.ts`.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,29 +15,31 @@ import type { AnswerShape } from "./workload.ts";
 interface Plan {
   readonly rounds: number;
   readonly seconds: number;
-  /** Sizes to measure, in bytes; empty = all. */
+  /** Sizes to measure in bytes; empty = all. */
   readonly sizes: readonly number[];
-  /** Also tells where the time goes; the figures judge nothing then. */
+  /** True = also prints a CPU profile; the figures are not compared with targets then. */
   readonly profile: boolean;
 }
 
-/** What one size in one framing cost: medians over the rounds that count, CPU µs per answer. */
+/**
+ * The cost of one size in one framing: medians over the rounds that count, in µs of CPU per answer.
+ */
 export interface SizeCost {
   readonly shape: AnswerShape;
   readonly nginxUs: number;
-  /** The second nginx over the first. */
+  /** The second nginx relative to the first. */
   readonly controlRatio: number;
   readonly svcUs: number;
   readonly kept: number;
 }
 
-/** Every size of the sweep, bytes. */
+/** Every size of the sweep, in bytes. */
 export const SIZES: readonly number[] = [
   200, 2_048, 8_192, 16_384, 32_768, 65_536, 131_072, 524_288, 1_048_576,
 ];
 /**
- * The promises: the cost of any size beside nginx, and beside the line between the sizes next to
- * it.
+ * The targets: cost of any size relative to nginx, and relative to the straight line between the
+ * neighbouring sizes.
  */
 const MOST_VS_NGINX = 2.2;
 const MOST_VS_LINE = 1.25;
@@ -135,8 +137,8 @@ async function costOf(
   const wrong = rounds.flat().find(({ load }) => load.failed > 0);
   if (wrong !== undefined)
     throw new Error(`${nameOf(shape)} through ${wrong.system}: ${wrong.discarded}`);
-  // Saturated generators are no reason to drop a round here: CPU time per answer is judged, not
-  // speed.
+  // Rounds with a saturated generator count here, because CPU time per answer is judged, not
+  // throughput.
   const [nginxUs = 0, controlUs = 0, svcUs = 0] = rounds.map((of) =>
     median(of.map((figures) => figures.cpuUsPerRequest)),
   );
@@ -150,8 +152,8 @@ async function costOf(
 }
 
 /**
- * Cost over what the straight line between the neighbouring sizes of the same framing would say;
- * null at the ends.
+ * Cost relative to the straight line between the neighbouring sizes of the same framing; null for
+ * the first and last size.
  */
 export function vsLine(costs: readonly SizeCost[], cost: SizeCost): number | null {
   const same = costs.filter(({ shape }) => shape.chunked === cost.shape.chunked);
@@ -162,7 +164,7 @@ export function vsLine(costs: readonly SizeCost[], cost: SizeCost): number | nul
   return cost.svcUs / (before.svcUs + share * (after.svcUs - before.svcUs));
 }
 
-/** The targets that were missed, in words. */
+/** The missed targets in words. */
 export function missedSizes(costs: readonly SizeCost[]): readonly string[] {
   return costs.flatMap((cost) => {
     const [ratio, line] = [cost.svcUs / cost.nginxUs, vsLine(costs, cost)];

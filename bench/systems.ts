@@ -1,5 +1,5 @@
-// What is measured: the upstream itself, nginx in front of it, and this service in front of it,
-// each as a process with pids and one port.
+// The systems to be measured: the upstream itself, nginx in front of it, and this service in front
+// of it, each with its processes and one port.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -9,12 +9,12 @@ import { endProcess } from "./child.ts";
 import { childPids } from "./procfs.ts";
 import { CHAIN_1_PORTS } from "./upstream.ts";
 
-/** The systems of a comparison, in the order they are printed. */
+/** The systems in the order in which they are printed. */
 export const SYSTEM_NAMES = ["direct", "nginx", "nginx-default", "svc"] as const;
 
 /**
- * `direct` is no system but the floor: the upstream without anything in between. `nginx-default`
- * buffers answers as nginx does unless told otherwise.
+ * `direct` is the baseline: the upstream without anything in between. `nginx-default` uses nginx's
+ * default buffering.
  */
 export type SystemName = (typeof SYSTEM_NAMES)[number];
 
@@ -27,18 +27,17 @@ export interface System {
   readonly stop: () => Promise<void>;
 }
 
-/** Where a system is to run and what is behind it. */
+/** Where a system runs, and its upstream. */
 export interface Site {
-  /** A directory of its own for configuration and logs. */
+  /** A directory for its configuration and logs. */
   readonly dir: string;
   readonly upstreamPorts: readonly number[];
-  /** Node flags for this service, for profiling. */
+  /** Node flags for this service, used for profiling. */
   readonly nodeFlags: readonly string[];
 }
 
 /**
- * The path of a chain with three live providers, and of one whose second provider refuses
- * connections.
+ * Paths of a chain with three live providers, and of one whose second provider refuses connections.
  */
 export const PATHS = { live: "/rpc/bench", dead: "/rpc/benchdead" } as const;
 
@@ -47,7 +46,7 @@ const DEAD_PORT = 1;
 const START_TIMEOUT_MS = 20_000;
 const REPOSITORY = fileURLToPath(new URL("..", import.meta.url));
 
-/** Why a system cannot be started on this machine, in words for the user; null = it can. */
+/** Why a system cannot be started on this machine, for the user; null = it can. */
 export function missing(name: SystemName): string | null {
   if (!name.startsWith("nginx") || nginxVersion() !== null) return null;
   return (
@@ -56,7 +55,7 @@ export function missing(name: SystemName): string | null {
   );
 }
 
-/** nginx's version, or null where it is missing. */
+/** The version of nginx; null = not installed. */
 export function nginxVersion(): string | null {
   return (
     /nginx\/(\S+)/.exec(
@@ -131,13 +130,13 @@ export async function startServiceWith(site: Site, config: string): Promise<Syst
 }
 
 /**
- * The buffering that costs nginx least per 1 MiB answer of all that were tried: on or off, 4 KiB to
- * 256 KiB. Small answers cost the same under all of them.
+ * The buffering with the lowest cost to nginx per answer of 1 MiB, of all that were tried: on and
+ * off, 4 KiB to 256 KiB. Small answers cost the same under all of them.
  */
 const CHEAPEST_BUFFERING =
   "proxy_buffering off; proxy_buffer_size 32k; proxy_buffers 8 32k; proxy_max_temp_file_size 0;";
 
-/** One worker, connections kept alive on both sides. */
+/** One worker, with keep-alive on both sides. */
 function nginxConfig(port: number, upstreamPorts: readonly number[], buffering: string): string {
   const pool = (name: string, ports: readonly number[]): string =>
     `upstream ${name} { ${ports.map((each) => `server 127.0.0.1:${each};`).join(" ")} ` +
@@ -161,7 +160,7 @@ http {
 `;
 }
 
-/** Two chains over the benchmark's upstream. A further chain may be added to the end. */
+/** Two chains over the benchmark's upstream. Further chains can be appended to the text. */
 export function serviceConfig({ dir, upstreamPorts }: Site): string {
   const providers = (ports: readonly number[]): string =>
     ports
@@ -201,7 +200,7 @@ function launch(command: string, args: readonly string[], logFile: string): Chil
   return child;
 }
 
-/** nginx lives in sbin, which is not on every user's path. */
+/** nginx is installed in sbin, which is not in every user's path. */
 function pathWithSbin(): NodeJS.ProcessEnv {
   return { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` };
 }

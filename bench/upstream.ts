@@ -1,32 +1,32 @@
-// The upstream of the benchmark, a process of its own: one raw HTTP/1.1 server on five loopback
-// ports that plays the providers of two chains and counts every call. Arguments: `faulty` makes
-// each port fail its own 1 % of the calls, in four ways. Every message from the parent is answered
-// with a snapshot of the counters.
+// The upstream of the benchmark, a process of its own: a raw HTTP/1.1 server on five loopback ports
+// that acts as the providers of two chains and counts every call. With the argument `faulty`, each
+// port fails 1 % of calls, a different one per port, in four ways. Answers every message of the
+// parent process with a snapshot of the counters.
 import { createServer, type Server, type Socket } from "node:net";
 import { isRecord } from "./child.ts";
 import { MessageReader } from "./http1.ts";
 import { largePrefix, largeRest, numberIn, shapeIn, smallAnswer } from "./workload.ts";
 
-/** What the upstream has seen so far, and what it cost. */
+/** The counters and the CPU time of the upstream. */
 export interface UpstreamSnapshot {
   /** Three ports of chain 1, then two of chain 2. */
   readonly ports: readonly number[];
-  /** Calls by method name; names outside the standard are counted together as `other`. */
+  /** Calls by method name; names outside the standard are summed as `other`. */
   readonly calls: Readonly<Record<string, number>>;
-  /** Faults made on purpose. */
+  /** Deliberate faults. */
   readonly faults: number;
-  /** User and system time of the process so far, µs. */
+  /** User and system CPU time of the process so far, µs. */
   readonly cpuUs: number;
 }
 
-/** Ports of chain 1; the rest belong to chain 2. */
+/** Number of ports of chain 1; the others belong to chain 2. */
 export const CHAIN_1_PORTS = 3;
 const PORTS = 5;
-/** Size of the chunks of an answer without a length. */
+/** Chunk size of answers without a length. */
 const CHUNK_BYTES = 16_384;
 const COUNTED = ["eth_getBalance", "eth_getBlockReceipts", "eth_chainId", "eth_blockNumber"];
 
-/** Reads a snapshot that came over IPC. */
+/** Parses a snapshot received over IPC. */
 export function parseSnapshot(message: unknown): UpstreamSnapshot {
   if (!isRecord(message) || !Array.isArray(message["ports"]))
     throw new Error("the upstream sent no snapshot");
@@ -42,7 +42,7 @@ interface Endpoint {
   readonly index: number;
   readonly faulty: boolean;
   readonly counters: Counters;
-  /** The constant part of long answers, by their size. */
+  /** The constant part of long answers, by size. */
   readonly rests: Map<number, Buffer>;
 }
 
@@ -83,7 +83,7 @@ function answer(socket: Socket, body: string, endpoint: Endpoint): void {
   socket.write(head(text.length) + text, "latin1");
 }
 
-/** An answer of the size and framing that the request names. */
+/** An answer with the size and framing that the request states. */
 function answerLong(socket: Socket, body: string, endpoint: Endpoint): void {
   const { bytes, chunked } = shapeIn(body);
   const rest = endpoint.rests.get(bytes) ?? largeRest(bytes);
@@ -139,7 +139,9 @@ function head(length: number): string {
   return `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 }
 
-/** Each port fails another hundredth of the numbers, so that a retry elsewhere succeeds. */
+/**
+ * Each port fails a different hundredth of the numbers, so that a retry at another port succeeds.
+ */
 function faultFor(body: string, doorIndex: number): boolean {
   const number = numberIn(body);
   return number !== "" && Number(number) % 100 === doorIndex * 33;

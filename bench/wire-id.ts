@@ -1,6 +1,6 @@
-// What it costs that every request to a provider has an id of ours: the functions that do it,
-// beside the same work without it. CPU time in this process. Run with
-// `node bin/svc.mjs --run bench/wire-id.ts`.
+// Measures the cost of giving every request to a provider an id of the service: the functions
+// involved, compared with the same work without ids. CPU time in this process. Run with `node
+// bin/svc.mjs --run bench/wire-id.ts`.
 import { readAnswer } from "../src/core/rpc/answer.ts";
 import { createWireIds } from "../src/runtime.ts";
 import { requestText } from "../src/upstream/http/http1-connection.ts";
@@ -29,7 +29,7 @@ const wire = Buffer.alloc(4_096);
 let turn = 0;
 let used = 0;
 
-/** Writes as a socket does: the text has to be there in one piece. */
+/** Like a socket write: the text must be flattened into one piece. */
 function send(text: string): void {
   used += wire.write(text, "latin1");
 }
@@ -40,7 +40,7 @@ function sendPieces(pieces: readonly Buffer[]): void {
   send(text);
 }
 
-/** Nanoseconds of one run, the least of several rounds. */
+/** Nanoseconds per run, the minimum of several rounds. */
 function costOf(run: () => void): number {
   let least = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round++) {

@@ -1,49 +1,49 @@
-// What the benchmark asks and what the right answer is: both follow from one number, so that either
-// end can make or check them without memory of the other.
+// Requests of the benchmark and their right answers. Both derive from one number, so that each end
+// can generate or check them without shared state.
 
 /**
- * `small`: 200 B answers. `large`: 1 MiB answers. `sized`: answers of a size and framing that the
- * request names. `batch`: 20 small calls in one array. `mixed`: small calls, every second one under
- * one of 10,000 method names.
+ * `small`: answers of 200 B. `large`: answers of 1 MiB. `sized`: answers of the size and framing
+ * that the request states. `batch`: 20 small calls in one array. `mixed`: small calls, every second
+ * one with one of 10,000 method names.
  */
 export type Workload = "small" | "large" | "sized" | "batch" | "mixed";
 
 /** Size and framing of the answers of the workload `sized`. */
 export interface AnswerShape {
-  /** Of the whole body; at least 200. */
+  /** Length of the whole body; at least 200. */
   readonly bytes: number;
-  /** Sent in chunks instead of with a `Content-Length`. */
+  /** True = chunked encoding instead of `Content-Length`. */
   readonly chunked: boolean;
 }
 
 /** The shape of answers of the workload `large`. */
 export const LARGE_SHAPE: AnswerShape = { bytes: 1_048_576, chunked: false };
 
-/** Size of a whole small answer body, bytes. */
+/** Length of a whole small answer body in bytes. */
 export const SMALL_BYTES = 200;
-/** Calls in one batch. */
+/** Calls per batch. */
 export const BATCH_CALLS = 20;
-/** Distinct method names of the mixed workload. */
+/** Number of method names in the mixed workload. */
 export const METHOD_NAMES = 10_000;
 /**
- * The first number; every number has nine digits, so that all requests and answers of a workload
- * have one length.
+ * The first number. Every number has nine digits, so that all requests and answers of a workload
+ * have the same length.
  */
 export const FIRST_NUMBER = 100_000_000;
 
-/** JSON-RPC calls in one HTTP request. */
+/** JSON-RPC calls per HTTP request. */
 export function callsIn(workload: Workload): number {
   return workload === "batch" ? BATCH_CALLS : 1;
 }
 
-/** The name under which the upstream counts this workload's calls. */
+/** The name under which the upstream counts calls of this workload. */
 export function countedAs(workload: Workload): string {
   return workload === "large" || workload === "sized" ? "eth_getBlockReceipts" : "eth_getBalance";
 }
 
 /**
  * The request body that begins at `number`; a batch uses the numbers up to `number + 19`. `shape`
- * is read by the workload `sized`.
+ * is used by the workload `sized` only.
  */
 export function requestBody(
   workload: Workload,
@@ -71,16 +71,13 @@ export function mixedMethod(number: number): string {
     : `bench_m${String((number >> 1) % METHOD_NAMES).padStart(7, "0")}`;
 }
 
-/** The shape that a request for a large or sized answer asks for. */
+/** The shape that a request for a large or sized answer states. */
 export function shapeIn(request: string): AnswerShape {
   const [, bytes, chunked] = /",(\d{1,9}),([01])\]/.exec(request) ?? [];
   return bytes === undefined ? LARGE_SHAPE : { bytes: Number(bytes), chunked: chunked === "1" };
 }
 
-/**
- * The number a request carries in its parameters, as text; empty where it carries none (the
- * probes).
- */
+/** The number in the parameters of a request as text; empty for probes, which have none. */
 export function numberIn(request: string): string {
   return /"params":\["0x0*([1-9]\d{8})"/.exec(request)?.[1] ?? "";
 }
@@ -96,14 +93,14 @@ export function expectedAnswer(workload: "small" | "batch" | "mixed", number: nu
   return `[${Array.from({ length: BATCH_CALLS }, (_, at) => smallAnswer(String(number + at), String(number + at))).join(",")}]`;
 }
 
-/** The part of a large answer that depends on the call; `largeRest()` follows it. */
+/** The variable part of a large answer; `largeRest()` follows it. */
 export function largePrefix(id: string, number: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":[{"blockNumber":"0x${number}"}`;
 }
 
 /**
- * The constant part of a large or sized answer: receipts as a node prints them, up to exactly
- * `bytes` with the prefix of a nine-digit id.
+ * The constant part of a large or sized answer: receipts as a node returns them, up to exactly
+ * `bytes` including the prefix with a nine-digit id.
  */
 export function largeRest(bytes = LARGE_SHAPE.bytes): Buffer {
   const target = bytes - largePrefix(String(FIRST_NUMBER), String(FIRST_NUMBER)).length;

@@ -1,6 +1,6 @@
-// The peer of the fan-out benchmark, a process of its own: the least that can be done with the same
-// library. One subscription upstream; what comes is serialised once and sent to every client in a
-// loop. No limits, no checks, one subscription id for all.
+// The baseline of the fan-out benchmark, a process of its own: a minimal broadcast loop with the
+// same library. One upstream subscription; each event is serialised once and sent to all clients.
+// No limits, no checks, one subscription id for all.
 import { WebSocket, WebSocketServer } from "ws";
 import { isRecord } from "../child.ts";
 

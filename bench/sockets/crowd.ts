@@ -1,11 +1,11 @@
 // The clients of the socket benchmark, a process of its own: thousands of bare connections that
-// speak just enough WebSocket to subscribe, to count what comes, and to ask in closed loops.
-// Answers each message once.
+// implement just enough of WebSocket to subscribe, count notifications, and send calls in closed
+// loops. Answers each message once.
 import { connect, type Socket } from "node:net";
 import { isRecord } from "../child.ts";
 import { expectedAnswer, FIRST_NUMBER, requestBody } from "../workload.ts";
 
-/** Opens connections; `subscribe` = each with one subscription to heads. */
+/** Opens connections; `subscribe` = each subscribes to new heads. */
 interface OpenOrder {
   readonly port: number;
   readonly path: string;
@@ -14,14 +14,14 @@ interface OpenOrder {
 }
 
 /**
- * Waits until every connection has this many notifications more than at the last `mark`; answers
- * how many came in all, and how many were wrong.
+ * Waits until every connection has received this many notifications since the last `mark`; answers
+ * with the total number and the number of wrong ones.
  */
 interface AwaitOrder {
   readonly each: number;
 }
 
-/** Asks in closed loops on all connections. */
+/** Sends calls in closed loops on all connections. */
 interface AskOrder {
   readonly seconds: number;
 }
@@ -39,7 +39,7 @@ class Client {
   #open = false;
   notifications = 0;
   wrong = 0;
-  /** Of the request under way. */
+  /** Number of the request under way. */
   asked = 0;
   #lastNumber = 0;
   #resolve: () => void = () => {};
@@ -63,8 +63,8 @@ class Client {
   }
 
   /**
-   * A text frame masked with zeros; ASCII only, in one write, as the generator of HTTP calls does
-   * it.
+   * Sends a text frame masked with zeros; ASCII only, in one write, like the generator of HTTP
+   * calls.
    */
   send(text: string): void {
     const { length } = text;
@@ -215,7 +215,7 @@ function closeClients(): void {
   clients = [];
 }
 
-/** Where the payload of a server's frame begins, by the seven bits of its length; others at 2. */
+/** Offset of the payload in a server's frame, by the 7-bit length; 2 for all others. */
 const FRAME_START: Readonly<Record<number, number>> = { 126: 4, 127: 10 };
 
 function payloadLength(bytes: Buffer, short: number): number {

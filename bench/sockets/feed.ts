@@ -1,9 +1,9 @@
-// The upstream of the fan-out benchmark, a process of its own: pushes heads to all that have
-// subscribed, when it is told to. Answers each message once.
+// The upstream of the fan-out benchmark, a process of its own: pushes heads to all subscribers on
+// command. Answers each message once.
 import { type WebSocket, WebSocketServer } from "ws";
 import { isRecord } from "../child.ts";
 
-/** What the feed is told: which path to push to, how many heads, and the pause between them. */
+/** A command to push: the path, the number of heads, and the pause between them. */
 export interface PushOrder {
   readonly path: string;
   readonly heads: number;
@@ -13,7 +13,7 @@ export interface PushOrder {
 const HASH_DIGITS = 64;
 const server = new WebSocketServer({ host: "127.0.0.1", port: 0 });
 const subscribed = new Map<string, Set<WebSocket>>();
-/** The newest block, by path. */
+/** The newest block by path. */
 const heights = new Map<string, number>();
 
 server.on("connection", (socket, request) => {
@@ -56,7 +56,7 @@ function resultOf(method: string, param: unknown, height: number): string {
   return method === "eth_subscribe" ? '"0x1"' : head(height);
 }
 
-/** A header of about 600 bytes, as runtime.md's figures use. */
+/** A block header of about 600 bytes, the size in the published figures. */
 function head(height: number): string {
   const fields = {
     number: `0x${height.toString(16)}`,

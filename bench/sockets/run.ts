@@ -1,6 +1,6 @@
-// `npm run bench -- --sockets`: what a delivered notification costs beside a bare broadcast loop
-// with the same library, what an idle socket holds, and what a call over a socket costs beside the
-// same call over HTTP. Interleaved, one machine; exit code as in `run.ts`.
+// `npm run bench -- --sockets`: measures the cost of a delivered notification compared with a bare
+// broadcast loop using the same library, the memory of an idle socket, and the cost of a call over
+// WebSocket compared with HTTP. Interleaved, on one machine; exit code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,11 +11,11 @@ import { cpuUs, memoryMb } from "../procfs.ts";
 import { median } from "../report.ts";
 import { type Site, type System, serviceConfig, startServiceWith } from "../systems.ts";
 
-/** The promises. */
+/** The targets. */
 const MOST_PER_MESSAGE = 1.5;
 /**
- * No dearer than over HTTP: 1, and what two measurements of the same thing differ by on a machine
- * like this.
+ * No more expensive than over HTTP: 1, plus the variation between two measurements of the same
+ * thing on such a machine.
  */
 const MOST_PER_CALL = 1.05;
 const SOCKETS = 5_000;
@@ -32,7 +32,7 @@ interface Peer {
   readonly crowd: Child;
 }
 
-/** Runs it; resolves with the exit code. */
+/** Runs the measurement; resolves with the exit code. */
 export async function measureSockets({
   rounds,
   seconds,
@@ -98,7 +98,7 @@ interface Idle {
   readonly afterMb: number;
 }
 
-/** Memory that sockets hold on which nothing happens. */
+/** Memory of idle sockets. */
 async function idleSockets(crowd: Child, service: System, pid: number): Promise<Idle> {
   const open = {
     kind: "open",
@@ -107,7 +107,7 @@ async function idleSockets(crowd: Child, service: System, pid: number): Promise<
     connections: SOCKETS,
     subscribe: false,
   };
-  // The first crowd warms the process up; what the second one adds is what sockets hold.
+  // The first group of clients warms the process up; the growth with the second group is measured.
   await crowd.ask({ ...open, connections: 500 }, ANSWER_MS);
   await crowd.ask({ kind: "close" }, ANSWER_MS);
   await settle();
@@ -140,7 +140,7 @@ async function fanOutRounds(feed: Child, peers: readonly Peer[], rounds: number)
       const report = await peer.crowd.ask({ kind: "await", each: HEADS }, ANSWER_MS);
       const delivered = numberIn(report, "delivered");
       wrong += numberIn(report, "wrong") + Math.abs(delivered - SOCKETS * HEADS);
-      // The first round warms up.
+      // The first round is a warm-up.
       if (round >= 0) us[peer.name].push((cpuUs(peer.pid) - before) / delivered);
     }
   }
@@ -225,7 +225,7 @@ ${problems.length === 0 ? "All answers right, all measured targets met." : probl
   return problems.length === 0 ? 0 : 1;
 }
 
-/** The benchmark's chains, and one whose only provider is the feed. */
+/** The benchmark's chains, and one with the feed as its only provider. */
 function configOf(site: Site, feedPort: number): string {
   const chain = '  heads: { chain_id: 3, name: "Heads", block_time_ms: 12000 }\n';
   const set =

@@ -1,6 +1,6 @@
-// MPP and x402 as text in headers: writes challenges bound to a request, reads credentials and
-// checks that an MPP credential answers a challenge of ours, writes receipts. Knows no chain and no
-// store; a rail says what a payment is worth.
+// MPP and x402 in HTTP headers: writes challenges bound to a request, parses credentials, checks
+// that an MPP credential answers a challenge of this service, and writes receipts. Knows no chain
+// and no store; rails decide what a payment is worth.
 import { randomBytes } from "node:crypto";
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from "@x402/core/http";
 import { Challenge, Constants, Receipt } from "mppx";
@@ -13,13 +13,13 @@ import type { BadPayment, PaymentCredential, RailOffer, X402Offer } from "./rail
 export interface ChallengeParts {
   readonly offers: readonly RailOffer[];
   readonly x402: readonly X402Offer[];
-  /** Of the request to be paid for, as in `RequestMark`; null = any request. */
+  /** Digest of the request to be paid for, as in `RequestMark`; null = any request. */
   readonly digest: string | null;
   readonly fingerprint: string;
   readonly resourceUrl: string;
   readonly description: string;
   readonly expiresAtMs: number;
-  /** True = the credential belongs in `Payment-Authorization`. */
+  /** True = the credential is to be sent in `Payment-Authorization`. */
   readonly keepsAuthorization: boolean;
 }
 
@@ -36,18 +36,21 @@ export interface ReceiptParts {
   readonly atMs: number;
 }
 
-/** The request that a challenge of ours is bound to; null = not bound in this respect. */
-export interface Bound {
+/** The request that a challenge is bound to; a null field = not bound in this respect. */
+export interface ChallengeBinding {
   readonly digest: string | null;
   readonly fingerprint: string | null;
 }
 
-/** A payment that answers a challenge of ours (MPP), or refers to none (x402, `bound` null). */
-export type ReadPayment = PaymentCredential & { readonly bound: Bound | null };
+/**
+ * A payment that answers one of this service's challenges (MPP), or answers no challenge (x402,
+ * `bound` null).
+ */
+export type ReadPayment = PaymentCredential & { readonly bound: ChallengeBinding | null };
 
-/** Writes challenges and receipts, reads credentials. */
+/** Writes challenges and receipts, parses credentials. */
 export interface Protocol {
-  /** Header names and values in turn; none where nothing is offered. */
+  /** Header names and values in turn; empty if nothing is offered. */
   challenge(parts: ChallengeParts): readonly string[];
   /** Never throws. */
   read(given: PaymentHeaders): ReadPayment | BadPayment;
@@ -58,7 +61,9 @@ export interface Protocol {
 /** The realm and secrets of challenges. */
 export interface ProtocolParts {
   readonly realm: string;
-  /** At least 32 bytes. The previous one (null = there was none) still verifies. */
+  /**
+   * At least 32 bytes. Signatures made with the previous secret (null = none) are still accepted.
+   */
   readonly secret: string;
   readonly previousSecret: string | null;
 }
@@ -68,7 +73,7 @@ const EVM_NETWORK = "eip155:";
 const NONCE_BYTES = 12;
 const MAX_DESCRIPTION_CHARS = 200;
 
-/** The protocols of one realm. */
+/** The payment protocols of one realm. */
 export function createProtocol({ realm, secret, previousSecret }: ProtocolParts): Protocol {
   const secrets = previousSecret === null ? [secret] : [secret, previousSecret];
   return {
@@ -125,7 +130,7 @@ function mppChallenge(
       ...(parts.digest === null ? {} : { digest: parts.digest }),
       description: printable(parts.description),
       ...(parts.keepsAuthorization ? { header: Constants.Headers.paymentAuthorization } : {}),
-      // Equal challenges of one moment must differ: their ids name payments.
+      // Makes challenges of the same moment distinct, because their ids identify payments.
       meta: {
         fingerprint: parts.fingerprint,
         nonce: randomBytes(NONCE_BYTES).toString("base64url"),
@@ -173,12 +178,15 @@ function x402Receipt({ txHash, network, payer, purchaseId }: ReceiptParts): stri
   });
 }
 
-/** CAIP-2 in the library's type: all our x402 rails are on EVM chains. */
+/**
+ * The type that the library expects for CAIP-2 ids: all x402 rails of this service are on EVM
+ * chains.
+ */
 function evmNetwork(network: string): `eip155:${number}` {
   return `eip155:${Number(network.slice(EVM_NETWORK.length))}`;
 }
 
-/** One line that fits into a header. */
+/** Text reduced to one line that is valid in a header. */
 function printable(text: string): string {
   return text.replace(/\p{C}/gu, " ").slice(0, MAX_DESCRIPTION_CHARS);
 }

@@ -1,5 +1,5 @@
-// Accounts as they are read: what is left, what is included, and what serves them. Knows no key's
-// secret and changes nothing.
+// Reads accounts: balance, included allowance, and the service tier of the next call. Knows no
+// secret of a key and changes nothing.
 
 import { smallestPriceN, type Tariff } from "../../core/billing/price.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
@@ -8,22 +8,22 @@ import type { AccountKind } from "../../store/tables.ts";
 import { monthOf, monthStartMs } from "../credit/usage-month.ts";
 import { liveKeys } from "../keys/keys.ts";
 
-/** An account with what it has left. */
+/** An account with its balance and allowance. */
 export interface AccountRecord {
   readonly id: string;
   readonly kind: AccountKind;
-  /** Nano-USD, credit leased to nodes included. */
+  /** Nano-USD, including credit leased to nodes. */
   readonly balanceN: bigint;
   readonly firstPaidAtMs: number | null;
   readonly exhaustedAtMs: number | null;
-  /** Of its free allowance in this month. */
+  /** Part of the free allowance used this month, in compute units. */
   readonly usedCu: number;
-  /** Keys that work. */
+  /** Number of valid keys. */
   readonly keys: number;
   readonly createdAtMs: number;
 }
 
-/** An account by its id; null = there is none. */
+/** An account by its id; null = none. */
 export async function accountById(
   store: Store,
   id: string,
@@ -61,27 +61,30 @@ export async function accountById(
   };
 }
 
-/** The terms that decide how an account is served. */
+/** The terms that decide how calls of an account are served. */
 export interface AccountTerms {
-  /** Free compute units of each month. */
+  /** Free compute units per month. */
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
   readonly tariff: Tariff;
 }
 
-/** How an account is served now. */
+/** How calls of an account are served now. */
 export interface AccountView {
-  /** `premium` = by its balance, `public` = on public providers, `none` = not at all. */
+  /** `premium` = paid from the balance, `public` = by public providers, `none` = refused. */
   readonly access: "premium" | "public" | "none";
-  /** Until when it is served because it has paid before; null = it is not. */
+  /**
+   * Until when an account without balance is still served because it has paid before; null = it is
+   * not.
+   */
   readonly fallbackUntilMs: number | null;
   readonly allowanceCu: number;
   readonly resetsAtMs: number;
 }
 
 /**
- * How an account is served now, by what it has left: as its calls are. Accounts of anonymous keys
- * have no free allowance.
+ * How calls of an account are served now, by the same rules as admission. Accounts of anonymous
+ * keys have no free allowance.
  */
 export function accountViewOf(
   account: AccountRecord,
@@ -89,8 +92,8 @@ export function accountViewOf(
   nowMs: number,
 ): AccountView {
   const { balanceN, firstPaidAtMs } = account;
-  // The end of a balance is written a moment after it was spent: until then it counts as now. A
-  // rest that does not pay for the cheapest call counts as nothing.
+  // The time at which a balance ran out is stored with a delay; until then the current time is
+  // used. A balance below the price of the cheapest call counts as empty.
   const exhaustedAtMs =
     account.exhaustedAtMs ?? (balanceN < BigInt(smallestPriceN(tariff)) ? nowMs : null);
   const untilMs =

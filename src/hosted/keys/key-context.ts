@@ -187,7 +187,7 @@ export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfi
   keyContext.defaultProfile = row.default_profile ?? ("premium" satisfies ManagedSlug);
   keyContext.bounds = boundsOf(row);
   account.own = own;
-  if (account.fullAtMs !== null) dropBuckets(account.fullAtMs, own);
+  if (account.fullAtMs !== null) dropRateLimits(account.fullAtMs, own);
   account.paid =
     row.first_paid_at === null
       ? null
@@ -195,7 +195,7 @@ export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfi
 }
 
 /** Drops the rate limits of deleted profiles. */
-function dropBuckets(fullAtMs: Map<string, number>, own: OwnProfiles | null): void {
+function dropRateLimits(fullAtMs: Map<string, number>, own: OwnProfiles | null): void {
   const names = ["managed", "public", ...(own?.slugs ?? [])];
   for (const name of fullAtMs.keys()) if (!names.includes(name)) fullAtMs.delete(name);
 }

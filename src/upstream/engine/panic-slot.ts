@@ -1,12 +1,15 @@
-// One of the few places for calls that ask providers while every circuit is open. It is free again
-// when the call is over, at the latest after a second.
+// Limits panic calls, which are calls that ask a provider although every circuit is open: each
+// takes one of a few slots of its profile and chain. A slot is free again when its call ends, at
+// the latest after a second.
 import type { RoutingState } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 
-/** How long one place is held, and how long a read may take that holds one. */
+/** How long a slot is held at most; also the deadline of a read that holds one. */
 export const PANIC_SLOT_MS = 1_000;
 
-/** Takes a place. Returns the way to free it, which works once; null = all are taken. */
+/**
+ * Takes a slot. Returns a function that frees it, which has an effect once; null = no slot is free.
+ */
 export function takePanicSlot(timerWheel: TimerWheel, tracker: RoutingState): (() => void) | null {
   if (!tracker.takePanicSlot()) return null;
   let isHeld = true;

@@ -85,7 +85,7 @@ export function authenticate(
   return null;
 }
 
-interface Bound {
+interface KeyedRequest {
   readonly parts: AuthenticationParts;
   readonly admission: Admission;
   readonly request: RequestInfo;
@@ -97,7 +97,7 @@ interface Bound {
  * if the key may use it.
  */
 function bindKey(
-  { parts, admission, request, keyContext }: Bound,
+  { parts, admission, request, keyContext }: KeyedRequest,
   done: (found: Authenticated | Fault) => void,
 ): (() => void) | null {
   const { url } = request.credential;
