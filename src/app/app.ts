@@ -6,10 +6,12 @@ import type { Config } from "../config/config.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
+import type { Bus } from "../core/workers/bus.ts";
 import { createObserver } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { createRouter } from "../upstream/engine/router.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
+import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
 import {
   createHttpUpstream,
   HTTP_LIMITS,
@@ -191,6 +193,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     filters: createFilterMethods({
       ...authentication,
       filters,
+      remote: providers.remoteFilters,
       registry,
       deadlineMs,
       limits: () => live.config.limits,
@@ -282,7 +285,8 @@ function upstreamSide(
     onChange: observer.channelChanged,
   });
   const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
-  const { subscriptions, filters } = streamSide({
+  const bus = service?.bus ?? null;
+  const { subscriptions, filters, remoteFilters } = streamSide(bus, {
     runtime,
     timerWheel,
     router,
@@ -293,7 +297,7 @@ function upstreamSide(
   });
   const health = createHealthSide(
     { runtime, timerWheel, upstreams, registry, headSeen: subscriptions.headSeen },
-    service?.bus ?? null,
+    bus,
   );
   const profileUpdater = createProfileUpdater({
     registry,
@@ -311,6 +315,7 @@ function upstreamSide(
     profileUpdater,
     subscriptions,
     filters,
+    remoteFilters,
     sockets,
     check: (profile: Profile) => checkProviders({ runtime, timerWheel, guard }, profile),
     async close(): Promise<void> {
@@ -323,6 +328,7 @@ function upstreamSide(
 
 /** Subscriptions and filters. */
 function streamSide(
+  bus: Bus | null,
   parts: Parameters<typeof createSubscriptions>[0] & { readonly limits: () => Config["limits"] },
 ) {
   const { runtime, timerWheel, limits } = parts;
@@ -333,8 +339,10 @@ function streamSide(
     subscriptions,
     limits,
     secret: randomBytes,
+    ...(bus === null ? {} : { idByte: idByteOf(bus.self) }),
   });
-  return { subscriptions, filters };
+  const remoteFilters = bus === null ? null : createRemoteFilters({ bus, timerWheel, filters });
+  return { subscriptions, filters, remoteFilters };
 }
 
 /** Limits of provider answers over HTTP, with the longest deadline of the live configuration. */

@@ -64,6 +64,25 @@ export interface SocketFixture {
   listening(count?: number): Promise<void>;
 }
 
+/** Starts nodes alone, which follow one chain. */
+export async function startNodes(
+  reaches: readonly Reach[],
+): Promise<Pick<SocketFixture, "chain" | "nodes" | "mine">> {
+  const chain = fakeChain(seededRandom(5));
+  const nodes = await Promise.all(
+    reaches.map((_, n) => startNode(String.fromCharCode(97 + n), chain)),
+  );
+  return {
+    chain,
+    nodes,
+    mine(...ids) {
+      chain.mine();
+      for (const node of nodes) if (ids.length === 0 || ids.includes(node.id)) node.follow();
+      return chain.tip();
+    },
+  };
+}
+
 /** Starts nodes and service. */
 export async function socketFixture(
   t: TestContext,
@@ -71,10 +90,7 @@ export async function socketFixture(
   settings: FixtureSettings = {},
   runtime: Runtime = realRuntime,
 ): Promise<SocketFixture> {
-  const chain = fakeChain(seededRandom(5));
-  const nodes = await Promise.all(
-    reaches.map((_, n) => startNode(String.fromCharCode(97 + n), chain)),
-  );
+  const { chain, nodes, mine } = await startNodes(reaches);
   const text = (
     ids: readonly string[],
     { extra, set, providers, slug }: FixtureSettings = settings,
@@ -117,11 +133,7 @@ export async function socketFixture(
     chain,
     nodes,
     text,
-    mine(...ids) {
-      chain.mine();
-      for (const it of nodes) if (ids.length === 0 || ids.includes(it.id)) it.follow();
-      return chain.tip();
-    },
+    mine,
     open: (path = "/ws/rpc/priority/1", options = {}) => open(t, service.port, path, options),
     call: (method, params = []) =>
       service.post("/rpc/priority/1?include_meta=headers", call(++id, method, params)),

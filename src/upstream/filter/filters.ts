@@ -126,6 +126,8 @@ export interface FiltersParts {
   readonly limits: () => FilterLimits;
   /** Generates unguessable bytes. */
   readonly secret: (bytes: number) => Buffer;
+  /** The first byte of every id, at least 16; absent = random. */
+  readonly idByte?: number;
 }
 
 /** A filter ends when it is not polled for this long. */
@@ -251,7 +253,7 @@ class FilterRegistry implements Filters {
   #newId(): string {
     for (;;) {
       const bytes = this.#parts.secret(ID_BYTES + 1);
-      bytes[0] = (bytes[0] ?? 0) | FIRST_DIGIT;
+      bytes[0] = this.#parts.idByte ?? (bytes[0] ?? 0) | FIRST_DIGIT;
       const id = `0x${bytes.toString("hex")}`;
       if (!this.#byId.has(id)) return id;
     }

@@ -15,9 +15,16 @@ import { sourceOf } from "../../upstream/engine/answer.ts";
 import type {
   FilterEnd,
   FilterKind,
+  FilterPlace,
   Filters,
   OpenedFilter,
+  PolledFilter,
 } from "../../upstream/filter/filters.ts";
+import type {
+  FilterRef,
+  RemoteAnswer,
+  RemoteFilters,
+} from "../../upstream/filter/remote-filters.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { PipelineParts } from "./pipeline-request.ts";
@@ -31,13 +38,15 @@ import { streamCaller } from "./stream-caller.ts";
 
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
+  /** Filters of other workers; null = there are none. */
+  readonly remote: RemoteFilters | null;
   readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
 
 /** Creates the handlers of the filter methods. */
 export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
-  const { filters, admission } = parts;
+  const { admission } = parts;
   const keys = admission === null ? null : new KeyWatch(admission);
   return {
     serve(call, done) {
@@ -47,13 +56,38 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
       }
       if (call.grant !== null) keys?.used(call.grant);
       const requested = requestedFilter(call);
-      if (requested === null) done(answerNow(filters, call));
-      else if (requested.kind === "fault") done(refused(requested));
-      else return openFilter(parts, keys, { call, requested }, done);
+      if (requested === null) return answerCall(parts, call, done);
+      if (requested.kind !== "fault") return openFilter(parts, keys, { call, requested }, done);
+      done(refused(requested));
       return null;
     },
-    logs: (call) => logsQuery(parts, call),
+    logs: (call, done) => logsQuery(parts, call, done),
   };
+}
+
+/** Polls or ends a filter, here or at the worker that keeps it. */
+function answerCall(
+  { filters, remote }: FilterMethodsParts,
+  call: FilterCall,
+  done: (answer: MethodAnswer) => void,
+): (() => void) | null {
+  const ref = refOf(call);
+  const keeper = remote?.keeperOf(ref.id) ?? null;
+  if (remote === null || keeper === null) {
+    done(answerNow(filters, call));
+    return null;
+  }
+  return call.methodName === "eth_uninstallFilter"
+    ? remote.uninstall(keeper, ref, (ended) => done(uninstalled(ended)))
+    : remote.poll(keeper, ref, (polled) =>
+        done(polled.kind === "found" ? changes(polled.value) : refused(NOT_ANSWERED[polled.kind])),
+      );
+}
+
+function uninstalled(ended: RemoteAnswer<boolean>): MethodAnswer {
+  return ended.kind === "silent"
+    ? refused(NOT_ANSWERED.silent)
+    : served(String(ended.kind === "found" && ended.value));
 }
 
 /** The input of a call that creates a filter. */
@@ -96,14 +130,32 @@ function openFilter(
 }
 
 /**
- * The `eth_getLogs` query that answers `eth_getFilterLogs`, in the profile that created the filter.
+ * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`. Returns the function that cancels;
+ * null = it is done.
  */
 function logsQuery(
-  { filters, registry }: FilterMethodsParts,
+  parts: FilterMethodsParts,
   call: FilterCall,
+  done: (logs: FilterLogsQuery | Fault) => void,
+): (() => void) | null {
+  const { filters, remote } = parts;
+  const ref = refOf(call);
+  const keeper = remote?.keeperOf(ref.id) ?? null;
+  if (remote !== null && keeper !== null)
+    return remote.place(keeper, ref, (place) =>
+      done(place.kind === "found" ? queryAt(parts, call, place.value) : NOT_ANSWERED[place.kind]),
+    );
+  const place = filters.place(ref.owner, ref.id);
+  done(place === null ? NOT_FOUND : queryAt(parts, call, place));
+  return null;
+}
+
+/** The query of a filter, in the profile that created it. */
+function queryAt(
+  { registry }: FilterMethodsParts,
+  call: FilterCall,
+  place: FilterPlace,
 ): FilterLogsQuery | Fault {
-  const place = filters.place(ownerOf(call), idIn(call));
-  if (place === null) return NOT_FOUND;
   const served = registry.served(place.profile);
   const tracker = served?.trackers.get(place.chain);
   if (served === undefined || tracker === undefined) return NOT_FOUND;
@@ -167,11 +219,15 @@ function subscribed(kind: FilterKind, params: readonly unknown[]): RequestedFilt
 
 /** Polls or uninstalls a filter. */
 function answerNow(filters: Filters, call: FilterCall): MethodAnswer {
-  const [owner, id] = [ownerOf(call), idIn(call)];
+  const { owner, id } = refOf(call);
   if (call.methodName === "eth_uninstallFilter")
     return served(String(filters.uninstall(owner, id)));
   const polled = filters.poll(owner, id);
-  return polled === null ? refused(NOT_FOUND) : { ...served(polled.json), written: polled.settle };
+  return polled === null ? refused(NOT_FOUND) : changes(polled);
+}
+
+function changes({ json, settle }: PolledFilter): MethodAnswer {
+  return { ...served(json), written: settle };
 }
 
 function answerOf(kind: FilterKind, opened: OpenedFilter): MethodAnswer {
@@ -209,6 +265,10 @@ function ownerOf({ grant, target }: FilterCall): string {
   return `${whose} ${target.chain.chainName}`;
 }
 
+function refOf(call: FilterCall): FilterRef {
+  return { owner: ownerOf(call), id: idIn(call) };
+}
+
 function idIn(call: FilterCall): string {
   const params = paramsOf(call);
   const id: unknown = Array.isArray(params) ? params[0] : undefined;
@@ -220,6 +280,14 @@ function paramsOf({ params }: FilterCall): unknown {
 }
 
 const NOT_FOUND = fault("filter_not_found", "filter not found");
+
+/** Why a question to another worker has no answer. */
+const NOT_ANSWERED = {
+  none: NOT_FOUND,
+  silent: fault("unavailable", "the worker that keeps this filter does not answer now", {
+    status: 200,
+  }),
+} as const;
 
 function noPending(message: string): Fault {
   return fault("filter_unsupported", message);

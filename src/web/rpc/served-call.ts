@@ -11,7 +11,7 @@ import type {
   ReplyCallback,
 } from "./pipeline-request.ts";
 import { send } from "./routed-call.ts";
-import type { SubscriptionCall, SubscriptionMethods } from "./service-methods.ts";
+import type { FilterLogsQuery, SubscriptionCall, SubscriptionMethods } from "./service-methods.ts";
 import { answered, givenUp, unserved } from "./settlement.ts";
 
 /** Serves a subscription method of the connection. */
@@ -44,16 +44,26 @@ export function serveFilter(
     );
     return cancel === null ? null : givenUp(parts, incoming, request, cancel);
   }
-  const logs = parts.filters.logs(call);
-  if (logs.kind === "query")
-    return send(
-      parts,
-      { ...incoming, target: logs.target },
-      { ...request, call: logsCall(parts.methods().of("eth_getLogs"), logs.params) },
-      done,
-    );
-  done(answered(parts, incoming, request, unserved(logs)));
-  return null;
+  let sent: Cancel | null = null;
+  const cancel = parts.filters.logs(call, (logs) => {
+    if (logs.kind === "query") sent = sendLogs(parts, incoming, { ...request, logs }, done);
+    else done(answered(parts, incoming, request, unserved(logs)));
+  });
+  if (cancel === null) return sent;
+  const giveUp = givenUp(parts, incoming, request, cancel);
+  return (why) => (sent ?? giveUp)(why);
+}
+
+/** Asks providers for the logs of a filter. */
+function sendLogs(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  request: GrantedRequest & { readonly logs: FilterLogsQuery },
+  done: ReplyCallback,
+): Cancel {
+  const { target, params } = request.logs;
+  const call = logsCall(parts.methods().of("eth_getLogs"), params);
+  return send(parts, { ...incoming, target }, { ...request, call }, done);
 }
 
 function subscriptionCall(

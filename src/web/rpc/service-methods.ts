@@ -34,8 +34,11 @@ export interface FilterCall extends SubscriptionCall {
 export interface FilterMethods {
   /** Serves a call. Returns a function that cancels it; null = it has ended. */
   serve(call: FilterCall, done: (answer: MethodAnswer) => void): (() => void) | null;
-  /** The query that reads the logs of a filter. */
-  logs(call: FilterCall): FilterLogsQuery | Fault;
+  /**
+   * Finds the query that reads the logs of a filter. Returns a function that cancels; null = it is
+   * done.
+   */
+  logs(call: FilterCall, done: (logs: FilterLogsQuery | Fault) => void): (() => void) | null;
 }
 
 /** An `eth_getLogs` query with the criteria of a filter. */

@@ -1,0 +1,233 @@
+// Filters that other workers of this service keep: their ids name the worker, which is asked over
+// the bus. Answers questions of others about the filters that are kept here.
+import type { Bus, BusReply, QuestionTopic, WorkerId } from "../../core/workers/bus.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import type { FilterPlace, Filters, PolledFilter } from "./filters.ts";
+
+/** Names a filter for its owner. */
+export interface FilterRef {
+  readonly owner: string;
+  readonly id: string;
+}
+
+/** What became of a question about a filter of another worker. */
+export type RemoteAnswer<T> =
+  | { readonly kind: "found"; readonly value: T }
+  /** There is no such filter, or its worker is gone and the filter with it. */
+  | { readonly kind: "none" }
+  /** Its worker does not answer now. */
+  | { readonly kind: "silent" };
+
+/** Hears an answer, unless the question was cancelled. */
+type Heard<T> = (answer: RemoteAnswer<T>) => void;
+
+/** Filters of other workers. */
+export interface RemoteFilters {
+  /** The other worker that keeps a filter; null = this one, or none. */
+  keeperOf(id: string): WorkerId | null;
+  /** The returned functions cancel; what a cancelled poll took is kept for the next one. */
+  poll(keeper: WorkerId, ref: FilterRef, done: Heard<PolledFilter>): () => void;
+  place(keeper: WorkerId, ref: FilterRef, done: Heard<FilterPlace>): () => void;
+  uninstall(keeper: WorkerId, ref: FilterRef, done: Heard<boolean>): () => void;
+}
+
+/** Dependencies. */
+export interface RemoteFiltersParts {
+  readonly bus: Bus;
+  readonly timerWheel: TimerWheel;
+  /** Those that are kept here. */
+  readonly filters: Filters;
+}
+
+/** How long another worker has to answer. */
+const ANSWER_MS = 5_000;
+/** Polls of other workers whose answers may be on their way to callers, and for how long. */
+const MAX_UNSETTLED = 10_000;
+const SETTLE_MS = 60_000;
+const MAX_ID = 64;
+const MAX_OWNER = 512;
+const MAX_QUERY = 1_000_000;
+
+/** Asks other workers, and answers them. */
+export function createRemoteFilters({
+  bus,
+  timerWheel,
+  filters,
+}: RemoteFiltersParts): RemoteFilters {
+  let lastPoll = 0;
+  answerOthers(bus, timerWheel, filters);
+
+  /** Asks the keeper; `late` is called when the answer came after it was cancelled, or never. */
+  function ask<M, T>(
+    keeper: WorkerId,
+    { topic, message }: { readonly topic: QuestionTopic<M, T | "none">; readonly message: M },
+    done: Heard<T>,
+    late: () => void = () => {},
+  ): () => void {
+    let isCancelled = false;
+    void bus.request(keeper, { topic, message, timeoutMs: ANSWER_MS }).then((reply) => {
+      if (isCancelled || (!reply.ok && reply.reason !== "gone")) late();
+      if (!isCancelled) done(answerIn(reply));
+    });
+    return () => {
+      isCancelled = true;
+    };
+  }
+
+  return {
+    keeperOf(id) {
+      const worker = workerIn(id);
+      return worker === null || worker === bus.self || !bus.workers().includes(worker)
+        ? null
+        : worker;
+    },
+    poll(keeper, ref, done) {
+      const poll = ++lastPoll;
+      const settle = (written: boolean): void => {
+        const question = { topic: SETTLE, message: { poll, written }, timeoutMs: ANSWER_MS };
+        void bus.request(keeper, question);
+      };
+      const found = (answer: RemoteAnswer<Buffer>): void =>
+        done(
+          answer.kind === "found" ? { ...answer, value: { json: answer.value, settle } } : answer,
+        );
+      return ask(keeper, { topic: POLL, message: { ...ref, poll } }, found, () => settle(false));
+    },
+    place: (keeper, ref, done) => ask(keeper, { topic: PLACE, message: ref }, done),
+    uninstall: (keeper, ref, done) => ask(keeper, { topic: UNINSTALL, message: ref }, done),
+  };
+}
+
+/** The first byte of the ids of filters of a worker. */
+export function idByteOf(worker: WorkerId): number {
+  return FIRST_ID_BYTE + Number(worker);
+}
+
+/** The worker in the id of a filter; null = it names none. */
+function workerIn(id: string): WorkerId | null {
+  const place = /^0x[0-9a-f]{34}$/.test(id)
+    ? Number.parseInt(id.slice(2, 4), 16) - FIRST_ID_BYTE
+    : 0;
+  return place > 0 ? String(place) : null;
+}
+
+/** Ids are quantities, so their first digit is not 0. */
+const FIRST_ID_BYTE = 0x10;
+
+interface Unsettled {
+  readonly from: WorkerId;
+  readonly settle: (written: boolean) => void;
+  readonly timer: Timer;
+}
+
+function answerOthers(bus: Bus, timerWheel: TimerWheel, filters: Filters): void {
+  /** Polls that others have made here, until they say what became of the answers. */
+  const unsettled = new Map<string, Unsettled>();
+
+  function settle(key: string, written: boolean): void {
+    const polled = unsettled.get(key);
+    unsettled.delete(key);
+    polled?.timer.clear();
+    polled?.settle(written);
+  }
+
+  bus.serve(POLL, ({ owner, id, poll }, from) => {
+    const polled = filters.poll(owner, id);
+    if (polled === null) return "none";
+    const key = `${from} ${poll}`;
+    settle(key, false);
+    const timer = timerWheel.set(SETTLE_MS, () => settle(key, false));
+    unsettled.set(key, { from, settle: polled.settle, timer });
+    const [oldest = key] = unsettled.keys();
+    if (unsettled.size > MAX_UNSETTLED) settle(oldest, false);
+    return polled.json;
+  });
+  bus.serve(SETTLE, ({ poll, written }, from) => {
+    settle(`${from} ${poll}`, written);
+    return true;
+  });
+  bus.serve(PLACE, ({ owner, id }) => filters.place(owner, id) ?? "none");
+  bus.serve(UNINSTALL, ({ owner, id }) => filters.uninstall(owner, id));
+  bus.onWorkers(() => {
+    const living = bus.workers();
+    for (const [key, { from }] of [...unsettled]) if (!living.includes(from)) settle(key, false);
+  });
+}
+
+function answerIn<T>(reply: BusReply<T | "none">): RemoteAnswer<T> {
+  if (!reply.ok) return { kind: reply.reason === "gone" ? "none" : "silent" };
+  return reply.value === "none" ? { kind: "none" } : { kind: "found", value: reply.value };
+}
+
+interface PollMessage extends FilterRef {
+  /** Number of the poll, as its worker counts. */
+  readonly poll: number;
+}
+
+interface SettleMessage {
+  readonly poll: number;
+  readonly written: boolean;
+}
+
+const POLL: QuestionTopic<PollMessage, Buffer | "none"> = {
+  name: "filter.poll",
+  parse(value) {
+    const ref = refIn(value);
+    const poll = isRecord(value) ? value["poll"] : null;
+    return ref === null || !isCount(poll) ? null : { ...ref, poll };
+  },
+  parseAnswer(value) {
+    if (value === "none") return value;
+    return value instanceof Uint8Array
+      ? Buffer.from(value.buffer, value.byteOffset, value.length)
+      : null;
+  },
+};
+
+const SETTLE: QuestionTopic<SettleMessage, true> = {
+  name: "filter.settle",
+  parse(value) {
+    if (!isRecord(value)) return null;
+    const { poll, written } = value;
+    return isCount(poll) && typeof written === "boolean" ? { poll, written } : null;
+  },
+  parseAnswer: (value) => (value === true ? value : null),
+};
+
+const PLACE: QuestionTopic<FilterRef, FilterPlace | "none"> = {
+  name: "filter.place",
+  parse: refIn,
+  parseAnswer(value) {
+    if (value === "none") return value;
+    if (!isRecord(value)) return null;
+    const { profile, chain, pin, query } = value;
+    if (pin !== null && !isText(pin, MAX_OWNER)) return null;
+    return isText(profile, MAX_OWNER) && isText(chain, MAX_OWNER) && isText(query, MAX_QUERY)
+      ? { profile, chain, pin, query }
+      : null;
+  },
+};
+
+const UNINSTALL: QuestionTopic<FilterRef, boolean | "none"> = {
+  name: "filter.uninstall",
+  parse: refIn,
+  parseAnswer: (value) => (typeof value === "boolean" ? value : null),
+};
+
+function refIn(value: unknown): FilterRef | null {
+  if (!isRecord(value)) return null;
+  const { owner, id } = value;
+  return isText(owner, MAX_OWNER) && isText(id, MAX_ID) ? { owner, id } : null;
+}
+
+function isText(value: unknown, most: number): value is string {
+  return typeof value === "string" && value.length <= most;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
