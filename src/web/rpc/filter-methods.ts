@@ -130,8 +130,8 @@ function openFilter(
 }
 
 /**
- * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`. Returns the function that cancels;
- * null = it is done.
+ * Finds the `eth_getLogs` query that answers `eth_getFilterLogs`. Returns the function that
+ * cancels; null = it is done.
  */
 function logsQuery(
   parts: FilterMethodsParts,
