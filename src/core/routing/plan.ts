@@ -40,6 +40,8 @@ export function planOf(
   const excluded: Exclusion[] = [];
   const capable = capableOf(considered, call, excluded);
   order(capable, strategy, draw);
+  // Almost always: then the tiers change nothing.
+  if (areAllHealthy(capable)) return { candidates: capable, excluded };
   const candidates: Considered[] = [];
   for (const considered of capable) {
     const reason = circuitReason(considered.breaker);
@@ -116,6 +118,7 @@ function capableOf(
   call: Call,
   excluded: Exclusion[],
 ): Considered[] {
+  if (areAllCapable(considered)) return considered.slice();
   let capable = considered.filter(({ reason }) => reason === null);
   if (capable.length === 0)
     capable = considered.filter(
@@ -131,6 +134,18 @@ function capableOf(
     if (reason !== null && !capable.includes(candidate)) excluded.push({ provider, reason });
   }
   return capable;
+}
+
+function areAllCapable(considered: readonly Considered[]): boolean {
+  for (const { reason } of considered) if (reason !== null) return false;
+  return true;
+}
+
+/** Whether all of them are in the best tier. */
+function areAllHealthy(considered: readonly Considered[]): boolean {
+  for (const { breaker, limited } of considered)
+    if (breaker.kind !== "closed" || limited) return false;
+  return true;
 }
 
 function circuitReason(breaker: Breaker): ExclusionReason | null {

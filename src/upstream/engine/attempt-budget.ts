@@ -2,8 +2,8 @@
 // it holds one of the few places for calls that ask all the same.
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
+import type { Job } from "./job.ts";
 import { PANIC_SLOT_MS, takePanicSlot } from "./panic-slot.ts";
-import type { Job } from "./stage.ts";
 
 /** What a budget is counted with. */
 export interface BudgetParts {

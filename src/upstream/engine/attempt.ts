@@ -15,8 +15,8 @@ import type {
   Dispatch,
   ResultSpan,
 } from "../transport.ts";
+import type { Job } from "./job.ts";
 import type { Upstreams } from "./route-request.ts";
-import type { Job } from "./stage.ts";
 
 /** An answer in one piece; with a `pool`, `body` returns to it once nobody reads it. */
 export interface WholeAnswer extends ResultSpan {

@@ -1,8 +1,8 @@
 // Which candidate of a plan is asked next: in the order of the plan, but one with a free connection
 // before those where a request would have to wait for one.
 import type { Channel } from "../../core/provider/attempt.ts";
+import type { Job } from "./job.ts";
 import type { Upstreams } from "./route-request.ts";
-import type { Job } from "./stage.ts";
 
 /** The candidates of one call that have not been asked. */
 export class Candidates {
@@ -17,7 +17,7 @@ export class Candidates {
 
   constructor(job: Job, upstreams: Upstreams) {
     this.#job = job;
-    this.#channels = job.record.plan.candidates;
+    this.#channels = job.plan.candidates;
     this.#upstreams = upstreams;
   }
 
@@ -29,7 +29,7 @@ export class Candidates {
   /** The next one that may be asked; null = all were. */
   next(): Channel | null {
     const { tracker, avoid } = this.#job.request;
-    const { panic } = this.#job.record.plan;
+    const { panic } = this.#job.plan;
     for (let channel = this.#take(); channel !== null; channel = this.#take()) {
       const { provider, transport } = channel;
       if (avoid?.has(provider.id) === true) continue;

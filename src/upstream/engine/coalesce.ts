@@ -1,8 +1,9 @@
 // Equal reads that are under way share one call: the first one begins it, and those that ask the
 // same within a moment join it. Says which calls are equal, and bounds how many can be joined.
 import type { RoutingState } from "../health/tracker.ts";
+import type { Job } from "./job.ts";
 import { type CoalesceParts, SharedCall } from "./shared-call.ts";
-import type { Job, PolicyLayer } from "./stage.ts";
+import type { PolicyLayer } from "./stage.ts";
 
 /** Of the bytes of a request. */
 const MAX_QUESTION_BYTES = 16_384;
@@ -14,19 +15,19 @@ export function coalesce(parts: CoalesceParts): PolicyLayer {
   const callsOf = new WeakMap<RoutingState, Map<string, SharedCall>>();
   return {
     appliesTo: (policy) => policy.coalesce,
-    layer: (next) => (job, done) => {
+    layer: (next) => (job, listener) => {
       const { tracker, call } = job.request;
-      if (call.body.length > MAX_QUESTION_BYTES) return next(job, done);
+      if (call.body.length > MAX_QUESTION_BYTES) return next(job, listener);
       const calls = callsOf.get(tracker) ?? new Map<string, SharedCall>();
       callsOf.set(tracker, calls);
       const key = keyOf(job);
       const known = calls.get(key);
-      if (known?.mayBeJoined === true) return known.join(job, done);
-      if (known === undefined && calls.size >= MAX_CALLS) return next(job, done);
+      if (known?.mayBeJoined === true) return known.join(job, listener);
+      if (known === undefined && calls.size >= MAX_CALLS) return next(job, listener);
       // One that is too old or has enough followers goes on, and is joined no more.
       const begun = new SharedCall(parts, next, job);
       calls.set(key, begun);
-      return begun.begin(job, done, () => {
+      return begun.begin(job, listener, () => {
         if (calls.get(key) === begun) calls.delete(key);
       });
     },

@@ -2,8 +2,8 @@
 // be shown, else a refusal of ours.
 import { bestError, type FailedAttempt } from "../../core/routing/failover.ts";
 import { type Answer, faultAnswer, providerAnswer } from "./answer.ts";
+import type { Job } from "./job.ts";
 import { allFailed, noProviderEligible, noRoom, outcomeUnknown, rangeRefused } from "./refusal.ts";
-import type { Job } from "./stage.ts";
 
 /** Where a call stands that has no result. */
 export interface Ending {
@@ -19,20 +19,20 @@ export interface Ending {
  * what it did is done.
  */
 export function returned(ending: Ending): Answer {
-  const { request, record } = ending.job;
-  const last = record.failed.at(-1);
+  const { request, failed } = ending.job;
+  const last = failed.at(-1);
   if (last?.failure.kind !== "no_room") return told(ending, last);
   return request.call.method.replaySafe ? faultAnswer(noRoom()) : unknownOutcome(ending.job);
 }
 
 /** It was sent, must not be sent again, and nobody knows what became of it. */
-export function unknownOutcome({ record }: Job): Answer {
-  return faultAnswer(outcomeUnknown(record.failed, null));
+export function unknownOutcome({ failed }: Job): Answer {
+  return faultAnswer(outcomeUnknown(failed, null));
 }
 
 /** Everybody who could be asked has failed, or nobody could be asked. */
 export function exhausted(ending: Ending): Answer {
-  const { failed } = ending.job.record;
+  const { failed } = ending.job;
   const best = bestError(failed);
   switch (best.kind) {
     case "error":
@@ -51,13 +51,13 @@ function told(ending: Ending, last: FailedAttempt | undefined): Answer {
 }
 
 function nobodyAsked({ job, trialsTaken }: Ending): Answer {
-  const { plan } = job.record;
+  const { plan } = job;
   const pinned = job.request.pin !== null;
   return faultAnswer(noProviderEligible({ plan, trialsTaken, pinned, waitMs: waitMs(job) }));
 }
 
 function allHaveFailed({ job, late }: Ending): Answer {
-  return faultAnswer(allFailed(job.record.failed, { late, waitMs: waitMs(job) }));
+  return faultAnswer(allFailed(job.failed, { late, waitMs: waitMs(job) }));
 }
 
 /** How long until somebody may be asked; null = waiting cannot help. */

@@ -13,43 +13,44 @@ import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./
 import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
 import { Candidates } from "./candidates.ts";
 import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts";
+import type { Job } from "./job.ts";
 import { CROWDED, type FailedCall, judge, LEFT, OVERTAKEN, verdictOf } from "./judgement.ts";
 import { Lanes } from "./lanes.ts";
 import { panicIsFull } from "./refusal.ts";
-import { type Job, NOTHING_SENT, type Stage } from "./stage.ts";
+import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
 
 /** The innermost stage: providers are asked here. */
 export function failover(parts: AttemptParts & BudgetParts): Stage {
-  return (job, done) => {
+  return (job, listener) => {
     const { tracker, call, strategy, transport, pin } = job.request;
-    job.record.plan = tracker.plan(call, { strategy, transport, pin });
-    const run = new FailoverRun(parts, job, done);
+    job.plan = tracker.plan(call, { strategy, transport, pin });
+    const run = new FailoverRun(parts, job, listener);
     run.start();
-    return () => run.cancel();
+    return run;
   };
 }
 
 /** One job on its way through its providers. */
-class FailoverRun implements AttemptOwner {
+class FailoverRun implements AttemptOwner, RunningJob {
   readonly #parts: AttemptParts;
   readonly #job: Job;
-  readonly #done: (answer: Answer) => void;
+  readonly #listener: JobListener;
   readonly #candidates: Candidates;
   readonly #budget: AttemptBudget;
   readonly #lanes: Lanes;
   #over = false;
 
-  constructor(parts: AttemptParts & BudgetParts, job: Job, done: (answer: Answer) => void) {
+  constructor(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener) {
     this.#parts = parts;
     this.#job = job;
-    this.#done = done;
+    this.#listener = listener;
     this.#candidates = new Candidates(job, job.request.upstreams ?? parts.upstreams);
     this.#budget = new AttemptBudget(parts, job);
     this.#lanes = new Lanes(parts, job, this);
   }
 
   start(): void {
-    const { plan } = this.#job.record;
+    const { plan } = this.#job;
     if (plan.panic === true && !this.#budget.enterPanic())
       this.#finish(faultAnswer(panicIsFull(plan)));
     else this.#tryNext();
@@ -87,7 +88,7 @@ class FailoverRun implements AttemptOwner {
     const attempt =
       failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;
-    this.#job.record.addFailed({ attempt, verdict, failure, raw: shown });
+    this.#job.addFailed({ attempt, verdict, failure, raw: shown });
     const wasBeside = this.#lanes.isBeside(pending);
     this.#lanes.drop(pending);
     // Beside one that is waited for, a failure says nothing new, unless it is the caller's own
@@ -133,13 +134,13 @@ class FailoverRun implements AttemptOwner {
     if (this.#over) return false;
     this.#lanes.drop(winner);
     this.#lanes.overtake();
-    this.#job.record.traces.push({ attempt, failure: null });
+    this.#job.addTrace(attempt, null);
     return true;
   }
 
   #proceed(): void {
-    const { policy, record } = this.#job;
-    switch (nextMove({ maxAttempts: policy.maxAttempts, failed: record.failed })) {
+    const { policy, failed } = this.#job;
+    switch (nextMove({ maxAttempts: policy.maxAttempts, failed })) {
       case "next":
         return this.#tryNext();
       case "stop":
@@ -184,6 +185,6 @@ class FailoverRun implements AttemptOwner {
     this.#over = true;
     this.#budget.leavePanic();
     this.#lanes.overtake();
-    this.#done(answer);
+    this.#listener.ended(answer);
   }
 }

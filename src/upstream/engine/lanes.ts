@@ -5,8 +5,8 @@ import { type Abandoned, abandonedAfter } from "../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../core/provider/attempt.ts";
 import { plainFailure } from "../../core/rpc/failure.ts";
 import { type AttemptOwner, type AttemptParts, PendingAttempt } from "./attempt.ts";
+import type { Job } from "./job.ts";
 import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
-import type { Job } from "./stage.ts";
 
 /** The lanes of one call. */
 export class Lanes {
@@ -37,7 +37,7 @@ export class Lanes {
   begin(channel: Channel, limitMs: number): void {
     const { call, tracker } = this.#job.request;
     const { provider, transport } = channel;
-    const mayBeLate = this.#job.policy.lanes > 1 && this.#job.record.plan.panic !== true;
+    const mayBeLate = this.#job.policy.lanes > 1 && this.#job.plan.panic !== true;
     const patienceMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
     const terms = { channel, limitMs, patienceMs };
     const pending = new PendingAttempt(this.#parts, this.#job, terms, this.#owner);
@@ -70,7 +70,7 @@ export class Lanes {
   /** Takes a request back that was not sent. */
   takeBack(pending: PendingAttempt, why: Verdict): void {
     this.drop(pending);
-    this.#job.record.traces.push({ attempt: pending.cut(why), failure: null });
+    this.#job.addTrace(pending.cut(why), null);
   }
 
   /** Gives up on a provider that was sent a request and is silent. */
@@ -81,7 +81,7 @@ export class Lanes {
     const wallMs = this.#parts.runtime.wallMs();
     const verdict = verdictOf({ failure, provider: pending.provider, call, wallMs });
     const attempt = pending.cut(verdict);
-    this.#job.record.addFailed({ attempt, verdict, failure, raw: null });
+    this.#job.addFailed({ attempt, verdict, failure, raw: null });
   }
 
   /** What is out is not waited for any more. It ends, but for trials: their outcome counts. */
@@ -92,7 +92,7 @@ export class Lanes {
       const attempt = pending.isTrial
         ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null }
         : pending.cut(OVERTAKEN);
-      this.#job.record.traces.push({ attempt, failure: null });
+      this.#job.addTrace(attempt, null);
     }
   }
 
@@ -101,9 +101,8 @@ export class Lanes {
     const out = this.#leave();
     // Read first: a request that was given up before it was sent never will be.
     const sent = out.filter((pending) => pending.sent);
-    for (const pending of out)
-      this.#job.record.traces.push({ attempt: pending.cut(CANCELLED), failure: null });
-    if (sent.length === 0) return abandonedAfter(this.#job.record.failed);
+    for (const pending of out) this.#job.addTrace(pending.cut(CANCELLED), null);
+    if (sent.length === 0) return abandonedAfter(this.#job.failed);
     return { sent: true, countedAsTimeout: sent.every((pending) => pending.silent) };
   }
 

@@ -2,15 +2,15 @@
 
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Transport } from "../../core/provider/profile.ts";
-import { policyOf } from "../../core/routing/policy.ts";
+import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
 import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
-import { CallRecord, type Trace } from "./record.ts";
+import { Job, type JobTimes } from "./job.ts";
 import type { RouteRequest, Upstreams } from "./route-request.ts";
-import { type CancelJob, NOTHING_SENT, stack } from "./stage.ts";
+import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } from "./stage.ts";
 import { transactions } from "./transactions.ts";
 
 /** Routes calls. */
@@ -26,8 +26,7 @@ export interface RoutingEngine extends Router {
 
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
-  extends Readonly<Pick<CallRecord, "request" | "startedAtMs" | "plan" | "source">> {
-  readonly traces: readonly Trace[];
+  extends Readonly<Pick<Job, "request" | "startedAtMs" | "plan" | "traces" | "source">> {
   /**
    * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
    */
@@ -66,23 +65,39 @@ export function createRouter(parts: RouterParts): RoutingEngine {
       const { maxAttempts } = limits();
       const coalesce = parts.coalesce === true && request.pin === null && request.avoid === null;
       const policy = policyOf(method, block, { maxAttempts, coalesce });
-      const record = new RoutedRecord(request, runtime.now());
-      const endsAtMs = record.startedAtMs + request.deadlineMs;
-      record.stop = engine({ request, policy, record, endsAtMs }, (answer) => {
-        record.source = answer.source;
-        done(answer, record);
-      });
-      return record;
+      const startedAtMs = runtime.now();
+      const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
+      const routed = new RoutedJob(request, policy, times, done);
+      routed.start(engine);
+      return routed;
     },
     reaches: (transport) => parts.upstreams[transport] !== undefined,
   };
 }
 
-/** The record of a call, with the way to end it. */
-class RoutedRecord extends CallRecord implements RoutedCall {
-  stop: CancelJob | null = null;
+/** Hears how a routed call ended. */
+type Done = Parameters<Router["route"]>[1];
+
+/** A call on its way through the engine. */
+class RoutedJob extends Job implements RoutedCall, JobListener {
+  readonly #done: Done;
+  #running: RunningJob | null = null;
+
+  constructor(request: RouteRequest, policy: Policy, times: JobTimes, done: Done) {
+    super(request, policy, times);
+    this.#done = done;
+  }
+
+  start(engine: Stage): void {
+    this.#running = engine(this, this);
+  }
+
+  ended(answer: Answer): void {
+    this.source = answer.source;
+    this.#done(answer, this);
+  }
 
   cancel(): Abandoned {
-    return this.stop?.() ?? NOTHING_SENT;
+    return this.#running?.cancel() ?? NOTHING_SENT;
   }
 }

@@ -7,8 +7,8 @@ import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import { type Answer, faultAnswer } from "./answer.ts";
 import { HandedOverRoom } from "./handed-over-room.ts";
-import { CallRecord } from "./record.ts";
-import { type CancelJob, type Job, NOTHING_SENT, type Stage } from "./stage.ts";
+import { Job } from "./job.ts";
+import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
 
 /** What sharing works with. */
 export interface CoalesceParts {
@@ -27,71 +27,65 @@ const MAX_SHARED_BYTES = 65_536;
 /** A job that waits for a shared call, or has gone on alone. */
 interface Sharer {
   readonly job: Job;
-  readonly done: (answer: Answer) => void;
+  readonly listener: JobListener;
   /** When it goes on alone; null = it waits for the call to its end. */
   timer: Timer | null;
-  alone: CancelJob | null;
+  alone: RunningJob | null;
 }
 
 /** One call under way, its owner and those who joined. */
-export class SharedCall {
+export class SharedCall implements JobListener {
   readonly #parts: CoalesceParts;
   readonly #next: Stage;
-  readonly #startedAtMs: number;
-  readonly #endsAtMs: number;
-  readonly #record: CallRecord;
+  readonly #job: Job;
   /** Null = its answer is counted with the service's own. */
   readonly #room: HandedOverRoom | null;
   /** In the order in which they joined. */
   readonly #followers = new Set<Sharer>();
   #owner: Sharer | null = null;
-  #cancel: CancelJob | null = null;
+  #running: RunningJob | null = null;
   #close: () => void = NOTHING;
 
-  constructor(parts: CoalesceParts, next: Stage, { request, endsAtMs }: Job) {
+  constructor(parts: CoalesceParts, next: Stage, { request, policy, endsAtMs }: Job) {
     this.#parts = parts;
     this.#next = next;
-    this.#startedAtMs = parts.runtime.now();
-    this.#endsAtMs = endsAtMs;
-    this.#record = new CallRecord(request, this.#startedAtMs);
     this.#room = request.room === undefined ? null : new HandedOverRoom(request.room);
+    const shared = this.#room === null ? request : { ...request, room: this.#room };
+    this.#job = new Job(shared, policy, { startedAtMs: parts.runtime.now(), endsAtMs });
   }
 
   /** Whether another job may wait for it. */
   get mayBeJoined(): boolean {
-    const ageMs = this.#parts.runtime.now() - this.#startedAtMs;
+    const ageMs = this.#parts.runtime.now() - this.#job.startedAtMs;
     return this.#owner !== null && ageMs <= JOIN_MS && this.#followers.size < MAX_FOLLOWERS;
   }
 
   /** Begins it for its first owner. `close` is called when it is over. */
-  begin(job: Job, done: (answer: Answer) => void, close: () => void): CancelJob {
-    const owner: Sharer = { job, done, timer: null, alone: null };
+  begin(job: Job, listener: JobListener, close: () => void): RunningJob {
+    const owner: Sharer = { job, listener, timer: null, alone: null };
     this.#owner = owner;
     this.#close = close;
-    const request = this.#room === null ? job.request : { ...job.request, room: this.#room };
-    const cancel = this.#next({ ...job, request, record: this.#record }, (answer) =>
-      this.#answered(answer),
-    );
-    if (this.#owner !== null) this.#cancel = cancel;
-    return () => this.#leave(owner);
+    const running = this.#next(this.#job, this);
+    if (this.#owner !== null) this.#running = running;
+    return { cancel: () => this.#leave(owner) };
   }
 
   /** Waits for its answer. */
-  join(job: Job, done: (answer: Answer) => void): CancelJob {
-    const follower: Sharer = { job, done, timer: null, alone: null };
+  join(job: Job, listener: JobListener): RunningJob {
+    const follower: Sharer = { job, listener, timer: null, alone: null };
     const waitMs = Math.max(0, job.endsAtMs - this.#parts.runtime.now()) * WAIT_SHARE;
     follower.timer = this.#parts.timerWheel.set(waitMs, () => {
       this.#leave(follower);
       this.#goAlone(follower);
     });
     this.#followers.add(follower);
-    return () => this.#leave(follower);
+    return { cancel: () => this.#leave(follower) };
   }
 
   /** The call goes on as long as anybody waits for it: then nothing has been abandoned. */
   #leave(sharer: Sharer): Abandoned {
     sharer.timer?.clear();
-    if (sharer.alone !== null) return sharer.alone();
+    if (sharer.alone !== null) return sharer.alone.cancel();
     if (this.#followers.delete(sharer) || sharer !== this.#owner) return NOTHING_SENT;
     return this.#handOver() ? NOTHING_SENT : this.#abandon(sharer);
   }
@@ -104,30 +98,30 @@ export class SharedCall {
         continue;
       this.#followers.delete(follower);
       this.#owner = follower;
-      if (endsAtMs >= this.#endsAtMs) follower.timer?.clear();
+      if (endsAtMs >= this.#job.endsAtMs) follower.timer?.clear();
       return true;
     }
     return false;
   }
 
   #abandon(owner: Sharer): Abandoned {
-    const left = this.#cancel?.() ?? NOTHING_SENT;
+    const left = this.#running?.cancel() ?? NOTHING_SENT;
     this.#end(owner);
     this.#release((follower) => this.#goAlone(follower));
     return left;
   }
 
-  #answered(answer: Answer): void {
+  ended(answer: Answer): void {
     const owner = this.#owner;
     if (owner === null) return;
     // Before its owner hears of it: what is borrowed goes back then.
     const shared = this.#followers.size === 0 ? null : sharedOf(answer);
     this.#end(owner);
-    owner.done(answer);
+    owner.listener.ended(answer);
     this.#release((follower) => {
-      if (shared !== null) follower.done(shared);
+      if (shared !== null) follower.listener.ended(shared);
       else if (answer.outcome.kind === "fault" && this.#isLate(follower))
-        follower.done(faultAnswer(answer.outcome.fault));
+        follower.listener.ended(faultAnswer(answer.outcome.fault));
       else this.#goAlone(follower);
     });
   }
@@ -136,7 +130,7 @@ export class SharedCall {
   #end(owner: Sharer): void {
     this.#owner = null;
     owner.timer?.clear();
-    owner.job.record.absorb(this.#record);
+    owner.job.absorb(this.#job);
     this.#close();
   }
 
@@ -150,7 +144,7 @@ export class SharedCall {
   }
 
   #goAlone(sharer: Sharer): void {
-    sharer.alone = this.#next(sharer.job, sharer.done);
+    sharer.alone = this.#next(sharer.job, sharer.listener);
   }
 
   #isLate({ job }: Sharer): boolean {

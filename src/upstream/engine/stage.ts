@@ -3,27 +3,21 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Policy } from "../../core/routing/policy.ts";
 import type { Answer } from "./answer.ts";
-import type { CallRecord } from "./record.ts";
-import type { RouteRequest } from "./route-request.ts";
+import type { Job } from "./job.ts";
 
-/** What a stage is asked for. */
-export interface Job {
-  readonly request: RouteRequest;
-  readonly policy: Policy;
-  /** The evidence of this job; a job that a layer makes of it has its own. */
-  readonly record: CallRecord;
-  /** No stage goes on after this time. */
-  readonly endsAtMs: number;
+/** Hears how a job ended: once, or never after it was cancelled. */
+export interface JobListener {
+  ended(answer: Answer): void;
 }
 
-/** Ends a job without an answer, and tells what may have been carried out. Again: nothing. */
-export type CancelJob = () => Abandoned;
+/** A job that a stage has taken. */
+export interface RunningJob {
+  /** Ends it without an answer, and tells what may have been carried out. Again: nothing. */
+  cancel(): Abandoned;
+}
 
-/**
- * Takes a job to its answer. `done` is called once, or never after the cancel; it may be called
- * before the stage returns.
- */
-export type Stage = (job: Job, done: (answer: Answer) => void) => CancelJob;
+/** Takes a job to its answer. Its listener may be called before the stage returns. */
+export type Stage = (job: Job, listener: JobListener) => RunningJob;
 
 /** A stage around a stage. */
 export type Layer = (next: Stage) => Stage;
@@ -45,14 +39,14 @@ export function stack(innermost: Stage, ...layers: readonly PolicyLayer[]): Stag
       (next, { layer }, at) => ((combination & (1 << at)) === 0 ? next : layer(next)),
       innermost,
     );
-  return (job, done) => {
+  return (job, listener) => {
     let combination = 0;
     for (let at = 0; at < layers.length; at++) {
       if (layers[at]?.appliesTo(job.policy) === true) combination |= 1 << at;
     }
     const stage = composed[combination] ?? compose(combination);
     composed[combination] = stage;
-    return stage(job, done);
+    return stage(job, listener);
   };
 }
 

@@ -9,19 +9,25 @@ import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Answer, faultAnswer, type Outcome, providerAnswer, resultOf } from "./answer.ts";
-import { CallRecord } from "./record.ts";
+import { Job } from "./job.ts";
 import { outcomeUnknown } from "./refusal.ts";
-import { type CancelJob, type Job, NOTHING_SENT, type PolicyLayer, type Stage } from "./stage.ts";
+import {
+  type JobListener,
+  NOTHING_SENT,
+  type PolicyLayer,
+  type RunningJob,
+  type Stage,
+} from "./stage.ts";
 import { transactionHash } from "./transaction-hash.ts";
 
 /** The layer of raw transactions. */
 export function transactions(runtime: Runtime): PolicyLayer {
   return {
     appliesTo: ({ transaction }) => transaction !== null,
-    layer: (next) => (job, done) => {
-      const submission = new Submission(runtime, { next, job, done });
+    layer: (next) => (job, listener) => {
+      const submission = new Submission({ runtime, next }, job, listener);
       submission.start();
-      return () => submission.cancel();
+      return submission;
     },
   };
 }
@@ -29,51 +35,51 @@ export function transactions(runtime: Runtime): PolicyLayer {
 /** Longest time for finding out whether a node has a transaction. */
 const LOOKUP_MS = 3_000;
 
-/** A transaction on its way, and who waits for it. */
-interface Submitted {
+interface SubmissionParts {
+  readonly runtime: Runtime;
   readonly next: Stage;
-  readonly job: Job;
-  readonly done: (answer: Answer) => void;
 }
 
-class Submission {
-  readonly #runtime: Runtime;
-  readonly #submitted: Submitted;
-  #cancel: CancelJob | null = null;
+/** A transaction on its way. */
+class Submission implements JobListener, RunningJob {
+  readonly #parts: SubmissionParts;
+  readonly #job: Job;
+  readonly #listener: JobListener;
+  #running: RunningJob | null = null;
   #isLookingUp = false;
   #over = false;
 
-  constructor(runtime: Runtime, submitted: Submitted) {
-    this.#runtime = runtime;
-    this.#submitted = submitted;
+  constructor(parts: SubmissionParts, job: Job, listener: JobListener) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#listener = listener;
   }
 
   start(): void {
-    const { next, job } = this.#submitted;
-    const cancel = next(job, (answer) => this.#answered(answer));
-    if (!this.#isLookingUp) this.#cancel = cancel;
+    const running = this.#parts.next(this.#job, this);
+    if (!this.#isLookingUp) this.#running = running;
   }
 
   cancel(): Abandoned {
     if (this.#over) return NOTHING_SENT;
     this.#over = true;
-    const left = this.#cancel?.() ?? NOTHING_SENT;
-    return this.#isLookingUp ? abandonedAfter(this.#submitted.job.record.failed) : left;
+    const left = this.#running?.cancel() ?? NOTHING_SENT;
+    return this.#isLookingUp ? abandonedAfter(this.#job.failed) : left;
   }
 
   /** Decides by what the last provider said. */
-  #answered(answer: Answer): void {
-    const { job } = this.#submitted;
+  ended(answer: Answer): void {
+    const { request, policy, failed } = this.#job;
     const { outcome } = answer;
     if (outcome.kind === "result" || outcome.kind === "stream") return this.#finish(answer);
     if (outcome.kind === "fault" && outcome.fault.code === "outcome_unknown") {
-      const hash = transactionHash(job.request.call.body);
-      return this.#finish(faultAnswer(outcomeUnknown(job.record.failed, hash)));
+      const hash = transactionHash(request.call.body);
+      return this.#finish(faultAnswer(outcomeUnknown(failed, hash)));
     }
-    const step = job.record.failed.at(-1)?.verdict.step;
+    const step = failed.at(-1)?.verdict.step;
     if (step !== "known" && step !== "verify") return this.#finish(answer);
-    const hash = transactionHash(job.request.call.body);
-    const wanted = job.policy.transaction;
+    const hash = transactionHash(request.call.body);
+    const wanted = policy.transaction;
     if (hash === null || wanted === null || wanted === "other") return this.#finish(answer);
     // The node has this very transaction: that is what the caller wanted, unless it waits for the
     // receipt.
@@ -86,30 +92,27 @@ class Submission {
    * that says so is the one that knows.
    */
   #lookUp(hash: string, wanted: "hash" | "receipt", otherwise: Answer): void {
-    const { next, job } = this.#submitted;
-    const { request, record, policy } = job;
-    const nowMs = this.#runtime.now();
-    const deadlineMs = Math.min(job.endsAtMs - nowMs, LOOKUP_MS);
+    const { runtime, next } = this.#parts;
+    const { request, failed, policy, endsAtMs, lookups } = this.#job;
+    const startedAtMs = runtime.now();
+    const deadlineMs = Math.min(endsAtMs - startedAtMs, LOOKUP_MS);
     if (deadlineMs <= 0) return this.#finish(otherwise);
-    const pin = record.failed.at(-1)?.attempt.provider ?? null;
+    const pin = failed.at(-1)?.attempt.provider ?? null;
     const call = lookupOf(hash, wanted);
-    const lookup = { ...request, call, pin, deadlineMs, mayStream: false };
-    const lookupRecord = new CallRecord(lookup, nowMs);
-    record.lookups.push(lookupRecord);
+    const lookup = new Job(
+      { ...request, call, pin, deadlineMs, mayStream: false },
+      policyOf(call.method, call.block, { ...policy, coalesce: false }),
+      { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
+    );
+    this.#job.lookups = [...lookups, lookup];
     this.#isLookingUp = true;
-    this.#cancel = next(
-      {
-        request: lookup,
-        policy: policyOf(call.method, call.block, { ...policy, coalesce: false }),
-        record: lookupRecord,
-        endsAtMs: nowMs + deadlineMs,
-      },
-      ({ outcome }) => {
+    this.#running = next(lookup, {
+      ended: ({ outcome }) => {
         const found = textOf(outcome);
         if (!found.toLowerCase().includes(hash)) this.#finish(otherwise);
         else this.#finish(wanted === "hash" ? this.#known(hash) : this.#told(found));
       },
-    );
+    });
   }
 
   #known(hash: string): Answer {
@@ -118,7 +121,7 @@ class Submission {
 
   /** A result in our own words, of what the last provider told. */
   #told(json: string): Answer {
-    const provider = this.#submitted.job.record.failed.at(-1)?.attempt.provider;
+    const provider = this.#job.failed.at(-1)?.attempt.provider;
     const outcome = resultOf(json);
     return provider === undefined
       ? { outcome, source: NO_SOURCE }
@@ -128,7 +131,7 @@ class Submission {
   #finish(answer: Answer): void {
     if (this.#over) return;
     this.#over = true;
-    this.#submitted.done(answer);
+    this.#listener.ended(answer);
   }
 }
 

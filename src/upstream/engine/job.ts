@@ -1,0 +1,71 @@
+// A job of the engine: a request, how it is carried out, and what is known of it so far: its plan,
+// its attempts and where its answer came from. The evidence is made of it. Decides nothing.
+import type { Attempt } from "../../core/provider/attempt.ts";
+import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
+import type { FailedAttempt } from "../../core/routing/failover.ts";
+import type { Plan } from "../../core/routing/plan.ts";
+import type { Policy } from "../../core/routing/policy.ts";
+import type { Failure } from "../../core/rpc/failure.ts";
+import type { RouteRequest } from "./route-request.ts";
+
+/** One attempt, as evidence. */
+export interface Trace {
+  readonly attempt: Attempt;
+  readonly failure: Failure | null;
+}
+
+/** When a job was begun, and when no stage goes on with it. */
+export interface JobTimes {
+  readonly startedAtMs: number;
+  readonly endsAtMs: number;
+}
+
+/** What a stage is asked for. Stages add what they find out; what stands above them reads it. */
+export class Job {
+  readonly request: RouteRequest;
+  readonly policy: Policy;
+  readonly startedAtMs: number;
+  readonly endsAtMs: number;
+  plan: Plan = NONE.plan;
+  traces: readonly Trace[] = NONE.traces;
+  /** Attempts that ended without an answer, in that order. */
+  failed: readonly FailedAttempt[] = NONE.failed;
+  /** Where the answer came from; nowhere until there is one. */
+  source: AnswerSource = NO_SOURCE;
+  /** Jobs that the engine made by itself to carry this one out, for example to look up a write. */
+  lookups: readonly Job[] = NONE.lookups;
+
+  constructor(request: RouteRequest, policy: Policy, { startedAtMs, endsAtMs }: JobTimes) {
+    this.request = request;
+    this.policy = policy;
+    this.startedAtMs = startedAtMs;
+    this.endsAtMs = endsAtMs;
+  }
+
+  /** An attempt is over for this job. */
+  addTrace(attempt: Attempt, failure: Failure | null): void {
+    const trace = { attempt, failure };
+    this.traces = this.traces.length === 0 ? [trace] : [...this.traces, trace];
+  }
+
+  /** An attempt has ended without an answer. */
+  addFailed(failed: FailedAttempt): void {
+    this.addTrace(failed.attempt, failed.failure);
+    this.failed = [...this.failed, failed];
+  }
+
+  /** Takes over what is known of a job that was carried out for this one and for others. */
+  absorb(shared: Job): void {
+    this.plan = shared.plan;
+    this.traces = [...this.traces, ...shared.traces];
+    this.failed = [...this.failed, ...shared.failed];
+    this.lookups = [...this.lookups, ...shared.lookups];
+  }
+}
+
+const NONE = {
+  plan: { candidates: [], excluded: [] },
+  traces: [],
+  failed: [],
+  lookups: [],
+} as const;
