@@ -49,9 +49,10 @@ import type { RpcParts } from "../web/rpc/parts.ts";
 import { createTargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
+import { type NodeView, named, openRouterNode } from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
-import { type Hosting, openHosting } from "./hosted.ts";
+import { type Hosting, type HostingParts, openHosting } from "./hosted.ts";
 import { reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
@@ -101,30 +102,31 @@ interface Foundation {
   readonly outside: Outside;
   readonly providers: ReturnType<typeof upstreamSide>;
   readonly hosting: Hosting | null;
+  /** Null = this service is one node. */
+  readonly node: NodeView | null;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
 }
 
 /** Starts the service. */
-export async function build(config: Config, outside: Outside): Promise<App> {
+export async function build(given: Config, surroundings: Outside): Promise<App> {
+  const config = named(given, surroundings.runtime);
+  const outside = { ...surroundings, log: labelled(surroundings.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
   const providers = upstreamSide(config, outside, () => live.config);
   const { profileUpdater, registry, check } = providers;
   const serving = servingOf({ profileUpdater, registry, rules: addressRulesOf(config), check });
   if (isAlone(outside)) warnOfKeyless(config, log);
-  const hosting =
-    config.hosted === null
-      ? null
-      : await openHosting({
-          config,
-          settings: config.hosted,
-          runtime,
-          log,
-          serving,
-          methods: () => live.methods,
-        });
+  const stored = await openStored(config, {
+    runtime,
+    log,
+    serving,
+    methods: () => live.methods,
+    worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
+  });
+  const { hosting } = stored;
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
     config,
@@ -132,6 +134,7 @@ export async function build(config: Config, outside: Outside): Promise<App> {
     outside,
     providers,
     hosting,
+    node: stored.node,
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : createCompression(proxies),
@@ -145,16 +148,41 @@ export async function build(config: Config, outside: Outside): Promise<App> {
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
   }).catch(async (error: unknown) => {
-    await hosting?.close();
+    await stored.close();
     throw error;
   });
   profileUpdater.begin();
-  return appOf(foundation, listening);
+  return appOf(foundation, listening, stored.close);
+}
+
+/** What lies on a store: the hosted half, or the place of a plain router among others. */
+async function openStored(
+  config: Config,
+  parts: Omit<HostingParts, "config" | "settings">,
+): Promise<{
+  readonly hosting: Hosting | null;
+  readonly node: NodeView | null;
+  close(): Promise<void>;
+}> {
+  if (config.hosted !== null) {
+    const hosting = await openHosting({ ...parts, config, settings: config.hosted });
+    return { hosting, node: hosting.node, close: hosting.close };
+  }
+  const { runtime, log, worker } = parts;
+  const onError = (error: unknown): void =>
+    log.warn({ problem: textOf(error) }, "the database does not answer as it should");
+  const router = await openRouterNode({ config, runtime, log, worker, onError });
+  return {
+    hosting: null,
+    node: router?.view ?? null,
+    close: () => router?.close() ?? Promise.resolve(),
+  };
 }
 
 function appOf(
-  { config, live, outside, providers, hosting }: Foundation,
+  { config, live, outside, providers }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
+  closeStores: () => Promise<void>,
 ): App {
   return {
     port: server.port,
@@ -172,7 +200,7 @@ function appOf(
       live.isDraining = true;
       await server.drain();
       metrics?.close();
-      await hosting?.close();
+      await closeStores();
       await providers.close();
     },
   };
@@ -199,6 +227,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
       limits: () => live.config.limits,
     }),
     runtime: outside.runtime,
+    node: foundation.node?.shown ?? null,
     timerWheel,
     router,
     observer,
@@ -245,11 +274,23 @@ function pagesWith(
     metricsApart: config.server.metricsListen !== null,
     documents: createDocuments(factsIn(() => live.config, config.hosted, outside.version)),
     isDraining: () => live.isDraining,
+    node: foundation.node?.identity ?? null,
+    publicNode: foundation.node?.shown ?? null,
+    cluster: () => foundation.node?.health() ?? null,
     subscriptions,
     filters,
     socketOf: sockets.report,
     ...gaugesOf(hosting),
   });
+}
+
+/** Lines of several nodes end in one place: each names its own. */
+function labelled(log: Logger, { cluster }: Config): Logger {
+  return cluster.enabled ? log.child({ node: cluster.nodeId, region: cluster.region }) : log;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Warns in production if callers without a key are served without limits of a key. */

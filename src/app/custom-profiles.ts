@@ -1,6 +1,7 @@
 // Builds Custom profiles: the sealer of documents, the loader, and what the API needs to write
 // them.
 import type { Logger } from "pino";
+import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { AddressRules } from "../core/public-address.ts";
@@ -34,6 +35,8 @@ export interface CustomHostingParts {
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly store: Store;
+  /** Which node seals anew. */
+  readonly claims: JobClaims;
   readonly serving: CustomServing;
   readonly onError: (error: unknown) => void;
 }
@@ -50,14 +53,19 @@ export interface CustomHosting {
  * secret.
  */
 export async function openCustomProfiles(parts: CustomHostingParts): Promise<CustomHosting> {
-  const { config, settings, runtime, log, store, serving, onError } = parts;
+  const { config, settings, runtime, log, store, claims, serving, onError } = parts;
   const { rules, served, check, status } = serving;
   const sealer = createSealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
   if (config.previousSecret !== null)
-    log.info(
-      { resealed: await resealProfiles({ store, sealer }) },
-      "profiles are sealed with the present secret",
-    );
+    await claims.runIfDue({
+      name: "reseal_profiles",
+      everyMs: 0,
+      run: async () =>
+        log.info(
+          { resealed: await resealProfiles({ store, sealer }) },
+          "profiles are sealed with the present secret",
+        ),
+    });
   const loader = createProfileLoader({
     store,
     runtime,

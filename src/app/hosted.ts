@@ -2,6 +2,8 @@
 // it.
 
 import type { Logger } from "pino";
+import type { Cluster } from "../cluster/cluster.ts";
+import { ALONE, type JobClaims } from "../cluster/job-claims.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { ManagedSlug } from "../core/billing/access.ts";
@@ -29,6 +31,7 @@ import { createPurchasePaywall, type PurchasePaywall } from "../web/payment/purc
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
+import { followerOf, joinCluster, type NodeView, viewOf } from "./cluster.ts";
 import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 
 /** The running hosted service. */
@@ -44,6 +47,8 @@ export interface Hosting {
   readonly keyOf: (digest: string) => Promise<PaidKey | null>;
   /** Null = there are no payment channels. */
   readonly sessions: Sessions | null;
+  /** Null = this service is one node. */
+  readonly node: NodeView | null;
   /** Writes pending usage, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
@@ -56,10 +61,14 @@ export interface HostingParts {
   readonly serving: CustomServing;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
+  /** The worker of the node that this process is; null = it is the node. */
+  readonly worker: string | null;
 }
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
 const AUDIT_MS = 3_600_000;
+/** Nodes start their hours at different times: one that comes a little early still audits. */
+const AUDIT_SLACK_MS = 600_000;
 /** Look-ups of unknown keys per address. */
 const MISSES = { perSecond: 0.5, burst: 30 };
 /**
@@ -82,9 +91,13 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
   const onError = (error: unknown): void =>
     log.warn({ problem: textOf(error) }, "the store does not answer as it should");
+  let cluster: Cluster | null = null;
   try {
-    return await hostingOver({ ...parts, store, onError });
+    cluster = await joinCluster({ ...parts, store, onError });
+    const claims = cluster?.claims ?? ALONE;
+    return await hostingOver({ ...parts, store, cluster, claims, onError });
   } catch (error) {
+    await cluster?.close();
     await store.close();
     throw error;
   }
@@ -93,14 +106,18 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
 /** The same with an open store and a handler of background failures. */
 interface StoreParts extends HostingParts {
   readonly store: Store;
+  /** Null = this service is one node. */
+  readonly cluster: Cluster | null;
+  /** Which node does what one does for all. */
+  readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
 }
 
 async function hostingOver(parts: StoreParts): Promise<Hosting> {
-  const { config, settings, runtime, log, store, onError } = parts;
+  const { config, settings, runtime, log, store, cluster, claims, onError } = parts;
   const legacyForms = await legacyFormsOf(parts);
   const custom = await openCustomProfiles(parts);
-  const node = nodeIdOf(config, runtime);
+  const node = cluster?.node.id ?? nodeIdOf(config, runtime);
   const credit = await creditOf(parts, node);
   const keyCache = createKeyCache({
     store,
@@ -121,11 +138,13 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     key: (id) => keyCache.keyChanged(id),
     account: (id) => keyCache.accountChanged(id),
   };
-  const payments = await paymentsOf({ config, settings, runtime, log, store, changes, node });
+  const shared = { config, settings, runtime, log, store, claims };
+  const payments = await paymentsOf({ ...shared, changes, node });
   const paywall = payments === null ? null : createPurchasePaywall({ payments, runtime });
-  const sessions = await sessionsOf({ config, settings, runtime, log, store });
+  const sessions = await sessionsOf(shared);
   const api = apiOf(parts, { changes, paywall, credit, custom: custom.partsWith(keyCache) });
-  const cancelAudit = auditAgain({ store, runtime, log, onError });
+  cluster?.follow(followerOf({ keyCache, credit, loader: custom.loader }));
+  const cancelAudit = auditAgain({ store, runtime, log, onError }, claims);
 
   return {
     admission,
@@ -134,11 +153,13 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     paywall,
     callPaywall: sessions === null ? null : createCallPaywall({ sessions, runtime }),
     sessions,
+    node: cluster === null ? null : viewOf(cluster),
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       cancelAudit();
       admission.close();
       custom.loader.close();
+      await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
       await closeStore(
         { runtime, log, onError },
         { payments, sessions, credit, legacyForms, store },
@@ -152,24 +173,26 @@ async function legacyFormsOf({
   runtime,
   settings,
   log,
+  claims,
   onError,
 }: StoreParts): Promise<LegacyFormUsage> {
   const policy = settings.legacyForms;
-  const legacyForms = await openLegacyFormUsage({ store, runtime, policy, onError });
+  const legacyForms = await openLegacyFormUsage({ store, runtime, policy, claims, onError });
   if (legacyForms.off.size > 0)
     log.info({ forms: [...legacyForms.off] }, "legacy forms of requests that are not served");
   return legacyForms;
 }
 
 function creditOf(
-  { store, runtime, settings, onError }: StoreParts,
+  { store, runtime, settings, cluster, onError }: StoreParts,
   node: string,
 ): Promise<Credit> {
   return openCredit({
     store,
     runtime,
     onError,
-    node: { id: node, region: "" },
+    node: { id: node, region: cluster?.node.region ?? "" },
+    ...(cluster === null ? {} : { replaces: cluster.replaces, recalls: true }),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
@@ -253,28 +276,36 @@ interface AuditParts extends Pick<HostingParts, "runtime" | "log"> {
   readonly onError: (error: unknown) => void;
 }
 
-/** Audits the books every hour; the returned function stops that. */
-function auditAgain(parts: AuditParts): () => void {
-  const { store, runtime, log, onError } = parts;
-  let cancel = runtime.after(AUDIT_MS, () => {
-    cancel = auditAgain(parts);
-    audit(store).then((differences) => {
-      if (differences.length > 0)
-        log.error(
-          {
-            differences: differences
-              .slice(0, 10)
-              .map((difference) => `${difference.check} ${difference.id}`),
-          },
-          "the books do not agree",
-        );
-    }, onError);
-  });
+/**
+ * Audits the books every hour, on one node of several; the returned function ends that.
+ */
+function auditAgain(parts: AuditParts, claims: JobClaims): () => void {
+  const { runtime, onError } = parts;
+  const job = { name: "audit", everyMs: AUDIT_MS - AUDIT_SLACK_MS, run: () => auditOnce(parts) };
+  let cancel = runtime.after(AUDIT_MS, again);
+  function again(): void {
+    cancel = runtime.after(AUDIT_MS, again);
+    claims.runIfDue(job).catch(onError);
+  }
   return () => cancel();
 }
 
-interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods"> {
+async function auditOnce({ store, log }: AuditParts): Promise<void> {
+  const differences = await audit(store);
+  if (differences.length > 0)
+    log.error(
+      {
+        differences: differences
+          .slice(0, 10)
+          .map((difference) => `${difference.check} ${difference.id}`),
+      },
+      "the books do not agree",
+    );
+}
+
+interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods" | "worker"> {
   readonly store: Store;
+  readonly claims: JobClaims;
   readonly changes: Invalidations;
   readonly node: string;
 }
@@ -413,7 +444,7 @@ export async function exportEmbedded(
  * The id of this process among those that share the store. Only one process uses an embedded store
  * at a time, so its id stays the same across restarts.
  */
-function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime): string {
+function nodeIdOf({ cluster: { nodeId }, storageUrl }: Config, runtime: Runtime): string {
   if (nodeId !== "") return nodeId;
   return storageUrl === ""
     ? "main"

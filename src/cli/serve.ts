@@ -2,6 +2,7 @@
 // on SIGHUP, and drains it on SIGTERM and SIGINT.
 import type { Logger } from "pino";
 import { build } from "../app/app.ts";
+import { named } from "../app/cluster.ts";
 import type { Config, ConfigResult } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
 import { realRuntime } from "../runtime.ts";
@@ -27,7 +28,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const onProgress = (line: string): void => log.info(line);
   const local = first.config.devnet ? await startLocal(first.config, onProgress) : null;
   const complete = (config: Config): Config => local?.complete(config) ?? config;
-  const config = complete(first.config);
+  const config = named(complete(first.config), realRuntime);
   const workers = workerCount(config);
   const start = workers === 1 ? startHere : startWorkers;
   const service = await start({ config, log, version, workers }).catch((error: unknown) => {

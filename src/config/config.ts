@@ -105,14 +105,25 @@ export interface Config {
   readonly deadlines: Deadlines;
   readonly methods: readonly ConfiguredMethod[];
   readonly selection: SelectionSettings;
-  /** Name of this process in the database; empty = generated at each start. */
-  readonly nodeId: string;
+  readonly cluster: ClusterConfig;
   /** Null = a plain router. */
   readonly hosted: HostedConfig | null;
   /** `SVC_SECRET`, at least 32 bytes; null = not set. */
   readonly secret: string | null;
   /** `SVC_SECRET_PREVIOUS`; null = not set. */
   readonly previousSecret: string | null;
+}
+
+/** This node among those that serve together. */
+export interface ClusterConfig {
+  readonly enabled: boolean;
+  /** Empty = made up at each start. */
+  readonly nodeId: string;
+  readonly region: string;
+  /** Null = as many as were seen lately. */
+  readonly expectedNodes: number | null;
+  /** Empty = the database of the service; secret otherwise. */
+  readonly listenUrl: string;
 }
 
 /** Checks all settings and builds the configuration. Never throws. */
@@ -126,7 +137,19 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   const flag = flagTable.safeParse(switches);
   const needsSecret =
     production && file.data?.hosted.enabled === true && variables["SVC_SECRET"] === undefined;
+  const hasDatabase = (variables["DATABASE_URL"] ?? file.data?.storage.url ?? "") !== "";
   const faults = [
+    ...(file.data?.cluster.enabled === true && !hasDatabase
+      ? [
+          placed(input.file, document, {
+            path: ["cluster", "enabled"],
+            at: "value",
+            message:
+              "must be false without a PostgreSQL database (DATABASE_URL or storage.url): the " +
+              "embedded store belongs to one machine",
+          }),
+        ]
+      : []),
     ...(needsSecret
       ? [
           unplaced("environment", "", {
@@ -231,7 +254,13 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     deadlines: deadlinesOf(file),
     methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
-    nodeId: file.cluster.node_id,
+    cluster: {
+      enabled: file.cluster.enabled,
+      nodeId: file.cluster.node_id,
+      region: file.cluster.region,
+      expectedNodes: file.cluster.expected_nodes,
+      listenUrl: file.cluster.listen_url,
+    },
     hosted: hostedOf(file.hosted),
     secret: env.SVC_SECRET ?? null,
     previousSecret: env.SVC_SECRET_PREVIOUS ?? null,

@@ -64,13 +64,7 @@ function serviceRules(
       ),
     );
   breaches.push(...spelledTwice(data));
-  if (member(member(data, "cluster"), "enabled") === true)
-    breaches.push(
-      breach(
-        ["cluster", "enabled"],
-        "must be false: clustering is not available in this version; run instances independently",
-      ),
-    );
+  breaches.push(...clusterRules(data));
   if (devnet && production)
     breaches.push(
       breach(
@@ -86,6 +80,30 @@ function serviceRules(
       ),
     );
   return breaches;
+}
+
+/** What `hosted.flush_interval_ms` and `hosted.node_timeout_ms` are without a setting. */
+const FLUSH_MS = 1_000;
+const NODE_TIMEOUT_MS = 30_000;
+/** Heartbeats within the time after which a node counts as dead. */
+const HEARTBEATS = 5;
+
+/** A node shows that it lives each time it writes what was used. */
+function clusterRules(data: unknown): readonly Breach[] {
+  if (member(member(data, "cluster"), "enabled") !== true) return [];
+  const hosted = member(data, "hosted");
+  const flushMs = member(hosted, "flush_interval_ms") ?? FLUSH_MS;
+  const timeoutMs = member(hosted, "node_timeout_ms") ?? NODE_TIMEOUT_MS;
+  if (typeof flushMs !== "number" || typeof timeoutMs !== "number") return [];
+  if (timeoutMs >= HEARTBEATS * flushMs) return [];
+  const isGiven = member(hosted, "node_timeout_ms") !== undefined;
+  return [
+    breach(
+      ["hosted", isGiven ? "node_timeout_ms" : "flush_interval_ms"],
+      "must leave room for 5 writes (flush_interval_ms) within the node timeout " +
+        "(node_timeout_ms) where cluster.enabled is true: nodes would be taken for dead",
+    ),
+  ];
 }
 
 /** Settings that have two names, of which only one may be given. */

@@ -533,12 +533,19 @@ export const configFile = z
         enabled: z
           .boolean()
           .default(false)
-          .describe("Not available in this version: must be `false`."),
+          .describe(
+            "`true` = this node serves together with others on the same PostgreSQL database.",
+          ),
         node_id: z
           .string()
           .max(200)
+          .regex(/^[^\s/]*$/)
+          .meta({ title: "a name without spaces and slashes" })
           .default("")
-          .describe("Name of this process in the database. Default: made up at each start."),
+          .describe(
+            "Name of this node in the database, unique among its nodes. Default: the name of the " +
+              "machine and a part made up at each start.",
+          ),
         region: z
           .string()
           .max(64)
@@ -546,12 +553,25 @@ export const configFile = z
           .meta({ title: "a name without spaces" })
           .default("")
           .describe(
-            "Where this node runs. Providers of the same `region` are preferred: see " +
-              "`selection.region_preference`.",
+            "Where this node runs; shown in `/api/health`, logs and metrics. Providers of the same " +
+              "`region` are preferred: see `selection.region_preference`.",
+          ),
+        expected_nodes: z
+          .int()
+          .min(1)
+          .max(1_000)
+          .nullable()
+          .default(null)
+          .describe("Nodes that should be there. Default: as many as were seen in the last hour."),
+        listen_url: storageUrl
+          .default("")
+          .describe(
+            "Where changes of other nodes are listened for: the database server itself, not a " +
+              "pooler that hands out sessions by transactions. Secret. Default: `storage.url`.",
           ),
       })
       .prefault({})
-      .describe("Several instances that know of each other."),
+      .describe("Several nodes that serve together."),
     chains: z.record(word, chain).default({}).describe("The chains this instance serves, by name."),
     profiles: z.record(word, profile).default({}).describe("The provider sets, by slug."),
     methods: z

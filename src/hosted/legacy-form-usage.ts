@@ -1,5 +1,6 @@
 // The store's record of how often each legacy form is used, and which are switched off at the next
-// start. One process a database keeps it.
+// start. Each node writes what it served; quiet time is counted by one of them at a time.
+import { ALONE, type JobClaims } from "../cluster/job-claims.ts";
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../core/faults/legacy-form.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
@@ -22,6 +23,8 @@ export interface LegacyFormUsageParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly policy: LegacyFormPolicy;
+  /** Which node counts the time. */
+  readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
 }
 
@@ -30,7 +33,7 @@ const QUIET_MS = 30 * 86_400_000;
 
 /** Reads the record, decides what is off, and goes on recording. */
 export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<LegacyFormUsage> {
-  const { store, runtime, policy, onError } = parts;
+  const { store, runtime, policy, claims, onError } = parts;
   const off = await formsOff(store, policy);
   const seen = new Map<LegacyFormName, number>();
   let sinceMs = runtime.now();
@@ -46,7 +49,8 @@ export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<
   async function write(): Promise<void> {
     const nowMs = runtime.now();
     const requests = new Map(seen);
-    const quietMs = BigInt(Math.max(0, Math.floor(nowMs - sinceMs)));
+    const sinceWriteMs = Math.max(0, Math.floor(nowMs - sinceMs));
+    const quietMs = BigInt(await countedMs(claims, sinceWriteMs));
     await writeRecord(store, {
       requests,
       quietMs,
@@ -69,6 +73,17 @@ export async function openLegacyFormUsage(parts: LegacyFormUsageParts): Promise<
       await writing.then(write).catch(onError);
     },
   };
+}
+
+/** The time that this node counts: of several nodes one a minute counts that minute. */
+async function countedMs(claims: JobClaims, sinceWriteMs: number): Promise<number> {
+  if (claims === ALONE) return sinceWriteMs;
+  const isCounting = await claims.runIfDue({
+    name: "legacy_forms",
+    everyMs: WRITE_MS,
+    run: async () => undefined,
+  });
+  return isCounting ? Math.min(sinceWriteMs, WRITE_MS) : 0;
 }
 
 /**

@@ -2,35 +2,41 @@
 import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../core/provider/latency.ts";
 import { collectFamilies, type MetricFamily } from "./metric-families.ts";
 import type { Metric } from "./metrics.ts";
-import type { MetricFacts } from "./readings.ts";
+import type { MetricFacts, NodeLabels } from "./readings.ts";
 
 /** Media type of the text. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Reads all metrics and renders them. */
 export function expositionText(metrics: readonly Metric[], facts: MetricFacts): string {
-  return familiesText(metrics, collectFamilies(metrics, facts));
+  return familiesText(metrics, collectFamilies(metrics, facts), facts.node);
 }
 
-/** Renders samples, in the order of the metrics. */
+/** Renders samples, in the order of the metrics; `of` = the node that they are of. */
 export function familiesText(
   metrics: readonly Metric[],
   families: readonly MetricFamily[],
+  of: NodeLabels | null,
 ): string {
   const lines: string[] = [];
+  const node = of === null ? "" : labelText(NODE_LABELS, [of.id, of.region]);
   const samplesOf = new Map(families.map(({ name, samples }) => [name, samples]));
   for (const { name, type, labels, help } of metrics) {
     const samples = samplesOf.get(name) ?? null;
     if (samples === null) continue;
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
     for (const [values, value] of samples) {
-      const text = labelText(labels, values);
+      const own = labelText(labels, values);
+      const text = own === "" || node === "" ? own + node : `${own},${node}`;
       if (typeof value !== "number") lines.push(...histogramLines(name, text, value));
       else lines.push(`${name}${text === "" ? "" : `{${text}}`} ${value}`);
     }
   }
   return `${lines.join("\n")}\n`;
 }
+
+/** Labels of every series where several nodes serve together. */
+const NODE_LABELS = ["node", "region"] as const;
 
 function histogramLines(
   name: string,

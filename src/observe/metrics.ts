@@ -92,6 +92,34 @@ export const METRICS: readonly Metric[] = [
     collect: perSeries(({ panics }) => Object.entries(panics).map(([result, n]) => [[result], n])),
   },
   {
+    name: "svc_cluster_nodes",
+    type: "gauge",
+    merge: "max",
+    labels: ["state"],
+    help: "Nodes that serve together: connected, responding, and how many there should be.",
+    collect: ({ cluster }) => {
+      const health = cluster();
+      if (health === null) return null;
+      const { connected, responding, total } = health;
+      return [
+        [["connected"], connected],
+        [["responding"], responding],
+        [["total"], total],
+      ];
+    },
+  },
+  {
+    name: "svc_cluster_database_silent_seconds",
+    type: "gauge",
+    merge: "max",
+    labels: [],
+    help: "For how long the database that the nodes share has not answered this node.",
+    collect: ({ cluster }) => {
+      const health = cluster();
+      return health === null ? null : [[[], health.silentMs / 1_000]];
+    },
+  },
+  {
     name: "svc_refusals_total",
     type: "counter",
     labels: ["code"],

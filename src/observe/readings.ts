@@ -1,5 +1,6 @@
 // The data that metrics are read from: facts of the instance, and the health of every provider on
 // every transport, read once per scrape. Shows real provider ids only to operators.
+import type { ClusterHealth } from "../core/cluster-health.ts";
 import { type Provider, transportsOf } from "../core/provider/profile.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
@@ -18,6 +19,12 @@ export interface StreamFacts {
   readonly socketOf: (provider: Provider) => SocketReport;
 }
 
+/** A node in labels: its name for operators, its alias for others. */
+export interface NodeLabels {
+  readonly id: string;
+  readonly region: string;
+}
+
 /** Sources of all numbers. */
 export interface MetricFacts extends StreamFacts {
   readonly registry: Pick<ProfileRegistry, "profiles">;
@@ -29,6 +36,10 @@ export interface MetricFacts extends StreamFacts {
   readonly payments: () => PaymentGauges | null;
   /** Null = pay-per-call is off. */
   readonly sessions: () => SessionGauges | null;
+  /** Labels of every series where several nodes serve together; null = this one serves alone. */
+  readonly node: NodeLabels | null;
+  /** Null = this node serves alone. */
+  readonly cluster: () => ClusterHealth | null;
   readonly uptimeMs: number;
   readonly residentBytes: number;
   readonly cpuSeconds: number;

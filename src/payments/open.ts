@@ -2,6 +2,7 @@
 // loaded only where rails are configured, and each rail only if it is one of them.
 import { hkdfSync } from "node:crypto";
 import type { Logger } from "pino";
+import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import type { Runtime } from "../runtime.ts";
 import { createSealer } from "../secrets/sealer.ts";
@@ -24,6 +25,8 @@ export interface OpenPaymentsParts {
   readonly beneficiaries: Beneficiaries;
   /** The node that leases purchases. */
   readonly node: string;
+  /** Which node does what one does for all. */
+  readonly claims: JobClaims;
   readonly settings: PaymentSettings;
   /** The realm of MPP challenges. */
   readonly realm: string;
@@ -42,10 +45,15 @@ export async function openPayments({
 }: OpenPaymentsParts): Promise<Payments> {
   const sealer = createSealer(secret, previousSecret);
   if (previousSecret !== null)
-    parts.log.info(
-      { resealed: await resealPurchases({ ...parts, sealer }) },
-      "purchases are sealed with the present secret",
-    );
+    await parts.claims.runIfDue({
+      name: "reseal_purchases",
+      everyMs: 0,
+      run: async () =>
+        parts.log.info(
+          { resealed: await resealPurchases({ ...parts, sealer }) },
+          "purchases are sealed with the present secret",
+        ),
+    });
   const rails = (
     await Promise.all(
       settings.rails.map((rail) => openRail(rail, { runtime: parts.runtime, realm })),

@@ -1,5 +1,6 @@
 // Builds payments: offers, acceptance, and the worker behind them. Knows rails by their port only.
 import type { Logger } from "pino";
+import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { unitsOf } from "../core/billing/payment.ts";
 import type { Runtime } from "../runtime.ts";
@@ -34,6 +35,8 @@ export interface PaymentParts {
   readonly beneficiaries: Beneficiaries;
   /** The node that leases purchases: the same after a restart, where that is known. */
   readonly node: string;
+  /** Which node does what one does for all. */
+  readonly claims: JobClaims;
   readonly rails: readonly Rail[];
   readonly protocol: Protocol;
   readonly offerMacs: OfferMacs;
@@ -73,7 +76,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     ...scheduler.ticks.map((run) => ({ everyMs: TICK_MS, run })),
     ...rails.map((rail) => ({ everyMs: SWEEP_MS, run: () => wallets.sweep(rail) })),
     { everyMs: COUNT_MS, run: count },
-    { everyMs: BLANK_MS, run: () => blankSecrets(parts, runtime.wallMs()) },
+    { everyMs: BLANK_MS, run: () => blankOnce(parts) },
   ];
   const worker = startWorker(runtime, tasks, onError);
   const { canSettle } = wallets;
@@ -112,6 +115,12 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
       await Promise.all([scheduler.close(), worker.close()]);
     },
   };
+}
+
+/** Secrets that are no longer shown are removed by one node at a time. */
+async function blankOnce(parts: PaymentParts): Promise<void> {
+  const run = () => blankSecrets(parts, parts.runtime.wallMs());
+  await parts.claims.runIfDue({ name: "blank_secrets", everyMs: 0, run });
 }
 
 function walletGauges(rails: readonly Rail[], { states }: Wallets) {

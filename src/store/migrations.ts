@@ -3,6 +3,7 @@
 // mean.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
+import { createCluster } from "./migrations-cluster.ts";
 import { createPurchases } from "./migrations-payments.ts";
 import { createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
@@ -18,6 +19,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "007_feedback": { up: createFeedback },
   "008_purchases": { up: createPurchases },
   "009_sessions": { up: createSessions },
+  "010_cluster": { up: createCluster },
 };
 
 /**

@@ -1,6 +1,8 @@
 // The tables of the store as types, against which queries are checked. Every integer is a bigint on
 // both engines. Names ending in `_n` are nano-USD, names in `_at` and `_until` are milliseconds
 // since the epoch.
+import type { Generated } from "kysely";
+import type { ChangeLogTable, JobTable, RateDemandTable } from "./tables-cluster.ts";
 import type {
   PurchaseSubmissionTable,
   PurchaseTable,
@@ -39,6 +41,9 @@ export interface Tables {
   readonly session_channel: SessionChannelTable;
   readonly session_transaction: SessionTransactionTable;
   readonly session_call: SessionCallTable;
+  readonly change_log: ChangeLogTable;
+  readonly job: JobTable;
+  readonly rate_demand: RateDemandTable;
 }
 
 /** An account with its balance. */
@@ -173,6 +178,10 @@ export interface NodeTable {
   /** Number of flushes. */
   readonly flush_seq: bigint;
   readonly heartbeat_at: bigint;
+  /** Its clock less that of the database. */
+  readonly skew_ms: Generated<bigint>;
+  /** Made up by the process that joined: it knows its own row again. Null = a version before. */
+  readonly process_id: Generated<string | null>;
 }
 
 /** A Custom profile of an account. The row of a deleted profile keeps its name. */

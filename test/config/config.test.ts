@@ -79,7 +79,13 @@ describe("configuration: what is accepted", () => {
         exploreShare: 0.02,
         region: null,
       },
-      nodeId: "",
+      cluster: {
+        enabled: false,
+        nodeId: "",
+        region: "",
+        expectedNodes: null,
+        listenUrl: "",
+      },
       hosted: null,
       secret: null,
       previousSecret: null,
@@ -184,7 +190,7 @@ limits: { max_attempts: 5 }
       [config.storageUrl, config.dataDir, config.logLevel, config.limits.maxAttempts],
       ["postgres://u:p@db/svc", "/var/lib/svc", "warn", 5],
     );
-    assert.equal(config.nodeId, "n1");
+    assert.equal(config.cluster.nodeId, "n1");
     assert.deepEqual(
       config.chains.map(({ chainName, chainId }) => [chainName, chainId]),
       [

@@ -496,11 +496,26 @@ const REFUSALS: readonly Refusal[] = [
     /./,
   ],
   [
-    "clustering",
+    "a cluster without a database",
     "devnet: true\ncluster: { enabled: true }",
     2,
     "cluster.enabled",
-    /not available in this version/,
+    /DATABASE_URL or storage.url/,
+  ],
+  [
+    "a node timeout within which a node of a cluster hardly writes",
+    "devnet: true\ncluster: { enabled: true }\nstorage: { url: 'postgres://db/svc' }\nhosted: { " +
+      "node_timeout_ms: 4000 }",
+    4,
+    "hosted.node_timeout_ms",
+    /5 writes/,
+  ],
+  [
+    "a node id that workers could not be told apart by",
+    "devnet: true\ncluster: { node_id: a/b }",
+    2,
+    "cluster.node_id",
+    /without spaces and slashes/,
   ],
   [
     "users' providers at private addresses in production",
@@ -518,11 +533,11 @@ const REFUSALS: readonly Refusal[] = [
     /a name without spaces/,
   ],
   [
-    "expected nodes, which do nothing yet",
-    "devnet: true\ncluster: { expected_nodes: 3 }",
+    "no expected node",
+    "devnet: true\ncluster: { expected_nodes: 0 }",
     2,
     "cluster.expected_nodes",
-    /not a known setting/,
+    /./,
   ],
   [
     "production without a public URL",

@@ -2,6 +2,7 @@
 // counts, and what is off is decided at a start.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { ALONE } from "../../src/cluster/job-claims.ts";
 import { LEGACY_FORM_NAMES, type LegacyFormName } from "../../src/core/faults/legacy-form.ts";
 import {
   type LegacyFormPolicy,
@@ -31,6 +32,7 @@ eachStore(({ engine, open }) => {
         store,
         runtime: { ...runtime, after: () => () => undefined },
         policy,
+        claims: ALONE,
         onError: fail,
       });
       for (const name of see) record.saw(name);
@@ -83,6 +85,7 @@ eachStore(({ engine, open }) => {
           store: flaky,
           runtime,
           policy: "on",
+          claims: ALONE,
           onError: (error) => errors.push(error),
         });
         const rowOf = () =>

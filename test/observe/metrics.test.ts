@@ -47,6 +47,16 @@ const SERIES = {
 /** An instance with payments and pay-per-call. */
 function factsWith(over: Partial<MetricFacts>): MetricFacts {
   return {
+    node: null,
+    cluster: () => ({
+      connected: 3,
+      responding: 2,
+      total: 3,
+      regions: ["eu"],
+      status: "degraded",
+      silentMs: 1_500,
+      problems: [],
+    }),
     registry: { profiles: [] },
     observer: {
       allSeries: () => [SERIES],

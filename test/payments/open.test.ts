@@ -1,6 +1,7 @@
 // Payments as they are opened from settings, over real chains: stock clients pay each offer, the
 // same payment shown again to another process has the same result, and what has moved is what was
 // credited.
+
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,6 +14,7 @@ import { createClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { tempoLocalnet } from "viem/tempo/chains";
 import { BENEFICIARIES } from "../../src/app/beneficiaries.ts";
+import { ALONE } from "../../src/cluster/job-claims.ts";
 import { NANO_PER_UNIT } from "../../src/core/billing/payment.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { openPayments } from "../../src/payments/open.ts";
@@ -96,6 +98,7 @@ function opened({
     beneficiaries: BENEFICIARIES,
     changes: { key: () => {}, account: () => {} },
     node: "main",
+    claims: ALONE,
     settings: {
       rails: [chains.rails.tempo, chains.rails.evm, chains.rails.session],
       minN: 100_000_000n,

@@ -1,8 +1,10 @@
 // Payments over the fake chain, as one process after the other would run them on the same store;
 // and payers. Time is simulated and moves only in `run`.
+
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { BENEFICIARIES } from "../../src/app/beneficiaries.ts";
+import { ALONE } from "../../src/cluster/job-claims.ts";
 import { NANO_PER_UNIT, type Purpose } from "../../src/core/billing/payment.ts";
 import { createOfferMacs } from "../../src/payments/offer-mac.ts";
 import type {
@@ -145,6 +147,7 @@ async function startLife(
     beneficiaries: BENEFICIARIES,
     changes: { key: tell, account: tell },
     node: options.node ?? "main",
+    claims: ALONE,
     rails: options.rails?.(parts) ?? [authorizationRail(parts), payerRail(parts)],
     protocol: fakeProtocol(made),
     offerMacs: createOfferMacs(SECRET, null),

@@ -10,6 +10,13 @@ import type { Strategy } from "./strategy.ts";
 /** Version of the `svc_meta` shape. */
 const EVIDENCE_VERSION = "1.0";
 
+/** A node as callers see it. */
+export interface PublicNode {
+  /** A short alias: it tells nodes apart, and nothing of the machine. */
+  readonly id: string;
+  readonly region: string;
+}
+
 /** The routed request that evidence is about. */
 export interface EvidenceInput {
   readonly requestId: string;
@@ -22,6 +29,8 @@ export interface EvidenceInput {
   readonly breakerState: "closed" | "half_open" | "open" | null;
   readonly endToEndMs: number;
   readonly source: AnswerSource;
+  /** Null = it serves alone. */
+  readonly node: PublicNode | null;
 }
 
 /** `svc_meta` as it is shown; latencies in milliseconds. */
@@ -48,6 +57,8 @@ export interface Evidence {
    */
   readonly source?: "shared" | "cache" | "merged";
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
+  /** The node that served the call, where several serve together. */
+  readonly node?: PublicNode;
 }
 
 /** A provider as it is shown. */
@@ -109,6 +120,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
             reason,
           })),
         }),
+    ...(input.node === null ? {} : { node: input.node }),
   };
 }
 

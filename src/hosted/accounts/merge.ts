@@ -1,6 +1,7 @@
 // Merges an account into another one: its keys and its money move, once. Credit that nodes still
 // lease of it follows when they return it. Knows accounts and keys, not who requests it.
 
+import { recordChange } from "../../cluster/change-log.ts";
 import { lockAccounts, post, type Tx } from "../../ledger/ledger.ts";
 import { type KeyProfiles, parseSlugs, slugsText } from "../keys/key-profiles.ts";
 import { liveKeys } from "../keys/keys.ts";
@@ -77,6 +78,7 @@ export async function merge(
     .set({ merged_into: targetId })
     .where((eb) => eb.or([eb("id", "=", sourceId), eb("merged_into", "=", sourceId)]))
     .execute();
+  await recordChange(tx, { topic: "account", ref: sourceId }, { topic: "account", ref: targetId });
   return "merged";
 }
 

@@ -1,5 +1,6 @@
 // Credit that the operator gives an account for money received elsewhere: once for each reference.
 // Knows no operation of the API.
+import { recordChange } from "../../cluster/change-log.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { lockAccount, post } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
@@ -30,7 +31,10 @@ export function creditAccountOnce(
       return apiFault("account_merged", "the account was merged into another one", {
         nextAction: "credit that one",
       });
-    if (await post(tx, { kind: "payment", ...payment })) return true;
+    if (await post(tx, { kind: "payment", ...payment })) {
+      await recordChange(tx, { topic: "account", ref: payment.accountId });
+      return true;
+    }
     const before = await tx
       .selectFrom("ledger_tx")
       .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")

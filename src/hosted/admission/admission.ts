@@ -17,6 +17,7 @@ import type { KeyCache } from "../keys/key-cache.ts";
 import {
   type AccountState,
   endOf,
+  KEY_REFUSALS,
   type KeyContext,
   type OpenSocket,
   type SocketEnd,
@@ -136,9 +137,9 @@ class KeyAdmission implements Admission {
   }
 
   admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
-    const { runtime, settings, credit, profiles } = this.#parts;
+    const { settings, credit, profiles } = this.#parts;
     const { account } = keyContext;
-    const why = endOf(keyContext, runtime.wallMs()) ?? mayName(keyContext, call.profile);
+    const why = this.#endOf(keyContext) ?? mayName(keyContext, call.profile);
     if (why !== null) return refusalOf(keyContext, why);
     const wallet = this.#walletOf(account);
     for (const service of serviceTiersFor(account, call.profile)) {
@@ -166,7 +167,7 @@ class KeyAdmission implements Admission {
 
   refusal(keyContext: KeyContext, profile: string): Fault | null {
     return (
-      endOf(keyContext, this.#parts.runtime.wallMs()) ??
+      this.#endOf(keyContext) ??
       mayName(keyContext, profile) ??
       (this.#isServed(keyContext, profile) ? null : EXHAUSTED)
     );
@@ -193,6 +194,7 @@ class KeyAdmission implements Admission {
     notifications: number,
   ): "balance_exhausted" | "unavailable" | null {
     const { credit, settings } = this.#parts;
+    if (this.keyCache.contact === "cut_off") return "unavailable";
     const { account, keyId } = keyContext;
     const wallet = this.#walletOf(account);
     const cu =
@@ -291,6 +293,12 @@ class KeyAdmission implements Admission {
     if (why === null) return null;
     const limit = { rateLimit, tokenMs: 1_000 / size.perSecond };
     return { kind: "refusal", fault: why, keyContext, limit };
+  }
+
+  /** Why nothing is served to a key, however it would be paid for; null = it is good. */
+  #endOf(keyContext: KeyContext): Fault | null {
+    if (this.keyCache.contact === "cut_off") return KEY_REFUSALS.cutOff;
+    return endOf(keyContext, this.#parts.runtime.wallMs());
   }
 
   /** Whether anything would pay for a call of the smallest size. */

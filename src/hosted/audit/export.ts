@@ -7,11 +7,14 @@ import type { Tables } from "../../store/tables.ts";
 import { closeEnded } from "../credit/node.ts";
 import { audit } from "./audit.ts";
 
+/** The tables by which nodes work together hold for minutes: a copy begins without them. */
+type ExportedTable = Exclude<keyof Tables, "change_log" | "job" | "rate_demand">;
+
 /** Number of rows by table. */
-export type ExportCounts = Readonly<Record<keyof Tables, bigint>>;
+export type ExportCounts = Readonly<Record<ExportedTable, bigint>>;
 
 /** All tables; referenced tables come first. */
-const TABLES: readonly (keyof Tables)[] = Object.keys({
+const TABLES: readonly ExportedTable[] = Object.keys({
   account: true,
   agent: true,
   api_key: true,
@@ -34,7 +37,7 @@ const TABLES: readonly (keyof Tables)[] = Object.keys({
   session_channel: true,
   session_transaction: true,
   session_call: true,
-} satisfies Record<keyof Tables, true>).map(parseTable);
+} satisfies Record<ExportedTable, true>).map(parseTable);
 
 /**
  * Copies a store into an empty one. Throws, and leaves the target unchanged, if the target contains
@@ -49,7 +52,7 @@ export async function exportStore(from: Store, to: Store, wallMs: number): Promi
   await refuseFaults(from, "The embedded store");
   const counts = await to.transaction(async (tx) => {
     await refuseFull(tx);
-    const copied: [keyof Tables, bigint][] = [];
+    const copied: [ExportedTable, bigint][] = [];
     for (const table of TABLES) copied.push([table, await copyTable(from, tx, table)]);
     return parseCounts(Object.fromEntries(copied));
   });
@@ -67,7 +70,7 @@ async function refuseFull(tx: Tx): Promise<void> {
   for (const table of TABLES.toReversed()) await sql`delete from ${sql.table(table)}`.execute(tx);
 }
 
-async function copyTable(from: Store, tx: Tx, table: keyof Tables): Promise<bigint> {
+async function copyTable(from: Store, tx: Tx, table: ExportedTable): Promise<bigint> {
   let afterRow = 0n;
   let copied = 0n;
   // The embedded store does not change during the copy, because this process holds its lock.
@@ -97,7 +100,7 @@ async function copyTable(from: Store, tx: Tx, table: keyof Tables): Promise<bigi
   return copied;
 }
 
-async function countRows(db: Store["db"], table: keyof Tables): Promise<bigint> {
+async function countRows(db: Store["db"], table: ExportedTable): Promise<bigint> {
   const { rows } = await sql<{
     readonly count: bigint;
   }>`select count(*) as count from ${sql.table(table)}`.execute(db);
@@ -114,8 +117,8 @@ async function refuseFaults(store: Store, name: string): Promise<void> {
   );
 }
 
-function parseTable(name: string): keyof Tables {
-  return name as keyof Tables;
+function parseTable(name: string): ExportedTable {
+  return name as ExportedTable;
 }
 
 function parseCounts(counts: Readonly<Record<string, bigint>>): ExportCounts {

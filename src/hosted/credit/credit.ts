@@ -1,11 +1,23 @@
 // Credit in memory: the amounts that each account may spend on this node, leased from the store
 // ahead of need. Methods on the path of a request do no I/O and create no promise. Knows accounts,
 // keys and methods by name only.
+import type { NodeIdentity } from "../../cluster/identity.ts";
+import { type Epoch, join, type MayReplace, newProcessId } from "../../cluster/node-rows.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
-import { FlushLoop } from "./flush-loop.ts";
-import { type Epoch, lease } from "./lease.ts";
-import { join, type NodeIdentity } from "./node.ts";
+import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
+import { type LeaseGrant, type LeaseRequest, lease } from "./lease.ts";
+import { closeEnded } from "./node.ts";
+import {
+  awaitRecall,
+  type DryWallet,
+  isDryHere,
+  mayRecall,
+  recall,
+  returnCredit,
+  setAside,
+  spareN,
+} from "./recall.ts";
 import { createRefillBatcher, type RefillBatcher } from "./refill-batcher.ts";
 import { type Counted, UsageBuffer } from "./usage-buffer.ts";
 import {
@@ -53,6 +65,8 @@ export interface Credit {
   refilled(wallet: Wallet, run: () => void): () => void;
   /** An account was credited: its empty wallet requests a refill. */
   refresh(accountId: string): void;
+  /** Another node has too little of the account: returns what this one can spare. */
+  recall(accountId: string): void;
   /** An account has no callers any more: its lease is returned with the next flush. */
   evict(accountId: string): void;
   /**
@@ -99,8 +113,12 @@ export interface CreditParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
+  /** A living row under the id of this node that it may take over; all unless given. */
+  readonly replaces?: MayReplace;
   readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
     Partial<CreditSettings>;
+  /** Whether other nodes may have some of an account idle, and hear when it is called back. */
+  readonly recalls?: boolean;
   /** Receives failures in the background, and reports of lost usage. */
   readonly onError: (error: unknown) => void;
 }
@@ -114,12 +132,17 @@ const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"
 
 /** Joins the store as a node and starts to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {
-  const startedAtMs = parts.runtime.now();
-  const epoch = await join(parts.store, parts.node, parts.runtime.wallMs());
-  return new LeasedCredit(parts, { epoch, startedAtMs });
+  const { store, runtime, node, replaces = "any" } = parts;
+  const startedAtMs = runtime.now();
+  const processId = newProcessId(runtime);
+  const epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
+  if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
+  await closeEnded(store, runtime.wallMs());
+  return new LeasedCredit(parts, { epoch, startedAtMs, processId });
 }
 
 class LeasedCredit implements Credit {
+  readonly #parts: CreditParts;
   readonly #runtime: Runtime;
   readonly #settings: CreditSettings;
   readonly #store: Store;
@@ -127,11 +150,12 @@ class LeasedCredit implements Credit {
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
   readonly #flushLoop: FlushLoop;
+  /** Counts returns, so that each has a name of its own. */
+  #returns = 0;
 
-  constructor(
-    { store, runtime, node, settings, onError }: CreditParts,
-    start: { readonly epoch: Epoch; readonly startedAtMs: number },
-  ) {
+  constructor(given: CreditParts, start: FlushLoopStart) {
+    const { store, runtime, node, settings, onError } = given;
+    this.#parts = given;
     this.#runtime = runtime;
     this.#store = store;
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
@@ -202,12 +226,23 @@ class LeasedCredit implements Credit {
 
   refresh(accountId: string): void {
     const wallet = this.#wallets.get(accountId);
-    if (wallet === undefined || (wallet.state !== "empty" && !wallet.isRefilling)) return;
+    if (wallet === undefined) return;
+    if (wallet.state !== "empty" && !wallet.isRefilling && !wallet.isRecalling) return;
+    wallet.isRecalling = false;
     wallet.state = "unknown";
     wallet.shortN = Math.max(wallet.shortN, 1);
     // A round in flight may have read the balance before: then another one follows.
     wallet.waiters ??= [];
     this.#refills.request(wallet);
+  }
+
+  recall(accountId: string): void {
+    const wallet = this.#wallets.get(accountId);
+    const { epoch } = this.#flushLoop;
+    if (wallet === undefined || epoch === null) return;
+    const nowMs = this.#runtime.now();
+    const amountN = spareN(wallet, nowMs);
+    if (amountN > 0) void this.#return(wallet, { epoch, amountN, nowMs });
   }
 
   evict(accountId: string): void {
@@ -273,6 +308,47 @@ class LeasedCredit implements Credit {
     return false;
   }
 
+  /** Returns a part of a wallet; what became of it, the next refill learns. */
+  async #return(
+    wallet: OpenWallet,
+    {
+      epoch,
+      amountN,
+      nowMs,
+    }: { readonly epoch: Epoch; readonly amountN: number; readonly nowMs: number },
+  ): Promise<void> {
+    setAside(wallet, amountN, nowMs);
+    const { accountId } = wallet;
+    const name = `return:${accountId}:${epoch.nodeId}:${epoch.epoch}:${++this.#returns}`;
+    const atMs = this.#runtime.wallMs();
+    const isReturned = await this.#store
+      .transaction((tx) => returnCredit(tx, epoch, { accountId, amountN, name, atMs }))
+      .catch((error: unknown) => {
+        this.#flushLoop.report(error);
+        return false;
+      });
+    if (this.#flushLoop.epoch !== epoch) return;
+    wallet.isClosing = false;
+    if (isReturned && wallet.waiters === null) return;
+    wallet.isUncertain = !isReturned;
+    this.#refills.request(wallet);
+  }
+
+  /** Wallets that are dry here while other nodes have some. */
+  #dryOf(
+    wallets: readonly OpenWallet[],
+    requests: readonly LeaseRequest[],
+    answers: readonly LeaseGrant[],
+  ): readonly DryWallet[] {
+    if (this.#parts.recalls !== true) return [];
+    return wallets.flatMap((wallet, index) => {
+      const request = requests[index];
+      const answer = answers[index];
+      const isDry = request !== undefined && answer !== undefined && isDryHere(request, answer);
+      return isDry ? [{ wallet, request }] : [];
+    });
+  }
+
   async #refill(wallets: readonly OpenWallet[]): Promise<void> {
     const nowMs = this.#runtime.now();
     const { epoch } = this.#flushLoop;
@@ -281,7 +357,16 @@ class LeasedCredit implements Credit {
     const { minSliceN, smallestN } = this.#settings;
     const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
     const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#usage.month };
-    const answers = await this.#store.transaction((tx) => lease(tx, epoch, { requests, terms }));
+    const { answers, dry } = await this.#store.transaction(async (tx) => {
+      const granted = await lease(tx, epoch, { requests, terms });
+      const found = this.#dryOf(wallets, requests, granted ?? []);
+      const calling = found.filter(({ wallet }) => mayRecall(wallet, nowMs));
+      await recall(
+        tx,
+        calling.map(({ request }) => request.accountId),
+      );
+      return { answers: granted, dry: found };
+    });
     if (answers === null) this.#flushLoop.fence(epoch);
     if (answers === null || this.#flushLoop.epoch !== epoch)
       throw new Error("this node's epoch is over: it joins again");
@@ -291,6 +376,7 @@ class LeasedCredit implements Credit {
       if (answer !== undefined) receive(wallet, answer, at);
       wallet.retryAtMs = at.nowMs + this.#settings.flushIntervalMs;
     }
+    for (const each of dry) awaitRecall(each, nowMs);
   }
 
   #refillFailed(wallets: readonly OpenWallet[], error: unknown): void {

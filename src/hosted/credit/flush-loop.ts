@@ -1,21 +1,14 @@
 // The periodic work of a node on the store: writes what was spent, returns idle leases, detects
 // dead nodes, and joins again after it was declared dead itself. Knows nothing of calls.
 
+import { createDeadNodeWatch, type DeadNodeWatch } from "../../cluster/dead-nodes.ts";
+import type { NodeIdentity } from "../../cluster/identity.ts";
+import { type Epoch, join, leave } from "../../cluster/node-rows.ts";
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
-import { closeLeases, type Epoch } from "./lease.ts";
-import {
-  closeEnded,
-  type FlushBatch,
-  flush,
-  join,
-  leave,
-  markDead,
-  type NodeHeartbeat,
-  type NodeIdentity,
-  othersAlive,
-} from "./node.ts";
+import { closeLeases } from "./lease.ts";
+import { closeEnded, type FlushBatch, flush } from "./node.ts";
 import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
 import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
@@ -38,6 +31,14 @@ export interface FlushLoopParts {
   readonly onError: (error: unknown) => void;
 }
 
+/** How this node joined. */
+export interface FlushLoopStart {
+  readonly epoch: Epoch;
+  readonly startedAtMs: number;
+  /** By which it knows its own row again. */
+  readonly processId: string;
+}
+
 /**
  * A batch that is being written: never changed after its first try, so that a repetition with a
  * lost answer is known to have written the same.
@@ -46,21 +47,13 @@ interface PendingBatch extends FlushBatch {
   readonly firstTriedAtMs: number;
 }
 
-interface ObservedNode extends NodeHeartbeat {
-  /**
-   * How long its heartbeat has not changed, counting only time in which the store could be read.
-   */
-  readonly silentMs: number;
-}
-
 /** Wallets scanned in one turn, as a share of all, and the least number of them. */
 const SCANNED_SHARE = 1 / 20;
 const MIN_SCANNED = 200;
 /** From this share of the maximum on, wallets count as idle sooner. */
 const CROWDED = 0.8;
 const CROWDED_SPEEDUP = 10;
-/** Checks of other nodes within the node timeout. */
-const CHECKS_PER_TIMEOUT = 10;
+
 /** Every so many checks all ended leases are closed, in case an earlier check missed one. */
 const SWEEP_EVERY = 10;
 
@@ -83,18 +76,18 @@ export class FlushLoop {
   #next: Promise<void> | null = null;
   #returning: readonly OpenWallet[] = [];
   #scan: Iterator<OpenWallet> | null = null;
-  #others: ReadonlyMap<string, ObservedNode> = new Map();
-  #checkedAtMs: number;
+  readonly #processId: string;
+  readonly #deadNodes: DeadNodeWatch;
   #checks = 0;
 
-  constructor(
-    parts: FlushLoopParts,
-    { epoch, startedAtMs }: { readonly epoch: Epoch; readonly startedAtMs: number },
-  ) {
+  constructor(parts: FlushLoopParts, { epoch, startedAtMs, processId }: FlushLoopStart) {
     this.#parts = parts;
     this.epoch = epoch;
+    this.#processId = processId;
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
-    this.#checkedAtMs = startedAtMs;
+    const { store, runtime, node, settings } = parts;
+    const { nodeTimeoutMs } = settings;
+    this.#deadNodes = createDeadNodeWatch({ store, runtime, nodeId: node.id, nodeTimeoutMs });
     this.#arm();
   }
 
@@ -250,7 +243,18 @@ export class FlushLoop {
     const { store, runtime, node, settings } = this.#parts;
     if (this.#isClosed) return;
     const startedAtMs = runtime.now();
-    this.epoch = await join(store, node, runtime.wallMs());
+    const epoch = await join(store, node, {
+      wallMs: runtime.wallMs(),
+      replaces: null,
+      processId: this.#processId,
+    });
+    if (epoch === null)
+      throw new Error(
+        `another process has taken over as node ${node.id}: this one spends no credit while that ` +
+          "one lives. Give each its own cluster.node_id",
+      );
+    await closeEnded(store, runtime.wallMs());
+    this.epoch = epoch;
     this.#seq = 0n;
     this.stopAtMs = startedAtMs + settings.nodeTimeoutMs / 2;
   }
@@ -322,6 +326,7 @@ export class FlushLoop {
     return (
       isFree &&
       !wallet.isRefilling &&
+      !wallet.isClosing &&
       wallet.waiters === null &&
       runtime.now() - wallet.usedAtMs >= idleMs
     );
@@ -332,32 +337,12 @@ export class FlushLoop {
     this.#parts.wallets.delete(wallet.accountId);
   }
 
-  /** Finds nodes whose heartbeat has not changed for too long, by this machine's clock alone. */
+  /** Finds nodes that died; what they had leased returns. */
   async #checkOtherNodes(): Promise<void> {
-    const { store, runtime, node, settings } = this.#parts;
-    const everyMs = settings.nodeTimeoutMs / CHECKS_PER_TIMEOUT;
-    const sinceMs = runtime.now() - this.#checkedAtMs;
-    if (sinceMs < everyMs) return;
-    const alive = await othersAlive(store, node.id);
-    this.#checkedAtMs = runtime.now();
-    const seen = [...alive].map(
-      ([id, now]) =>
-        [id, observedAgain(this.#others.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const,
-    );
-    this.#others = new Map(seen);
-    const silent = seen.filter(([, { silentMs }]) => silentMs >= settings.nodeTimeoutMs);
-    for (const [id, heartbeat] of silent) await markDead(store, id, heartbeat);
+    const { store, runtime } = this.#parts;
+    const died = await this.#deadNodes.check();
+    if (died === null) return;
     this.#checks += 1;
-    if (silent.length > 0 || this.#checks % SWEEP_EVERY === 0)
-      await closeEnded(store, runtime.wallMs());
+    if (died > 0 || this.#checks % SWEEP_EVERY === 0) await closeEnded(store, runtime.wallMs());
   }
-}
-
-function observedAgain(
-  before: ObservedNode | undefined,
-  now: NodeHeartbeat,
-  sinceMs: number,
-): ObservedNode {
-  const isSilent = before?.epoch === now.epoch && before.flushSeq === now.flushSeq;
-  return { ...now, silentMs: isSilent ? before.silentMs + sinceMs : 0 };
 }

@@ -1,6 +1,7 @@
 // The statements that move money between an account and the lease of a node, in both directions.
 // They always lock accounts first, then leases. Knows no node's memory.
 import { sql } from "kysely";
+import type { Epoch } from "../../cluster/node-rows.ts";
 import {
   chunks,
   isEmbedded,
@@ -10,12 +11,6 @@ import {
   type Tx,
 } from "../../ledger/ledger.ts";
 import { moveOn, withTargets } from "../../ledger/merged-accounts.ts";
-
-/** One start of a node, to which leases belong. */
-export interface Epoch {
-  readonly nodeId: string;
-  readonly epoch: bigint;
-}
 
 /** A node's request for one account; nano-USD. */
 export interface LeaseRequest {
@@ -38,6 +33,8 @@ export interface LeaseGrant {
   readonly grantedN: number;
   /** The balance that no node has leased. */
   readonly leftN: number;
+  /** What other nodes have of it and have not written as spent; 0 where no call waits. */
+  readonly elsewhereN: number;
   /** Free compute units used this month. */
   readonly usedCu: number;
   /**
@@ -87,6 +84,15 @@ export async function lease(
   await move(tx, epoch, grants);
   const granted = await grantedTo(tx, epoch, ids);
   const used = await usedCu(tx, ids, terms.month);
+  const elsewhere = await heldElsewhere(
+    tx,
+    epoch,
+    requests.flatMap(({ accountId, needN }) =>
+      needN > 0 && (accounts.get(accountId)?.balanceN ?? 0) === (grants.get(accountId) ?? 0)
+        ? [accountId]
+        : [],
+    ),
+  );
   const answers: LeaseGrant[] = [];
   for (const request of requests) {
     const { accountId } = request;
@@ -100,7 +106,9 @@ export async function lease(
       runsOut &&
       (await markExhausted(tx, epoch, { accountId, shortN: needN - hereN, atMs: terms.atMs }));
     const exhaustedAtMs = isOut ? Math.floor(terms.atMs) : (account?.exhaustedAtMs ?? null);
-    answers.push({ grantedN, leftN, usedCu: used.get(accountId) ?? 0, exhaustedAtMs });
+    const elsewhereN = elsewhere.get(accountId) ?? 0;
+    const usedNow = used.get(accountId) ?? 0;
+    answers.push({ grantedN, leftN, elsewhereN, usedCu: usedNow, exhaustedAtMs });
   }
   return answers;
 }
@@ -176,6 +184,20 @@ async function grantedTo(
     .where("account_id", "in", ids);
   const rows = await query.where("node_id", "=", nodeId).where("epoch", "=", epoch).execute();
   return new Map(rows.map((row) => [row.account_id, Number(row.granted_n)]));
+}
+
+/** What nodes but this one have of accounts; read only where calls wait for too little. */
+async function heldElsewhere(
+  tx: Tx,
+  { nodeId, epoch }: Epoch,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await sql<{ readonly account_id: string; readonly held: bigint | string }>`
+    select account_id, sum(granted_n - spent_n) as held from credit_lease
+    where account_id in (${sql.join(ids)}) and not (node_id = ${nodeId} and epoch = ${epoch})
+    group by account_id`.execute(tx);
+  return new Map(rows.map((row) => [row.account_id, Number(row.held)]));
 }
 
 async function move(

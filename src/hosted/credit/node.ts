@@ -1,16 +1,11 @@
-// The life of a node in the store: it joins, flushes what it spent (which is also its heartbeat),
-// leaves, or is declared dead by other nodes. Knows no wallet.
+// What a node writes of its credit: what was spent and used, which is also its heartbeat, and the
+// leases of nodes that are over. Knows no wallet.
 import { sql } from "kysely";
+import type { Epoch } from "../../cluster/node-rows.ts";
 import { inParts, lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
-import { closeLeases, type Epoch, noteExhausted, type RunningOut } from "./lease.ts";
-
-/** The name of a node and where it runs. */
-export interface NodeIdentity {
-  readonly id: string;
-  readonly region: string;
-}
+import { closeLeases, noteExhausted, type RunningOut } from "./lease.ts";
 
 /** What a node spent and counted, written once under its number. */
 export interface FlushBatch {
@@ -21,28 +16,6 @@ export interface FlushBatch {
   readonly usage: readonly UsageHourTable[];
   readonly free: readonly AllowanceMonthTable[];
   readonly runningOut: RunningOut;
-}
-
-/** Starts a new epoch of a node, and closes the leases of earlier ones. */
-export async function join(
-  store: Store,
-  { id, region }: NodeIdentity,
-  wallMs: number,
-): Promise<Epoch> {
-  const at = BigInt(Math.floor(wallMs));
-  const fresh = { region, state: "alive", flush_seq: 0n, heartbeat_at: at } as const;
-  const { epoch } = await store.transaction((tx) =>
-    tx
-      .insertInto("node")
-      .values({ id, epoch: 1n, ...fresh })
-      .onConflict((conflict) =>
-        conflict.column("id").doUpdateSet({ epoch: sql<bigint>`node.epoch + 1`, ...fresh }),
-      )
-      .returning("epoch")
-      .executeTakeFirstOrThrow(),
-  );
-  await closeEnded(store, wallMs);
-  return { nodeId: id, epoch };
 }
 
 /**
@@ -122,52 +95,6 @@ async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<vo
         .columns(["account_id", "month"])
         .doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }),
     )
-    .execute();
-}
-
-/** Marks a node as left; leases that are still open are closed by the next sweep. */
-export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<void> {
-  await store.db
-    .updateTable("node")
-    .set({ state: "left" })
-    .where("id", "=", nodeId)
-    .where("epoch", "=", epoch)
-    .execute();
-}
-
-/** The heartbeat of another node. */
-export interface NodeHeartbeat {
-  readonly epoch: bigint;
-  readonly flushSeq: bigint;
-}
-
-/** All nodes that count as alive except one. */
-export async function othersAlive(
-  store: Store,
-  nodeId: string,
-): Promise<ReadonlyMap<string, NodeHeartbeat>> {
-  const rows = await store.db
-    .selectFrom("node")
-    .selectAll()
-    .where("state", "=", "alive")
-    .where("id", "!=", nodeId)
-    .execute();
-  return new Map(rows.map((row) => [row.id, { epoch: row.epoch, flushSeq: row.flush_seq }]));
-}
-
-/** Declares a node dead unless its heartbeat has changed since it was read. */
-export async function markDead(
-  store: Store,
-  nodeId: string,
-  { epoch, flushSeq }: NodeHeartbeat,
-): Promise<void> {
-  await store.db
-    .updateTable("node")
-    .set({ state: "dead" })
-    .where("id", "=", nodeId)
-    .where("epoch", "=", epoch)
-    .where("flush_seq", "=", flushSeq)
-    .where("state", "=", "alive")
     .execute();
 }
 

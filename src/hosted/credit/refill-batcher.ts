@@ -1,6 +1,7 @@
 // Gathers the refills of many wallets into few transactions: one at a time, at most fifty a second.
 // Decides when to refill; its parts say how.
 import type { Runtime } from "../../runtime.ts";
+import { RECALL_MS } from "./recall.ts";
 import type { OpenWallet, Waiter } from "./wallet.ts";
 
 /** Batches refills. */
@@ -19,7 +20,10 @@ export interface RefillBatcher {
 /** What a batcher needs. */
 export interface RefillBatcherParts {
   readonly runtime: Runtime;
-  /** Refills these wallets from the store; throws if the store fails. */
+  /**
+   * Refills these wallets from the store; throws when the store does not answer. Calls of a wallet
+   * that is recalling afterwards go on waiting.
+   */
   readonly run: (wallets: readonly OpenWallet[]) => Promise<void>;
   /** Called when the store failed. */
   readonly failed: (wallets: readonly OpenWallet[], error: unknown) => void;
@@ -53,7 +57,7 @@ class RoundRefillBatcher implements RefillBatcher {
   }
 
   request(wallet: OpenWallet): void {
-    if (wallet.isRefilling || !wallet.isKept || this.#isClosed) return;
+    if (wallet.isRefilling || wallet.isRecalling || !wallet.isKept || this.#isClosed) return;
     wallet.isRefilling = true;
     this.#queue.push(wallet);
     this.#schedule();
@@ -124,7 +128,7 @@ class RoundRefillBatcher implements RefillBatcher {
     const wallets = taken.filter((wallet) => !wallet.isClosing);
     this.#queue.push(...closing);
     if (wallets.length === 0) return;
-    const waiters = wallets.flatMap(takeWaiters);
+    const waiters = new Map(wallets.map((wallet) => [wallet, takeWaiters(wallet)]));
     try {
       await this.#parts.run(wallets);
     } catch (error) {
@@ -133,10 +137,22 @@ class RoundRefillBatcher implements RefillBatcher {
     }
     for (const wallet of wallets) {
       wallet.isRefilling = false;
+      if (wallet.isRecalling) this.#keepWaiting(wallet, waiters);
       // Calls that came during the round and found too little wait for the next one.
       if (wallet.waiters !== null) this.request(wallet);
     }
-    this.#call(waiters);
+    for (const run of waiters.values()) this.#call(run);
+  }
+
+  /** What others have of its account comes back, or does not: until then its calls wait. */
+  #keepWaiting(wallet: OpenWallet, waiters: Map<OpenWallet, readonly Waiter[]>): void {
+    wallet.waiters = [...(waiters.get(wallet) ?? []), ...(wallet.waiters ?? [])];
+    waiters.delete(wallet);
+    this.#parts.runtime.after(RECALL_MS, () => {
+      if (!wallet.isRecalling) return;
+      wallet.isRecalling = false;
+      this.request(wallet);
+    });
   }
 
   #call(waiters: readonly Waiter[]): void {

@@ -87,6 +87,11 @@ export class OpenWallet implements Wallet {
   /** Free compute units held for calls under way. */
   freeHeldCu = 0;
   waiters: Waiter[] | null = null;
+  /** What others have of its account was called back, and calls wait for it. */
+  isRecalling = false;
+  recalledAtMs = Number.NEGATIVE_INFINITY;
+  /** When a part of it was last returned for another node. */
+  returnedAtMs = Number.NEGATIVE_INFINITY;
   /** By key and method. */
   counters: Map<string, Map<string, UsageCounter>> | null = null;
   lastCounter: UsageCounter | null = null;

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Transaction } from "kysely";
 import type { z } from "zod";
+import { recordChange } from "../../cluster/change-log.ts";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import { newSecret, prefixOf } from "../../secrets/secret.ts";
@@ -70,16 +71,22 @@ async function changed<T>(
 ): Promise<T> {
   let isRefused = false;
   try {
-    const result = await store.transaction(run);
-    isRefused =
-      typeof result === "object" &&
-      result !== null &&
-      "kind" in result &&
-      result.kind === "api_fault";
+    const result = await store.transaction(async (tx) => {
+      const done = await run(tx);
+      if (!isFault(done)) await recordChange(tx, { topic: "key", ref: id });
+      return done;
+    });
+    isRefused = isFault(result);
     return result;
   } finally {
     if (!isRefused) await changes.key(id);
   }
+}
+
+function isFault(result: unknown): boolean {
+  return (
+    typeof result === "object" && result !== null && "kind" in result && result.kind === "api_fault"
+  );
 }
 
 /** A new secret. */

@@ -1,6 +1,7 @@
 // Keys and accounts by secret, in memory: looked up once, read again after a change. Knows nothing
 // of calls.
 
+import type { Contact } from "../../cluster/contact.ts";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -35,12 +36,30 @@ export interface KeyCache {
   keyChanged(keyId: string): Promise<void>;
   /** An account has changed. */
   accountChanged(accountId: string): Promise<void>;
+  /** Keys and accounts that other nodes changed: reads them again, many at a time. */
+  changedElsewhere(changed: ChangedElsewhere): Promise<void>;
+  /**
+   * Reads every key again: once, when it is used next, and at once where sockets are open.
+   */
+  recheck(): Promise<void>;
+  /**
+   * What is not known of changes elsewhere: `heard` = nothing; `silent` = keys known to be good go
+   * on, once they could not be read; `cut_off` = no key is good.
+   */
+  setContact(contact: Contact): void;
+  readonly contact: Contact;
   /** Calls `run` for each key context with open sockets. */
   eachWithSockets(run: (keyContext: KeyContext) => void): void;
   /** Registers an open socket; the returned function removes it. */
   addSocket(keyContext: KeyContext, socket: OpenSocket): () => void;
   /** Secrets in memory. */
   readonly size: number;
+}
+
+/** Ids of what was changed. */
+export interface ChangedElsewhere {
+  readonly keys: ReadonlySet<string>;
+  readonly accounts: ReadonlySet<string>;
 }
 
 /** Bounds of what is kept. */
@@ -81,8 +100,16 @@ const LONGEST_WAIT_MS = 2_000;
 const MAX_READS = 5;
 /** Time to the next try to read a changed key. */
 const RETRY_MS = 1_000;
+/** Keys that are read again at one time. */
+const READ_AT_ONCE = 8;
 /** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
+
+/** What was read beside the row, and the count of rechecks when it was read. */
+interface KeyReading {
+  readonly own: OwnProfiles | null;
+  readonly rechecks: number;
+}
 
 type Found = (found: KeyContext | Fault) => void;
 
@@ -99,6 +126,9 @@ class MemoryKeyCache implements KeyCache {
   readonly #waiters = new Map<string, Set<Found>>();
   readonly #withSockets = new Set<KeyContext>();
   #changes = 0;
+  #contact: Contact = "heard";
+  /** Counts rechecks: a context with a lower number is read again before it is used. */
+  #rechecks = 0;
   /** Reads under way, and what has changed during them: by id, the count at that time. */
   #reading = 0;
   readonly #changedAt = new Map<string, number>();
@@ -113,7 +143,9 @@ class MemoryKeyCache implements KeyCache {
 
   identify(secret: string, digest: string): KeyContext | Fault | null {
     const keyContext = this.#contexts.get(digest);
+    if (this.#contact === "cut_off") return KEY_REFUSALS.cutOff;
     if (keyContext?.bounds.doubtful === true) return null;
+    if (keyContext !== undefined && keyContext.checked !== this.#rechecks) return null;
     if (keyContext !== undefined)
       return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
     const kind = readSecret(secret);
@@ -131,7 +163,7 @@ class MemoryKeyCache implements KeyCache {
     const waiters = this.#waiters.get(digest);
     const why = waiters === undefined ? this.#mayLookUp(address) : null;
     if (why !== null) {
-      done(why);
+      done(this.#knownGood(digest) ?? why);
       return () => {};
     }
     const list = waiters ?? new Set();
@@ -150,6 +182,29 @@ class MemoryKeyCache implements KeyCache {
   accountChanged(accountId: string): Promise<void> {
     this.#parts.credit.refresh(accountId);
     return this.#readAgain(accountId, (keyContext) => keyContext.account.id === accountId);
+  }
+
+  async changedElsewhere({ keys, accounts }: ChangedElsewhere): Promise<void> {
+    for (const accountId of accounts) this.#parts.credit.refresh(accountId);
+    this.#noteChanges([...keys, ...accounts]);
+    await this.#refreshAll(({ keyId, account }) => keys.has(keyId) || accounts.has(account.id));
+  }
+
+  async recheck(): Promise<void> {
+    this.#rechecks++;
+    this.#unknown.clear();
+    const withSockets = new Set(this.#withSockets);
+    await this.#refreshAll((keyContext) => withSockets.has(keyContext), {
+      keepsGood: this.#contact === "silent",
+    });
+  }
+
+  setContact(contact: Contact): void {
+    this.#contact = contact;
+  }
+
+  get contact(): Contact {
+    return this.#contact;
   }
 
   eachWithSockets(run: (keyContext: KeyContext) => void): void {
@@ -180,19 +235,31 @@ class MemoryKeyCache implements KeyCache {
 
   async #lookUp(digest: string, address: string): Promise<void> {
     const tooLate = this.#parts.runtime.after(LONGEST_WAIT_MS, () =>
-      this.#answer(digest, KEY_REFUSALS.unreachable),
+      this.#answer(digest, this.#knownGood(digest) ?? KEY_REFUSALS.unreachable),
     );
     let found: KeyContext | Fault;
     try {
       found = await this.#read(digest);
     } catch (error) {
       this.#parts.onError(error);
-      found = KEY_REFUSALS.unreachable;
+      found = this.#knownGood(digest) ?? KEY_REFUSALS.unreachable;
     }
     tooLate();
     if (found === KEY_REFUSALS.unknown) this.#parts.misses.take(address, this.#parts.runtime.now());
     this.#answer(digest, found);
     this.#waiters.delete(digest);
+  }
+
+  /**
+   * While nothing is heard, a key that was good goes on after one try to read it; null = there is
+   * none, or it has to be read.
+   */
+  #knownGood(digest: string): KeyContext | Fault | null {
+    const keyContext = this.#contexts.get(digest);
+    if (this.#contact !== "silent" || keyContext === undefined || keyContext.bounds.doubtful)
+      return null;
+    keyContext.checked = this.#rechecks;
+    return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
   }
 
   /** Calls back every waiter of a secret; an exception of one does not affect the others. */
@@ -218,6 +285,7 @@ class MemoryKeyCache implements KeyCache {
     try {
       for (let tries = 0; tries < MAX_READS; tries++) {
         const since = this.#changes;
+        const rechecks = this.#rechecks;
         const row = await keyRow(this.#parts.store, digest);
         if (row === undefined) return this.#rememberUnknown(digest);
         const own =
@@ -228,7 +296,7 @@ class MemoryKeyCache implements KeyCache {
           (this.#changedAt.get(row.key_id) ?? 0) <= since &&
           (this.#changedAt.get(row.account_id) ?? 0) <= since
         )
-          return this.#contextOf(digest, row, own);
+          return this.#contextOf(digest, row, { own, rechecks });
       }
       throw new Error("a key changes faster than it can be read");
     } finally {
@@ -242,13 +310,18 @@ class MemoryKeyCache implements KeyCache {
     return KEY_REFUSALS.unknown;
   }
 
-  #contextOf(digest: string, row: KeyContextRow, own: OwnProfiles | null): KeyContext | Fault {
+  #contextOf(
+    digest: string,
+    row: KeyContextRow,
+    { own, rechecks }: KeyReading,
+  ): KeyContext | Fault {
     const account = this.#accounts.get(row.account_id)?.account ?? accountStateOf(row);
     const known = this.#contexts.get(digest);
     const keyContext = known ?? keyContextOf(row.key_id, account);
     const isClaimed = known !== undefined && known.account.id !== row.account_id;
     if (isClaimed) this.#moveToAccount(digest, known, account);
     update(keyContext, row, own);
+    keyContext.checked = rechecks;
     const end = endOf(keyContext, this.#parts.runtime.wallMs());
     if (end === null && (known === undefined || isClaimed)) this.#keep(digest, keyContext);
     if (end !== null && known !== undefined && !isClaimed) this.#forget(digest, keyContext);
@@ -292,14 +365,32 @@ class MemoryKeyCache implements KeyCache {
    * can.
    */
   async #readAgain(id: string, concerns: (keyContext: KeyContext) => boolean): Promise<void> {
-    this.#changes++;
-    if (this.#reading > 0) this.#changedAt.set(id, this.#changes);
-    const concerned: (readonly [string, KeyContext])[] = [];
-    for (const each of this.#contexts) if (concerns(each[1])) concerned.push(each);
-    for (const [digest, keyContext] of concerned) await this.#refresh(digest, keyContext);
+    this.#noteChanges([id]);
+    await this.#refreshAll(concerns);
   }
 
-  async #refresh(digest: string, keyContext: KeyContext): Promise<void> {
+  /** What is being read now may have been read before these changes. */
+  #noteChanges(ids: readonly string[]): void {
+    this.#changes++;
+    if (this.#reading > 0) for (const id of ids) this.#changedAt.set(id, this.#changes);
+  }
+
+  /** `keepsGood` = a key that cannot be read goes on as it was. */
+  async #refreshAll(
+    concerns: (keyContext: KeyContext) => boolean,
+    { keepsGood } = { keepsGood: false },
+  ): Promise<void> {
+    const concerned: (readonly [string, KeyContext])[] = [];
+    for (const each of this.#contexts) if (concerns(each[1])) concerned.push(each);
+    const left = concerned.values();
+    const lane = async (): Promise<void> => {
+      for (const [digest, keyContext] of left) await this.#refresh(digest, keyContext, keepsGood);
+    };
+    const lanes = Math.min(READ_AT_ONCE, concerned.length);
+    await Promise.all(Array.from({ length: lanes }, lane));
+  }
+
+  async #refresh(digest: string, keyContext: KeyContext, keepsGood = false): Promise<void> {
     const { defaultProfile } = keyContext;
     try {
       const found = await this.#read(digest);
@@ -308,6 +399,7 @@ class MemoryKeyCache implements KeyCache {
         this.#closeAll(keyContext, "default_profile_changed");
     } catch (error) {
       this.#parts.onError(error);
+      if (keepsGood) return;
       keyContext.bounds = { ...keyContext.bounds, doubtful: true };
       if (keyContext.openSockets !== null)
         this.#parts.runtime.after(RETRY_MS, () => void this.#refresh(digest, keyContext));

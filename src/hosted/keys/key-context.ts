@@ -38,6 +38,8 @@ export interface KeyContext {
   bounds: KeyBounds;
   /** Its open sockets; null = it has none. */
   openSockets: Set<OpenSocket> | null;
+  /** The recheck after which it was read last; see `KeyCache.recheck`. */
+  checked: number;
 }
 
 /** An open socket of a caller. */
@@ -101,6 +103,7 @@ export const KEY_REFUSALS = {
   replaced: fault("key_revoked", "this RPC key was replaced when it was rotated"),
   busy: fault("unavailable", "too many keys are being looked up"),
   unreachable: fault("unavailable", "keys cannot be looked up right now"),
+  cutOff: fault("unavailable", "this node has not reached its database for too long"),
 } as const;
 
 /** The row of a secret in the store. */
@@ -170,6 +173,7 @@ class KnownKeyContext implements KeyContext {
   defaultProfile = "";
   bounds = UNBOUND;
   openSockets: KeyContext["openSockets"] = null;
+  checked = 0;
 
   constructor(keyId: string, account: AccountState) {
     this.keyId = keyId;

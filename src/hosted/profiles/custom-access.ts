@@ -1,6 +1,7 @@
 // Custom access: an account's Custom profiles by name, and until when it may use them. Read from
 // the store for the hot path; extended here. Knows no profile document.
 
+import { recordChange } from "../../cluster/change-log.ts";
 import {
   customServiceTiers,
   lapsedServiceTiers,
@@ -146,6 +147,7 @@ export async function grantCustomAccessIn(
     .insertInto("custom_access")
     .values({ account_id: accountId, source, from_at: BigInt(fromMs), until_at: BigInt(untilMs) })
     .execute();
+  await recordChange(tx, { topic: "account", ref: accountId });
   return { kind: "custom_time", fromMs, untilMs };
 }
 

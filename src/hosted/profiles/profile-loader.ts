@@ -30,6 +30,8 @@ export interface ProfileLoader {
   touch(ref: ProfileRef): void;
   /** Reloads a profile that was changed or deleted, if it is in memory. */
   changed(ref: ProfileRef): Promise<void>;
+  /** Reloads every profile in memory. */
+  reload(): Promise<void>;
   /** Number of profiles in memory. */
   readonly size: number;
   close(): void;
@@ -140,6 +142,10 @@ class MemoryProfileLoader implements ProfileLoader {
     if (entry === undefined) return;
     entry.stale = true;
     await this.#load(entry);
+  }
+
+  async reload(): Promise<void> {
+    for (const { ref } of [...this.#entries.values()]) await this.changed(ref);
   }
 
   close(): void {

@@ -1,6 +1,7 @@
 // The Custom profiles of accounts in the store: read, write, delete, each change in one
 // transaction. Documents are sealed. Contacts no provider: callers check documents before they save
 // them.
+import { type Change, recordChange } from "../../cluster/change-log.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
@@ -135,6 +136,7 @@ export function saveProfile(
         }),
       )
       .execute();
+    await recordChange(tx, ...changesOf(change));
     return recordOf(sealer, row);
   });
 }
@@ -160,8 +162,17 @@ export function deleteProfile(
     };
     await tx.updateTable("profile").set(deleted).where("id", "=", row.id).execute();
     await forgetOldest(tx, change.accountId);
+    await recordChange(tx, ...changesOf(change));
     return true;
   });
+}
+
+/** What other nodes hear: the account's list of profiles, and the profile. */
+function changesOf({ accountId, slug }: ProfileRef): readonly Change[] {
+  return [
+    { topic: "account", ref: accountId },
+    { topic: "profile", ref: `${accountId}/${slug}` },
+  ];
 }
 
 /** Reseals, in batches, documents that were sealed with an earlier secret; returns how many. */

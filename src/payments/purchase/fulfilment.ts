@@ -1,6 +1,7 @@
 // What settled money does, in the transaction that records the settlement: adds credit, creates a
 // key, or extends Custom access. If the beneficiary is gone, the money is held for it. Knows no
 // chain and no rail.
+import { recordChange } from "../../cluster/change-log.ts";
 import type { Purpose } from "../../core/billing/payment.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { type LedgerEvent, lockAccount, post, type Tx } from "../../ledger/ledger.ts";
@@ -29,6 +30,8 @@ export async function fulfil(
   to: Beneficiaries,
 ): Promise<Fulfilment | null> {
   const done = await give(tx, money, to);
+  if (done !== null && done.kind !== "create_key")
+    await recordChange(tx, { topic: "account", ref: done.accountId });
   if (done === null && money.from === "chain")
     await postOnce(tx, {
       kind: "hold",

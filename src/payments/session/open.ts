@@ -1,6 +1,7 @@
 // Opens pay-per-call: composes the parts of each session rail, and implements the port over all of
 // them. Loaded only if a session rail is configured, together with the libraries of its chain.
 import type { Logger } from "pino";
+import type { JobClaims } from "../../cluster/job-claims.ts";
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { NANO_PER_UNIT, nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
@@ -47,6 +48,8 @@ import { createVoucherChecker, type VoucherChecker } from "./voucher-checker.ts"
 export interface SessionsParts {
   readonly runtime: Runtime;
   readonly store: Store;
+  /** Which node does what one does for all. */
+  readonly claims: JobClaims;
   readonly log: Pick<Logger, "info" | "warn" | "error">;
   /** At least one. */
   readonly rails: readonly SessionRailSettings[];
@@ -69,11 +72,17 @@ const MARK = "session";
 
 /** Starts pay-per-call. Calls no chain; throws where the store does. */
 export async function openSessions(parts: SessionsParts): Promise<Sessions> {
-  const { runtime, log, realm, secret, previousSecret, store } = parts;
-  const resealed =
-    previousSecret === null ? 0 : await resealChannels(store, createSealer(secret, previousSecret));
-  if (resealed > 0)
-    log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
+  const { runtime, log, realm, secret, previousSecret, store, claims } = parts;
+  if (previousSecret !== null)
+    await claims.runIfDue({
+      name: "reseal_channels",
+      everyMs: 0,
+      async run() {
+        const resealed = await resealChannels(store, createSealer(secret, previousSecret));
+        if (resealed > 0)
+          log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
+      },
+    });
   const protocol = createProtocol({ realm, ...challengeSecrets(secret, previousSecret) });
   const vouchers = createVoucherChecker({
     runtime,

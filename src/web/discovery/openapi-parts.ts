@@ -31,6 +31,10 @@ const HEADERS = {
         "above 4096 bytes.",
     ),
   ],
+  Node: [
+    "x-svc-node",
+    text("With `include_meta`: the node that served the call, where several serve together."),
+  ],
   Access: [
     "x-svc-access",
     text("How the call was served.", { enum: ["premium", "public", "custom"] }),

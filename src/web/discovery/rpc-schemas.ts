@@ -87,6 +87,10 @@ const evidence = z
       .array(z.object({ provider: z.string(), reason: z.string() }))
       .optional()
       .describe("Who could not be asked, and why. Not on managed profiles."),
+    node: z
+      .object({ id: z.string(), region: z.string() })
+      .optional()
+      .describe("The node that served the call, where several serve together."),
   })
   .meta({
     id: "SvcMeta",

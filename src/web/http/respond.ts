@@ -11,6 +11,7 @@ export type Headers = string[];
 const EXPOSED = [
   "x-svc-request-id",
   "x-svc-meta",
+  "x-svc-node",
   "x-svc-access",
   "x-svc-fallback",
   "x-svc-cu",

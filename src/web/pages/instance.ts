@@ -1,5 +1,7 @@
 // The JSON documents of the instance endpoints: chains, health, readiness and metrics of each
 // provider. Unknown values are null, never 0.
+
+import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
@@ -31,6 +33,8 @@ export interface InstanceFacts {
   readonly wallMs: number;
   readonly uptimeMs: number;
   readonly version: string;
+  /** The nodes that serve together; null = this one serves alone. */
+  readonly cluster: ClusterHealth | null;
 }
 
 /** `GET /api/health`: reads memory only. */
@@ -40,14 +44,28 @@ export function healthDocument(facts: InstanceFacts): unknown {
     timestamp: new Date(facts.wallMs).toISOString(),
     uptime_seconds: Math.floor(facts.uptimeMs / 1000),
     version: facts.version,
-    cluster: {
-      enabled: false,
-      nodes_connected: 1,
-      nodes_responding: 1,
-      nodes_total: 1,
-      regions: [],
-      status: "standalone",
-    },
+    cluster: facts.cluster === null ? STANDALONE : clusterDocument(facts.cluster),
+  };
+}
+
+const STANDALONE = {
+  enabled: false,
+  nodes_connected: 1,
+  nodes_responding: 1,
+  nodes_total: 1,
+  regions: [],
+  status: "standalone",
+};
+
+function clusterDocument(cluster: ClusterHealth): unknown {
+  return {
+    enabled: true,
+    nodes_connected: cluster.connected,
+    nodes_responding: cluster.responding,
+    nodes_total: cluster.total,
+    regions: cluster.regions,
+    status: cluster.status,
+    problems: cluster.problems,
   };
 }
 

@@ -8,7 +8,7 @@ import { familiesText, METRICS_TYPE } from "../../observe/exposition.ts";
 import { collectFamilies, parseFamilies } from "../../observe/metric-families.ts";
 import { METRICS } from "../../observe/metrics.ts";
 import type { Observer } from "../../observe/observer.ts";
-import type { MetricFacts } from "../../observe/readings.ts";
+import type { MetricFacts, NodeLabels } from "../../observe/readings.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
@@ -49,6 +49,8 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly service: ServiceDocuments | null;
   /** How long the service ran before this process was started. */
   readonly uptimeBeforeMs: number;
+  /** This node for those who may not see its name; null = it serves alone. */
+  readonly publicNode: NodeLabels | null;
   readonly documents: Documents;
   /** Null = documents are never compressed. */
   readonly compression: Compression | null;
@@ -72,6 +74,7 @@ export function createPages(parts: PageParts): Pages {
   const uptimeMs = (): number => parts.runtime.now() - startedAtMs + parts.uptimeBeforeMs;
   const own = ownDocuments(parts, uptimeMs);
   const documents = parts.service ?? { read: (question, use) => use(own(question)) };
+  const source = { ...parts, documents };
   const chainMetrics = chainMetricsPage(parts, documents);
   const document = documentPage(parts);
   const pages: Readonly<Record<string, PageHandler>> = {
@@ -79,7 +82,7 @@ export function createPages(parts: PageParts): Pages {
     ...filePages(),
     "/metrics": (response, headers, { isOperator, isLocal }) => {
       const realIds = isOperator || (isLocal && !parts.metricsApart);
-      metricsText(documents, realIds, (text) => {
+      metricsText(source, realIds, (text) => {
         if (text === null) return writeFault(response, headers, WORKERS_SILENT);
         writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
       });
@@ -94,7 +97,7 @@ export function createPages(parts: PageParts): Pages {
       if (Object.hasOwn(pages, path)) return pages[path];
       return DOCUMENTS.has(path) ? document : undefined;
     },
-    operatorMetrics: (use) => metricsText(documents, true, use),
+    operatorMetrics: (use) => metricsText(source, true, use),
     own,
   };
 }
@@ -133,28 +136,34 @@ function metricFacts(parts: PageParts, uptimeMs: number, realIds: boolean): Metr
 }
 
 function metricsText(
-  documents: ServiceDocuments,
+  { node, publicNode, documents }: MetricsSource,
   realIds: boolean,
   use: (text: string | null) => void,
 ): void {
   documents.read({ kind: "metrics", realIds }, (document) => {
     const families = parseFamilies(document);
-    use(families === null ? null : familiesText(METRICS, families));
+    const of = realIds ? node : publicNode;
+    use(families === null ? null : familiesText(METRICS, families, of));
   });
+}
+
+/** Whose metrics they are, and where they are read. */
+interface MetricsSource extends Pick<PageParts, "node" | "publicNode"> {
+  readonly documents: ServiceDocuments;
 }
 
 /** Between the death of a supervisor and the end of its workers. */
 const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
 
 function instancePages(
-  { registry, runtime, version, isDraining }: PageParts,
+  { registry, runtime, version, isDraining, cluster }: PageParts,
   uptimeMs: () => number,
   documents: ServiceDocuments,
 ): Readonly<Record<string, PageHandler>> {
   return {
     "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(registry)),
     "/api/health": (response, headers) => {
-      const facts = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version };
+      const facts = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version, cluster: cluster() };
       json(response, 200, headers, healthDocument(facts));
     },
     "/api/ready": (response, headers) => {

@@ -7,7 +7,7 @@ import type { AnswerStream } from "../../upstream/transport.ts";
 import { renderFault } from "../http/render-fault.ts";
 import type { Headers } from "../http/respond.ts";
 import { type AnswerHeaderParts, answerHeaders } from "./answer-headers.ts";
-import { addMeta, addTo, type Bill } from "./billing-headers.ts";
+import { addMeta, addNode, addTo, type Bill } from "./billing-headers.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import {
   addEncoding,
@@ -109,8 +109,9 @@ export class AnswerWriter {
     const why = outcome.kind === "fault" ? outcome.fault : null;
     const status = why === null ? 200 : why.status;
     const headers = this.#headers(status, why, billing === null ? null : addTo(null, billing));
-    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
+    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts);
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
+    if (target.meta === "body" && meta !== null) addNode(headers, meta);
     if (outcome.kind === "stream") return this.#start(reply, outcome.stream, headers);
     this.#isBegun = true;
     const { pool, body } = outcome.kind === "result" ? outcome : NOT_BORROWED;

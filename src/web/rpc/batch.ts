@@ -237,7 +237,7 @@ class BatchRun {
   /** The reply as JSON, or a refusal if the memory budget of the request is used up. */
   #bounded(reply: Reply): readonly Buffer[] {
     const { target, room } = this.#batch;
-    const meta = target.meta === "body" ? evidenceOfReply(reply, this.#parts.runtime.now()) : null;
+    const meta = target.meta === "body" ? evidenceOfReply(reply, this.#parts) : null;
     const pieces = renderReply(reply, meta);
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     // A charged answer was found to fit a moment ago, or had a side effect: it is always shown.

@@ -74,8 +74,17 @@ export function addRateLimitStatus(
 
 const LONGEST_META_HEADER_BYTES = 4_096;
 
-/** Adds evidence as `x-svc-meta` in unpadded base64url; omitted if too long. */
+/**
+ * Adds evidence as `x-svc-meta`: unpadded base64url; left out when it would be too long. The node
+ * has a header of its own.
+ */
 export function addMeta(headers: Headers, meta: Evidence): void {
+  addNode(headers, meta);
   const text = Buffer.from(JSON.stringify(meta)).toString("base64url");
   if (text.length <= LONGEST_META_HEADER_BYTES) headers.push("x-svc-meta", text);
+}
+
+/** Adds the node that served a call whose caller asked for evidence. */
+export function addNode(headers: Headers, { node }: Evidence): void {
+  if (node !== undefined) headers.push("x-svc-node", node.id);
 }

@@ -2,6 +2,7 @@
 import type { Interruption } from "../../core/billing/charging.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
+import type { PublicNode } from "../../core/routing/evidence.ts";
 import type { Envelope } from "../../core/rpc/envelope.ts";
 import type { Span } from "../../core/rpc/json.ts";
 import type { Method } from "../../core/rpc/method.ts";
@@ -28,6 +29,8 @@ export interface PipelineParts {
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
   readonly filters: FilterMethods;
+  /** This node in evidence; null = it serves alone. */
+  readonly node: PublicNode | null;
   /** The deadline of a method, in milliseconds. */
   readonly deadlineMs: (method: Method) => number;
 }

@@ -2,8 +2,9 @@
 // and its evidence.
 import type { Transport } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
-import { type Evidence, evidenceOf } from "../../core/routing/evidence.ts";
+import { type Evidence, evidenceOf, type PublicNode } from "../../core/routing/evidence.ts";
 import type { Plan } from "../../core/routing/plan.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import type { Billing } from "../payment/call-payment.ts";
@@ -41,8 +42,14 @@ export interface Reply {
  */
 export type DeliveryCallback = (delivered: boolean) => void;
 
+/** What evidence is made with. */
+export interface EvidenceParts {
+  readonly runtime: Pick<Runtime, "now">;
+  readonly node: PublicNode | null;
+}
+
 /** The evidence of a reply. */
-export function evidenceOfReply(reply: Reply, now: number): Evidence {
+export function evidenceOfReply(reply: Reply, { runtime, node }: EvidenceParts): Evidence {
   const { route, target } = reply;
   const selected = providerOf(reply.source);
   return evidenceOf({
@@ -59,7 +66,8 @@ export function evidenceOfReply(reply: Reply, now: number): Evidence {
         : target.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http")
             .breaker,
     source: reply.source,
-    endToEndMs: route === null ? 0 : now - route.startedAtMs,
+    node,
+    endToEndMs: route === null ? 0 : runtime.now() - route.startedAtMs,
   });
 }
 

@@ -1,6 +1,7 @@
 // Streams an answer from its provider to the client: passes pieces on, pauses the provider for a
 // slow reader, and cuts the answer off if neither side makes progress or if unsent bytes exceed the
 // caller's share of memory. Decides no price.
+import type { PublicNode } from "../../core/routing/evidence.ts";
 import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { Observer } from "../../observe/observer.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -21,6 +22,8 @@ export interface StreamedAnswerParts {
   readonly runtime: Pick<Runtime, "now">;
   readonly timerWheel: TimerWheel;
   readonly observer: Observer;
+  /** This node in evidence; null = it serves alone. */
+  readonly node: PublicNode | null;
 }
 
 /** The reply to stream and the request that it belongs to. */
@@ -150,9 +153,7 @@ export class StreamedAnswer implements StreamSink {
   }
 
   #evidence() {
-    return this.#reply.target.meta === "body"
-      ? evidenceOfReply(this.#reply, this.#parts.runtime.now())
-      : null;
+    return this.#reply.target.meta === "body" ? evidenceOfReply(this.#reply, this.#parts) : null;
   }
 
   #pause(): void {

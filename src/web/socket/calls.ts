@@ -218,9 +218,7 @@ export class SocketCalls {
     const { id, target, written } = reply;
     if (id === null) return written?.(false);
     const meta =
-      reply.notify || target.meta === "body"
-        ? evidenceOfReply(reply, this.#parts.rpc.runtime.now())
-        : null;
+      reply.notify || target.meta === "body" ? evidenceOfReply(reply, this.#parts.rpc) : null;
     const isSent = this.#connection.send(renderReply(reply, target.meta === "body" ? meta : null));
     if (reply.notify && meta !== null) this.#connection.send([metaNotification(id, meta)]);
     written?.(isSent && !this.#over);
@@ -259,7 +257,7 @@ export class SocketCalls {
   #follow(followers: Follower[], reply: Reply, shown: boolean): void {
     const { id, notify, written } = reply;
     if (notify && id !== null) {
-      const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc.runtime.now()));
+      const meta = metaNotification(id, evidenceOfReply(reply, this.#parts.rpc));
       followers.push(() => this.#connection.send([meta]));
     }
     if (written !== null) followers.push((answered) => written(answered && shown));

@@ -2,6 +2,7 @@
 // Credit is scripted here; the real one has tests of its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Contact } from "../../../src/cluster/contact.ts";
 import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
 import { tariffOf } from "../../../src/core/billing/price.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
@@ -110,6 +111,7 @@ function createFixture(
     },
     refilled: () => () => {},
     refresh: () => {},
+    recall: () => {},
     evict: () => {},
     size: 1,
     estimateN: () => purse.availableN,
@@ -129,13 +131,23 @@ function createFixture(
     openSockets: new Set([
       { profile: "premium", custom: false, close: (reason: SocketEnd) => void closed.push(reason) },
     ]),
+    checked: 0,
     ...about,
   };
+  let contact: Contact = "heard";
   const keyCache: KeyCache = {
     identify: () => null,
     find: () => () => {},
     keyChanged: async () => {},
     accountChanged: async () => {},
+    changedElsewhere: async () => {},
+    recheck: async () => {},
+    setContact(next) {
+      contact = next;
+    },
+    get contact() {
+      return contact;
+    },
     eachWithSockets: (run) => run(keyContext),
     addSocket: () => () => {},
     size: 1,

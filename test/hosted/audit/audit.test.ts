@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Kysely, type KyselyPlugin, sql } from "kysely";
+import { join } from "../../../src/cluster/node-rows.ts";
 import {
   audit,
   type BookDifference,
@@ -10,7 +11,7 @@ import {
 } from "../../../src/hosted/audit/audit.ts";
 import { ACCOUNT_IDS } from "../../../src/hosted/audit/books.ts";
 import { closeLeases, lease } from "../../../src/hosted/credit/lease.ts";
-import { flush, join } from "../../../src/hosted/credit/node.ts";
+import { flush } from "../../../src/hosted/credit/node.ts";
 import { type LedgerEvent, postAll } from "../../../src/ledger/ledger.ts";
 import { isBetween, ROWS_PER_PAGE, rangesOf } from "../../../src/store/scan.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
@@ -380,7 +381,9 @@ interface Posting {
 
 /** Does to a store what a node does, all the time. */
 async function post(store: Store, { random, isOver, onRound }: Posting): Promise<void> {
-  const epoch = await join(store, { id: "poster", region: "" }, 1);
+  const poster = { id: "poster", region: "" };
+  const epoch = await join(store, poster, { wallMs: 1, replaces: "any", processId: "p" });
+  assert.ok(epoch !== null);
   for (let rounds = 0; !isOver() && rounds < 10_000; rounds++) {
     const accountId =
       random() < 0.5 ? LARGE : `acc_${String(Math.floor(random() * ACCOUNTS)).padStart(4, "0")}`;

@@ -1,9 +1,11 @@
 // One process of payments over real chains: its questions to them and its writes to the store are
 // numbered, and can be lost, spoiled, delayed, or the last thing that it does. A dead process
 // changes nothing any more.
+
 import assert from "node:assert/strict";
 import type { KyselyPlugin } from "kysely";
 import { BENEFICIARIES } from "../../../src/app/beneficiaries.ts";
+import { ALONE } from "../../../src/cluster/job-claims.ts";
 import { paymentsOf, payments as paymentsShape } from "../../../src/config/payments.ts";
 import { openPayments } from "../../../src/payments/open.ts";
 import type { Payments } from "../../../src/payments/payments.ts";
@@ -134,6 +136,7 @@ export async function startLife(
       beneficiaries: BENEFICIARIES,
       changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
       node: options.node ?? "main",
+      claims: ALONE,
       settings: {
         ...paymentsOf(paymentsShape.parse({})),
         rails,

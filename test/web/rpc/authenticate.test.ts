@@ -53,6 +53,7 @@ function createFixture(refusal: Fault | null = null) {
     defaultProfile: "premium",
     bounds: UNBOUND,
     openSockets: null,
+    checked: 0,
   };
   const waiting: ((why: Fault | null) => void)[] = [];
   const cancelled: string[] = [];

@@ -106,6 +106,7 @@ function run(
   assert.ok(target.kind === "target");
   const parts = {
     runtime,
+    node: null,
     router,
     observer,
     resolver,

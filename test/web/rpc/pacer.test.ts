@@ -106,6 +106,7 @@ function createFixture(size: RateLimitSize) {
     resolver,
     admission,
     filters: NO_FILTERS,
+    node: null,
     methods: () => methodTable([]),
     deadlineMs: () => 1_000,
   };
@@ -116,6 +117,7 @@ function createFixture(size: RateLimitSize) {
     defaultProfile: "team",
     bounds: UNBOUND,
     openSockets: null,
+    checked: 0,
   });
 
   function send(keyContext: KeyContext, items: number, concurrency = 32): Running {

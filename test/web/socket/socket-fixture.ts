@@ -73,6 +73,7 @@ export async function createFixture(
   const legacyForms = createLegacyForms(runtime, null);
   const rpc: RpcParts = {
     runtime,
+    node: null,
     timerWheel: createTimerWheel(runtime),
     router: routerOf(runtime, calls, () => it.echo),
     observer,
@@ -108,6 +109,9 @@ export async function createFixture(
     observer,
     budget,
     version: "0",
+    node: null,
+    publicNode: null,
+    cluster: () => null,
     metricsApart: false,
     documents: { get: () => undefined },
     legacyForms,

@@ -84,11 +84,15 @@ export const health = z
     version: z.string(),
     cluster: z.object({
       enabled: z.boolean(),
-      nodes_connected: count,
-      nodes_responding: count,
-      nodes_total: count,
+      nodes_connected: count.describe("Nodes that have joined and not left, this one included."),
+      nodes_responding: count.describe("Of these, nodes that were heard of in the last seconds."),
+      nodes_total: count.describe("As configured, or else nodes seen in the last hour."),
       regions: z.array(z.string()),
       status: z.enum(["standalone", "healthy", "degraded", "critical"]),
+      problems: z
+        .array(z.string())
+        .optional()
+        .describe("What an operator has to look at; only where several nodes serve together."),
     }),
   })
   .meta({ id: "Health", description: "That the instance is alive, and how its cluster is." });

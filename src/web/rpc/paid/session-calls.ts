@@ -153,7 +153,7 @@ export class SessionCalls {
   #rendered(reply: Reply): SessionCallsAnswer {
     const { target, room } = this.#request;
     const headers: Headers = [];
-    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts.runtime.now());
+    const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts);
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     this.#listen(reply, reply.id !== null);
     if (reply.id === null) return { status: NO_CONTENT, fault: null, headers, body: null };

@@ -197,6 +197,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         runtime,
         observer,
         compression: null,
+        node: null,
         timerWheel: createTimerWheel(runtime),
         router: echo(runtime, () => routed++),
         budget: MemoryBudget.unbounded(),

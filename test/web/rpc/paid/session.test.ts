@@ -76,6 +76,7 @@ function sessionFixture(body: string, failing: Error | null = null) {
   const cancel = serveSession(
     {
       runtime,
+      node: null,
       router,
       observer,
       resolver,

@@ -1,0 +1,148 @@
+// This node among those that serve together, in the composition root: its name, and what it does
+// when others change something.
+import { hostname } from "node:os";
+import type { Logger } from "pino";
+import type { ChangesRead } from "../cluster/change-log.ts";
+import { type Cluster, type ClusterFollower, openCluster } from "../cluster/cluster.ts";
+import { openHeartbeat } from "../cluster/heartbeat.ts";
+import { type NodeIdentity, publicNode, serviceNodeOf } from "../cluster/identity.ts";
+import type { Config } from "../config/config.ts";
+import type { ClusterHealth } from "../core/cluster-health.ts";
+import type { PublicNode } from "../core/routing/evidence.ts";
+import type { Credit } from "../hosted/credit/credit.ts";
+import type { KeyCache } from "../hosted/keys/key-cache.ts";
+import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
+import type { Runtime } from "../runtime.ts";
+import { openStore, type Store } from "../store/store.ts";
+
+/** This node as pages, metrics and evidence show it. */
+export interface NodeView {
+  /** The name in the database, for operators. */
+  readonly identity: NodeIdentity;
+  readonly shown: PublicNode;
+  health(): ClusterHealth;
+}
+
+/** What joining works with. */
+export interface JoinParts {
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly store: Store;
+  /** The worker of the node that this process is; null = it is the node. */
+  readonly worker: string | null;
+  readonly onError: (error: unknown) => void;
+}
+
+/** As in the settings of `hosted`, for a router without it. */
+const HEARTBEAT_MS = 1_000;
+const NODE_TIMEOUT_MS = 30_000;
+
+/** Joins the others; null = this service is one node. */
+export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
+  const { config, runtime, log, worker } = parts;
+  if (!config.cluster.enabled) return null;
+  const { cluster, hosted } = config;
+  const node = { id: clusterNodeId(config, runtime, worker), region: cluster.region };
+  const joined = await openCluster({
+    ...parts,
+    node,
+    settings: {
+      expectedNodes: cluster.expectedNodes,
+      heartbeatMs: hosted?.flushIntervalMs ?? HEARTBEAT_MS,
+      nodeTimeoutMs: hosted?.nodeTimeoutMs ?? NODE_TIMEOUT_MS,
+      listenUrl: cluster.listenUrl === "" ? config.storageUrl : cluster.listenUrl,
+    },
+  });
+  const { total, responding } = joined.membership.health();
+  log.info({ node: node.id, alias: publicNode(node).id, responding, total }, "joined the cluster");
+  return joined;
+}
+
+/** How a node that joined is shown; its workers are one node. */
+export function viewOf({ node, membership }: Cluster): NodeView {
+  const identity = { ...node, id: serviceNodeOf(node.id) };
+  return { identity, shown: publicNode(node), health: () => membership.health() };
+}
+
+/** A router without keys and money among others: it has no more than a heartbeat. */
+export async function openRouterNode(
+  parts: Omit<JoinParts, "store">,
+): Promise<{ readonly view: NodeView; close(): Promise<void> } | null> {
+  const { config, runtime, onError } = parts;
+  if (!config.cluster.enabled || config.hosted !== null) return null;
+  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
+  let cluster: Cluster | null = null;
+  try {
+    cluster = await joinCluster({ ...parts, store });
+    if (cluster === null) throw new Error("a router joined no cluster");
+    const { node, replaces } = cluster;
+    const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: NODE_TIMEOUT_MS };
+    const leave = await openHeartbeat({ store, runtime, node, replaces, ...times, onError });
+    const joined = cluster;
+    return {
+      view: viewOf(joined),
+      async close() {
+        await joined.close().catch(onError);
+        await leave().catch(onError);
+        await store.close().catch(onError);
+      },
+    };
+  } catch (error) {
+    await cluster?.close();
+    await store.close();
+    throw error;
+  }
+}
+
+/** What keeps keys, credit and profiles in memory. */
+export interface Followers {
+  readonly keyCache: KeyCache;
+  readonly credit: Credit;
+  readonly loader: ProfileLoader;
+}
+
+/** Has what is in memory follow what other nodes change. */
+export function followerOf({ keyCache, credit, loader }: Followers): ClusterFollower {
+  return {
+    async changed(read: ChangesRead) {
+      if (read.kind === "all") {
+        await keyCache.recheck();
+        return loader.reload();
+      }
+      const refs = (topic: string): readonly string[] =>
+        read.changes.flatMap((change) => (change.topic === topic ? [change.ref] : []));
+      for (const accountId of new Set(refs("returned"))) credit.refresh(accountId);
+      for (const accountId of new Set(refs("recall"))) credit.recall(accountId);
+      const changed = { keys: new Set(refs("key")), accounts: new Set(refs("account")) };
+      // Keys before profiles, so that no call is routed to a profile that is gone.
+      if (changed.keys.size + changed.accounts.size > 0) await keyCache.changedElsewhere(changed);
+      for (const ref of new Set(refs("profile"))) await loader.changed(profileOf(ref));
+    },
+    contact(contact) {
+      keyCache.setContact(contact);
+      if (contact === "silent") void keyCache.recheck();
+    },
+  };
+}
+
+function profileOf(ref: string): { readonly accountId: string; readonly slug: string } {
+  const slash = ref.indexOf("/");
+  return { accountId: ref.slice(0, slash), slug: ref.slice(slash + 1) };
+}
+
+const CHANCE = 36 ** 6;
+const HOSTNAME_CHARACTERS = 100;
+
+/** The configuration with a name of the node in it, so that all its workers have the same. */
+export function named(config: Config, runtime: Runtime): Config {
+  if (!config.cluster.enabled || config.cluster.nodeId !== "") return config;
+  const host = hostname().replace(/[\s/]/g, "-").slice(0, HOSTNAME_CHARACTERS);
+  const nodeId = `${host}-${Math.floor(runtime.random() * CHANCE).toString(36)}`;
+  return { ...config, cluster: { ...config.cluster, nodeId } };
+}
+
+function clusterNodeId(config: Config, runtime: Runtime, worker: string | null): string {
+  const { nodeId } = named(config, runtime).cluster;
+  return worker === null ? nodeId : `${nodeId}/${worker}`;
+}

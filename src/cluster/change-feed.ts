@@ -1,0 +1,140 @@
+// Hears of changes that other nodes made: reads the change log when it is told to, and every second
+// without that. Says for how long the database has not answered. Knows no key.
+import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
+import { type ChangePosition, type ChangesRead, readChanges } from "./change-log.ts";
+
+/** Something that says that there may be changes to read. */
+export interface ChangeSignal {
+  /** Calls back after changes were written; the result cancels. */
+  subscribe(run: () => void): () => void;
+}
+
+/** A running feed. */
+export interface ChangeFeed {
+  /** For how long nothing could be read. */
+  silentMs(): number;
+  /** Reads now; resolves when everything that was committed before has been passed on. */
+  read(): Promise<void>;
+  close(): void;
+}
+
+/** What a feed works with. */
+export interface ChangeFeedParts {
+  readonly store: Pick<Store, "db">;
+  readonly runtime: Runtime;
+  readonly signal: ChangeSignal;
+  readonly pollMs: number;
+  /** From where it reads. */
+  readonly from: ChangePosition;
+  /** Passes changes on; has to keep a failure to itself. */
+  readonly apply: (read: ChangesRead) => Promise<void>;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Signals within this time are one. */
+const SPACING_MS = 10;
+/** A reading that has not answered for this long is given up, and another one begins. */
+const GIVEN_UP_MS = 2_000;
+
+/** A feed that reads from now on. */
+export function createChangeFeed(parts: ChangeFeedParts): ChangeFeed {
+  return new LogFeed(parts);
+}
+
+class LogFeed implements ChangeFeed {
+  readonly #parts: ChangeFeedParts;
+  #position: ChangePosition;
+  #heardAtMs: number;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  /** Counts readings: one that was given up changes nothing. */
+  #turn = 0;
+  #running: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+  #isFailing = false;
+  #isClosed = false;
+  #cancelTimer: () => void;
+  readonly #unsubscribe: () => void;
+
+  constructor(parts: ChangeFeedParts) {
+    this.#parts = parts;
+    this.#position = parts.from;
+    this.#heardAtMs = parts.runtime.now();
+    this.#cancelTimer = parts.runtime.after(parts.pollMs, () => this.#poll());
+    this.#unsubscribe = parts.signal.subscribe(() => this.#signalled());
+  }
+
+  silentMs(): number {
+    return Math.max(0, this.#parts.runtime.now() - this.#heardAtMs);
+  }
+
+  read(): Promise<void> {
+    if (this.#running === null) return this.#start();
+    // What is being read began before this call: the next reading has what the caller means.
+    this.#next ??= this.#running.then(() => {
+      this.#next = null;
+      return this.#start();
+    });
+    return this.#next;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#unsubscribe();
+  }
+
+  #poll(): void {
+    this.#arm(this.#parts.pollMs);
+    void this.read();
+  }
+
+  #arm(ms: number): void {
+    this.#cancelTimer();
+    if (!this.#isClosed) this.#cancelTimer = this.#parts.runtime.after(ms, () => this.#poll());
+  }
+
+  #signalled(): void {
+    const sinceMs = this.#parts.runtime.now() - this.#readAtMs;
+    this.#arm(Math.max(0, SPACING_MS - sinceMs));
+  }
+
+  #start(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    const running = this.#readOnce()
+      .catch((error: unknown) => this.#failed(error))
+      .finally(() => {
+        if (this.#running === running) this.#running = null;
+      });
+    this.#running = running;
+    return running;
+  }
+
+  async #readOnce(): Promise<void> {
+    const { store, runtime, apply } = this.#parts;
+    const startedAtMs = runtime.now();
+    this.#readAtMs = startedAtMs;
+    const turn = ++this.#turn;
+    const answer = await withinMs(runtime, GIVEN_UP_MS, readChanges(store, this.#position));
+    if (turn !== this.#turn) return;
+    this.#position = answer.position;
+    this.#heardAtMs = startedAtMs;
+    this.#isFailing = false;
+    if (answer.read.kind === "all" || answer.read.changes.length > 0) await apply(answer.read);
+  }
+
+  /** Told once; how long it lasts stands in the health of the cluster. */
+  #failed(error: unknown): void {
+    if (!this.#isFailing && !this.#isClosed) this.#parts.onError(error);
+    this.#isFailing = true;
+  }
+}
+
+function withinMs<T>(runtime: Runtime, ms: number, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = runtime.after(ms, () =>
+      reject(new Error(`changes of other nodes could not be read within ${ms} ms`)),
+    );
+    work.then(resolve, reject).finally(cancel);
+  });
+}

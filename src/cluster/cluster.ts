@@ -1,0 +1,157 @@
+// A node among those that serve together on one database: its id, the others, what they change,
+// and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
+// port.
+import type { Logger } from "pino";
+import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
+import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
+import { type ChangesRead, currentPosition, removeOldChanges } from "./change-log.ts";
+import { type Contact, watchContact } from "./contact.ts";
+import type { NodeIdentity } from "./identity.ts";
+import { createJobClaims, type JobClaims, repeatJobs, type SingleJob } from "./job-claims.ts";
+import { type Listener, openListener } from "./listener.ts";
+import { createMembership, type Membership } from "./membership.ts";
+import { forgetNodes, type MayReplace } from "./node-rows.ts";
+import { waitForNodeId } from "./start.ts";
+
+/** Times and addresses of a cluster. */
+export interface ClusterSettings {
+  /** Null = as many nodes as were seen lately. */
+  readonly expectedNodes: number | null;
+  /** Time between two heartbeats of a node. */
+  readonly heartbeatMs: number;
+  readonly nodeTimeoutMs: number;
+  /** The database server itself; holds a secret. */
+  readonly listenUrl: string;
+}
+
+/** What a node joins with. */
+export interface ClusterParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly node: NodeIdentity;
+  readonly settings: ClusterSettings;
+  readonly log: Pick<Logger, "warn" | "info">;
+  readonly onError: (error: unknown) => void;
+}
+
+/** What hears of the others. */
+export interface ClusterFollower {
+  /** Something was changed elsewhere, or may have been. */
+  readonly changed: (read: ChangesRead) => Promise<void>;
+  /** Whether changes elsewhere are heard of. */
+  readonly contact: (contact: Contact) => void;
+}
+
+/** A node among others. */
+export interface Cluster {
+  readonly node: NodeIdentity;
+  /** The row under its id that the start of this node may take over. */
+  readonly replaces: MayReplace;
+  readonly membership: Membership;
+  readonly claims: JobClaims;
+  /** Passes on what was changed since this node was opened. */
+  follow(follower: ClusterFollower): void;
+  /** Does jobs again and again, on one node at a time. */
+  repeat(jobs: readonly SingleJob[]): void;
+  close(): Promise<void>;
+}
+
+/** Between two readings of the store that nothing asked for. */
+const POLL_MS = 1_000;
+const SWEEP_MS = 600_000;
+/** Nodes that ended longer ago than this are forgotten. */
+const FORGOTTEN_MS = 7 * 86_400_000;
+
+/**
+ * Waits until the id of this node is free, and listens. Throws with a text for the operator where
+ * the node cannot join.
+ */
+export async function openCluster(parts: ClusterParts): Promise<Cluster> {
+  const { store, runtime, node, settings, log } = parts;
+  const listener = await openListener({ url: settings.listenUrl, store, runtime });
+  try {
+    const replaces = await waitForNodeId(
+      {
+        ...parts,
+        nodeTimeoutMs: settings.nodeTimeoutMs,
+        onWait: () =>
+          log.info(
+            { node: node.id },
+            "a node of this id has not said that it left: waiting whether it lives",
+          ),
+      },
+      node.id,
+    );
+    const from = await currentPosition(store);
+    const membership = createMembership({
+      ...parts,
+      settings: { ...settings, pollMs: POLL_MS },
+    });
+    await membership.read();
+    return clusterOf(parts, { listener, replaces, membership, from });
+  } catch (error) {
+    await listener.close();
+    throw error;
+  }
+}
+
+interface Joined {
+  readonly listener: Listener;
+  readonly replaces: MayReplace;
+  readonly membership: Membership;
+  readonly from: Awaited<ReturnType<typeof currentPosition>>;
+}
+
+function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }: Joined): Cluster {
+  const { store, runtime, node, settings, onError } = parts;
+  const { nodeTimeoutMs } = settings;
+  const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
+  const ends: (() => unknown)[] = [];
+  const repeat = (jobs: readonly SingleJob[]): void => {
+    ends.push(repeatJobs({ runtime, nodeTimeoutMs, claims, onError }, jobs));
+  };
+  repeat([{ name: "cluster", everyMs: SWEEP_MS, run: () => sweep(store) }]);
+  return {
+    node,
+    replaces,
+    membership,
+    claims,
+    repeat,
+    follow(follower) {
+      const feed = feedOf(parts, { follower, from, listener });
+      const endWatch = watchContact({ ...parts, nodeTimeoutMs, feed }, follower.contact);
+      ends.push(() => feed.close(), endWatch);
+    },
+    async close() {
+      membership.close();
+      await listener.close();
+      for (const end of ends) await end();
+    },
+  };
+}
+
+function feedOf(
+  { store, runtime, onError }: ClusterParts,
+  {
+    follower,
+    from,
+    listener,
+  }: { readonly follower: ClusterFollower } & Pick<Joined, "from" | "listener">,
+): ChangeFeed {
+  const apply = (read: ChangesRead) => follower.changed(read).catch(onError);
+  return createChangeFeed({
+    store,
+    runtime,
+    signal: listener,
+    pollMs: POLL_MS,
+    from,
+    apply,
+    onError,
+  });
+}
+
+async function sweep(store: Store): Promise<void> {
+  await removeOldChanges(store);
+  await forgetNodes(store, FORGOTTEN_MS);
+}

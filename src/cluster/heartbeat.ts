@@ -1,0 +1,65 @@
+// The heartbeat of a node that leases no credit: it writes once a second that it lives, finds dead
+// nodes, and joins again when it was taken for dead itself.
+import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
+import { createDeadNodeWatch } from "./dead-nodes.ts";
+import type { NodeIdentity } from "./identity.ts";
+import { beat, type Epoch, join, leave, type MayReplace, newProcessId } from "./node-rows.ts";
+
+/** What a heartbeat works with. */
+export interface HeartbeatParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly node: NodeIdentity;
+  /** A living row under this id that it may take over. */
+  readonly replaces: MayReplace;
+  readonly everyMs: number;
+  readonly nodeTimeoutMs: number;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Joins, and shows from now on that this node lives. The returned function leaves. */
+export async function openHeartbeat(parts: HeartbeatParts): Promise<() => Promise<void>> {
+  const { store, runtime, node, everyMs, onError } = parts;
+  const deadNodes = createDeadNodeWatch({ ...parts, nodeId: node.id });
+  const processId = newProcessId(runtime);
+  const { replaces } = parts;
+  let epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
+  if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
+  let beating: Promise<void> = Promise.resolve();
+  let isClosed = false;
+  let cancel = runtime.after(everyMs, again);
+
+  function again(): void {
+    beating = beatOnce()
+      .catch(onError)
+      .then(() => {
+        if (!isClosed) cancel = runtime.after(everyMs, again);
+      });
+  }
+
+  async function beatOnce(): Promise<void> {
+    epoch = await continued(parts, epoch, processId);
+    await deadNodes.check();
+  }
+
+  return async () => {
+    isClosed = true;
+    cancel();
+    await beating;
+    if (epoch !== null) await leave(store, epoch);
+  };
+}
+
+/** The epoch that goes on, or a new one if it was over. */
+async function continued(
+  { store, runtime, node }: HeartbeatParts,
+  epoch: Epoch | null,
+  processId: string,
+): Promise<Epoch> {
+  const wallMs = runtime.wallMs();
+  if (epoch !== null && (await beat(store, epoch, wallMs))) return epoch;
+  const next = await join(store, node, { wallMs, replaces: null, processId });
+  if (next === null) throw new Error(`another process has taken over as node ${node.id}`);
+  return next;
+}

@@ -1,0 +1,146 @@
+// Jobs that one node does for all: whoever claims a job when it is due does it, keeps the claim
+// while it runs, and lets go of it at the end. A node that dies loses its claim after the node
+// timeout. By the clock of the database alone.
+import { sql } from "kysely";
+import type { Runtime } from "../runtime.ts";
+import { databaseNow } from "../store/engine.ts";
+import type { Store } from "../store/store.ts";
+
+/** A job that one node does for all. */
+export interface SingleJob {
+  readonly name: string;
+  /** From the end of one run to the start of the next one. */
+  readonly everyMs: number;
+  /** Has to do no harm when it is cut short or runs twice: a claim can be lost. */
+  readonly run: () => Promise<void>;
+}
+
+/** Decides which process does a job. */
+export interface JobClaims {
+  /** Does a job if it is due and no other node does it; false = it was left to another. */
+  runIfDue(job: SingleJob): Promise<boolean>;
+}
+
+/** What jobs are claimed with. */
+export interface JobClaimParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly nodeId: string;
+  /** After this, what a dead node had claimed is another's. */
+  readonly nodeTimeoutMs: number;
+}
+
+/** The jobs of a process that serves alone. */
+export const ALONE: JobClaims = {
+  async runIfDue({ run }) {
+    await run();
+    return true;
+  },
+};
+
+/**
+ * Parts of the node timeout: for how long a claim lasts, how often it is renewed, and how often
+ * others look whether it has ended. A dead node's job is another's within the node timeout.
+ */
+const CLAIMED = 0.7;
+const RENEWED = 0.2;
+const LOOKED_AT = 0.2;
+
+/** Jobs that nodes claim in the store. */
+export function createJobClaims(parts: JobClaimParts): JobClaims {
+  return {
+    async runIfDue(job) {
+      if (!(await claim(parts, job.name))) return false;
+      const stop = renewing(parts, job.name);
+      try {
+        await job.run();
+      } finally {
+        stop();
+        await letGo(parts, job);
+      }
+      return true;
+    },
+  };
+}
+
+function claimedMs(nodeTimeoutMs: number): bigint {
+  return BigInt(Math.ceil(nodeTimeoutMs * CLAIMED));
+}
+
+async function claim(
+  { store, nodeId, nodeTimeoutMs }: JobClaimParts,
+  name: string,
+): Promise<boolean> {
+  const now = databaseNow(store.db);
+  const until = sql<bigint>`${now} + ${claimedMs(nodeTimeoutMs)}`;
+  const { numAffectedRows } = await sql`insert into job (name, node_id, due_at, claimed_until)
+    values (${name}, ${nodeId}, 0, ${until})
+    on conflict (name) do update set node_id = excluded.node_id,
+      claimed_until = excluded.claimed_until
+    where job.due_at <= ${now} and job.claimed_until <= ${now}`.execute(store.db);
+  return numAffectedRows === 1n;
+}
+
+function renewing(parts: JobClaimParts, name: string): () => void {
+  const { store, runtime, nodeId, nodeTimeoutMs } = parts;
+  const everyMs = nodeTimeoutMs * RENEWED;
+  let cancel = runtime.after(everyMs, renew);
+  function renew(): void {
+    cancel = runtime.after(everyMs, renew);
+    const until = sql<bigint>`${databaseNow(store.db)} + ${claimedMs(nodeTimeoutMs)}`;
+    // One that fails is made up for by the next; the store tells of its failures elsewhere.
+    store.db
+      .updateTable("job")
+      .set({ claimed_until: until })
+      .where("name", "=", name)
+      .where("node_id", "=", nodeId)
+      .execute()
+      .catch(() => undefined);
+  }
+  return () => cancel();
+}
+
+async function letGo({ store, nodeId }: JobClaimParts, job: SingleJob): Promise<void> {
+  const dueAt = sql<bigint>`${databaseNow(store.db)} + ${BigInt(job.everyMs)}`;
+  await store.db
+    .updateTable("job")
+    .set({ claimed_until: 0n, due_at: dueAt })
+    .where("name", "=", job.name)
+    .where("node_id", "=", nodeId)
+    .execute();
+}
+
+/** Does jobs again and again, each when it is due; the returned function ends that. */
+export function repeatJobs(
+  { runtime, nodeTimeoutMs, claims, onError }: RepeatParts,
+  jobs: readonly SingleJob[],
+): () => Promise<void> {
+  let isClosed = false;
+  const cancels = jobs.map(() => () => {});
+  const running = jobs.map((): Promise<unknown> => Promise.resolve());
+
+  function again(job: SingleJob, at: number): void {
+    if (isClosed) return;
+    cancels[at] = runtime.after(Math.min(job.everyMs, nodeTimeoutMs * LOOKED_AT), () => {
+      running[at] = claims
+        .runIfDue(job)
+        .catch(onError)
+        .then(() => again(job, at));
+    });
+  }
+
+  for (const [at, job] of jobs.entries()) again(job, at);
+  return async () => {
+    isClosed = true;
+    for (const cancel of cancels) cancel();
+    await Promise.all(running);
+  };
+}
+
+/** What jobs are repeated with. */
+export interface RepeatParts {
+  readonly runtime: Runtime;
+  readonly nodeTimeoutMs: number;
+  readonly claims: JobClaims;
+  readonly onError: (error: unknown) => void;
+}

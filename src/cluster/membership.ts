@@ -1,0 +1,207 @@
+// Which nodes serve together: read from the store every second, told from memory. A node lives as
+// long as its heartbeat advances, by the clock of this machine alone; clocks of others are compared
+// with the database's only to warn of them.
+import type { Logger } from "pino";
+import type { ClusterHealth } from "../core/cluster-health.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
+import { type NodeIdentity, serviceNodeOf } from "./identity.ts";
+import { type NodeRow, noteSkew, readNodes } from "./node-rows.ts";
+
+/** The nodes that serve together. */
+export interface Membership {
+  /** Reads memory only. */
+  health(): ClusterHealth;
+  /** Rows of the store that respond, workers counted one by one; at least 1. */
+  readonly members: number;
+  /** For how long the database has not answered this node. */
+  silentMs(): number;
+  /** Reads the store once; for a start that should know of the others at once. */
+  read(): Promise<void>;
+  close(): void;
+}
+
+/** Times of a membership. */
+export interface MembershipSettings {
+  /** Null = as many as were seen in the last hour. */
+  readonly expectedNodes: number | null;
+  /** Time between two heartbeats of a node. */
+  readonly heartbeatMs: number;
+  readonly pollMs: number;
+}
+
+/** What a membership works with. */
+export interface MembershipParts {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly node: NodeIdentity;
+  readonly settings: MembershipSettings;
+  readonly log: Pick<Logger, "warn" | "info">;
+}
+
+interface ObservedNode {
+  readonly row: NodeRow;
+  /** When its heartbeat was last seen to advance, on the monotonic clock. */
+  readonly advancedAtMs: number;
+}
+
+/** Nodes of the last hour count, unless they said that they leave. */
+const SEEN_MS = 3_600_000;
+/** A node that has not been heard of for this long, or three heartbeats, does not respond. */
+const RESPONDS_MS = 5_000;
+const HEARTBEATS_MISSED = 3;
+/** Clocks that are further apart than this are told of. */
+const MAX_SKEW_MS = 5_000;
+/** A reading that took longer says too little of the clocks. */
+const MAX_ROUND_TRIP_MS = 1_000;
+/** The clock of this node is written again when it moved by so much. */
+const SKEW_STEP_MS = 500;
+/** A database that has not answered for this long is a problem to tell of. */
+const SILENT_MS = 5_000;
+
+/** A membership that reads the store from now on. */
+export function createMembership(parts: MembershipParts): Membership {
+  return new StoreMembership(parts);
+}
+
+class StoreMembership implements Membership {
+  readonly #parts: MembershipParts;
+  #nodes: ReadonlyMap<string, ObservedNode> = new Map();
+  #skewMs = 0;
+  #writtenSkewMs = 0;
+  #heardAtMs: number;
+  #reading: Promise<void> | null = null;
+  #problems: readonly string[] = [];
+  #cancel: () => void;
+
+  constructor(parts: MembershipParts) {
+    this.#parts = parts;
+    this.#heardAtMs = parts.runtime.now();
+    this.#cancel = parts.runtime.after(parts.settings.pollMs, () => this.#poll());
+  }
+
+  get members(): number {
+    let responding = 0;
+    for (const observed of this.#nodes.values()) if (this.#responds(observed)) responding++;
+    return Math.max(1, responding);
+  }
+
+  silentMs(): number {
+    return Math.max(0, this.#parts.runtime.now() - this.#heardAtMs);
+  }
+
+  health(): ClusterHealth {
+    const { node, settings } = this.#parts;
+    const own = serviceNodeOf(node.id);
+    const connected = new Set([own]);
+    const responding = new Set([own]);
+    const seen = new Set([own]);
+    const regions = new Set(node.region === "" ? [] : [node.region]);
+    for (const observed of this.#nodes.values()) {
+      const { id, state, region } = observed.row;
+      if (state === "left") continue;
+      seen.add(serviceNodeOf(id));
+      if (state !== "alive") continue;
+      connected.add(serviceNodeOf(id));
+      if (region !== "") regions.add(region);
+      if (this.#responds(observed)) responding.add(serviceNodeOf(id));
+    }
+    const total = settings.expectedNodes ?? seen.size;
+    return {
+      connected: connected.size,
+      responding: responding.size,
+      total,
+      regions: [...regions].sort(),
+      status: statusOf(responding.size, total),
+      silentMs: this.silentMs(),
+      problems: this.#problemsNow(),
+    };
+  }
+
+  read(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #poll(): void {
+    const { runtime, settings } = this.#parts;
+    this.#cancel = runtime.after(settings.pollMs, () => this.#poll());
+    this.read().then(
+      () => this.#report(),
+      () => this.#report(),
+    );
+  }
+
+  async #read(): Promise<void> {
+    const { store, runtime, node } = this.#parts;
+    const startedAtMs = runtime.now();
+    const { databaseMs, nodes } = await readNodes(store, SEEN_MS);
+    const nowMs = runtime.now();
+    this.#heardAtMs = startedAtMs;
+    this.#nodes = new Map(
+      nodes.map((row) => [row.id, observedAgain(this.#nodes.get(row.id), row, nowMs)]),
+    );
+    if (nodes.length === 0 || nowMs - startedAtMs > MAX_ROUND_TRIP_MS) return;
+    this.#skewMs = runtime.wallMs() - (nowMs - startedAtMs) / 2 - databaseMs;
+    if (Math.abs(this.#skewMs - this.#writtenSkewMs) < SKEW_STEP_MS) return;
+    await noteSkew(store, node.id, this.#skewMs);
+    this.#writtenSkewMs = this.#skewMs;
+  }
+
+  #responds({ row, advancedAtMs }: ObservedNode): boolean {
+    const { runtime, settings, node } = this.#parts;
+    if (row.id === node.id) return true;
+    const patienceMs = Math.max(RESPONDS_MS, HEARTBEATS_MISSED * settings.heartbeatMs);
+    return row.state === "alive" && runtime.now() - advancedAtMs <= patienceMs;
+  }
+
+  #problemsNow(): readonly string[] {
+    const { node } = this.#parts;
+    const problems: string[] = [];
+    const silentMs = this.silentMs();
+    if (silentMs >= SILENT_MS)
+      problems.push(`the database has not answered for ${Math.floor(silentMs / 1_000)} s`);
+    const others = [...this.#nodes.values()].filter(
+      (observed) => observed.row.id !== node.id && this.#responds(observed),
+    );
+    // The database's clock is one of those that have to agree.
+    const skews = [0, this.#skewMs, ...others.map(({ row }) => row.skewMs)];
+    const apartMs = Math.max(...skews) - Math.min(...skews);
+    if (apartMs > MAX_SKEW_MS)
+      problems.push(`clocks of nodes and the database are ${Math.round(apartMs / 1_000)} s apart`);
+    return problems;
+  }
+
+  /** Logs problems when they come and when they go; not each second. */
+  #report(): void {
+    const { log } = this.#parts;
+    const kinds = this.#problemsNow().map((problem) => problem.replace(/\d+ s/, "some time"));
+    const problems = this.#problemsNow();
+    for (const [at, kind] of kinds.entries())
+      if (!this.#problems.includes(kind)) log.warn({ problem: problems[at] }, "cluster");
+    for (const kind of this.#problems)
+      if (!kinds.includes(kind)) log.info({ problem: kind }, "cluster: this is over");
+    this.#problems = kinds;
+  }
+}
+
+function observedAgain(
+  before: ObservedNode | undefined,
+  row: NodeRow,
+  nowMs: number,
+): ObservedNode {
+  const isSilent = before?.row.epoch === row.epoch && before.row.flushSeq === row.flushSeq;
+  return { row, advancedAtMs: isSilent ? before.advancedAtMs : nowMs };
+}
+
+/** Source: service specification, evaluation of the cluster. */
+function statusOf(responding: number, total: number): ClusterHealth["status"] {
+  if (responding >= total) return "healthy";
+  return responding * 2 >= total ? "degraded" : "critical";
+}

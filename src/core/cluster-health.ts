@@ -1,0 +1,15 @@
+// How the nodes that serve together are, as one of them knows: what `GET /api/health` and metrics
+// show of it.
+
+/** The nodes of the service, as this one knows them: `cluster` in `GET /api/health`. */
+export interface ClusterHealth {
+  readonly connected: number;
+  readonly responding: number;
+  readonly total: number;
+  readonly regions: readonly string[];
+  readonly status: "healthy" | "degraded" | "critical";
+  /** For how long the database has not answered. */
+  readonly silentMs: number;
+  /** What an operator has to look at; empty = nothing. */
+  readonly problems: readonly string[];
+}

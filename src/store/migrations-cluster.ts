@@ -1,0 +1,49 @@
+// The steps of a store that are about several nodes on one database, in the order of
+// `migrations.ts`. They only add: nodes of the version before go on beside them. A step that was
+// released is never changed.
+import { type Kysely, sql } from "kysely";
+import { isPostgres } from "./engine.ts";
+
+/** Clocks of nodes, the change log, jobs, and shared rate limits. */
+export async function createCluster(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable("node")
+    .addColumn("skew_ms", "bigint", (column) => column.notNull().defaultTo(0))
+    .execute();
+  await db.schema.alterTable("node").addColumn("process_id", "text").execute();
+  await createChangeLog(db);
+  await db.schema
+    .createTable("job")
+    .addColumn("name", "text", (column) => column.primaryKey())
+    .addColumn("node_id", "text", (column) => column.notNull())
+    .addColumn("due_at", "bigint", (column) => column.notNull())
+    .addColumn("claimed_until", "bigint", (column) => column.notNull())
+    .execute();
+  // Lost in a crash of the server, which is right for numbers that hold for seconds.
+  const unlogged = isPostgres(db) ? sql`unlogged` : sql``;
+  await sql`create ${unlogged} table rate_demand (
+    scope text not null, node_id text not null, used double precision not null,
+    debt double precision not null, demand double precision not null, at bigint not null,
+    expires_at bigint not null, primary key (scope, node_id))`.execute(db);
+  await db.schema
+    .createIndex("rate_demand_by_end")
+    .on("rate_demand")
+    .column("expires_at")
+    .execute();
+}
+
+async function createChangeLog(db: Kysely<unknown>): Promise<void> {
+  if (isPostgres(db))
+    await sql`create table change_log (
+      seq bigint generated always as identity primary key,
+      xid xid8 not null default pg_current_xact_id(),
+      at bigint not null default (extract(epoch from clock_timestamp()) * 1000)::bigint,
+      topic text not null, ref text not null)`.execute(db);
+  else
+    await sql`create table change_log (
+      seq integer primary key autoincrement, xid text not null default '0',
+      at bigint not null default (cast((julianday('now') - 2440587.5) * 86400000 as integer)),
+      topic text not null, ref text not null)`.execute(db);
+  await db.schema.createIndex("change_log_by_xid").on("change_log").column("xid").execute();
+  await db.schema.createIndex("change_log_by_time").on("change_log").column("at").execute();
+}

@@ -1,0 +1,119 @@
+// Jobs that one node does for all: exactly one does each, and another takes over from a dead one
+// within the node timeout.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createJobClaims, repeatJobs } from "../../src/cluster/job-claims.ts";
+import { realRuntime } from "../../src/runtime.ts";
+import { openStore } from "../../src/store/store.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { eachStore } from "../fakes/stores.ts";
+
+const LONG_MS = 600_000;
+
+eachStore(({ engine, open, place }) => {
+  test(`of many nodes that try at one time one does a job (${engine})`, async (t) => {
+    const store = await open(t);
+    let runs = 0;
+    const nodes = ["a", "b", "c", "d"].map((nodeId) =>
+      createJobClaims({ store, runtime: realRuntime, nodeId, nodeTimeoutMs: LONG_MS }),
+    );
+    const job = { name: "audit", everyMs: LONG_MS, run: async () => void runs++ };
+    const done = await Promise.all(nodes.map((node) => node.runIfDue(job)));
+    assert.deepEqual([runs, done.filter(Boolean).length], [1, 1]);
+    assert.deepEqual(await Promise.all(nodes.map((node) => node.runIfDue(job))), [
+      false,
+      false,
+      false,
+      false,
+    ]);
+    const other = { ...job, name: "sweep" };
+    assert.equal(await nodes[3]?.runIfDue(other), true);
+    assert.equal(runs, 2);
+  });
+
+  test(`a job that fails is let go of and is due again in its time (${engine})`, async (t) => {
+    const store = await open(t);
+    const node = createJobClaims({
+      store,
+      runtime: realRuntime,
+      nodeId: "a",
+      nodeTimeoutMs: LONG_MS,
+    });
+    const fails = async (): Promise<void> => {
+      throw new Error("not today");
+    };
+    await assert.rejects(node.runIfDue({ name: "audit", everyMs: 0, run: fails }), /not today/);
+    let runs = 0;
+    const run = async () => void runs++;
+    await until("it is due", () => node.runIfDue({ name: "audit", everyMs: 0, run }));
+    assert.equal(runs, 1);
+  });
+
+  test(`a node that dies within a job is followed by another (${engine})`, {
+    skip: engine === "sqlite" && "one process at a time",
+  }, async (t) => {
+    const at = await place(t);
+    const dying = await openStore(at);
+    const living = await openStore(at);
+    t.after(() => living.close());
+    const nodeTimeoutMs = 1_000;
+    const started = Promise.withResolvers<void>();
+    const dead = createJobClaims({
+      store: dying,
+      // It never renews what it claimed: as if it were killed.
+      runtime: { ...realRuntime, after: () => () => undefined },
+      nodeId: "dead",
+      nodeTimeoutMs,
+    });
+    void dead.runIfDue({
+      name: "audit",
+      everyMs: LONG_MS,
+      run: () => {
+        started.resolve();
+        return new Promise(() => undefined);
+      },
+    });
+    await started.promise;
+    await dying.close();
+    const claims = createJobClaims({
+      store: living,
+      runtime: realRuntime,
+      nodeId: "living",
+      nodeTimeoutMs,
+    });
+    let runs = 0;
+    const job = { name: "audit", everyMs: LONG_MS, run: async () => void runs++ };
+    assert.equal(await claims.runIfDue(job), false);
+    const end = repeatJobs(
+      { runtime: realRuntime, nodeTimeoutMs, claims, onError: assert.ifError },
+      [job],
+    );
+    await until("the other one does it", () => runs === 1);
+    await end();
+  });
+
+  test(`a long job keeps its claim (${engine})`, async (t) => {
+    const store = await open(t);
+    const parts = { store, runtime: realRuntime, nodeTimeoutMs: 400 };
+    const first = createJobClaims({ ...parts, nodeId: "a" });
+    const second = createJobClaims({ ...parts, nodeId: "b" });
+    const over = Promise.withResolvers<void>();
+    const job = { name: "audit", everyMs: LONG_MS, run: () => over.promise };
+    const running = first.runIfDue(job);
+    await until("it is claimed", async () => {
+      const row = await store.db.selectFrom("job").selectAll().executeTakeFirst();
+      return row?.node_id === "a" && row.claimed_until > 0n;
+    });
+    let claimedUntil = 0n;
+    for (let renewals = 0; renewals < 3; ) {
+      const row = await store.db.selectFrom("job").selectAll().executeTakeFirstOrThrow();
+      if (row.claimed_until !== claimedUntil) renewals++;
+      claimedUntil = row.claimed_until;
+      await sleep(20);
+    }
+    over.resolve();
+    assert.equal(await running, true);
+    assert.equal(await second.runIfDue(job), false);
+  });
+});

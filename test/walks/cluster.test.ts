@@ -1,0 +1,194 @@
+// Several nodes over one PostgreSQL database: who is there, what one changes and the others follow,
+// and what each does while its way to the database is broken.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CLUSTER_OPERATOR, type ClusterNode, clusterFixture } from "../fakes/cluster-fixture.ts";
+import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
+import { until } from "../fakes/service-fixture.ts";
+
+const postgres = postgresAvailability();
+const skip = postgres.kind === "no" && postgres.reason;
+
+async function healthOf({ service }: ClusterNode) {
+  const { json } = await service.get("/api/health");
+  assert.equal(json.status, "healthy");
+  return json.cluster;
+}
+
+test("nodes find each other, are told of in health, evidence, logs and metrics, and leave at once", {
+  skip,
+}, async (t) => {
+  const { nodes, add } = await clusterFixture(t, 1, { cluster: { expected_nodes: 2 } });
+  const [first] = nodes;
+  assert.ok(first !== undefined);
+  assert.deepEqual(
+    { ...(await healthOf(first)), problems: [] },
+    {
+      enabled: true,
+      nodes_connected: 1,
+      nodes_responding: 1,
+      nodes_total: 2,
+      regions: ["eu"],
+      status: "degraded",
+      problems: [],
+    },
+  );
+  const second = await add({ cluster: { region: "us" } });
+  for (const node of [first, second])
+    await until("both are there", async () => (await healthOf(node)).status === "healthy");
+  assert.deepEqual((await healthOf(second)).regions, ["eu", "us"]);
+  const plain = await second.service.post("/rpc/profile/public/ethereum", call());
+  assert.equal(plain.headers.get("x-svc-node"), null);
+  const { json: made } = await second.manage("", "POST", "/api/v1/agent/keys");
+  const asked = await second.call(made.key, "eth_gasPrice", "ethereum?include_meta=body");
+  assert.match(asked.headers.get("x-svc-node") ?? "", /^n-[0-9a-f]{6}$/);
+  assert.deepEqual(asked.json.svc_meta.node, {
+    id: asked.headers.get("x-svc-node"),
+    region: "us",
+  });
+  assert.match(second.service.log(), /"node":"n2","region":"us"/);
+  const metrics = await second.service.get("/metrics");
+  assert.match(metrics.text, /svc_cluster_nodes\{state="responding",node="[^"]+",region="us"\} 2/);
+  await second.service.drain();
+  await until("the one that drained is gone", async () => {
+    const { nodes_connected, nodes_responding } = await healthOf(first);
+    return nodes_connected === 1 && nodes_responding === 1;
+  });
+});
+
+test("a key that one node revokes or changes is refused on the others, and its sockets close", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 3);
+  const [first, second, third] = nodes;
+  assert.ok(first !== undefined && second !== undefined && third !== undefined);
+  const { json: made } = await first.manage("", "POST", "/api/v1/keys", { name: "one" });
+  for (const node of nodes) assert.equal((await node.call(made.key)).status, 200);
+  const sockets = await Promise.all([second, third].map((node) => openSocket(node, made.key)));
+  const { json: other } = await second.manage(made.management_token, "POST", "/api/v1/keys", {
+    name: "two",
+  });
+  const answer = await third.manage(made.management_token, "DELETE", `/api/v1/keys/${made.id}`);
+  assert.equal(answer.status, 204);
+  for (const node of nodes)
+    await until("it is refused", async () => {
+      const { status, json } = await node.call(made.key);
+      return status === 401 && json.error.data.code === "key_revoked";
+    });
+  await Promise.all(sockets.map(({ closed }) => closed));
+  for (const node of nodes) assert.equal((await node.call(other.key)).status, 200);
+});
+
+test("credit given at one node is felt at once by a node that had told its caller that it is out", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 2, {
+    hosted: { starting_grant_cu: 0, free_cu_per_month: 0 },
+  });
+  const [first, second] = nodes;
+  assert.ok(first !== undefined && second !== undefined);
+  const { json: made } = await first.manage("", "POST", "/api/v1/keys", { name: "one" });
+  assert.equal((await second.call(made.key)).json.error.data.code, "balance_exhausted");
+  const credit = await first.manage(
+    CLUSTER_OPERATOR,
+    "POST",
+    `/api/v1/operator/accounts/${made.account_id}/credit`,
+    { usd: "1", reference: "invoice-1" },
+  );
+  assert.equal(credit.status, 200, credit.text);
+  await until("it is served", async () => (await second.call(made.key)).status === 200);
+});
+
+test("a node without its database says so; keys it knows go on, others and paid calls get 503", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 2, {
+    hosted: { node_timeout_ms: 6_000, free_cu_per_month: 1_000_000 },
+  });
+  const [first, second] = nodes;
+  assert.ok(first !== undefined && second !== undefined);
+  const { json: known } = await first.manage("", "POST", "/api/v1/keys", { name: "known" });
+  const { json: unknown } = await first.manage("", "POST", "/api/v1/agent/keys");
+  assert.equal((await second.call(known.key)).status, 200);
+  second.proxy.cut();
+  await until("it notices", () => /"the database does not answer/.test(second.service.log()));
+  assert.equal((await second.call(known.key)).status, 200);
+  assert.equal((await second.call(unknown.key)).status, 503);
+  assert.equal((await first.call(unknown.key)).status, 200);
+  const began = performance.now();
+  const health = await healthOf(second);
+  t.diagnostic(`health in ${(performance.now() - began).toFixed(1)} ms`);
+  assert.equal(health.enabled, true);
+  await until("everything is refused", async () => {
+    const { status, json } = await second.call(known.key);
+    return status === 503 && json.error.data.code === "unavailable";
+  });
+  await until("it tells of it", async () => {
+    const { problems, nodes_responding } = await healthOf(second);
+    return nodes_responding === 1 && /database has not answered/.test(problems[0] ?? "");
+  });
+  await until(
+    "the other one has noticed",
+    async () => (await healthOf(first)).status !== "healthy",
+  );
+  second.proxy.mend();
+  await until("it serves again", async () => (await second.call(known.key)).status === 200);
+  for (const node of nodes)
+    await until("all is well", async () => (await healthOf(node)).status === "healthy");
+});
+
+test("what was changed while a node heard nothing, it hears when it is back", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 2);
+  const [first, second] = nodes;
+  assert.ok(first !== undefined && second !== undefined);
+  const { json: made } = await first.manage("", "POST", "/api/v1/keys", { name: "one" });
+  assert.equal((await second.call(made.key)).status, 200);
+  second.proxy.stall();
+  await first.manage(made.management_token, "DELETE", `/api/v1/keys/${made.id}`);
+  second.proxy.mend();
+  await until("it is refused", async () => (await second.call(made.key)).status === 401);
+});
+
+test("a start beside a living node of the same id is refused, after a dead one it is not", {
+  skip,
+}, async (t) => {
+  const { nodes, add } = await clusterFixture(t, 1, { hosted: { node_timeout_ms: 2_000 } });
+  const [first] = nodes;
+  assert.ok(first !== undefined);
+  await assert.rejects(add({ cluster: { node_id: "n1" } }), /Another process lives as node n1/);
+  assert.equal((await healthOf(first)).nodes_responding, 1);
+  await first.service.close();
+  await add({ cluster: { node_id: "n1" } });
+});
+
+test("an address at which changes are not heard is refused at the start", { skip }, async (t) => {
+  const { add } = await clusterFixture(t, 0);
+  const other = await newDatabase();
+  t.after(other.drop);
+  await assert.rejects(add({ cluster: { listen_url: other.url } }), /Nothing that is told/);
+  await assert.rejects(
+    add({ cluster: { listen_url: "postgres://postgres@127.0.0.1:1/svc" } }),
+    /cannot be listened to/,
+  );
+});
+
+function call() {
+  return { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
+}
+
+/** Opens a socket with a key; `closed` resolves when the service has closed it. */
+async function openSocket({ service }: ClusterNode, key: string) {
+  const socket = new WebSocket(`${service.url.replace("http", "ws")}/ws/rpc/k/${key}/ethereum`);
+  const closed = new Promise<void>((resolve) => {
+    socket.addEventListener("close", () => resolve());
+  });
+  await new Promise<void>((resolve, reject) => {
+    socket.addEventListener("open", () => resolve());
+    socket.addEventListener("error", () =>
+      reject(new Error(`the socket was refused: ${service.log().slice(-600)}`)),
+    );
+  });
+  return { closed };
+}
