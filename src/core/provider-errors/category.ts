@@ -111,7 +111,8 @@ export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
  * Groups of methods for which the same words mean different things. `send`: submits a transaction;
  * `other`: does not. `inert`: neither submits nor executes. `execute`: simulates a transaction.
  * `logs`: searches logs by block range. `traces`: any tracer; `mined`: a tracer of mined
- * transactions. `historic`: reads state, blocks or logs.
+ * transactions. `historic`: reads state, blocks or logs. `listed`: inert, and in the method table,
+ * so that an answer that repeats the method's name repeats no words that the caller chose.
  */
 export type MethodGroup =
   | "send"
@@ -122,7 +123,8 @@ export type MethodGroup =
   | "subscriptions"
   | "historic"
   | "other"
-  | "inert";
+  | "inert"
+  | "listed";
 
 /**
  * A substring or expression to match in the normalised text: lower case, quotes dropped; white
@@ -156,6 +158,10 @@ export interface Rule {
   readonly without?: readonly WordFamily[];
   /** Vague by itself: a match of a more specific rule in `data` takes precedence. */
   readonly vague?: true;
+  /** Only if the text is no HTML page: pages speak of many things at once. */
+  readonly plain?: true;
+  /** Only if the block that the text names as requested is below the one it names as its height. */
+  readonly belowHeight?: true;
   /** Only if the block range of the request is reversed. */
   readonly reversed?: true;
   /** Only if the text names a nonce higher than the one it says was expected. */

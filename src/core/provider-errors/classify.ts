@@ -161,7 +161,14 @@ function prepared(source: unknown, methodName: string): string {
 function withMethod(text: string, methodName: string): string {
   return text
     .replace(methodName, isPrefix(text, methodName) ? " " : " method ")
-    .replaceAll(methodName, " method ");
+    .replaceAll(methodName, " method ")
+    .replaceAll(bareName(methodName), " method ");
+}
+
+/** The name without its namespace: "getLogs is limited to …". Names of one word mean too much. */
+function bareName(methodName: string): string {
+  const bare = methodName.slice(methodName.indexOf("_") + 1);
+  return /^[a-z]+[A-Z]/.test(bare) ? bare : methodName;
 }
 
 /**
@@ -251,14 +258,16 @@ function firstMatch(shape: Shape, rules: RulesByKind): Rule | undefined {
 }
 
 function matches({ rule, text, data }: CompiledRule, shape: Shape): boolean {
-  const { codes, except, status, methods, reversed, aheadOfExpected, words, without } = rule;
+  const { codes, except, status, methods, reversed, words, without } = rule;
   const { code, httpStatus } = shape.failure;
   if (codes !== undefined && (code === null || !codes.includes(code))) return false;
   if (except !== undefined && code !== null && except.includes(code)) return false;
   if (status !== undefined && (httpStatus < status[0] || httpStatus > status[1])) return false;
   if (methods !== undefined && !methods.some((group) => shape.groups.has(group))) return false;
   if (reversed === true && !shape.reversed) return false;
-  if (aheadOfExpected === true && !isAheadOfExpected(shape.text)) return false;
+  if (rule.aheadOfExpected === true && !isAheadOfExpected(shape.text)) return false;
+  if (rule.belowHeight === true && !isBelowHeight(shape.text)) return false;
+  if (rule.plain === true && PAGE.test(shape.text)) return false;
   if (text !== null && !text.test(shape.text)) return false;
   if (words !== undefined && !words.every((family) => speaksOf(shape.wording, family)))
     return false;
@@ -278,6 +287,18 @@ function isAheadOfExpected(text: string): boolean {
   if (got !== undefined) return Number(got) > Number(wanted);
   const [, expected, given] = EXPECTED_GOT.exec(text) ?? [];
   return expected !== undefined && Number(given) > Number(expected);
+}
+
+/** The beginning of an HTML page. */
+const PAGE = /^\W{0,8}(?:!doctype html|html|head|body|title|center|h1)\b/;
+
+const HEIGHT_REQUESTED =
+  /\b(?:height|head|latest(?: block)?|current(?: block)?)\b\D{0,16}(\d{1,15})\b.{0,24}?\brequested\b(?: (?:was|is|block|height))*:? ?#?(\d{1,15})\b/;
+
+/** "height is 9 but requested was 5": a block that the node had, and keeps no longer. */
+function isBelowHeight(text: string): boolean {
+  const [, height, requested] = HEIGHT_REQUESTED.exec(text) ?? [];
+  return height !== undefined && Number(requested) < Number(height);
 }
 
 const EXECUTING: ReadonlySet<string> = new Set(
@@ -300,7 +321,10 @@ function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   const traces = category === "trace" || category === "debug";
   groups.add(SENDING.test(name) ? "send" : "other");
   if (executes) groups.add("execute");
-  else if (groups.has("other")) groups.add("inert");
+  else if (groups.has("other")) {
+    groups.add("inert");
+    if (category !== "unknown") groups.add("listed");
+  }
   if (category === "logs" || block?.kind === "filter" || name === "eth_getFilterLogs")
     groups.add("logs");
   if (traces) groups.add("traces");

@@ -91,7 +91,7 @@ const SEND_FAMILIES: readonly Rule[] = [
 const LIMIT_FAMILIES: readonly Rule[] = [
   {
     category: "batch",
-    from: [2036],
+    from: [],
     methods: ["other"],
     words: ["batched", "over"],
     without: ["missing", "credit", "head"],
@@ -205,12 +205,16 @@ const ACCESS_FAMILIES: readonly Rule[] = [
   },
   {
     category: "method_unsupported",
-    from: [1932, 2029, 2148],
+    from: [2029],
     methods: CALLED,
     except: ECHOING,
     words: ["method", "unserved"],
   },
 ];
+
+/** What a kind of node does not serve at all: "uncles are not supported on this chain". */
+const UNSERVED_HERE =
+  /\b(?:not|isnt|arent) (?:supported|enabled|implemented|exposed) (?:on|by|in|for|at) (?:this|the|our) (?:\w+ )?(?:chain|network|node|client|endpoint|provider|server|gateway)\b/;
 
 const STATE_FAMILIES: readonly Rule[] = [
   {
@@ -255,6 +259,14 @@ const STATE_FAMILIES: readonly Rule[] = [
 ];
 
 const PART_FAMILIES: readonly Rule[] = [
+  {
+    category: "method_unsupported",
+    from: [],
+    methods: INERT,
+    except: ECHOING,
+    text: [UNSERVED_HERE],
+    without: ["tag", "params", "credential"],
+  },
   {
     category: "method_unsupported",
     from: [],
@@ -313,6 +325,17 @@ export const FAMILY_RULES: readonly Rule[] = [
 
 /** Words with little meaning: used only where no code or status says more. */
 export const WEAK_FAMILY_RULES: readonly Rule[] = [
+  // What programs say of their own mistakes.
+  {
+    category: "server",
+    from: [],
+    methods: INERT,
+    except: ECHOING,
+    text: [
+      /\bcorrupt(?:ed|ion)?\b|\b(?:type|reference|assertion|attribute|nullpointer)(?:error|exception)\b|is not a function\b|\bnonetype\b/,
+    ],
+    vague: true,
+  },
   {
     category: "server",
     from: [1824, 2090, 2203],
@@ -324,7 +347,7 @@ export const WEAK_FAMILY_RULES: readonly Rule[] = [
   },
   {
     category: "invalid_params",
-    from: [1357, 1521, 1661, 1664, 1925, 1927, 2026, 2027, 2254, 2259],
+    from: [1357, 1521, 1661, 1664, 1927, 2026, 2027, 2254, 2259],
     methods: ["other"],
     words: ["params", "wrongly"],
     vague: true,

@@ -9,6 +9,8 @@ const LOGS: readonly MethodGroup[] = ["logs"];
 const SEND: readonly MethodGroup[] = ["send"];
 const EXECUTE: readonly MethodGroup[] = ["execute"];
 const TRANSACTION: readonly MethodGroup[] = ["send", "execute"];
+const INERT: readonly MethodGroup[] = ["inert"];
+const LISTED: readonly MethodGroup[] = ["listed"];
 
 /** Two of these words near each other, in either order. */
 function near(some: string, others: string, chars: number): RegExp {
@@ -45,11 +47,11 @@ const QUOTA: readonly Phrase[] = [
   /(?:trial|subscription|plan) (?:period )?(?:has |is )?(?:ended|expired|over)\b/,
 ];
 const TIMES =
-  "(?:(?<!gas )\\bper |\\/ ?|\\b(?:an?|every|of|each) " +
+  "(?:(?<!gas )\\bper |\\/ ?|\\b(?:an?|every|of|each|this) " +
   ")(?:second|sec|s|minute|min)\\b|\\b(?:rps|qps|cups|tps)\\b";
 const TOO_MUCH =
   "\\b(?:limit(?:ed|s)?|exceed(?:s|ed|ing)?|reached|too " +
-  "(?:many|fast|high)|capacity|allowance|max(?:imum)?|higher than)\\b";
+  "(?:many|fast|high)|capacity|allowance|exhausted|max(?:imum)?|higher than)\\b";
 /** So much in a short time. */
 const PER_TIME: readonly Phrase[] = [
   new RegExp(`${TOO_MUCH}.{0,64}(?:${TIMES})|(?:${TIMES}).{0,48}${TOO_MUCH}`),
@@ -59,12 +61,13 @@ const PLAIN_RATE: readonly Phrase[] = [
   /\brate ?limit/,
   /too many (?:\w+ )?requests?\b/,
   /(?:requests?|calls?|queries|units|credits?|cus?) ?(?:per|\/|an?|every) ?(?:second|sec|s|minute|min|m|hour)\b/,
-  /throttl|slow down|enhance your calm/,
+  /throttl|slow ?down|enhance your calm|\brequests? (?:are|is) (?:being )?limited\b/,
+  /\b(?:slow|reduce|lower|decrease)\b (?:down )?(?:your |the )?(?:request |polling |call )?(?:requests|rate|calls|traffic|polling|frequency)\b/,
 ];
 const RATE: readonly Phrase[] = [
   ...PLAIN_RATE,
   /\b(?:requests?|calls?|compute units?|cu|traffic|relay|bandwidth|frequency|usage|api)\b (?:\w+ )?(?:limit|rate|allowance|cap)(?:ed|s)?\b/,
-  /\b(?:requests?|calls?|frequency|bandwidth|traffic) (?:count |frequency |rate |volume )?(?:is |are |was |has been )?(?:exceeded|too (?:fast|high|frequent))(?! (?:the |its )?[\d.]+ ?(?:ms|s|sec\w*)\b)/,
+  /\b(?:requests?|calls?|frequency|bandwidth|traffic) (?:count |frequency |rate |volume )?(?:is |are |was |has been )?(?:exceeded|too (?:fast|high|frequent))(?! (?:the |its )?(?:[\d.]+ ?(?:ms|s|sec\w*)\b|time))/,
   /\b(?:qps|rps|cups?|tps|ccu)\b.{0,12}(?:limit|exceed|capacity)|(?:exceed|limit|allowance).{0,32}\b(?:qps|rps|cups|tps)\b/,
   /exceed\w*.{0,24}\b(?:bandwidth|traffic|frequency|allowance|relays?)\b/,
   /throughput|\bquota\b|over capacity/,
@@ -74,7 +77,7 @@ const RATE: readonly Phrase[] = [
   /\b(?:blocked|banned|blacklisted|suspended|restricted)\b.{0,48}\b(?:excessive|too many|flood\w*|spam\w*|abus\w*|high (?:volume|traffic))/,
 ];
 const AUTH: readonly Phrase[] = [
-  /must be authenticated|must authenticate|authentication (?:is )?(?:required|failed|error)|missing authentication|\bunauthori[sz]ed\b/,
+  /must be authenticated|must authenticate|authentication (?:is )?(?:required|failed|error)|missing authentication|\bunauthori[sz]ed\b|\bunauthenticated\b/,
   /token (?:is |has |was )?(?:invalid|expired|revoked)/,
   /\b(?:invalid|missing|unknown|expired|inactive|disabled|incorrect|no|wrong|provide an?(?: valid)?|need an?|requires? an?) (?:or missing )?(?:api ?key|access key|api token|access token|auth(?:entication)? token|authentication|jwt|project id|app id|client id|credentials)\b/,
   /\b(?:api ?key|access key|api token|project id|client id|access token) (?:is |was |has |has been |does |with )?(?:missing|required|inactive|invalid|expired|disabled|revoked|suspended|not valid|not found|not active|not allowed|not enabled|not have access|on another chain|blocked)/,
@@ -86,6 +89,27 @@ const AUTH: readonly Phrase[] = [
   /not (?:been )?authori[sz]ed|access (?:is )?denied|not (?:allowed|permitted) to (?:use|access) this (?:endpoint|chain|network|api)/,
   /\b(?:ip|ip address|origin|referr?er|domain|host)\b.{0,24}(?:not (?:allowed|permitted|authori[sz]ed|whitelisted|allowlisted)|not (?:in|on) .{0,12}(?:white|allow) ?list|blocked)/,
   /\baccount (?:is |has been |was )?(?:suspended|disabled|deactivated|blocked|inactive)/,
+  /\b(?:unknown|no such) (?:project|app|application|tenant|customer)\b/,
+];
+
+const TIMED_OUT: readonly Phrase[] = [
+  /\btim(?:ed?|ing) ?out\b|\betimedout\b|deadlineexceeded/,
+  "deadline exceeded",
+  "took too long",
+];
+const LAGGING: readonly Phrase[] = [
+  /\bsyncing\b|\bsync (?:is )?(?:still )?in progress|synchroni[sz](?:ing|ation is)|not caught up/,
+  /not (?:fully |yet |done )*(?:synced|synchroni[sz]ed|in sync|bootstrapp(?:ed|ing))|out of sync/,
+  /(?:is|lagging|falling) behind|catching up/,
+  /\b(?:upstream|node|provider|our|local)\b.{0,24}\b(?:height|head|slot)\b.{0,24}\b(?:less|lower|behind|below)\b/,
+];
+/** A chain that is not served; not a method or a tag that this chain lacks. */
+const WRONG_CHAIN: readonly Phrase[] = [
+  /^(?!.*\b(?:methods?|trac\w+|debug|namespace|feature|tag|eth \w+)\b).*\b(?:(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid) (?:block ?chain|chain|network)\b(?! ?(?:type|state|config|head|data))|(?:block ?chain|chain|network)\b(?: id)?(?: [\w-]+){0,2}? (?:is |was )?(?:not (?:supported|found|configured|recogni[sz]ed|served|known)|unsupported|unknown)\b)/,
+];
+/** A JSON or plain text in which the error is a refusal by name, nothing else. */
+const PLAIN_REFUSAL: readonly Phrase[] = [
+  /^\W*(?:error|message|msg|reason|detail)\W{1,4}(?:unauthori[sz]ed|forbidden|access denied|(?:invalid|missing) api ?key)\b/,
 ];
 
 // Ordered: the first match wins. First what carries the caller's own words (a revert reason may
@@ -126,6 +150,24 @@ const PLAIN_RULES: readonly Rule[] = [
   },
   {
     kind: "body",
+    category: "quota",
+    from: [],
+    status: [400, 499],
+    plain: true,
+    words: ["credit", "spent"],
+    without: ["credential"],
+  },
+  {
+    kind: "body",
+    category: "quota",
+    from: [],
+    status: [400, 403],
+    plain: true,
+    words: ["usage", "over", "period"],
+    without: ["credential"],
+  },
+  {
+    kind: "body",
     category: "rate_limit",
     from: [
       62, 1839, 1840, 1845, 1942, 1943, 1944, 2042, 2046, 2047, 2048, 2049, 2155, 2158, 2159, 2160,
@@ -135,6 +177,14 @@ const PLAIN_RULES: readonly Rule[] = [
     text: RATE,
   },
   { kind: "body", category: "rate_limit", from: [2043, 2163, 2165], status: [429, 429] },
+  {
+    kind: "body",
+    category: "rate_limit",
+    from: [],
+    status: [500, 599],
+    plain: true,
+    text: PLAIN_RATE,
+  },
   { kind: "body", category: "quota", from: [], status: [200, 299], text: QUOTA },
   {
     kind: "body",
@@ -151,6 +201,32 @@ const PLAIN_RULES: readonly Rule[] = [
   },
   { kind: "body", category: "quota", from: [], status: [402, 402] },
   { kind: "body", category: "auth", from: [1957, 2060, 2173], status: [400, 403], text: AUTH },
+  { kind: "body", category: "auth", from: [], status: [404, 404], plain: true, text: AUTH },
+  {
+    kind: "body",
+    category: "auth",
+    from: [],
+    status: [200, 299],
+    methods: INERT,
+    text: PLAIN_REFUSAL,
+  },
+  {
+    kind: "body",
+    category: "wrong_chain",
+    from: [],
+    status: [400, 404],
+    methods: LISTED,
+    plain: true,
+    text: WRONG_CHAIN,
+  },
+  {
+    kind: "body",
+    category: "lagging",
+    from: [],
+    status: [400, 599],
+    plain: true,
+    text: LAGGING,
+  },
   {
     kind: "body",
     category: "method_unsupported",
@@ -167,6 +243,78 @@ const PLAIN_RULES: readonly Rule[] = [
     methods: ["traces"],
     words: ["method", "unsupported"],
     without: ["credential", "network"],
+  },
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [],
+    status: [400, 404],
+    plain: true,
+    text: [/\bmethods?\b.{0,64}?\bnot (?:allowed|permitted|available|found|enabled)\b/],
+    without: ["credential", "network"],
+  },
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [],
+    status: [400, 404],
+    plain: true,
+    words: ["method", "plan", "refused"],
+    without: ["credential", "network"],
+  },
+  {
+    kind: "body",
+    category: "method_unsupported",
+    from: [],
+    status: [501, 501],
+    plain: true,
+    text: [/\bnot implemented\b|\bunimplemented\b/],
+  },
+  {
+    kind: "body",
+    category: "result_size",
+    from: [],
+    status: [413, 413],
+    methods: LOGS,
+    plain: true,
+    text: [/\b(?:response|results?|logs)\b/],
+  },
+  {
+    kind: "body",
+    category: "auth",
+    from: [],
+    status: [400, 404],
+    methods: INERT,
+    plain: true,
+    words: ["credential", "bad"],
+  },
+  {
+    kind: "body",
+    category: "auth",
+    from: [],
+    status: [403, 403],
+    methods: INERT,
+    plain: true,
+    words: ["identity", "refused"],
+    without: ["over"],
+  },
+  {
+    kind: "body",
+    category: "rate_limit",
+    from: [],
+    status: [403, 403],
+    plain: true,
+    words: ["usage", "over"],
+    without: ["credential"],
+  },
+  {
+    kind: "body",
+    category: "rate_limit",
+    from: [],
+    status: [418, 499],
+    plain: true,
+    words: ["usage", "over"],
+    without: ["credential"],
   },
   { kind: "body", category: "forbidden", from: [1854, 1955, 2057, 2176, 2177], status: [403, 403] },
   { kind: "body", category: "endpoint_missing", from: [], status: [300, 399] },
@@ -193,6 +341,14 @@ const PLAIN_RULES: readonly Rule[] = [
   { kind: "body", category: "rate_limit", from: [], status: [529, 529] },
   { kind: "body", category: "timeout", from: [1986, 2093, 2208], status: [504, 504] },
   { kind: "body", category: "timeout", from: [], status: [524, 524] },
+  {
+    kind: "body",
+    category: "timeout",
+    from: [],
+    status: [500, 599],
+    plain: true,
+    text: TIMED_OUT,
+  },
   {
     kind: "body",
     category: "server",
@@ -254,10 +410,16 @@ const EXECUTION_RULES: readonly Rule[] = [
     text: [
       /\bevm error:? ?\(?database/,
       /\bretries exceeded|max(?:imum)? (?:number of )?retries|retry limit/,
-      "database error",
+      /\bdatabase error|\brelation \S+ does not exist|syntax error at or near/,
       "failed to get account for",
       "failed to get storage for",
     ],
+  },
+  {
+    category: "tx_invalid",
+    from: [199, 1085],
+    methods: SEND,
+    text: [/\bblock gas limit\b|\bdecod\w+ (?:the |raw )*(?:tx|transaction|rlp|payload)\b/],
   },
   {
     category: "halt",
@@ -298,11 +460,23 @@ const EXECUTION_RULES: readonly Rule[] = [
 const REQUEST_RULES: readonly Rule[] = [
   {
     category: "batch",
-    from: [213, 1364, 1365, 1527, 2037, 2152, 2266, 2267],
+    from: [213, 1364, 1365, 1527, 2036, 2037, 2152, 2266, 2267],
     text: [
       "validation errors in batch",
+      /\b(?:too many|exceed\w*|limit\w*|max\w*)\b.{0,48}\b(?:in|per) (?:a |one |the |each |json rpc )?batch\b|^\W*number of (?:transactions|requests|calls|items) exceeds? (?:the )?limit/,
       "calls in batch request",
       /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/,
+    ],
+  },
+  { category: "wrong_chain", from: [234], methods: LISTED, except: ECHOING, text: WRONG_CHAIN },
+  { category: "batch", from: [], methods: INERT, codes: [-32600], text: [/^\W*batch(?:es)?\b/] },
+  {
+    category: "invalid_params",
+    from: [],
+    methods: INERT,
+    codes: [-32600],
+    text: [
+      /^\W*(?:request )?(?:id|json ?rpc(?: version)?)\b.{0,24}\b(?:must|should|missing|invalid|required)\b/,
     ],
   },
   { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
@@ -329,6 +503,7 @@ const REQUEST_RULES: readonly Rule[] = [
       /not (?:supported|available|found|exist|enabled|allowed|implemented)/,
       "unsupported",
       "websocket",
+      /\b(?:invalid|unknown|unrecogni[sz]ed|no) (?:\S+ )?subscription\b(?! ?(?:id|param|request))/,
     ],
   },
   {
@@ -337,7 +512,17 @@ const REQUEST_RULES: readonly Rule[] = [
     methods: SEND,
     text: [
       /\b(?:submission|submitting|sending|broadcast\w*)\b (?:of \w+ )?(?:is |are )?(?:not (?:allowed|supported|accepted|enabled|permitted|available)|disabled|unsupported)/,
-      /\b(?:read|index|query|view) only\b/,
+      /\b(?:read|index|query|view) only\b(?! (?:account|sender|address|wallet))/,
+    ],
+  },
+  // The method is served, this way of tracing is not.
+  {
+    category: "dialect",
+    from: [1932, 2148],
+    methods: ["traces"],
+    text: [
+      /\btracer\b.{0,24}\b(?:not (?:found|defined|supported|available)|unknown|unsupported)|\b(?:unknown|unsupported|no such) tracer\b|\b(?:java ?script|js|native|custom|call|prestate)(?: based)? trac(?:er|ing)s? (?:is |are )?(?:not|disabled|unsupported)/,
+      /\w+tracer is not defined/,
     ],
   },
   // Names the method, so it may hold anything a caller called a method.
@@ -349,7 +534,7 @@ const REQUEST_RULES: readonly Rule[] = [
     ],
     text: [
       /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
-      /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc )?method\b/,
+      /\b(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid|disallowed|restricted) (?:json ?rpc |rpc |service )?method\b/,
       /(?:not|nt) (?:support|have permission to (?:call|use)) (?:the |this )?(?:requested )?method/,
       /\b(?:not|no|isnt|doesnt)\b.{0,32}\b(?:access|call|use|invoke|execute|run)\b (?:to )?(?:the |this )?(?:rpc )?method\b/,
     ],
@@ -386,6 +571,14 @@ const REQUEST_RULES: readonly Rule[] = [
       "failed to deserialize",
       "missing required",
       "invalid address",
+    ],
+  },
+  {
+    category: "invalid_params",
+    from: [1352, 1925],
+    methods: ["other"],
+    text: [
+      /\bboth\b.{2,48}\band\b.{2,48}\b(?:specified|set|given|provided|present)\b|\b(?:cannot|can not|must not) (?:specify|set|use|have) both\b|\bhas both\b/,
     ],
   },
 ];
@@ -520,7 +713,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /(?:invalid|incorrect|wrong|bad|stale|unexpected) (?:transaction |tx |account )?nonce/,
       /nonce.{0,24}(?:mismatch|does not match|lower than|less than|smaller than|below|stale|out of date|outdated)|the correct nonce|expected nonce[^a-z]{0,24}(?:but )?got/,
       /account sequence mismatch|invalid sequence/,
-      /\b(?:tx|transaction) (?:has |is |was )?(?:already )(?:been )?(?:mined|finali[sz]ed|included|executed|confirmed|processed)/,
+      /\b(?:tx|transaction) (?:has |is |was )?(?:already (?:been )?|been )(?:mined|finali[sz]ed|included|executed|confirmed|processed)/,
       /(?:^|: )mined\W*$/,
     ],
   },
@@ -534,7 +727,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /(?:^|: )\W*rejected\W*$/,
       /(?:rejected|refused|denied|disallowed) by (?:\w+ )?policy/,
       /in flight transaction limit|account limit exceeded|pendingtxsofconflictingtype|already reserved|has ?pending ?tx/,
-      /too many (?:pending|queued|in flight) (?:transactions|txs)|(?:sender|account|address)\b.{0,32}\b(?:max\w*|limit\w*|too many)\b.{0,32}(?:transactions|txs)\b/,
+      /too many (?:pending|queued|in flight) (?:transactions|txs|messages)|(?:sender|account|address)\b.{0,32}\b(?:max\w*|limit\w*|too many)\b.{0,32}(?:transactions|txs)\b/,
       /\bspammer\b/,
     ],
   },
@@ -568,6 +761,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       "insufficientfunds",
       "invalidtransaction::payment",
       "overdraft",
+      /\b(?:sender|account|address|wallet)\b.{0,48}\bhas \d.{0,32}\b(?:needs?|wants?|required?)\b/,
       /(?:upfront|total|tx|transaction) cost exceeds (?!current gas)/,
       /(?:enough|lack of|lacks|out of) (?:funds?\b|balance)|\baa[23]1\b|\bprefund/,
       /\b(?:balance|funds)\b.{0,16}(?:not|cannot) cover/,
@@ -585,7 +779,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     methods: TRANSACTION,
     text: [
       "underpriced",
-      /fee ?too ?low|invalid gas price/,
+      /fee ?too ?low|invalid (?:gas|unit|fee) ?price/,
       /\b(?:fees?|feecap|price|gasprice|tip|premium|maxfeepergas|\w*priorityfeepergas)(?: cap| per gas| per blob gas)?\b.{0,24}?\b(?:too low|below|less than|lower than|under the)\b/,
       /(?:insufficient|unacceptable|inadequate) (?:tx |gas )?(?:fees?|price|tip|premium)\b/,
       /\bbase ?fee exceeds|\bfee does not meet/,
@@ -614,13 +808,13 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [199, 202, 207, 1085, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913, 2008, 2127],
+    from: [202, 207, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913, 2008, 2127],
     methods: TRANSACTION,
     text: [
       /exceeds (?:the )?block gas limit|exceeds current gas limit|gaslimitexceeded/,
       "gas limit too high",
       "exceeds max transaction gas limit",
-      /intrinsic gas|floor data gas/,
+      /intrinsic gas|floor data gas|\bcost\b.{0,24}\bgas limit\b|\bgas limit\b.{0,24}\b(?:intrinsic|basic|base) cost/,
       "initcode size",
       "higher than max fee per gas",
       "nonce has max value",
@@ -640,6 +834,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     text: [
       /(?:invalid|incorrect|wrong|unexpected|mismatched) chain ?id/,
       /chain ?id.{0,24}(?:mismatch|does not match|doesnt match)/,
+      /\bunprotected\b.{0,24}\btransaction\b|\b(?:eip ?\d{3,4}|legacy|blob|typed|dynamic fee) (?:transactions?|txs?)\b.{0,24}(?:not|unsupported|disabled)/,
       /\b(?:tx|transaction) (?:of )?type|invalidtxtype|notsupportedtxtype|typed transaction/,
       /invalid sender|(?:recover|resolve) ?sender|signature|invalidtransaction::bad(?:proof|signer)/,
       /oversized data|maxtxsizeexceeded|transaction size|\brlp|failed to decode|could not be decoded|empty transaction/,
@@ -666,7 +861,7 @@ const AHEAD: readonly Phrase[] = [
   /(?:above|exceeds?|beyond|higher than|greater than|ahead of) (?:the )?(?:chain |current |latest )?(?:head|tip|(?:current|latest|last) (?:\w+ )?(?:block|height))\b/,
   "blockoutofrange",
   "but requested was",
-  /block.{0,40}not (?:yet )?(?:been )?(?:produced|mined|processed|reached|yet (?:available|processed|reached)|available yet)/,
+  /block.{0,40}not (?:yet )?(?:been )?(?:produced|mined|processed|executed|committed|reached|yet (?:available|processed|reached)|available yet)/,
   "cannot query unfinalized",
   /\b(?:block|height|slot|epoch|header)\b.{0,60}\b(?:not|doesnt|hasnt|isnt|no)\b.{0,24}\byet\b|\bnot yet\b.{0,24}\b(?:block|height|mined|produced)\b/,
 ];
@@ -696,7 +891,7 @@ const PRUNED: readonly Phrase[] = [
   /\blookbacks? of\b|\b(?:module|store|version|key)\b.{0,24}\b(?:does not|doesnt|not) exist (?:on|at|for|in) (?:block |height|version)/,
   /\b(?:find|load|get|fetch|query)\b.{0,40}\b(?:responses?|results?|validators|params|store) (?:for|at|of) (?:block )?(?:height|version)/,
   "maximum proof window",
-  /\b(?:block|state|data|height)\b.{0,24}(?:too old|older than)|only the (?:last|latest|most recent) [\d,]+ blocks/,
+  /\b(?:block|state|data|height)\b.{0,24}(?:too old|older than)|only (?:the )?(?:last|latest|most recent) [\d,]+ blocks/,
 ];
 
 /** What is said to be too much, and how: "block range ... too wide", "limited to ... blocks". */
@@ -709,12 +904,6 @@ const RANGE: readonly Phrase[] = [
   /\bblocks?\b.{0,24}(?:too (?:many|large|wide|big|long)|exceed|greater than [\d,]+|less than [\d,]+)/,
   /\bnumber of blocks\b.{0,24}(?:most|max|limit|exceed|less)|\bblocks per (?:query|request)|\brange\b.{0,24}(?:more than|capped|allowed)/,
   "must be smaller than size",
-];
-
-const TIMED_OUT: readonly Phrase[] = [
-  /\btime(?:d)? ?out\b|\betimedout\b|deadlineexceeded/,
-  "deadline exceeded",
-  "took too long",
 ];
 
 const LOG_RULES: readonly Rule[] = [
@@ -844,7 +1033,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     ],
     text: [
       /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
-      /\b(?:safe|finali[sz]ed|pending)(?: (?:blocks?|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an )?(?:supported|available|found|enabled|known)|unsupported|unavailable|unknown)/,
+      /\b(?:safe|finali[sz]ed|pending)(?: (?:blocks?|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an |yet |currently )*(?:supported|implemented|available|found|enabled|known)|unsupported|unavailable|unknown)/,
       /(?:unsupported|unknown|invalid|unrecogni[sz]ed) (?:(?:\w+ )?block )?(?:tag|identifier)\b/,
       "malformed blocknumber",
     ],
@@ -881,7 +1070,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     category: "rate_limit",
     from: [
       39, 46, 51, 59, 63, 64, 1174, 1175, 1181, 1188, 1189, 1198, 1379, 1383, 1385, 1386, 1391,
-      1392, 1393, 1531, 1535, 1538, 1671, 1678, 1941, 2164,
+      1392, 1393, 1531, 1533, 1535, 1538, 1671, 1678, 1941, 2164,
     ],
     text: PER_TIME,
   },
@@ -899,9 +1088,9 @@ const REFUSAL_RULES: readonly Rule[] = [
     from: [
       47, 50, 52, 55, 57, 58, 61, 66, 67, 68, 69, 72, 1172, 1173, 1176, 1177, 1178, 1179, 1180,
       1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1199,
-      1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1533, 1539, 1542, 1669, 1670, 1672, 1673,
-      1674, 1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842,
-      1846, 1937, 1938, 1939, 1940, 1945, 2040, 2041, 2045, 2156, 2162,
+      1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1539, 1542, 1669, 1670, 1672, 1673, 1674,
+      1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842, 1846,
+      1937, 1938, 1939, 1940, 1945, 2040, 2041, 2045, 2156, 2162,
     ],
     text: RATE,
   },
@@ -917,18 +1106,20 @@ const REFUSAL_RULES: readonly Rule[] = [
   },
   {
     category: "wrong_chain",
-    from: [234, 1372, 1530],
+    from: [1372, 1530],
     text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/],
   },
   { category: "tx_invalid", from: [], methods: EXECUTE, text: [/invalid chain ?id/] },
 ];
 
 const BLOCK_RULES: readonly Rule[] = [
+  { category: "pruned", from: [], belowHeight: true },
   {
     category: "filter_lost",
     from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935, 2035, 2151],
     text: [
-      /\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired) filter\b/,
+      /\bfilter(?: id)?(?: (?:with id:? ?)?0x\w+)? (?:is |was |has )?(?:not found|does not exist|doesnt exist|expired|unknown)/,
+      /\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired|no) filter\b/,
     ],
   },
   { category: "execution_info", from: [90], text: ["contract could not be found"] },
@@ -946,12 +1137,7 @@ const BLOCK_RULES: readonly Rule[] = [
       121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582,
       1705, 1706, 1816, 1872, 1977, 2082, 2196,
     ],
-    text: [
-      /\bsyncing\b|\bsync (?:is )?(?:still )?in progress|synchroni[sz](?:ing|ation is)|not caught up/,
-      /not (?:fully |yet )*(?:synced|in sync)|out of sync/,
-      /(?:is|lagging|falling) behind|catching up/,
-      /\b(?:upstream|node|provider|our|local)\b.{0,24}\b(?:height|head|slot)\b.{0,24}\b(?:less|lower|behind|below)\b/,
-    ],
+    text: LAGGING,
   },
   {
     category: "block_missing",
@@ -986,6 +1172,14 @@ const BLOCK_RULES: readonly Rule[] = [
 ];
 
 const BROKEN_RULES: readonly Rule[] = [
+  // The codes of a limit, of EIP-1474 and of jsonrpsee: a queue or a server that is full for now.
+  {
+    category: "rate_limit",
+    from: [],
+    methods: INERT,
+    codes: [-32005, -32604],
+    text: [/\b(?:busy|queued?|overloaded|capacity)\b/],
+  },
   { category: "timeout", from: [220, 1610], text: [/gateway time ?out/] },
   {
     category: "trace_timeout",
@@ -1047,6 +1241,32 @@ const BROKEN_RULES: readonly Rule[] = [
   },
 ];
 
+/** Codes of `eth_simulateV1`, from the specification of the execution API. */
+const SIMULATION_CODES: readonly Rule[] = [
+  { category: "nonce_low", from: [], methods: EXECUTE, codes: [-38010] },
+  { category: "nonce_gap", from: [], methods: EXECUTE, codes: [-38011] },
+  { category: "underpriced", from: [], methods: EXECUTE, codes: [-38012] },
+  { category: "insufficient_funds", from: [], methods: EXECUTE, codes: [-38014] },
+  { category: "tx_invalid", from: [], methods: EXECUTE, codes: [-38013, -38024, -38025] },
+  { category: "halt", from: [], methods: EXECUTE, codes: [-38015] },
+  {
+    category: "invalid_params",
+    from: [],
+    methods: EXECUTE,
+    codes: [-38020, -38021, -38022, -38023, -38026],
+  },
+];
+
+/** Codes that repeat an HTTP status, as they are or below -32000. */
+const STATUS_CODES: readonly Rule[] = [
+  { category: "auth", from: [], methods: INERT, codes: [401, -401, -32401] },
+  { category: "quota", from: [], codes: [402, -402, -32402] },
+  { category: "refused", from: [], codes: [403, -403, -32403] },
+  { category: "timeout", from: [], codes: [408, 504, -408, -504, -32408] },
+  { category: "rate_limit", from: [], codes: [-429, -32429] },
+  { category: "server", from: [2200], methods: INERT, codes: [500, 502, 503, -500, -502, -503] },
+];
+
 const CODE_RULES: readonly Rule[] = [
   {
     category: "server",
@@ -1099,7 +1319,7 @@ const LAST_RULES: readonly Rule[] = [
   // A caller chooses what is executed, so an odd failure of that says nothing about the provider.
   { category: "unknown", from: [], methods: EXECUTE, codes: [-32603], vague: true, text: [/\w/] },
   { category: "server", from: [1600, 1718, 1878, 2207], codes: [-32603], vague: true },
-  { category: "invalid_params", from: [1352, 2024, 2141], codes: [-32602], vague: true },
+  { category: "invalid_params", from: [2024, 2141], codes: [-32602], vague: true },
   {
     category: "invalid_params",
     from: [209, 1350, 1663, 1778],
@@ -1110,7 +1330,7 @@ const LAST_RULES: readonly Rule[] = [
   { category: "refused", from: [], status: [403, 403], vague: true },
   { category: "range_unclear", from: [], methods: LOGS, status: [413, 413], vague: true },
   { category: "response_size", from: [], status: [413, 413], vague: true },
-  { category: "server", from: [2200], status: [500, 500], vague: true },
+  { category: "server", from: [], status: [500, 500], vague: true },
   { category: "unknown", from: [1699], vague: true },
 ];
 
@@ -1125,8 +1345,10 @@ export const RULES: readonly Rule[] = [
   ...REFUSAL_RULES,
   ...BLOCK_RULES,
   ...BROKEN_RULES,
+  ...SIMULATION_CODES,
   ...FAMILY_RULES,
   ...CODE_RULES,
+  ...STATUS_CODES,
   ...WEAK_FAMILY_RULES,
   ...LAST_RULES,
 ];

@@ -68,7 +68,7 @@ const FAMILIES = {
       "(?:large|long|big|short|small|low|high)|exceeds?|over|above|below|error\\w*|reject\\w*|disabled|must|should|provide|supply",
   ),
   refused: words(
-    "denied|deny|forbidden|refused|reject\\w*|block(?:ed|list\\w*)|banned|suspended|disabled|deactivated|inactive|revoked|expired|restricted|not " +
+    "denied|deny|disallowed|forbidden|refused|reject\\w*|block(?:ed|list\\w*)|banned|suspended|disabled|deactivated|inactive|revoked|expired|restricted|not " +
       "(?:\\w+ " +
       ")?(?:allowed|permitted|authori[sz]ed|whitelisted|allowlisted|enabled|active|activated|included|part " +
       "of|entitled|approved|subscribed|in (?:the )?(?:allow|white)\\w*)",
@@ -85,13 +85,13 @@ const FAMILIES = {
       "on|called|callable|handled|mapped|configured)",
   ),
   broken: words(
-    "unavailable|unreachable|offline|down|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not " +
+    "unavailable|unreachable|offline|down|exceptions?|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not " +
       "(?:ready|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|paused|halted|suspended|not " +
       "accepting|shut\\w*|terminat\\w*|exhaust\\w*|full|at " +
       "capacity|stall\\w*|stuck|dropped|(?:did not|didnt|does not|not) " +
       "(?:answer|respond|reply|connect)|expired|locked|corrupt\\w*|no (?:\\w+ " +
       ")?(?:response|answer|such host|route)|(?:invalid|bad|empty|malformed|unexpected) " +
-      "(?:response|reply|answer|payload)|died|unexpected|malformed|problem|issue|interrupted|aborted|disconnect\\w*|overload\\w*|overwhelm\\w*|busy|maintenance|degraded|outage|eof|oom|no " +
+      "(?:\\w+ ){0,2}?(?:response|reply|answer|payload)|died|unexpected|malformed|problem|issue|interrupted|aborted|disconnect\\w*|overload\\w*|overwhelm\\w*|busy|maintenance|degraded|outage|eof|oom|no " +
       "space|non.?200|immature|incomplete|inconsistent|status (?:code " +
       ")?5\\d\\d|5\\d\\d|(?:unable to|could not|cannot|cant|couldnt|fail(?:ed|s|ure)? to) (?:be " +
       ")?(?:connect|reach|forward|contact|dial|open|read|write|get|fetch|establish|resolve|send|communicate|talk|process|complete|acquire|allocate|bind|obtain|deliver|route|relay)\\w*|out " +
@@ -116,7 +116,7 @@ const FAMILIES = {
   ),
   credential: words(
     "(?:api|access|rpc|app|application|client|project|your|license|secret|auth|service|dapp|customer|consumer|subscription|this|the|provided) " +
-      "keys?|apikeys?|appkeys?|jwts?|(?:api|access|auth|bearer|jwt|authentication|authorization|security|session|provided|your|rpc|project|secret) " +
+      "keys?|apikeys?|appkeys?|jwts?|(?:api|access|auth|bearer|jwt|authentication|authorization|security|session|provided|your|rpc|project|endpoint|secret) " +
       "tokens?|credentials?|(?:valid|active) " +
       "keys?|bearer|authori[sz]ation|authentication|authenticate[ds]?|unauthenticated|login|log " +
       "in|sign " +
@@ -159,7 +159,7 @@ const FAMILIES = {
   ahead: words(
     "yet|future|ahead|beyond|exceeds?|exceeded|greater|bigger|larger|higher|above|later|after|newer|out " +
       "of range|not (?:\\w+ " +
-      ")?(?:reached|arrived|produced|mined|minted|sealed|processed|imported|available|created|ready)|latest " +
+      ")?(?:reached|arrived|produced|executed|committed|mined|minted|sealed|processed|imported|available|created|ready)|latest " +
       "is|current is|head is|past the|too (?:high|new|recent)|(?:latest|highest|current) (?:\\w+ " +
       "){0,3}(?:is )?\\d+",
   ),
@@ -181,7 +181,7 @@ const FAMILIES = {
       "back|interval|distance|differences?|from ?block|to ?block|width|depth|period|from|to",
   ),
   results: words(
-    "results?|logs|events|entries|records|responses?|matches|matched|matching|rows|items|payload|output|data|answer|reply|pages?|pagination|size|bytes|[mk]i?b|\\d+[mk]i?b",
+    "results?|logs?|events|entries|records|responses?|matches|matched|matching|rows|items|payload|output|data|answer|reply|pages?|pagination|size|bytes|[mk]i?b|\\d+[mk]i?b",
   ),
   filter: words("address|addresses|topics?|contracts|filters?|criteria"),
 
@@ -205,12 +205,12 @@ const FAMILIES = {
       "?fee|rate|bid|priced|under ?priced|cost|effective|pays?|paying",
   ),
   funds: words(
-    "balance|balances|funds?|prefund|funded|ether|eth|coins?|money|afford|native " +
+    "balance|balances|funds?|prefund|prepay|cash|funded|ether|eth|coins?|money|afford|native " +
       "(?:token|currency|coin|asset)|gas token|upfront|pay|cover|cost|matic|pol|bnb|avax|deposit",
   ),
   lacking: wordsOrComparison(
     "out of|didnt|did not|too little|insufficient|not " +
-      "enough|enough|lacks?|lacking|cannot|cant|unable|low|not " +
+      "enough|enough|lacks?|lacking|can ?not|cant|unable|low|not " +
       "sufficient|sufficient|exceeds?|exceeded|smaller|less|lower|zero|short|shortfall|below|empty|no|required|needs?|not " +
       "(?:cover|have|hold)|doesnt|greater|more than|under ?funded|needed",
   ),
@@ -291,7 +291,7 @@ const FAMILIES = {
       ")?(?:retrieving|fetching|reading|loading|querying|contacting|communicating|handling|getting|calling)",
   ),
   slow: words(
-    "time ?out\\w*|timed out|timed ?out|deadline|took too long|taking too long|too slow|longer " +
+    "time ?out\\w*|timed out|timing out|took \\d+ ?(?:ms|s|sec\\w*)|timed ?out|deadline|took too long|taking too long|too slow|longer " +
       "than \\d+ ?(?:ms|s|sec\\w*)|takes too long|time limit|time budget|time exceeded|too much " +
       "time|exceeded \\w+ time|maximum (?:execution|processing|query) time|within (?:\\d+ " +
       "?(?:ms|s|sec\\w*|milli\\w*)|the allotted|the allowed|the " +
@@ -306,7 +306,7 @@ const FAMILIES = {
       "(?:get|send|call|estimate|new|subscribe)\\w*|services?",
   ),
   unserved: words(
-    "unsupported|unimplemented|no route|not (?:in|on) (?:the |your )?(?:allow|white) ?list|no " +
+    "unsupported|unimplemented|no route(?! (?:to host|matched))|not (?:in|on) (?:the |your )?(?:allow|white) ?list|no " +
       "handler|disabled|(?:not|isnt|arent|doesnt|does not) (?:\\w+ " +
       "){0,2}?(?:support(?:ed|s)?|implement(?:ed|s)?|white ?listed|allow " +
       "?listed|enabled|exposed?|offer(?:ed)?|defined)",
@@ -324,7 +324,7 @@ const FAMILIES = {
       "?(?:number|tag|hash|param\\w*|identifier)|data|hash|checksum|ens|quantity|nibbles?|digits?|overrides?|signature|options?|tracer|index|percentiles?|slots?|validation",
   ),
   wrongly: words(
-    "invalid|wrong|missing|expected|expects?|must|should|too " +
+    "invalid|wrong|missing|expected|expects?|both|mutually exclusive|conflict\\w*|must|should|too " +
       "(?:few|many|short|long|large|small|big)|bad|required|odd|malformed|cannot parse|not (?:a " +
       "|an " +
       ")?(?:valid|hex|string|array|object|number|supported|allowed|match)|incorrect|illegal|unexpected|unpars\\w*|unknown|undefined|null|empty|out " +
