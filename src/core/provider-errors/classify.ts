@@ -289,8 +289,7 @@ function isAheadOfExpected(text: string): boolean {
   return expected !== undefined && Number(given) > Number(expected);
 }
 
-/** The beginning of an HTML page. */
-const PAGE = /^\W{0,8}(?:!doctype html|html|head|body|title|center|h1)\b/;
+const PAGE = /<(?:!doctype html|html|head|body|title|center|h1)\b/;
 
 const HEIGHT_REQUESTED =
   /\b(?:height|head|latest(?: block)?|current(?: block)?)\b\D{0,16}(\d{1,15})\b.{0,24}?\brequested\b(?: (?:was|is|block|height))*:? ?#?(\d{1,15})\b/;

@@ -214,7 +214,7 @@ const ACCESS_FAMILIES: readonly Rule[] = [
 
 /** What a kind of node does not serve at all: "uncles are not supported on this chain". */
 const UNSERVED_HERE =
-  /\b(?:not|isnt|arent) (?:supported|enabled|implemented|exposed) (?:on|by|in|for|at) (?:this|the|our) (?:\w+ )?(?:chain|network|node|client|endpoint|provider|server|gateway)\b/;
+  /\b(?:not|isnt|arent) (?:supported|enabled|implemented|exposed) (?:on|by|in|for|at) (?:this|the|our) (?:\w+ )?(?:chain|network|node|client|endpoint|provider|server|gateway)\b|^\W*\w+ (?:is|are) (?:not supported|unsupported|disabled)\W*$/;
 
 const STATE_FAMILIES: readonly Rule[] = [
   {

@@ -70,7 +70,7 @@ const RATE: readonly Phrase[] = [
   /\b(?:requests?|calls?|frequency|bandwidth|traffic) (?:count |frequency |rate |volume )?(?:is |are |was |has been )?(?:exceeded|too (?:fast|high|frequent))(?! (?:the |its )?(?:[\d.]+ ?(?:ms|s|sec\w*)\b|time))/,
   /\b(?:qps|rps|cups?|tps|ccu)\b.{0,12}(?:limit|exceed|capacity)|(?:exceed|limit|allowance).{0,32}\b(?:qps|rps|cups|tps)\b/,
   /exceed\w*.{0,24}\b(?:bandwidth|traffic|frequency|allowance|relays?)\b/,
-  /throughput|\bquota\b|over capacity/,
+  /throughput|\bquota\b|over capacity|\bresource ?exhausted\b/,
   /in flight requests|invoke count exceed/,
   /concurren(?:t|cy) (?:\w+ )?(?:requests?|calls?|connections?|limit|capacity)|(?:too many|max\w*|exceed\w*).{0,24}concurren/,
   /error code: 1015/,
@@ -105,7 +105,7 @@ const LAGGING: readonly Phrase[] = [
 ];
 /** A chain that is not served; not a method or a tag that this chain lacks. */
 const WRONG_CHAIN: readonly Phrase[] = [
-  /^(?!.*\b(?:methods?|trac\w+|debug|namespace|feature|tag|eth \w+)\b).*\b(?:(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid) (?:block ?chain|chain|network)\b(?! ?(?:type|state|config|head|data))|(?:block ?chain|chain|network)\b(?: id)?(?: [\w-]+){0,2}? (?:is |was )?(?:not (?:supported|found|configured|recogni[sz]ed|served|known)|unsupported|unknown)\b)/,
+  /^(?!.*\b(?:methods?|trac\w+|debug|namespace|feature|tag|eth \w+)\b).*\b(?:(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid) (?:block ?chain|chain|network)\b(?! ?(?:type|state|config|head|data))|(?:block ?chain|chain|network)\b(?: id)?(?: [\w-]+){0,2}? (?:is |was )?(?:not (?:supported|found|configured|recogni[sz]ed|served|known)|does not exist|unsupported|unknown)\b)/,
 ];
 /** A JSON or plain text in which the error is a refusal by name, nothing else. */
 const PLAIN_REFUSAL: readonly Phrase[] = [
@@ -338,6 +338,7 @@ const PLAIN_RULES: readonly Rule[] = [
   { kind: "body", category: "endpoint_missing", from: [], status: [410, 410] },
   { kind: "body", category: "timeout", from: [2210], status: [408, 408] },
   { kind: "body", category: "request_size", from: [], status: [413, 414] },
+  { kind: "body", category: "rate_limit", from: [], status: [509, 509] },
   { kind: "body", category: "rate_limit", from: [], status: [529, 529] },
   { kind: "body", category: "timeout", from: [1986, 2093, 2208], status: [504, 504] },
   { kind: "body", category: "timeout", from: [], status: [524, 524] },
@@ -476,7 +477,7 @@ const REQUEST_RULES: readonly Rule[] = [
     methods: INERT,
     codes: [-32600],
     text: [
-      /^\W*(?:request )?(?:id|json ?rpc(?: version)?)\b.{0,24}\b(?:must|should|missing|invalid|required)\b/,
+      /^\W*(?:request )?(?:id|json ?rpc(?: version)?|method|params)\b.{0,24}\b(?:must|should|missing|invalid|required)\b/,
     ],
   },
   { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
@@ -682,6 +683,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     methods: TRANSACTION,
     text: [
       /nonce.{0,24}too ?(?:low|small|old)/,
+      /\bnonce\b.{0,16}\bnot (?:strictly )?increasing/,
       /invalidtransaction::stale|(?:tx|transaction) (?:is )?(?:outdated|stale)/,
       /ownnoncealreadyused|oldnonce|pool\(stale\)/,
       /nonce.{0,24}(?:already (?:been )?used|been used)/,
@@ -1034,7 +1036,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     text: [
       /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
       /\b(?:safe|finali[sz]ed|pending)(?: (?:blocks?|state|tag|header|head|height|number))* (?:is |are )?(?:not (?:a |an |yet |currently )*(?:supported|implemented|available|found|enabled|known)|unsupported|unavailable|unknown)/,
-      /(?:unsupported|unknown|invalid|unrecogni[sz]ed) (?:(?:\w+ )?block )?(?:tag|identifier)\b/,
+      /(?:unsupported|unknown|invalid|unrecogni[sz]ed) (?:value for )?(?:(?:\w+ )?block )?(?:tag|identifier)\b/,
       "malformed blocknumber",
     ],
   },
@@ -1118,7 +1120,7 @@ const BLOCK_RULES: readonly Rule[] = [
     category: "filter_lost",
     from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935, 2035, 2151],
     text: [
-      /\bfilter(?: id)?(?: (?:with id:? ?)?0x\w+)? (?:is |was |has )?(?:not found|does not exist|doesnt exist|expired|unknown)/,
+      /\bfilter(?: id)?(?: (?:with id:? ?)?0x\w+)? (?:is |was |has )?(?:not found|does not exist|doesnt exist|expired|unknown|gone)\b/,
       /\bfilter (?:with id:? \S+ )?(?:is |was )?(?:not found|does not exist|expired)|(?:unknown|no such|expired|no) filter\b/,
     ],
   },
@@ -1222,7 +1224,7 @@ const BROKEN_RULES: readonly Rule[] = [
       /failed (?:to (?:forward|proxy|relay|route|dispatch)|processing responses)/,
       /gateway error|bad gateway|service unavailable|temporar(?:il)?y (?:unavailable|internal)/,
       /\bbackend/,
-      /\bno (?:\w+ ){0,2}(?:providers?|upstreams?|nodes?|sequencers?|endpoints?|endpoint responses|pairings)\b|no healthy/,
+      /\bno (?:\w+ ){0,2}(?:leaders?|providers?|upstreams?|nodes?|sequencers?|endpoints?|endpoint responses|pairings)\b|no healthy/,
       /\ball (?:\w+ )?(?:upstreams?|providers|nodes|endpoints)\b|upstream (?:connect )?error/,
       /shutting down|is (?:\w+ )?(?:down|offline|stopped|stopping|restarting|starting up)\b|\bnode offline|\bmaintenance\b|\bdisconnected\b|\bnot ready\b/,
       near(

@@ -49,7 +49,7 @@ const FAMILIES = {
       `?up|retrieval|query) failed)\\b`,
   ),
   low: words(
-    "low|lower|less|below|under|underneath|beneath|insufficient|small|smaller|not " +
+    "low|lower|less|zero|below|under|underneath|beneath|insufficient|small|smaller|not " +
       "enough|minimum|min|at least|no less|inadequate|does not (?:meet|reach)|not " +
       "competitive|must exceed|too little|cheap|too few|short|lacks?|fewer|not sufficient|not " +
       "meet|enough",
@@ -85,8 +85,8 @@ const FAMILIES = {
       "on|called|callable|handled|mapped|configured)",
   ),
   broken: words(
-    "unavailable|unreachable|offline|down|exceptions?|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not " +
-      "(?:ready|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|paused|halted|suspended|not " +
+    "unavailable|unreachable|offline|down|exceptions?|exited|fail(?:ed|s|ure|ing)?|errors?|errored|lost|closed|closing|refused|reset|broken|crash\\w*|dead|empty|unhealthy|not " +
+      "(?:ready|initiali[sz]ed|respond\\w*|available|healthy|reachable|running|connected|alive|operational)|start(?:ing|ed)|initiali[sz]ing|warming|restart\\w*|stopp\\w*|paused|halted|suspended|not " +
       "accepting|shut\\w*|terminat\\w*|exhaust\\w*|full|at " +
       "capacity|stall\\w*|stuck|dropped|(?:did not|didnt|does not|not) " +
       "(?:answer|respond|reply|connect)|expired|locked|corrupt\\w*|no (?:\\w+ " +
@@ -127,7 +127,7 @@ const FAMILIES = {
   identity: words(
     "tokens?|keys?|permissions?|privileges?|origin|referr?er|user agent|ip(?: " +
       "address)?|whitelist\\w*|allow " +
-      "?list\\w*|access|account|user|client|project|app|customer|tenant|caller|domain|region|country",
+      "?list\\w*|access|account|user|client|consumer|project|app|customer|tenant|caller|domain|region|country",
   ),
   network: words("networks?|chains?|blockchains?|endpoints?|regions?|resource|service|url"),
   state: words(
@@ -271,7 +271,7 @@ const FAMILIES = {
 
   // Parts of a provider's system that fail.
   parts: words(
-    "upstreams?|validators?|forwarding|proxying|back " +
+    "upstreams?|leaders?|validators?|forwarding|proxying|back " +
       "?ends?|nodes?|providers?|servers?|services?|gateways?|endpoints?|sequencers?|clusters?|prox(?:y|ies)|origin|peers?|databases?|db|disk|leveldb|level " +
       "db|pebble|rocks " +
       "?db|mdbx|badger|lmdb|sqlite|postgres|redis|kafka|connections?|sockets?|websocket|dns|hosts?|tls|ssl|x509|certificate|dial|memory|oom|threads?|workers?|pods?|process\\w*|tcp|udp|http|grpc|i " +
@@ -321,7 +321,7 @@ const FAMILIES = {
   ),
   params: words(
     "param\\w*|arguments?|args?|hex\\w*|address\\w*|fields?|inputs?|values?|types?|lengths?|bytes?|integers?|decode|decoding|unmarshal\\w*|deserial\\w*|pars(?:e|ing|ed)|syntax|objects?|arrays?|strings?|bool\\w*|schema|format|topics?|block " +
-      "?(?:number|tag|hash|param\\w*|identifier)|data|hash|checksum|ens|quantity|nibbles?|digits?|overrides?|signature|options?|tracer|index|percentiles?|slots?|validation",
+      "?(?:number|tag|hash|param\\w*|identifier)|data|hash|checksum|ens|quantity|nibbles?|digits?|overrides?|signature|options?|tracer|index|percentiles?|slots?|specifiers?|validation",
   ),
   wrongly: words(
     "invalid|wrong|missing|expected|expects?|both|mutually exclusive|conflict\\w*|must|should|too " +
