@@ -29,7 +29,7 @@ export function vendorsOf(rows: readonly Recorded[]): readonly (readonly Recorde
  * Where in the recorded shapes the lists of others begin, by id: each was judged once before
  * anybody looked at it.
  */
-const LIST_STARTS = [1833, 1937, 2039, 2155, 2269];
+const LIST_STARTS = [1833, 1937, 2039, 2155, 2269, 2393, 2511];
 
 /** Rows by list of other people. */
 export function listsOf(rows: readonly Recorded[]): readonly (readonly Recorded[])[] {

@@ -125,16 +125,25 @@ function shapeOf(failure: Failure, method: Method, { methodName, block }: Classi
   const dataWords = wordsOf(failure.data, DATA_DEPTH);
   const message =
     failure.code === INVALID_PARAMS ? withoutQuoted(failure.message) : failure.message;
+  const groups = groupsOf(method, methodName);
+  const read = groups.has("logs") ? withBlocks : (text: string) => text;
   return {
     failure,
-    groups: groupsOf(method, methodName),
+    groups,
     reversed:
       block?.kind === "range" && block.from !== null && block.to !== null && block.from > block.to,
-    text: normalise(message, MESSAGE_CHARS).replace(SPEAKER, ""),
-    dataText: normalise(dataWords, DATA_CHARS),
+    text: read(normalise(message, MESSAGE_CHARS).replace(SPEAKER, "")),
+    dataText: read(normalise(dataWords, DATA_CHARS)),
     wording: wordingOf(message, methodName),
     dataWording: wordingOf(dataWords, methodName),
   };
+}
+
+/** Chains call blocks by other names; where logs are searched, they mean blocks. */
+function withBlocks(text: string): string {
+  return text
+    .replace(/\b(?:epoch|round|tipset|ledger)(s?)\b/g, "block$1")
+    .replace(/\b(from|to|start|end) height(s?)\b/g, "$1 block$2");
 }
 
 /** What gateways wrap around an error: JSON members, gRPC's prefix, links to documents. */
@@ -209,7 +218,7 @@ function operatorCategory(failure: Failure, rules: readonly ErrorRule[]): string
 
 function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
   const rule = firstMatch(shape, rules);
-  if (rule?.vague !== true || shape.dataText === "") return rule;
+  if (rule === undefined || shape.dataText === "" || !mayBeInData(rule, shape)) return rule;
   // The words may be in `data` instead. Those may also be the caller's own, so they never cordon a
   // provider.
   const second = firstMatch(
@@ -217,6 +226,17 @@ function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
     rules,
   );
   return second !== undefined && second.vague !== true && !cordons(second.category) ? second : rule;
+}
+
+/** What nodes say of a transaction in general, with the reason in `data`. */
+const OF_ANY_TRANSACTION: ReadonlySet<ErrorCategory> = new Set([
+  "tx_invalid",
+  "invalid_params",
+  "underpriced",
+]);
+
+function mayBeInData(rule: Rule, { groups }: Shape): boolean {
+  return rule.vague === true || (groups.has("send") && OF_ANY_TRANSACTION.has(rule.category));
 }
 
 function cordons(category: ErrorCategory): boolean {
@@ -303,7 +323,8 @@ function isBelowHeight(text: string): boolean {
 const EXECUTING: ReadonlySet<string> = new Set(
   (
     "eth_call eth_estimateGas eth_createAccessList eth_simulateV1 eth_callMany debug_traceCall " +
-    "debug_traceCallMany trace_call trace_callMany trace_rawTransaction"
+    "debug_traceCallMany trace_call trace_callMany trace_rawTransaction " +
+    "eth_estimateUserOperationGas"
   ).split(" "),
 );
 

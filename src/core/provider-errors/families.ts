@@ -35,7 +35,7 @@ const SEND_FAMILIES: readonly Rule[] = [
   },
   {
     category: "pool_policy",
-    from: [2119],
+    from: [2119, 2504],
     methods: SEND,
     words: ["sender", "many", "transaction"],
     without: ["funds", "nonce", "envelope", "fee", "usage"],
@@ -70,7 +70,12 @@ const SEND_FAMILIES: readonly Rule[] = [
     words: ["fee", "low"],
     without: ["funds"],
   },
-  { category: "insufficient_funds", from: [], methods: TRANSACTION, words: ["funds", "lacking"] },
+  {
+    category: "insufficient_funds",
+    from: [2368],
+    methods: TRANSACTION,
+    words: ["funds", "lacking"],
+  },
   { category: "underpriced", from: [], methods: TRANSACTION, words: ["fee", "low"] },
   {
     category: "node_policy",
@@ -81,7 +86,7 @@ const SEND_FAMILIES: readonly Rule[] = [
   },
   {
     category: "node_policy",
-    from: [1115],
+    from: [1115, 2506],
     methods: SEND,
     words: ["transaction", "banned"],
     without: ["network", "nonce", "envelope"],
@@ -180,7 +185,13 @@ const LIMIT_FAMILIES: readonly Rule[] = [
 
 const ACCESS_FAMILIES: readonly Rule[] = [
   { category: "batch", from: [1936, 2153], methods: ["other"], words: ["batched", "unserved"] },
-  { category: "auth", from: [1408], methods: INERT, except: ECHOING, words: ["credential", "bad"] },
+  {
+    category: "auth",
+    from: [1408, 2285, 2289],
+    methods: INERT,
+    except: ECHOING,
+    words: ["credential", "bad"],
+  },
   {
     category: "auth",
     from: [1555],
@@ -205,7 +216,7 @@ const ACCESS_FAMILIES: readonly Rule[] = [
   },
   {
     category: "method_unsupported",
-    from: [2029],
+    from: [2029, 2434],
     methods: CALLED,
     except: ECHOING,
     words: ["method", "unserved"],
@@ -219,7 +230,7 @@ const UNSERVED_HERE =
 const STATE_FAMILIES: readonly Rule[] = [
   {
     category: "server",
-    from: [1980, 1981, 2088, 2199],
+    from: [1980, 1981, 2088, 2199, 2443],
     status: [502, 504],
     methods: ["other"],
     without: ["slow"],
@@ -228,7 +239,7 @@ const STATE_FAMILIES: readonly Rule[] = [
   { category: "lagging", from: [1873], words: ["sync", "node"], without: ["state"] },
   {
     category: "tag_unsupported",
-    from: [1302, 1451, 1875],
+    from: [1302, 1451, 1875, 2319],
     words: ["tag", "unserved"],
     without: ["nonce"],
   },
@@ -255,7 +266,7 @@ const STATE_FAMILIES: readonly Rule[] = [
   { category: "pruned", from: [], methods: READS, words: ["archive", "state"], without: ["tag"] },
   { category: "block_ahead", from: [], methods: READS, words: ["block", "ahead"] },
   { category: "block_missing", from: [1870, 2078], methods: READS, words: ["block", "missing"] },
-  { category: "block_missing", from: [2194], methods: READS, words: ["found", "missing"] },
+  { category: "block_missing", from: [2194, 2391], methods: READS, words: ["found", "missing"] },
 ];
 
 const PART_FAMILIES: readonly Rule[] = [
@@ -292,13 +303,19 @@ const PART_FAMILIES: readonly Rule[] = [
   },
   { category: "forbidden", from: [1953], status: [403, 403], text: [/\bforbidden\b/] },
   { category: "refused", from: [], methods: ["other"], words: ["banned"], without: ["params"] },
-  { category: "halt", from: [2253], methods: EXECUTE, words: ["gas", "over"], without: ["fee"] },
-  { category: "halt", from: [], methods: EXECUTE, words: ["gas", "bad"], without: ["fee"] },
+  {
+    category: "halt",
+    from: [2253, 2352],
+    methods: EXECUTE,
+    words: ["gas", "over"],
+    without: ["fee"],
+  },
+  { category: "halt", from: [2351], methods: EXECUTE, words: ["gas", "bad"], without: ["fee"] },
   { category: "halt", from: [], methods: EXECUTE, words: ["gas", "spent"], without: ["fee"] },
   { category: "revert", from: [], methods: EXECUTE, words: ["reverted"] },
   {
     category: "server",
-    from: [1130, 1457, 1595, 1602, 1606, 1715, 1795, 1983, 2198, 2202],
+    from: [1130, 1457, 1595, 1602, 1606, 1715, 1795, 1983, 2198, 2202, 2325, 2327, 2441, 2444],
     methods: NOT_EXECUTED,
     except: ECHOING,
     words: ["parts", "broken"],
@@ -307,7 +324,7 @@ const PART_FAMILIES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [1504, 1505, 1507, 1649, 1650, 1651, 1765, 1794, 1907, 1909, 2012],
+    from: [1504, 1505, 1507, 1649, 1650, 1651, 1765, 1794, 1907, 1909, 2012, 2385, 2493],
     methods: SEND,
     words: ["envelope", "bad"],
   },
@@ -347,7 +364,7 @@ export const WEAK_FAMILY_RULES: readonly Rule[] = [
   },
   {
     category: "invalid_params",
-    from: [1357, 1521, 1661, 1664, 1927, 2026, 2027, 2254, 2259],
+    from: [1357, 1521, 1661, 1664, 1927, 2026, 2027, 2254, 2259, 2342, 2343, 2461, 2463],
     methods: ["other"],
     words: ["params", "wrongly"],
     vague: true,

@@ -38,6 +38,7 @@ const QUOTA: readonly Phrase[] = [
   /(?:run|ran) out of (?:\w+ ){0,3}(?:units?|credits?|requests?|quota|balance)|used (?:up|all)\b.{0,32}(?:units?|credits?|requests?|quota|allowance)|(?:units?|credits?|requests?|quota|allowance) (?:is |are |were |have been )?(?:used up|exhausted|depleted)/,
   /\bapi credits|credits? (?:are |is |have been |were )?(?:exhausted|depleted|used up|limit)/,
   "free tier limit",
+  /\b(?:spend|spending|budget) (?:limit|cap)\b|\binsufficient (?:\w+ )?quota\b/,
   /quota (?:is |has been |was )?(?:exceeded|exhausted|used up)|exceeded your quota/,
   /(?:out of|no|not enough|insufficient|exhausted|ran out of|lacks?) (?:\w+ )?(?:credits|cus?|cups?|compute units)\b/,
   /payment required|top ?up\b|past due|unpaid|\bbilling\b|\bnon ?payment/,
@@ -89,6 +90,7 @@ const AUTH: readonly Phrase[] = [
   /not (?:been )?authori[sz]ed|access (?:is )?denied|not (?:allowed|permitted) to (?:use|access) this (?:endpoint|chain|network|api)/,
   /\b(?:ip|ip address|origin|referr?er|domain|host)\b.{0,24}(?:not (?:allowed|permitted|authori[sz]ed|whitelisted|allowlisted)|not (?:in|on) .{0,12}(?:white|allow) ?list|blocked)/,
   /\baccount (?:is |has been |was )?(?:suspended|disabled|deactivated|blocked|inactive)/,
+  /\b(?:chain|network)\b(?: is)? not (?:in|part of|included in|covered by) (?:your |the |this )?(?:api )?(?:key|plan|project|tier|subscription)\b/,
   /\b(?:unknown|no such) (?:project|app|application|tenant|customer)\b/,
 ];
 
@@ -105,7 +107,7 @@ const LAGGING: readonly Phrase[] = [
 ];
 /** A chain that is not served; not a method or a tag that this chain lacks. */
 const WRONG_CHAIN: readonly Phrase[] = [
-  /^(?!.*\b(?:methods?|trac\w+|debug|namespace|feature|tag|eth \w+)\b).*\b(?:(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid) (?:block ?chain|chain|network)\b(?! ?(?:type|state|config|head|data))|(?:block ?chain|chain|network)\b(?: id)?(?: [\w-]+){0,2}? (?:is |was )?(?:not (?:supported|found|configured|recogni[sz]ed|served|known)|does not exist|unsupported|unknown)\b)/,
+  /^(?!.*\b(?:methods?|tracing|tracers?|trace(?! id)|debug|namespace|feature|tag|eth \w+)\b).*\b(?:(?:unsupported|unknown|unrecogni[sz]ed|no such|invalid) (?:block ?chain|chain|network)\b(?! ?(?:type|state|config|head|data))|(?:block ?chain|chain|network)\b(?: id)?(?: [\w-]+){0,2}? (?:is |was )?(?:not (?:supported|found|configured|recogni[sz]ed|served|known)|does not exist|unsupported|unknown)\b)/,
 ];
 /** A JSON or plain text in which the error is a refusal by name, nothing else. */
 const PLAIN_REFUSAL: readonly Phrase[] = [
@@ -126,18 +128,24 @@ const PLAIN_RULES: readonly Rule[] = [
   { kind: "timeout", category: "timeout", from: [] },
 
   // Bodies that are no JSON-RPC answer: the status speaks, and for refusals the words.
-  { kind: "body", category: "rate_limit", from: [2161], status: [400, 499], text: PER_TIME },
+  {
+    kind: "body",
+    category: "rate_limit",
+    from: [2161, 2270, 2274],
+    status: [400, 499],
+    text: PER_TIME,
+  },
   {
     kind: "body",
     category: "quota_exhausted",
-    from: [1844],
+    from: [1844, 2282],
     status: [400, 499],
     text: QUOTA_EXHAUSTED,
   },
   {
     kind: "body",
     category: "quota",
-    from: [71, 1948, 2051, 2052, 2053, 2168, 2171],
+    from: [71, 1948, 2051, 2052, 2053, 2168, 2171, 2284, 2405, 2406],
     status: [400, 499],
     text: QUOTA,
   },
@@ -151,7 +159,7 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "quota",
-    from: [],
+    from: [2283],
     status: [400, 499],
     plain: true,
     words: ["credit", "spent"],
@@ -160,7 +168,7 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "quota",
-    from: [],
+    from: [2280],
     status: [400, 403],
     plain: true,
     words: ["usage", "over", "period"],
@@ -171,12 +179,17 @@ const PLAIN_RULES: readonly Rule[] = [
     category: "rate_limit",
     from: [
       62, 1839, 1840, 1845, 1942, 1943, 1944, 2042, 2046, 2047, 2048, 2049, 2155, 2158, 2159, 2160,
-      2167,
+      2167, 2272, 2276, 2278, 2396, 2399, 2400, 2401, 2402,
     ],
     status: [400, 499],
     text: RATE,
   },
-  { kind: "body", category: "rate_limit", from: [2043, 2163, 2165], status: [429, 429] },
+  {
+    kind: "body",
+    category: "rate_limit",
+    from: [2043, 2163, 2165, 2273, 2395, 2397],
+    status: [429, 429],
+  },
   {
     kind: "body",
     category: "rate_limit",
@@ -196,11 +209,20 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "auth",
-    from: [1849, 1850, 1851, 1956, 2055, 2056, 2058, 2059, 2174, 2175, 2178],
+    from: [
+      1849, 1850, 1851, 1956, 2055, 2056, 2058, 2059, 2174, 2175, 2178, 2286, 2287, 2288, 2290,
+      2293, 2295, 2414,
+    ],
     status: [401, 401],
   },
-  { kind: "body", category: "quota", from: [], status: [402, 402] },
-  { kind: "body", category: "auth", from: [1957, 2060, 2173], status: [400, 403], text: AUTH },
+  { kind: "body", category: "quota", from: [2281], status: [402, 402] },
+  {
+    kind: "body",
+    category: "auth",
+    from: [1957, 2060, 2173, 2292, 2409, 2410, 2411, 2412, 2415, 2416],
+    status: [400, 403],
+    text: AUTH,
+  },
   { kind: "body", category: "auth", from: [], status: [404, 404], plain: true, text: AUTH },
   {
     kind: "body",
@@ -214,15 +236,35 @@ const PLAIN_RULES: readonly Rule[] = [
     kind: "body",
     category: "wrong_chain",
     from: [],
-    status: [400, 404],
+    status: [403, 404],
     methods: LISTED,
     plain: true,
     text: WRONG_CHAIN,
   },
+  // Nothing else is in the body, since a refusal of parameters may repeat what the caller sent.
+  {
+    kind: "body",
+    category: "wrong_chain",
+    from: [],
+    status: [400, 400],
+    methods: LISTED,
+    text: [
+      /^\W*(?:error|message)\W{1,4}(?:unsupported|unknown|invalid) (?:chain|network)\W*$/,
+      /^\W*(?:error|message)\W{1,4}(?:chain|network) (?:is )?(?:not (?:found|supported)|unknown)\W*$/,
+    ],
+  },
+  {
+    kind: "body",
+    category: "batch",
+    from: [2422],
+    status: [400, 413],
+    plain: true,
+    text: [/\bbatch (?:size |request |is )?(?:too (?:large|big|long)|exceed|limit)/],
+  },
   {
     kind: "body",
     category: "lagging",
-    from: [],
+    from: [2311],
     status: [400, 599],
     plain: true,
     text: LAGGING,
@@ -238,7 +280,7 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "method_unsupported",
-    from: [2030],
+    from: [2030, 2433],
     status: [400, 499],
     methods: ["traces"],
     words: ["method", "unsupported"],
@@ -247,7 +289,7 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "method_unsupported",
-    from: [],
+    from: [2313],
     status: [400, 404],
     plain: true,
     text: [/\bmethods?\b.{0,64}?\bnot (?:allowed|permitted|available|found|enabled)\b/],
@@ -282,8 +324,8 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "auth",
-    from: [],
-    status: [400, 404],
+    from: [2291, 2413],
+    status: [403, 404],
     methods: INERT,
     plain: true,
     words: ["credential", "bad"],
@@ -291,7 +333,7 @@ const PLAIN_RULES: readonly Rule[] = [
   {
     kind: "body",
     category: "auth",
-    from: [],
+    from: [2294],
     status: [403, 403],
     methods: INERT,
     plain: true,
@@ -334,18 +376,28 @@ const PLAIN_RULES: readonly Rule[] = [
     status: [415, 415],
     text: [/^\s*$|^the body is empty$/],
   },
-  { kind: "body", category: "endpoint_missing", from: [233], status: [404, 405] },
+  {
+    kind: "body",
+    category: "endpoint_missing",
+    from: [233, 2324, 2442, 2447, 2452],
+    status: [404, 405],
+  },
   { kind: "body", category: "endpoint_missing", from: [], status: [410, 410] },
   { kind: "body", category: "timeout", from: [2210], status: [408, 408] },
   { kind: "body", category: "request_size", from: [], status: [413, 414] },
   { kind: "body", category: "rate_limit", from: [], status: [509, 509] },
   { kind: "body", category: "rate_limit", from: [], status: [529, 529] },
-  { kind: "body", category: "timeout", from: [1986, 2093, 2208], status: [504, 504] },
+  {
+    kind: "body",
+    category: "timeout",
+    from: [1986, 2093, 2208, 2335, 2336, 2454, 2456],
+    status: [504, 504],
+  },
   { kind: "body", category: "timeout", from: [], status: [524, 524] },
   {
     kind: "body",
     category: "timeout",
-    from: [],
+    from: [2334],
     status: [500, 599],
     plain: true,
     text: TIMED_OUT,
@@ -355,14 +407,16 @@ const PLAIN_RULES: readonly Rule[] = [
     category: "server",
     from: [
       226, 228, 1887, 1888, 1984, 1985, 1988, 1989, 1990, 2089, 2092, 2096, 2097, 2098, 2205, 2206,
-      2212, 2213, 2214,
+      2212, 2213, 2214, 2326, 2330, 2331, 2332, 2446, 2448, 2449, 2450, 2451,
     ],
     status: [500, 599],
   },
   {
     kind: "body",
     category: "bad_body",
-    from: [227, 229, 230, 1891, 1892, 1993, 1994, 2101, 2102, 2217, 2218],
+    from: [
+      227, 229, 230, 1891, 1892, 1993, 1994, 2101, 2102, 2217, 2218, 2338, 2339, 2458, 2459, 2460,
+    ],
   },
 ];
 
@@ -372,7 +426,7 @@ const EXECUTION_RULES: readonly Rule[] = [
     from: [
       137, 138, 139, 140, 141, 142, 145, 1331, 1332, 1333, 1334, 1335, 1337, 1338, 1510, 1511, 1512,
       1513, 1514, 1655, 1768, 1769, 1812, 1813, 1815, 1914, 1915, 1916, 1920, 1921, 2014, 2015,
-      2016, 2017, 2130, 2131, 2132, 2133, 2244, 2245, 2246, 2247, 2248,
+      2016, 2017, 2130, 2131, 2132, 2133, 2244, 2245, 2246, 2247, 2248, 2348, 2349, 2468,
     ],
     text: [
       "execution reverted",
@@ -385,7 +439,7 @@ const EXECUTION_RULES: readonly Rule[] = [
   },
   {
     category: "revert",
-    from: [1329, 1330, 1336, 1656],
+    from: [1329, 1330, 1336, 1656, 2467, 2469],
     methods: EXECUTE,
     text: [
       /\brevert(?:ed)?\b/,
@@ -417,8 +471,14 @@ const EXECUTION_RULES: readonly Rule[] = [
     ],
   },
   {
+    category: "insufficient_funds",
+    from: [2485],
+    methods: SEND,
+    text: [/\b(?:balance|funds)\b.{0,32}\b(?:cannot|can not|not enough to) (?:pay|cover|afford)\b/],
+  },
+  {
     category: "tx_invalid",
-    from: [199, 1085],
+    from: [199, 1085, 2381],
     methods: SEND,
     text: [/\bblock gas limit\b|\bdecod\w+ (?:the |raw )*(?:tx|transaction|rlp|payload)\b/],
   },
@@ -427,7 +487,7 @@ const EXECUTION_RULES: readonly Rule[] = [
     from: [
       143, 144, 146, 147, 148, 149, 150, 151, 1339, 1340, 1341, 1342, 1344, 1349, 1515, 1516, 1518,
       1519, 1658, 1770, 1771, 1918, 1919, 2018, 2019, 2020, 2021, 2022, 2135, 2136, 2137, 2138,
-      2139, 2249, 2250, 2251, 2252,
+      2139, 2249, 2250, 2251, 2252, 2350, 2353, 2470, 2471, 2473,
     ],
     text: [
       /\bevm error\b/,
@@ -448,12 +508,13 @@ const EXECUTION_RULES: readonly Rule[] = [
   },
   {
     category: "halt",
-    from: [1343, 1345, 1346, 1348, 1659, 1660, 1814, 1917],
+    from: [1343, 1345, 1346, 1348, 1659, 1660, 1814, 1917, 2472],
     methods: EXECUTE,
     text: [
       /\bgas (?:limit|cap|allowance)\b.{0,16}(?:exceed|reached|is too low)|(?:exceed\w*|over|above).{0,24}\bgas (?:cap|limit)\b/,
       /\b(?:row|step|counter|circuit|computation|memory) (?:consumption|capacity|limit)\b.{0,24}(?:overflow|exceed|reached)|execution exceeded|\bline count\b.{0,48}above/,
       /processing could not be completed due to an exception/,
+      /\bcpu time(?:out)?\b|\bcpu limit\b/,
     ],
   },
 ];
@@ -461,27 +522,46 @@ const EXECUTION_RULES: readonly Rule[] = [
 const REQUEST_RULES: readonly Rule[] = [
   {
     category: "batch",
-    from: [213, 1364, 1365, 1527, 2036, 2037, 2152, 2266, 2267],
+    from: [213, 1364, 1365, 1527, 2036, 2037, 2152, 2266, 2267, 2303, 2423],
     text: [
       "validation errors in batch",
-      /\b(?:too many|exceed\w*|limit\w*|max\w*)\b.{0,48}\b(?:in|per) (?:a |one |the |each |json rpc )?batch\b|^\W*number of (?:transactions|requests|calls|items) exceeds? (?:the )?limit/,
+      /\b(?:too many|exceed\w*|limit\w*|max\w*)\b.{0,48}\b(?:in|per) (?:a |one |the |each |json rpc )?batch\b/,
       "calls in batch request",
       /\bbatch (?:\w+ )?(?:size|request|limit|is|of|too)\b/,
     ],
   },
-  { category: "wrong_chain", from: [234], methods: LISTED, except: ECHOING, text: WRONG_CHAIN },
+  { category: "wrong_chain", from: [2296], methods: LISTED, codes: [-32601], text: WRONG_CHAIN },
   { category: "batch", from: [], methods: INERT, codes: [-32600], text: [/^\W*batch(?:es)?\b/] },
   {
     category: "invalid_params",
-    from: [],
+    from: [2340],
     methods: INERT,
     codes: [-32600],
     text: [
       /^\W*(?:request )?(?:id|json ?rpc(?: version)?|method|params)\b.{0,24}\b(?:must|should|missing|invalid|required)\b/,
     ],
   },
+  {
+    category: "batch",
+    from: [2304],
+    methods: INERT,
+    text: [/\bnumber of (?:transactions|items) exceeds? (?:the )?limit/],
+  },
   { category: "parse", from: [208, 215], codes: [-32700, -32601, -32600], text: ["parse error"] },
-  { category: "parse", from: [1928, 2028, 2145, 2260], codes: [-32700] },
+  { category: "parse", from: [1928, 2028, 2145, 2260, 2347, 2466], codes: [-32700] },
+  {
+    category: "filter_lost",
+    from: [2510],
+    methods: ["subscriptions"],
+    text: [/\bsubscription (?:id )?(?:is |was )?(?:not found|does not exist|expired)\b/],
+  },
+  {
+    category: "rate_limit",
+    from: [2398],
+    methods: ["subscriptions"],
+    except: ECHOING,
+    text: [/\btoo many (?:active |open |concurrent )?subscriptions\b/],
+  },
   {
     category: "subscription_unsupported",
     from: [1324, 1934, 2034],
@@ -492,19 +572,19 @@ const REQUEST_RULES: readonly Rule[] = [
     category: "method_unsupported",
     from: [
       123, 124, 1320, 1321, 1323, 1441, 1444, 1583, 1707, 1713, 1930, 1933, 2031, 2032, 2038, 2146,
-      2147, 2150, 2261, 2263,
+      2147, 2150, 2261, 2263, 2314, 2316, 2432,
     ],
     codes: [-32601],
   },
   {
     category: "subscription_unsupported",
-    from: [133, 134, 1325, 1668],
+    from: [133, 134, 1325, 1668, 2317, 2318, 2437],
     methods: ["subscriptions"],
     text: [
       /not (?:supported|available|found|exist|enabled|allowed|implemented)/,
       "unsupported",
       "websocket",
-      /\b(?:invalid|unknown|unrecogni[sz]ed|no) (?:\S+ )?subscription\b(?! ?(?:id|param|request))/,
+      /\b(?:invalid|wrong|unknown|unrecogni[sz]ed|no) (?:\S+ )?subscription\b(?! ?(?:id|param|request))/,
     ],
   },
   {
@@ -519,7 +599,7 @@ const REQUEST_RULES: readonly Rule[] = [
   // The method is served, this way of tracing is not.
   {
     category: "dialect",
-    from: [1932, 2148],
+    from: [1932, 2148, 2392],
     methods: ["traces"],
     text: [
       /\btracer\b.{0,24}\b(?:not (?:found|defined|supported|available)|unknown|unsupported)|\b(?:unknown|unsupported|no such) tracer\b|\b(?:java ?script|js|native|custom|call|prestate)(?: based)? trac(?:er|ing)s? (?:is |are )?(?:not|disabled|unsupported)/,
@@ -531,7 +611,7 @@ const REQUEST_RULES: readonly Rule[] = [
     category: "method_unsupported",
     from: [
       125, 127, 128, 1307, 1308, 1313, 1314, 1316, 1318, 1322, 1440, 1442, 1447, 1584, 1589, 1590,
-      1685, 1709, 1710, 1714, 1786, 1929, 1931, 2264, 2265,
+      1685, 1709, 1710, 1714, 1786, 1929, 1931, 2264, 2265, 2312, 2315, 2435,
     ],
     text: [
       /\bmethods?\b.{0,120}?\b(?:does not exist|not exist|is not available|not available|not found|not supported|unsupported|not whitelisted|not enabled|disabled|not allowed|not permitted|not implemented|not recogni[sz]ed|unavailable|is blocked|is restricted)\b/,
@@ -556,7 +636,7 @@ const REQUEST_RULES: readonly Rule[] = [
     category: "invalid_params",
     from: [
       210, 211, 212, 1353, 1354, 1355, 1358, 1522, 1523, 1776, 1777, 1922, 1923, 1924, 2023, 2142,
-      2144, 2255, 2256, 2258,
+      2144, 2255, 2256, 2258, 2341, 2462,
     ],
     text: [
       /invalid (?:argument|parameter)s?\b(?! supplied)/,
@@ -576,7 +656,7 @@ const REQUEST_RULES: readonly Rule[] = [
   },
   {
     category: "invalid_params",
-    from: [1352, 1925],
+    from: [1352, 1925, 2344],
     methods: ["other"],
     text: [
       /\bboth\b.{2,48}\band\b.{2,48}\b(?:specified|set|given|provided|present)\b|\b(?:cannot|can not|must not) (?:specify|set|use|have) both\b|\bhas both\b/,
@@ -629,13 +709,18 @@ const TRANSACTION_RULES: readonly Rule[] = [
     methods: ["mined"],
     text: [/insufficient ?(?:funds|balance)/, /nonce too (?:low|high)/],
   },
-  { category: "execution_info", from: [], methods: SEND, text: [/was added to the mempool but/] },
+  {
+    category: "execution_info",
+    from: [2457],
+    methods: SEND,
+    text: [/was added to the mempool but/],
+  },
   { category: "sender_rate_limit", from: [73], text: ["sender is over rate limit"] },
   {
     category: "replacement_underpriced",
     from: [
       177, 178, 1047, 1048, 1049, 1050, 1051, 1052, 1053, 1054, 1055, 1374, 1641, 1642, 1755, 1756,
-      1804, 1906, 2115, 2116, 2231,
+      1804, 1906, 2115, 2116, 2231, 2359, 2361, 2364, 2478, 2481,
     ],
     methods: SEND,
     text: [
@@ -646,7 +731,30 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /too ?low ?priority|\bto replace\b/,
     ],
   },
-  { category: "nonce_gap", from: [1030, 1998], methods: TRANSACTION, aheadOfExpected: true },
+  {
+    category: "tx_invalid",
+    from: [2127, 2495, 2499],
+    methods: SEND,
+    text: [
+      /\bmax(?:imum)? nonce\b|\bnonce (?:has|is|at) (?:the |its )?max/,
+      /\b(?:\w*fee ?cap|max ?fee\w*)\b.{0,16}\b(?:less|lower|smaller|below)\b.{0,16}\b(?:\w*premium|tip|max ?priority\w*|priority)\b/,
+    ],
+  },
+  {
+    category: "pool_full",
+    from: [2490, 2491],
+    methods: SEND,
+    text: [
+      /\bfull (?:transaction |tx )?(?:pool|mempool)\b/,
+      /^(?!.*\b(?:account|sender|address)\b).*\b(?:cap|limit|maximum) (?:for|of|on) (?:queued|pending|pooled) (?:transactions|txs)\b/,
+    ],
+  },
+  {
+    category: "nonce_gap",
+    from: [1030, 1998, 2507, 2508],
+    methods: TRANSACTION,
+    aheadOfExpected: true,
+  },
   // What is there already may be another transaction: the node is asked for this very one.
   {
     category: "nonce_low",
@@ -662,7 +770,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     from: [
       154, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 166, 1001, 1002, 1003, 1004, 1005,
       1006, 1007, 1008, 1009, 1010, 1377, 1378, 1627, 1628, 1629, 1742, 1743, 1744, 1803, 2007,
-      2103, 2104, 2219,
+      2103, 2104, 2219, 2354, 2355, 2356, 2474, 2475, 2476,
     ],
     methods: SEND,
     text: [
@@ -678,7 +786,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "nonce_low",
     from: [
       165, 167, 168, 169, 170, 171, 174, 1011, 1012, 1013, 1014, 1015, 1016, 1631, 1745, 1747, 1802,
-      1808, 1893, 1894, 1895, 1996, 1997, 2220, 2222,
+      1808, 1893, 1894, 1895, 1996, 1997, 2220, 2222, 2477,
     ],
     methods: TRANSACTION,
     text: [
@@ -693,7 +801,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "nonce_gap",
     from: [
       175, 176, 1025, 1026, 1027, 1028, 1029, 1031, 1376, 1634, 1635, 1636, 1748, 1749, 1896, 1897,
-      1898, 1899, 1999, 2108, 2224,
+      1898, 1899, 1999, 2108, 2224, 2390,
     ],
     methods: TRANSACTION,
     text: [
@@ -708,7 +816,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "nonce_low",
     from: [
       172, 173, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1375, 1630, 1632, 1633, 1746, 1995,
-      2105, 2106, 2107, 2221,
+      2105, 2106, 2107, 2221, 2357, 2358,
     ],
     methods: TRANSACTION,
     text: [
@@ -721,7 +829,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "pool_policy",
-    from: [185, 186, 187, 188, 189, 1075, 1076, 1077, 1078, 1079, 1113, 1647],
+    from: [185, 186, 187, 188, 189, 1075, 1076, 1077, 1078, 1079, 1113, 1647, 2387, 2389],
     methods: SEND,
     text: [
       "transaction fee too low",
@@ -735,13 +843,13 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "fee_cap",
-    from: [194, 1067, 1068, 2005],
+    from: [194, 1067, 1068, 2005, 2370, 2489],
     methods: SEND,
     text: ["exceeds the configured cap", "fee cap exceeded"],
   },
   {
     category: "node_policy",
-    from: [1080, 1081, 1082, 1083, 1084, 1832, 2128],
+    from: [1080, 1081, 1082, 1083, 1084, 1832, 2128, 2386, 2388, 2505],
     methods: SEND,
     text: [
       "only replay protected",
@@ -755,7 +863,8 @@ const TRANSACTION_RULES: readonly Rule[] = [
     from: [
       153, 190, 191, 192, 193, 1056, 1057, 1058, 1059, 1060, 1061, 1062, 1063, 1064, 1065, 1066,
       1494, 1495, 1496, 1497, 1498, 1643, 1644, 1757, 1758, 1774, 1775, 1801, 1809, 1900, 1901,
-      1902, 1903, 2000, 2109, 2110, 2111, 2112, 2223, 2225, 2226, 2227, 2228,
+      1902, 1903, 2000, 2109, 2110, 2111, 2112, 2223, 2225, 2226, 2227, 2228, 2365, 2366, 2367,
+      2369, 2484, 2486, 2487, 2488,
     ],
     methods: TRANSACTION,
     text: [
@@ -776,7 +885,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       179, 180, 181, 182, 183, 184, 1032, 1033, 1034, 1035, 1036, 1037, 1038, 1039, 1040, 1041,
       1042, 1043, 1044, 1045, 1046, 1486, 1487, 1488, 1489, 1490, 1491, 1492, 1493, 1637, 1638,
       1639, 1640, 1750, 1751, 1752, 1753, 1754, 1800, 1807, 1904, 1905, 2001, 2002, 2003, 2113,
-      2114, 2117, 2230, 2234,
+      2114, 2117, 2230, 2234, 2360, 2362, 2363, 2479, 2480, 2482, 2483,
     ],
     methods: TRANSACTION,
     text: [
@@ -794,11 +903,11 @@ const TRANSACTION_RULES: readonly Rule[] = [
     category: "pool_full",
     from: [
       195, 196, 198, 1069, 1070, 1071, 1072, 1073, 1074, 1499, 1500, 1501, 1645, 1646, 1759, 1760,
-      1805, 2006, 2118, 2120, 2235,
+      1805, 2006, 2118, 2120, 2235, 2371, 2372,
     ],
     methods: SEND,
     text: [
-      /(?:pool|mempool|queue)(?: is)? ?(?:full|overflow)/,
+      /(?:pool|mempool|queue)(?: ?is)? ?(?:full|overflow)/,
       /(?:pool|mempool|queue)\b.{0,16}(?:reached (?:its|the) limit|because of the limit)/,
       near(
         "(?:tx|transaction )?pool|mem ?pool|tx ?pool|queue",
@@ -810,7 +919,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
   },
   {
     category: "tx_invalid",
-    from: [202, 207, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913, 2008, 2127],
+    from: [202, 207, 1086, 1101, 1108, 1761, 1762, 1772, 1773, 1912, 1913, 2008, 2376, 2378, 2497],
     methods: TRANSACTION,
     text: [
       /exceeds (?:the )?block gas limit|exceeds current gas limit|gaslimitexceeded/,
@@ -818,7 +927,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       "exceeds max transaction gas limit",
       /intrinsic gas|floor data gas|\bcost\b.{0,24}\bgas limit\b|\bgas limit\b.{0,24}\b(?:intrinsic|basic|base) cost/,
       "initcode size",
-      "higher than max fee per gas",
+      /higher than max ?fee ?per ?gas/,
       "nonce has max value",
       /sender (?:is )?not an eoa/,
       "senderiscontract",
@@ -830,7 +939,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
       200, 201, 203, 204, 205, 206, 1087, 1088, 1089, 1090, 1091, 1092, 1093, 1094, 1095, 1096,
       1097, 1098, 1099, 1100, 1102, 1103, 1104, 1105, 1106, 1107, 1109, 1110, 1111, 1112, 1648,
       1763, 1764, 1810, 1908, 1910, 1911, 2009, 2010, 2121, 2125, 2126, 2129, 2238, 2239, 2240,
-      2241,
+      2241, 2373, 2377, 2379, 2380, 2382, 2384, 2496, 2500,
     ],
     methods: SEND,
     text: [
@@ -873,6 +982,7 @@ const PRUNED: readonly Phrase[] = [
   /\bpruned|\bpruning|\bpurged|cleaned up|garbage collected/,
   /\barchiv(?:e|al) (?:request|node|data|state|mode|access|plan)|(?:not|needs?|requires?) an archive/,
   "missing trie node",
+  /\bunsupported block number\b/,
   near(
     "historical|pre bedrock|pre nitro",
     "state|data|rpc|balance|blocks?|query|access|execution",
@@ -911,24 +1021,25 @@ const RANGE: readonly Phrase[] = [
 const LOG_RULES: readonly Rule[] = [
   {
     category: "logs_timeout",
-    from: [44, 1469, 1470, 1965, 2209],
+    from: [44, 1469, 1470, 1965, 2209, 2453],
     methods: LOGS,
     text: [/^(?!.*\brange exceeds).*(?:\btime(?:d)? ?out\b|deadline exceeded|took too long)/],
   },
   { category: "invalid_params", from: [], methods: LOGS, reversed: true, text: ["block range"] },
   {
     category: "invalid_params",
-    from: [1360, 1361, 1665, 2025, 2140],
+    from: [1360, 1361, 1665, 2025, 2140, 2465],
     methods: LOGS,
     text: [
       "invalid block range params",
+      /\bto block\b.{0,24}\bmust be (?:after|greater|above|at least)\b.{0,24}\bfrom block\b/,
       /\b(?:min|from|start|begin)\w*\b.{0,16}> ?(?:max|to|end)\b/,
       /(?:from|begin|start) ?block\b(?! and| to ).{0,24}(?:after|greater|higher|before|lower|less) .{0,16}(?:to|end) ?block/,
     ],
   },
   {
     category: "block_ahead",
-    from: [94, 1295, 1297, 1702, 1704, 1976, 2077],
+    from: [94, 1295, 1297, 1702, 1704, 1976, 2077, 2430],
     methods: LOGS,
     text: AHEAD,
   },
@@ -938,6 +1049,7 @@ const LOG_RULES: readonly Rule[] = [
     from: [
       1, 3, 4, 18, 19, 20, 23, 38, 1252, 1253, 1254, 1255, 1256, 1257, 1258, 1481, 1482, 1483, 1484,
       1485, 1623, 1624, 1625, 1626, 1738, 1739, 1740, 1741, 1796, 1861, 1964, 2067, 2068, 2183,
+      2301, 2420, 2421,
     ],
     methods: LOGS,
     text: [
@@ -956,7 +1068,7 @@ const LOG_RULES: readonly Rule[] = [
   },
   {
     category: "filter_size",
-    from: [40, 41, 1259, 1260, 1261, 1825, 1966],
+    from: [40, 41, 1259, 1260, 1261, 1825, 1966, 2302],
     methods: LOGS,
     text: [
       "addresses or topics",
@@ -972,13 +1084,24 @@ const LOG_RULES: readonly Rule[] = [
     from: [113],
     methods: LOGS,
     codes: [-32000],
-    text: ["invalid block range"],
+    text: [/invalid block range(?!.*\b(?:too|max\w*|exceed\w*|limit\w*)\b)/],
   },
-  { category: "range_unclear", from: [36, 1793], methods: LOGS, text: ["invalid block range"] },
+  {
+    category: "range_unclear",
+    from: [36, 1793, 2418],
+    methods: LOGS,
+    text: [/invalid block range(?!.*\b(?:too|max\w*|exceed\w*|limit\w*)\b)/],
+  },
   { category: "pruned", from: [1568, 1862], methods: LOGS, text: PRUNED },
   // A proxy of our own kind reports the limit of one of its upstreams: not its own limit, so
   // nothing to learn.
-  { category: "range_unclear", from: [43, 2064], methods: LOGS, codes: [-32012], text: RANGE },
+  {
+    category: "range_unclear",
+    from: [43, 2064, 2297],
+    methods: LOGS,
+    codes: [-32012],
+    text: RANGE,
+  },
   {
     category: "block_range",
     from: [
@@ -988,6 +1111,7 @@ const LOG_RULES: readonly Rule[] = [
       1476, 1477, 1478, 1479, 1480, 1613, 1614, 1615, 1616, 1617, 1618, 1619, 1620, 1621, 1622,
       1730, 1731, 1732, 1733, 1734, 1735, 1736, 1737, 1783, 1826, 1827, 1828, 1829, 1855, 1856,
       1858, 1859, 1958, 1959, 1960, 1961, 1962, 1963, 2061, 2062, 2063, 2065, 2066, 2179, 2182,
+      2298, 2299, 2300, 2417, 2419,
     ],
     methods: LOGS,
     text: RANGE,
@@ -995,6 +1119,12 @@ const LOG_RULES: readonly Rule[] = [
 ];
 
 const REFUSAL_RULES: readonly Rule[] = [
+  {
+    category: "block_missing",
+    from: [2509],
+    methods: ["historic"],
+    text: [/\bblock\w*\b.{0,24}\bavailable (?:only )?up to \d/],
+  },
   {
     category: "not_indexed",
     from: [109, 110, 1268, 1368, 1529, 1874],
@@ -1013,7 +1143,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     category: "method_unsupported",
     from: [
       126, 129, 130, 131, 1309, 1310, 1311, 1312, 1315, 1317, 1319, 1443, 1445, 1446, 1448, 1585,
-      1586, 1587, 1588, 1708, 1711, 1712, 2149, 2262,
+      1586, 1587, 1588, 1708, 1711, 1712, 2149, 2262, 2436,
     ],
     text: [
       /not (?:available|supported|included|allowed|enabled) (?:on|in|for|with|under|by) (?:the |your |this )?(?:[\w-]+ )?(?:free ?tier|plan|tier|subscription|package)/,
@@ -1031,7 +1161,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     category: "tag_unsupported",
     from: [
       114, 115, 116, 117, 118, 119, 120, 1301, 1303, 1304, 1305, 1306, 1449, 1450, 1452, 1591, 1592,
-      1593, 1876, 1978, 2083, 2197,
+      1593, 1876, 1978, 2083, 2197, 2320, 2438, 2439,
     ],
     text: [
       /invalid blockhash (?:finali[sz]ed|safe|pending|latest|earliest)/,
@@ -1048,7 +1178,7 @@ const REFUSAL_RULES: readonly Rule[] = [
       1418, 1419, 1420, 1421, 1422, 1423, 1558, 1559, 1560, 1561, 1562, 1563, 1564, 1565, 1566,
       1567, 1687, 1688, 1689, 1690, 1692, 1693, 1694, 1695, 1792, 1818, 1863, 1864, 1865, 1866,
       1867, 1967, 1968, 1970, 1971, 1972, 2069, 2070, 2071, 2072, 2073, 2075, 2154, 2185, 2186,
-      2187, 2188, 2189,
+      2187, 2188, 2189, 2305, 2306, 2308, 2309, 2424, 2425, 2426, 2427, 2428,
     ],
     text: PRUNED,
   },
@@ -1082,6 +1212,7 @@ const REFUSAL_RULES: readonly Rule[] = [
     from: [
       49, 53, 65, 70, 1200, 1201, 1202, 1203, 1204, 1205, 1206, 1207, 1208, 1209, 1210, 1211, 1396,
       1397, 1398, 1399, 1400, 1543, 1545, 1546, 1547, 1679, 1680, 1681, 1834, 1843, 2050, 2170,
+      2403, 2404,
     ],
     text: QUOTA,
   },
@@ -1092,7 +1223,8 @@ const REFUSAL_RULES: readonly Rule[] = [
       1182, 1183, 1184, 1185, 1186, 1187, 1190, 1191, 1192, 1193, 1194, 1195, 1196, 1197, 1199,
       1384, 1387, 1388, 1389, 1390, 1394, 1395, 1532, 1539, 1542, 1669, 1670, 1672, 1673, 1674,
       1675, 1676, 1677, 1785, 1788, 1789, 1798, 1833, 1835, 1836, 1837, 1838, 1841, 1842, 1846,
-      1937, 1938, 1939, 1940, 1945, 2040, 2041, 2045, 2156, 2162,
+      1937, 1938, 1939, 1940, 1945, 2040, 2041, 2045, 2156, 2162, 2269, 2275, 2277, 2279, 2393,
+      2394,
     ],
     text: RATE,
   },
@@ -1102,20 +1234,21 @@ const REFUSAL_RULES: readonly Rule[] = [
       76, 77, 78, 79, 80, 81, 82, 83, 1214, 1215, 1216, 1217, 1218, 1219, 1220, 1221, 1222, 1223,
       1224, 1225, 1226, 1227, 1228, 1229, 1230, 1231, 1401, 1402, 1403, 1404, 1405, 1406, 1407,
       1409, 1549, 1550, 1551, 1552, 1553, 1554, 1556, 1557, 1682, 1683, 1684, 1784, 1790, 1847,
-      1848, 1852, 1853, 1951, 1952, 2054, 2172,
+      1848, 1852, 1853, 1951, 1952, 2054, 2172, 2407, 2408,
     ],
     text: AUTH,
   },
   {
     category: "wrong_chain",
-    from: [1372, 1530],
+    from: [234, 1372, 1530],
     text: [/(?:invalid|wrong|unexpected) chain ?id,? expected/],
   },
+  { category: "wrong_chain", from: [], methods: LISTED, except: ECHOING, text: WRONG_CHAIN },
   { category: "tx_invalid", from: [], methods: EXECUTE, text: [/invalid chain ?id/] },
 ];
 
 const BLOCK_RULES: readonly Rule[] = [
-  { category: "pruned", from: [], belowHeight: true },
+  { category: "pruned", from: [2307], belowHeight: true },
   {
     category: "filter_lost",
     from: [122, 1362, 1363, 1524, 1525, 1666, 1667, 1935, 2035, 2151],
@@ -1129,7 +1262,7 @@ const BLOCK_RULES: readonly Rule[] = [
     category: "block_ahead",
     from: [
       91, 92, 93, 96, 1282, 1293, 1294, 1296, 1298, 1299, 1300, 1432, 1433, 1434, 1435, 1575, 1576,
-      1577, 1578, 1703, 1871, 1975,
+      1577, 1578, 1703, 1871, 1975, 2310, 2429,
     ],
     text: AHEAD,
   },
@@ -1137,7 +1270,7 @@ const BLOCK_RULES: readonly Rule[] = [
     category: "lagging",
     from: [
       121, 1121, 1122, 1123, 1124, 1125, 1126, 1127, 1436, 1437, 1438, 1439, 1579, 1580, 1581, 1582,
-      1705, 1706, 1816, 1872, 1977, 2082, 2196,
+      1705, 1706, 1816, 1872, 1977, 2082, 2196, 2431,
     ],
     text: LAGGING,
   },
@@ -1177,7 +1310,7 @@ const BROKEN_RULES: readonly Rule[] = [
   // The codes of a limit, of EIP-1474 and of jsonrpsee: a queue or a server that is full for now.
   {
     category: "rate_limit",
-    from: [],
+    from: [2271],
     methods: INERT,
     codes: [-32005, -32604],
     text: [/\b(?:busy|queued?|overloaded|capacity)\b/],
@@ -1185,7 +1318,7 @@ const BROKEN_RULES: readonly Rule[] = [
   { category: "timeout", from: [220, 1610], text: [/gateway time ?out/] },
   {
     category: "trace_timeout",
-    from: [222, 1370],
+    from: [222, 1370, 2455],
     methods: ["traces"],
     text: ["execution aborted", ...TIMED_OUT],
   },
@@ -1204,7 +1337,7 @@ const BROKEN_RULES: readonly Rule[] = [
     category: "timeout",
     from: [
       1163, 1164, 1165, 1166, 1167, 1467, 1468, 1611, 1612, 1727, 1728, 1729, 1822, 1885, 1886,
-      1987, 2094, 2095,
+      1987, 2094, 2095, 2333, 2337,
     ],
     text: TIMED_OUT,
   },
@@ -1217,7 +1350,7 @@ const BROKEN_RULES: readonly Rule[] = [
       1460, 1461, 1462, 1463, 1464, 1465, 1466, 1594, 1596, 1597, 1598, 1599, 1601, 1603, 1604,
       1605, 1607, 1608, 1716, 1717, 1719, 1720, 1721, 1722, 1723, 1724, 1725, 1726, 1797, 1799,
       1819, 1821, 1823, 1879, 1880, 1881, 1882, 1883, 1884, 1982, 2084, 2085, 2086, 2087, 2091,
-      2204,
+      2204, 2321, 2322, 2328, 2329, 2440, 2445,
     ],
     text: [
       /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
@@ -1253,7 +1386,7 @@ const SIMULATION_CODES: readonly Rule[] = [
   { category: "halt", from: [], methods: EXECUTE, codes: [-38015] },
   {
     category: "invalid_params",
-    from: [],
+    from: [2345, 2464],
     methods: EXECUTE,
     codes: [-38020, -38021, -38022, -38023, -38026],
   },
@@ -1297,7 +1430,8 @@ const CODE_RULES: readonly Rule[] = [
     category: "tx_rejected",
     from: [
       1114, 1116, 1117, 1118, 1119, 1120, 1502, 1503, 1506, 1508, 1509, 1652, 1653, 1654, 1766,
-      1806, 2011, 2013, 2122, 2124, 2236, 2237, 2243,
+      1806, 2011, 2013, 2122, 2124, 2236, 2237, 2243, 2374, 2375, 2383, 2492, 2494, 2498, 2501,
+      2502, 2503,
     ],
     methods: SEND,
     vague: true,
@@ -1324,7 +1458,7 @@ const LAST_RULES: readonly Rule[] = [
   { category: "invalid_params", from: [2024, 2141], codes: [-32602], vague: true },
   {
     category: "invalid_params",
-    from: [209, 1350, 1663, 1778],
+    from: [209, 1350, 1663, 1778, 2346],
     codes: [-32600],
     text: [/(?:invalid|malformed) .{0,16}request|not (?:a )?valid .{0,16}(?:request|json)/],
     vague: true,
@@ -1333,7 +1467,7 @@ const LAST_RULES: readonly Rule[] = [
   { category: "range_unclear", from: [], methods: LOGS, status: [413, 413], vague: true },
   { category: "response_size", from: [], status: [413, 413], vague: true },
   { category: "server", from: [], status: [500, 500], vague: true },
-  { category: "unknown", from: [1699], vague: true },
+  { category: "unknown", from: [1699, 2323], vague: true },
 ];
 
 /** Every known shape, in order: the first match wins, the last row of each kind always matches. */

@@ -73,7 +73,7 @@ describe("error shapes of nodes and vendors", () => {
 
 const NUMBER = /(?<![\w.^])\d[\d,]*(?![\w.]|,\d)/g;
 /** Shapes whose numbers are the message. */
-const FIXED = new Set([1094, 1998]);
+const FIXED = new Set([1094, 1998, 2307, 2508]);
 /** Shapes that count as a whole message only. */
 const WHOLE = new Set([1022, 1122, 1072, 1076, 1158, 1950]);
 const PREFIXES = [
@@ -169,6 +169,70 @@ describe("families of words", () => {
         "verify",
         message,
       );
+  });
+});
+
+describe("what surrounds the words of an error", () => {
+  const read = (http: number, code: number | null, message: string, method = "eth_getBalance") =>
+    judge(failureOf({ ...CALL, http, code, message, method }), method);
+
+  it("HTTP bodies are judged by their words, pages by their status", () => {
+    const limited = '{"message":"Too many requests, please try again later."}';
+    assert.equal(read(503, null, limited).category, "rate_limit");
+    assert.equal(read(503, null, '{"error":"node is still syncing"}').category, "lagging");
+    assert.equal(read(502, null, '{"message":"Task timed out"}').category, "timeout");
+    assert.equal(read(403, null, "Out of call volume quota").category, "quota");
+    assert.equal(read(403, null, "Domain forbidden").category, "auth");
+    assert.equal(read(404, null, '{"message":"API key not found"}').category, "auth");
+    assert.equal(read(404, null, '{"error":"network foo not supported"}').category, "wrong_chain");
+    const page = "<html><h1>Requests from your IP are not allowed: too many requests</h1></html>";
+    assert.equal(read(503, null, page).category, "server");
+  });
+
+  it("a chain that is not served excludes the provider, a method named like one does not", () => {
+    const message = "unsupported chain: xyz";
+    assert.equal(read(200, -32601, message).category, "wrong_chain");
+    for (const [code, text] of [
+      [-32601, "unsupported chain"],
+      [-32000, "unsupported chain"],
+      [-32601, "the method unsupported chain does not exist"],
+    ] as const)
+      assert.notEqual(read(200, code, text, "unsupported chain").effect.kind, "cordon", text);
+    assert.notEqual(read(200, -32000, message, "eth_call").effect.kind, "cordon");
+    const refusal = "invalid argument 0: unknown chain";
+    assert.notEqual(read(200, -32000, refusal).effect.kind, "cordon");
+    const body = '{"error":"unknown chain is no address"}';
+    assert.notEqual(read(400, null, body).effect.kind, "cordon");
+  });
+
+  it("the numbers of a message tell a pruned block from one that is yet to come", () => {
+    const out = (height: number, asked: number) =>
+      read(200, -32000, `block height is ${height} but requested was ${asked}`).category;
+    assert.equal(out(100, 90), "pruned");
+    assert.equal(out(100, 110), "block_ahead");
+  });
+
+  it("what chains call their blocks is a block where logs are searched", () => {
+    const epochs = "invalid epoch range: too large (maximum: 2880)";
+    assert.deepEqual(read(200, -32000, epochs, "eth_getLogs").effect, {
+      kind: "learn",
+      what: "range",
+      maxBlockRange: 2_880,
+    });
+  });
+
+  it("the reason in data decides where a message says only that a transaction is bad", () => {
+    const send = (message: string, data: unknown) =>
+      judge(failureOf({ ...CALL, code: 1010, message, data }), "eth_sendRawTransaction").category;
+    assert.equal(send("Invalid Transaction", "account balance too low"), "insufficient_funds");
+    assert.equal(send("Invalid Transaction", null), "tx_invalid");
+  });
+
+  it("a code that repeats an HTTP status counts as that where no words say more", () => {
+    assert.equal(read(200, 401, "wrong").category, "auth");
+    assert.equal(read(200, -32429, "no").category, "rate_limit");
+    assert.equal(read(200, 502, "bad").category, "server");
+    assert.equal(read(200, 502, "bad", "eth_sendRawTransaction").category, "tx_rejected");
   });
 });
 
