@@ -173,13 +173,15 @@ const PRIVATE_NAMES: readonly string[] = [
   ...["it", "desk", "seat", "roster", "shelf", "station", "teller", "till", "toll", "wheel"],
   ...["arrival", "asks", "directory", "lender", "lent", "occasion", "presented", "standing"],
   ...["taking", "trouble", "truth", "unpaid"],
+  ...["ask", "letter", "moved", "quota", "reach", "retire", "rounds", "wants"],
 ];
 const PRIVATE_KINDS = /\bkind(?::| ===| !==) "(?:address|arrival|presented|told|trouble|unpaid)"/g;
 
-/** Files that may have such a name, since it is the field's own for what they name. */
-const ALLOWED_DIRECTORIES: Readonly<Record<string, string>> = {
-  "src/store/directory-lock.ts": "a directory of the file system",
-  "src/store/sqlite.ts": "a directory of the file system",
+/** Such names in the files where they are the field's own for what they name. */
+const ALLOWED_PRIVATE_NAMES: Readonly<Record<string, string>> = {
+  "src/store/directory-lock.ts: directory": "a directory of the file system",
+  "src/store/sqlite.ts: directory": "a directory of the file system",
+  "src/core/provider-errors/category.ts: quota": "the quota of a provider's plan",
 };
 
 /** Packages of `dependencies` that no file of `src` imports, with the reason. */
@@ -464,8 +466,8 @@ test("house rule: properties, parameters and variables have the field's names as
   assert.deepEqual(
     SOURCES.flatMap((source) =>
       privateIdentifiersIn(source)
-        .filter((name) => name !== "directory" || !Object.hasOwn(ALLOWED_DIRECTORIES, source.path))
-        .map((name) => `${source.path}: ${name}`),
+        .map((name) => `${source.path}: ${name}`)
+        .filter((place) => !Object.hasOwn(ALLOWED_PRIVATE_NAMES, place)),
     ),
     [],
   );

@@ -559,5 +559,5 @@ function streamGroups({ reports }: Readings): readonly StreamGroup[] {
 }
 
 function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return name.replace(/[A-Z]/g, (initial) => `_${initial.toLowerCase()}`);
 }

@@ -110,7 +110,7 @@ class PacketBus implements BusEndpoint {
     const reply =
       to === this.self
         ? await this.#answerHere(topic.name, message, to)
-        : await this.#ask(to, { topic: topic.name, body: message, timeoutMs });
+        : await this.#requestFrom(to, { topic: topic.name, body: message, timeoutMs });
     if (!reply.ok) return reply;
     const value = topic.parseAnswer(reply.value);
     return value === null ? REFUSED : { ok: true, value };
@@ -166,7 +166,7 @@ class PacketBus implements BusEndpoint {
     }
   }
 
-  #ask(
+  #requestFrom(
     to: WorkerId,
     {
       topic,
@@ -189,8 +189,8 @@ class PacketBus implements BusEndpoint {
         settle({ ok: false, reason: "timeout" }),
       );
       this.#open.set(id, { to, settle });
-      const question: Packet = { kind: "question", id, from: this.self, to, topic, body };
-      if (!this.#parts.send(question)) settle({ ok: false, reason: "busy" });
+      const packet: Packet = { kind: "question", id, from: this.self, to, topic, body };
+      if (!this.#parts.send(packet)) settle({ ok: false, reason: "busy" });
     });
   }
 

@@ -76,7 +76,7 @@ export function differenceOf(pushed: ReadonlySet<number>, answered: readonly Log
 }
 
 /** Whether a log matches a filter. */
-export function wants({ addresses, topics }: LogFilter, log: LogKeys): boolean {
+export function matchesFilter({ addresses, topics }: LogFilter, log: LogKeys): boolean {
   if (addresses.length > 0 && !addresses.includes(log.address)) return false;
   return topics.every(
     (choices, at) => choices.length === 0 || choices.includes(log.topics[at] ?? ""),

@@ -27,9 +27,9 @@ export type Placement = "known" | "next" | "unlinked" | "old" | "far";
 const MIN_WINDOW = 64;
 const MAX_WINDOW = 1_024;
 
-/** The number of blocks to keep: as many as may be backfilled (`reach`), within bounds. */
-export function windowFor(reach: number): number {
-  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, reach));
+/** The number of blocks to keep: as many as may be backfilled (`maxGapBlocks`), within bounds. */
+export function windowFor(maxGapBlocks: number): number {
+  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, maxGapBlocks));
 }
 
 /** An empty record. */
@@ -48,9 +48,10 @@ export function holds(view: RecentBlocks, number: number, hash: string): boolean
 }
 
 /**
- * Determines where a block belongs; `reach` is the most blocks that may lie between the tip and it.
+ * Determines where a block belongs. At most `maxGapBlocks` blocks may be missing between the tip
+ * and the block.
  */
-export function place(view: RecentBlocks, block: Block, reach: number): Placement {
+export function place(view: RecentBlocks, block: Block, maxGapBlocks: number): Placement {
   const [first] = view.blocks;
   const tip = tipOf(view);
   if (first === undefined || tip === null) return "next";
@@ -61,7 +62,7 @@ export function place(view: RecentBlocks, block: Block, reach: number): Placemen
   )
     return "next";
   if (block.number <= first.number) return "old";
-  return block.number - tip.number - 1 > reach ? "far" : "unlinked";
+  return block.number - tip.number - 1 > maxGapBlocks ? "far" : "unlinked";
 }
 
 /** Adds a block placed as `next`. Returns the blocks that leave the chain for it, newest first. */

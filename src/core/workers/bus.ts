@@ -51,7 +51,7 @@ export interface Bus {
   /** Hears the hints of others; the result cancels. */
   subscribe<M>(topic: Topic<M>, receive: (message: M, from: WorkerId) => void): () => void;
   /** Asks one worker, also this one. Always resolves, at the latest after `timeoutMs`. */
-  request<M, R>(to: WorkerId, question: Question<M, R>): Promise<BusReply<R>>;
+  request<M, R>(to: WorkerId, request: Question<M, R>): Promise<BusReply<R>>;
   /** Answers questions of a kind; one function a kind. The result cancels. */
   serve<M, R>(
     topic: QuestionTopic<M, R>,

@@ -136,8 +136,8 @@ class ProbeLoop {
   readonly #tracker: Tracker;
   readonly #target: Channel;
   #failures = 0;
-  /** Number of rounds begun so far. */
-  #rounds = 0;
+  /** Number of the latest round. */
+  #latestRound = 0;
   #passedOver = 0;
   /** The provider refuses the service and is probed rarely. */
   #refused = false;
@@ -184,7 +184,7 @@ class ProbeLoop {
     )
       return this.#wait(this.#intervalMs());
     this.#passedOver = 0;
-    const round = ++this.#rounds;
+    const round = ++this.#latestRound;
     const startedAtMs = this.#parts.runtime.now();
     this.#cancelProbe = probeOnce(
       this.#parts,
@@ -199,7 +199,7 @@ class ProbeLoop {
         this.#parts.onProbe?.(this.#tracker, probe);
         // The result of this probe may have been an outage, which has already started the next
         // round.
-        if (round === this.#rounds) this.#wait(this.#pauseMs(result, startedAtMs));
+        if (round === this.#latestRound) this.#wait(this.#pauseMs(result, startedAtMs));
       },
     );
   }

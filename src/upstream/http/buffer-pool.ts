@@ -118,8 +118,8 @@ export class BufferPool implements BorrowedBuffer {
     }
     if (!this.#out.delete(memory) || !(memory instanceof ArrayBuffer)) return;
     this.#outCount--;
-    const moved = memory.transfer();
-    if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(moved));
+    const transferred = memory.transfer();
+    if (this.#spare.length < MAX_SPARE) this.#spare.push(Buffer.from(transferred));
   }
 
   /**

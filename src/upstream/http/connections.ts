@@ -33,7 +33,7 @@ export interface Connections {
    */
   readonly distrust: () => void;
   /** Sends nothing more; requests in flight may finish. */
-  retire(): void;
+  drain(): void;
   destroy(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function noConnections(refusal: Error): Connections {
     prepare: () => ({ send, sendProbe: send }),
     isFree: () => true,
     distrust() {},
-    retire() {},
+    drain() {},
     async destroy() {},
   };
 }

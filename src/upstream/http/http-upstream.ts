@@ -129,7 +129,7 @@ class HttpUpstream implements Upstream {
     for (const [origin, connections] of this.#origins) {
       if (used.has(origin)) continue;
       this.#origins.delete(origin);
-      connections.retire();
+      connections.drain();
     }
   }
 

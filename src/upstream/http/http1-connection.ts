@@ -140,7 +140,7 @@ export class Http1Connection implements DispatchControl {
    * Sends a request. False = its handler gave up while it waited: nothing was sent, and the
    * connection stays free.
    */
-  ask(head: string, body: RequestBody, handler: AnswerHandler): boolean {
+  send(head: string, body: RequestBody, handler: AnswerHandler): boolean {
     this.#handler = handler;
     handler.queued = false;
     if (this.#socket.connecting) {
@@ -178,7 +178,7 @@ export class Http1Connection implements DispatchControl {
     const handler = this.#handler;
     this.#unsent = null;
     this.#socket.setTimeout(0);
-    if (unsent !== null && handler !== null && !this.ask(unsent.head, unsent.body, handler))
+    if (unsent !== null && handler !== null && !this.send(unsent.head, unsent.body, handler))
       this.#rest();
   }
 

@@ -39,7 +39,7 @@ export interface Origin {
   /** Returns a chunk's memory after its last reader. */
   recycle(chunk: Buffer): void;
   /** Sends nothing more: idle connections end now, the others after their answer. */
-  retire(): void;
+  drain(): void;
   /** Ends every connection; requests in flight fail. */
   destroy(): void;
 }
@@ -82,7 +82,7 @@ class OriginPool implements Origin, PoolHooks {
     if (this.#destroyed)
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
-    if (connection !== null) return this.#ask(connection, { head, body, handler });
+    if (connection !== null) return this.#sendOn(connection, { head, body, handler });
     if (this.#queue.length >= this.options.queue)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
     if (this.#queue.length >= this.options.queue)
@@ -99,7 +99,7 @@ class OriginPool implements Origin, PoolHooks {
       ? null
       : (this.#takeIdle() ?? this.#connect(this.options.connections + PROBE_CONNECTIONS));
     if (connection === null) this.send(head, body, handler);
-    else this.#ask(connection, { head, body, handler });
+    else this.#sendOn(connection, { head, body, handler });
   }
 
   isFree(): boolean {
@@ -112,7 +112,7 @@ class OriginPool implements Origin, PoolHooks {
       next !== undefined;
       next = this.#next()
     ) {
-      if (connection.ask(next.head, next.body, next.handler)) return;
+      if (connection.send(next.head, next.body, next.handler)) return;
     }
     if (this.#retired || this.#isBeyond()) connection.abort(IDLE);
     else this.#idle.push(connection);
@@ -126,7 +126,7 @@ class OriginPool implements Origin, PoolHooks {
     if (next !== undefined) this.send(next.head, next.body, next.handler);
   }
 
-  retire(): void {
+  drain(): void {
     this.#retired = true;
     for (const connection of [...this.#idle]) connection.abort(IDLE);
   }
@@ -152,8 +152,8 @@ class OriginPool implements Origin, PoolHooks {
     return next;
   }
 
-  #ask(connection: Http1Connection, { head, body, handler }: QueuedRequest): void {
-    if (!connection.ask(head, body, handler)) this.free(connection);
+  #sendOn(connection: Http1Connection, { head, body, handler }: QueuedRequest): void {
+    if (!connection.send(head, body, handler)) this.free(connection);
   }
 
   /**

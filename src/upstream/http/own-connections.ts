@@ -44,7 +44,7 @@ export function ownConnections(
     isFree: () => origin.isFree(),
     // Nothing to do: `onResponseComplete` has already ended the connection.
     distrust() {},
-    retire: () => origin.retire(),
+    drain: () => origin.drain(),
     async destroy() {
       origin.destroy();
     },

@@ -81,7 +81,7 @@ class UndiciConnections implements Connections {
     this.#pool = this.#makePool(this.#limits.connectionsPerOrigin);
   };
 
-  retire(): void {
+  drain(): void {
     this.#retired = true;
     this.#close(this.#pool);
     if (this.#probes !== null) this.#close(this.#probes);

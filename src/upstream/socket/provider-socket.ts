@@ -64,7 +64,7 @@ export class ProviderSocket {
   readonly #listeners = new Set<{ readonly socketListener: SocketListener }>();
   #state: SocketReport["state"] = "idle";
   /** Null = it is in service. */
-  #retiredAtMs: number | null = null;
+  #drainedSinceMs: number | null = null;
   #ws: WebSocket | null = null;
   #cancelDial: () => void = nothing;
   #timer: Timer | null = null;
@@ -95,13 +95,13 @@ export class ProviderSocket {
   }
 
   /** Whether it accepts no new requests. */
-  get retired(): boolean {
-    return this.#retiredAtMs !== null;
+  get isDraining(): boolean {
+    return this.#drainedSinceMs !== null;
   }
 
-  /** Whether it is retired and has nothing left to do. */
+  /** Whether it is draining and has nothing left to do. */
   get done(): boolean {
-    return this.retired && this.#state === "idle";
+    return this.isDraining && this.#state === "idle";
   }
 
   keep(socketListener: SocketListener): () => void {
@@ -124,7 +124,7 @@ export class ProviderSocket {
    * Sends a request, or queues it until the socket is open. Null = refused; the listener was told
    * why.
    */
-  ask(request: CallRequest, listener: CallListener): PendingCall | null {
+  send(request: CallRequest, listener: CallListener): PendingCall | null {
     const obstacle = this.#ensureOpen() ?? this.#crowded();
     if (obstacle !== null) {
       listener.failed(obstacle, null);
@@ -144,9 +144,9 @@ export class ProviderSocket {
     if (this.#ws !== null) this.#drop(this.#ws, "open, but nothing comes");
   }
 
-  /** Retires the socket: subscriptions end, calls in flight may still be answered. */
-  retire(): void {
-    this.#retiredAtMs = this.#parts.runtime.now();
+  /** Drains the socket: subscriptions end, calls in flight may still be answered. */
+  drain(): void {
+    this.#drainedSinceMs = this.#parts.runtime.now();
     this.#listeners.clear();
     if (this.#calls.size === 0) return this.#end(REMOVED);
     for (const handle of this.feeds.detach()) handle.lose(REMOVED);
@@ -154,7 +154,7 @@ export class ProviderSocket {
 
   /** Closes the socket at once; resolves when the connection is gone. */
   async close(): Promise<void> {
-    this.#retiredAtMs = this.#parts.runtime.now();
+    this.#drainedSinceMs = this.#parts.runtime.now();
     this.#listeners.clear();
     const ws = this.#ws;
     const gone =
@@ -169,7 +169,7 @@ export class ProviderSocket {
    */
   #ensureOpen(): Failure | null {
     if (this.#state === "open" || this.#state === "connecting") return null;
-    if (this.#retiredAtMs !== null) return { ...REMOVED, kind: "unsent" };
+    if (this.#drainedSinceMs !== null) return { ...REMOVED, kind: "unsent" };
     const { runtime, limits } = this.#parts;
     if (this.#failures > 0 && runtime.now() - this.#triedAtMs < limits.hurryMs)
       return { ...this.#failure, kind: "unsent" };
@@ -275,8 +275,8 @@ export class ProviderSocket {
     this.#timer?.clear();
     this.#failure = failure;
     if (livedMs !== null && livedMs >= limits.steadyMs) this.#failures = 0;
-    this.#state = this.#retiredAtMs === null ? "waiting" : "idle";
-    if (this.#retiredAtMs === null)
+    this.#state = this.#drainedSinceMs === null ? "waiting" : "idle";
+    if (this.#drainedSinceMs === null)
       this.#timer = timerWheel.set(this.#backoffMs(failure), () => this.#again());
     this.#failures++;
     this.#failAll(failure, () => {
@@ -338,8 +338,8 @@ export class ProviderSocket {
   get #retirementOver(): boolean {
     const { runtime, limits } = this.#parts;
     return (
-      this.#retiredAtMs !== null &&
-      (this.#calls.size === 0 || runtime.now() - this.#retiredAtMs >= limits.idleMs)
+      this.#drainedSinceMs !== null &&
+      (this.#calls.size === 0 || runtime.now() - this.#drainedSinceMs >= limits.idleMs)
     );
   }
 

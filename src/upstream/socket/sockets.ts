@@ -53,7 +53,7 @@ export function createSockets(parts: SocketsParts): Sockets {
   const sockets = new Map<string, ProviderSocket>();
   const byProvider = new WeakMap<Provider, ProviderSocket>();
   const keys = new WeakMap<Provider, string>();
-  const retired = new Set<ProviderSocket>();
+  const draining = new Set<ProviderSocket>();
   let closed = false;
 
   function keyOf(provider: Provider): string {
@@ -64,10 +64,10 @@ export function createSockets(parts: SocketsParts): Sockets {
 
   function socketTo(provider: Provider): ProviderSocket {
     const known = byProvider.get(provider);
-    if (known !== undefined && !known.retired) return known;
+    if (known !== undefined && !known.isDraining) return known;
     const key = keyOf(provider);
     const socket = sockets.get(key) ?? newSocket(provider);
-    if (closed) socket.retire();
+    if (closed) socket.drain();
     sockets.set(key, socket);
     byProvider.set(provider, socket);
     return socket;
@@ -75,7 +75,7 @@ export function createSockets(parts: SocketsParts): Sockets {
 
   return {
     send: ({ provider, body, idStart, idEnd }, listener) =>
-      socketTo(provider).ask({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
+      socketTo(provider).send({ body, idStart, idEnd }, listener) ?? NEVER_SENT,
     subscribe: (provider, params, listener) => socketTo(provider).feeds.join(params, listener),
     keep: (provider, socketListener) => socketTo(provider).keep(socketListener),
     isFree: (provider) => socketTo(provider).isFree,
@@ -83,17 +83,17 @@ export function createSockets(parts: SocketsParts): Sockets {
     report: (provider) => sockets.get(keyOf(provider))?.report ?? NOTHING_YET,
     retain(providers) {
       const used = new Set(providers.map(keyOf));
-      for (const socket of retired) if (socket.done) retired.delete(socket);
+      for (const socket of draining) if (socket.done) draining.delete(socket);
       for (const [key, socket] of sockets) {
         if (used.has(key)) continue;
         sockets.delete(key);
-        retired.add(socket);
-        socket.retire();
+        draining.add(socket);
+        socket.drain();
       }
     },
     async close() {
       closed = true;
-      await Promise.all([...sockets.values(), ...retired].map((socket) => socket.close()));
+      await Promise.all([...sockets.values(), ...draining].map((socket) => socket.close()));
     },
   };
 }

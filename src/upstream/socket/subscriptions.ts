@@ -31,7 +31,7 @@ export interface SocketSubscriptionLimits {
 /** The socket, as its subscriptions use it. */
 export interface SocketRequester {
   /** Sends a request; null = refused, and the listener was told why. */
-  ask(requestOf: CallRequest, listener: CallListener): PendingCall | null;
+  send(requestOf: CallRequest, listener: CallListener): PendingCall | null;
   /** Abandons a call; a late answer goes to `late`. */
   abandon(call: PendingCall, late: CallListener): void;
 }
@@ -86,7 +86,7 @@ export class SocketSubscriptions {
       return handle;
     }
     feed.handles.add(handle);
-    if (known === undefined) this.#ask(feed);
+    if (known === undefined) this.#subscribe(feed);
     else if (feed.id !== null) handle.start();
     return handle;
   }
@@ -123,7 +123,7 @@ export class SocketSubscriptions {
     return feeds.flatMap((feed) => feed.takeHandles());
   }
 
-  #ask(feed: Feed): void {
+  #subscribe(feed: Feed): void {
     this.#byParams.set(feed.params, feed);
     this.#send(feed);
     if (this.#byParams.get(feed.params) === feed && feed.id === null) this.#watch(feed, 0);
@@ -136,7 +136,7 @@ export class SocketSubscriptions {
       over = true;
       if (call !== null) feed.calls.delete(call);
     };
-    call = this.#requester.ask(requestOf("eth_subscribe", feed.params), {
+    call = this.#requester.send(requestOf("eth_subscribe", feed.params), {
       result: (body, { start, end: stop }) => {
         end();
         this.#acknowledged(feed, body, start, stop);
@@ -215,7 +215,10 @@ export class SocketSubscriptions {
       this.#left.delete(oldest);
     }
     const done = (): void => void this.#left.delete(id);
-    this.#requester.ask(requestOf("eth_unsubscribe", `[${rawId}]`), { result: done, failed: done });
+    this.#requester.send(requestOf("eth_unsubscribe", `[${rawId}]`), {
+      result: done,
+      failed: done,
+    });
   }
 
   /** Abandons all requests of a feed; late subscriptions are ended. */

@@ -17,11 +17,11 @@ import type { Runtime } from "../../runtime.ts";
 /** Dependencies of a backfill. */
 export interface Backfill {
   readonly runtime: Runtime;
-  readonly ask: (method: string, params: string) => Promise<Buffer | null>;
+  readonly query: (method: string, params: string) => Promise<Buffer | null>;
   readonly state: DeliveryState;
   readonly subscription: Subscription;
   /** Most blocks to fetch. */
-  readonly reach: number;
+  readonly maxBlocks: number;
   /** Called for each useful answer. */
   readonly progress: () => void;
 }
@@ -50,10 +50,10 @@ const MAX_LOGS_PER_BLOCK = 100_000;
 
 /** Fetches the blocks between the delivered ones and `head`. */
 export async function backfillTo(backfill: Backfill, head: Head): Promise<BackfillResult> {
-  const { state, reach } = backfill;
+  const { state, maxBlocks } = backfill;
   const path: Head[] = [head];
   for (let oldest = head; ; ) {
-    switch (place(state.recent, oldest, reach)) {
+    switch (place(state.recent, oldest, maxBlocks)) {
       case "known":
         return { kind: "path", path: path.slice(1) };
       case "next":
@@ -63,7 +63,7 @@ export async function backfillTo(backfill: Backfill, head: Head): Promise<Backfi
       case "far":
         return { kind: "far" };
       case "unlinked": {
-        if (path.length > reach) return { kind: "far" };
+        if (path.length > maxBlocks) return { kind: "far" };
         const parent = await readParent(backfill, oldest);
         if (parent !== null && "kind" in parent) return parent;
         if (parent === null || parent.number !== oldest.number - 1) return { kind: "unanswered" };
@@ -75,17 +75,17 @@ export async function backfillTo(backfill: Backfill, head: Head): Promise<Backfi
 }
 
 /** Fetches the provider's newest block; null = it did not answer. */
-export async function newestBlock({ ask }: Pick<Backfill, "ask">): Promise<Head | null> {
-  const raw = await ask("eth_getBlockByNumber", '["latest",false]');
+export async function newestBlock({ query }: Pick<Backfill, "query">): Promise<Head | null> {
+  const raw = await query("eth_getBlockByNumber", '["latest",false]');
   return raw === null ? null : readHead(raw);
 }
 
 /** Fetches the hash of the provider's block with a number; null = it did not answer. */
 export async function blockAt(
-  { ask }: Pick<Backfill, "ask">,
+  { query }: Pick<Backfill, "query">,
   number: number,
 ): Promise<Head | null> {
-  const raw = await ask("eth_getBlockByNumber", `["0x${number.toString(16)}",false]`);
+  const raw = await query("eth_getBlockByNumber", `["0x${number.toString(16)}",false]`);
   return raw === null ? null : readHead(raw);
 }
 
@@ -118,7 +118,7 @@ const REORGED: Reorged = { kind: "reorged" };
 async function readParent(backfill: Backfill, child: Block): Promise<Head | Reorged | null> {
   const { parentHash } = child;
   return withRetries(backfill, child, async () => {
-    const raw = await backfill.ask("eth_getBlockByHash", `["${parentHash}",false]`);
+    const raw = await backfill.query("eth_getBlockByHash", `["${parentHash}",false]`);
     const head = raw === null ? null : readHead(raw);
     return head?.hash === parentHash ? head : null;
   });
@@ -132,7 +132,7 @@ async function logsOfOne(
   if (filter === null) return [];
   const params = logsOfBlock(filter, block.hash);
   return withRetries(backfill, block, async () => {
-    const raw = await backfill.ask("eth_getLogs", params);
+    const raw = await backfill.query("eth_getLogs", params);
     return raw === null ? null : readLogs(raw, block);
   });
 }

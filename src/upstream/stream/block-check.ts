@@ -3,7 +3,7 @@
 // answer is matched here. Knows no subscriber.
 import type { Channel } from "../../core/provider/attempt.ts";
 import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
-import { wants } from "../../core/stream/log-verification.ts";
+import { matchesFilter } from "../../core/stream/log-verification.ts";
 import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 
 /** The result of a check: all logs that any provider returned, or why none could be asked. */
@@ -37,7 +37,7 @@ export interface BlockLogsSource {
   /** Providers to query, best first; those in `sources`, which pushed the block, last. */
   candidates(sources: ReadonlySet<string>): readonly Channel[];
   /** Queries the logs of the block; null = the provider did not answer. */
-  ask(channel: Channel, params: string): Promise<readonly Log[] | null>;
+  queryLogs(channel: Channel, params: string): Promise<readonly Log[] | null>;
   /** Whether one more call may be made now, and whether optional calls may. */
   readonly affordable: boolean;
   readonly roomy: boolean;
@@ -86,13 +86,16 @@ export class BlockCheck {
     const open = [...this.#filters.values()].filter((filter) => filter.state === "open");
     for (const filter of open) filter.state = "asked";
     if (open.length > MOST_FILTERED)
-      void this.#ask(open, JSON.stringify([{ blockHash: this.#block.hash }]));
+      void this.#queryLogs(open, JSON.stringify([{ blockHash: this.#block.hash }]));
     else
       for (const filter of open)
-        void this.#ask([filter], logsOfBlock(filter.subscription.filter ?? ANY, this.#block.hash));
+        void this.#queryLogs(
+          [filter],
+          logsOfBlock(filter.subscription.filter ?? ANY, this.#block.hash),
+        );
   }
 
-  async #ask(filters: readonly FilterCheck[], params: string): Promise<void> {
+  async #queryLogs(filters: readonly FilterCheck[], params: string): Promise<void> {
     const sources = new Set(filters.flatMap((filter) => [...filter.sources]));
     let answers = 0;
     let independent = false;
@@ -100,7 +103,7 @@ export class BlockCheck {
     if (!this.#source.affordable)
       return this.#finish(filters, { kind: "unchecked", why: "over_budget" });
     for (const channel of this.#source.candidates(sources).slice(0, MOST_ASKED)) {
-      const logs = await this.#source.ask(channel, params);
+      const logs = await this.#source.queryLogs(channel, params);
       if (logs === null) {
         silent++;
         continue;
@@ -159,6 +162,6 @@ function sortOut(filters: readonly FilterCheck[], logs: readonly Log[]): void {
     const keys = readLogKeys(log);
     if (keys === null) continue;
     for (const { subscription, found } of filters)
-      if (wants(subscription.filter ?? ANY, keys)) found.set(log.logIndex, log);
+      if (matchesFilter(subscription.filter ?? ANY, keys)) found.set(log.logIndex, log);
   }
 }

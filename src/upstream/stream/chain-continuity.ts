@@ -134,13 +134,13 @@ export class ChainContinuity implements Continuity {
     this.#onProgress();
     const state = this.#state;
     if (state === null) {
-      this.#state = createDeliveryState(this.#kind, newest, windowFor(this.#reach()));
+      this.#state = createDeliveryState(this.#kind, newest, windowFor(this.#maxBackfillBlocks()));
       this.lastHeadAtMs = this.#parts.runtime.now();
       return null;
     }
     // The newest block is among the missed ones.
     const found = await backfillTo(
-      { ...this.#backfillFrom(source, state), reach: this.#reach() - 1 },
+      { ...this.#backfillFrom(source, state), maxBlocks: this.#maxBackfillBlocks() - 1 },
       newest,
     );
     if (found.kind !== "path") return found.kind;
@@ -198,7 +198,7 @@ export class ChainContinuity implements Continuity {
   #takeHead(source: Source, state: DeliveryState, { raw, atMs }: WaitingEvent): void {
     const head = readHead(raw);
     if (head === null) return void this.strays++;
-    const placement = place(state.recent, head, this.#reach());
+    const placement = place(state.recent, head, this.#maxBackfillBlocks());
     if (placement === "known" && this.#incomplete.unsure.has(head.hash))
       this.#pushedAgain(source, state, head);
     if (placement === "known" || placement === "old") return;
@@ -470,15 +470,15 @@ export class ChainContinuity implements Continuity {
     const { runtime, subscription } = this.#parts;
     return {
       runtime,
-      ask: (method, params) => source.ask(method, params),
+      query: (method, params) => source.query(method, params),
       state,
       subscription,
-      reach: this.#reach(),
+      maxBlocks: this.#maxBackfillBlocks(),
       progress: () => this.#onProgress(),
     };
   }
 
-  #reach(): number {
+  #maxBackfillBlocks(): number {
     return this.#parts.set().maxBackfillBlocks;
   }
 }

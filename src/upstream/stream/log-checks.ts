@@ -263,7 +263,7 @@ export class LogChecks {
     return {
       candidates: (sources: ReadonlySet<string>) =>
         this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
-      ask: (channel: Channel, params: string) => {
+      queryLogs: (channel: Channel, params: string) => {
         // Removed meanwhile: a query would open an unnecessary connection.
         const spendHere = (): boolean => this.#serves(channel.provider) && spend();
         return queryBlockLogs(this.#parts, {

@@ -134,8 +134,8 @@ class PolledSource {
     return {
       provider,
       pushesLogs: false,
-      ask: async (method, params) =>
-        this.#polled === null ? null : this.#queries.ask(queryOf(this.#polled, { method, params })),
+      query: async (method, params) =>
+        this.#polled === null ? null : this.#queries.run(queryOf(this.#polled, { method, params })),
       follow,
       close: () => this.close(),
     };

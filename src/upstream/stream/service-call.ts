@@ -97,7 +97,7 @@ export class OpenQueries {
   }
 
   /** Queries a provider. Never resolves after `close`. */
-  ask(query: ProviderQuery): Promise<Buffer | null> {
+  run(query: ProviderQuery): Promise<Buffer | null> {
     return new Promise((resolve) => {
       if (this.#closed) return;
       let over = false;

@@ -69,7 +69,7 @@ export interface Source {
    * Queries this provider. Resolves with the raw JSON of the result, or null if there is none;
    * never after `close`.
    */
-  ask(method: string, params: string): Promise<Buffer | null>;
+  query(method: string, params: string): Promise<Buffer | null>;
   /** Continues with the same provider as it is configured now. */
   follow(tracker: Tracker, provider: Provider): void;
   /** Closes the source; no event follows. */
@@ -177,8 +177,8 @@ class Opening implements Pick<Source, "close"> {
     return {
       provider,
       pushesLogs: true,
-      ask: (method, params) =>
-        this.#queries.ask({ tracker, channel, method, params, deadlineMs: ASK_MS }),
+      query: (method, params) =>
+        this.#queries.run({ tracker, channel, method, params, deadlineMs: ASK_MS }),
       follow,
       close: () => this.close(),
     };

@@ -56,7 +56,7 @@ interface Outage {
   /** Some provider is further ahead than may be backfilled. */
   far: boolean;
   /** How often all providers were tried. */
-  rounds: number;
+  attempts: number;
   readonly timer: Timer | null;
   readonly reason: FailoverReason | null;
 }
@@ -314,7 +314,7 @@ export class Stream {
     outage.avoid.clear();
     outage.socketless.clear();
     outage.polled = false;
-    const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.rounds++);
+    const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** outage.attempts++);
     this.#parts.runtime.after(
       pauseMs * (1 + this.#parts.runtime.random()),
       () => this.#outage === outage && this.#seek(),
@@ -338,12 +338,12 @@ export class Stream {
    * Whether polling may begin. A stream that lost its sockets first tries some more rounds: pushed
    * events arrive sooner and cost less than polling.
    */
-  #mayBePolled({ rounds }: Outage): boolean {
+  #mayBePolled({ attempts }: Outage): boolean {
     const { subscription, tracker } = this.#request;
     if (this.#parts.polls === null || !POLLED_KINDS.includes(subscription.kind)) return false;
     return (
       !this.#everLive ||
-      rounds >= ROUNDS_OF_SOCKETS ||
+      attempts >= ROUNDS_OF_SOCKETS ||
       tracker.set.providers.every((provider) => provider.wsUrl === null)
     );
   }
@@ -358,7 +358,7 @@ export class Stream {
 
   #attach(outage: Outage, source: Source, route: RoutedCall): void {
     this.#source = source;
-    void this.#continuity.attach(source, outage.rounds).then((failure) => {
+    void this.#continuity.attach(source, outage.attempts).then((failure) => {
       if (this.#source !== source || this.#over) return;
       if (failure === null) return this.#live(route);
       if (failure === "forgotten") return this.end(FORGOTTEN);
@@ -594,7 +594,7 @@ function outageOf(
     polled: false,
     refusal: null,
     far: false,
-    rounds: 0,
+    attempts: 0,
     timer,
     reason,
   };

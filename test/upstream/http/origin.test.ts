@@ -508,7 +508,7 @@ test("a retired origin finishes what it has, in flight and in line, and then has
   const origin = pool(t, port);
   const calls = [send(origin, "a"), send(origin, "b")];
   await until("the first call", () => asked.length === 1);
-  origin.retire();
+  origin.drain();
   assert.deepEqual(await Promise.all(calls.map((it) => it.done)), ["200 a", "200 b"]);
   await until("the end of the connection", () => open() === 0);
 });

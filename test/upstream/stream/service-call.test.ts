@@ -238,9 +238,9 @@ test("a source that is closed ends its queries, and they never resolve", async (
   const queries = new OpenQueries(router);
   let resolved = 0;
   const count = (): void => void resolved++;
-  void queries.ask(queryOf("nothing")).then(count);
+  void queries.run(queryOf("nothing")).then(count);
   queries.close();
-  void queries.ask(queryOf("nothing")).then(count);
+  void queries.run(queryOf("nothing")).then(count);
   assert.deepEqual(
     sent.map(({ cancelled }) => cancelled),
     [true],
