@@ -1,5 +1,5 @@
-// Composes what keeps the health of providers current: probes and heads, for this process alone or
-// shared with the other workers of the service.
+// Builds the parts that keep the health of providers current: probes and new heads, for this
+// process alone or shared with other workers.
 import type { Provider } from "../core/provider/profile.ts";
 import type { Head } from "../core/stream/chain-event.ts";
 import type { Bus } from "../core/workers/bus.ts";
@@ -12,7 +12,6 @@ import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { Sockets, Upstream } from "../upstream/transport.ts";
 
-/** What health is kept with. */
 export interface HealthSideParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
@@ -28,7 +27,7 @@ export interface HealthSide {
   close(): void;
 }
 
-/** Watches nothing yet; `bus` null = there are no other workers. */
+/** Creates them with nothing to watch yet; `bus` null = there are no other workers. */
 export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
   const { runtime, timerWheel, upstreams, headSeen } = parts;
   const { trackersByKey } = parts.registry;

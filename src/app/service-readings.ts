@@ -1,5 +1,5 @@
-// Documents of the whole service: each worker reads its own, and the supervisor merges them, keeps
-// what workers counted that are gone, and so never tells of less than before.
+// Documents of the whole service: each worker provides its own, and the supervisor merges them. It
+// keeps the counts of workers that have ended, so that no counter ever decreases.
 import {
   type Bus,
   type BusReply,
@@ -41,16 +41,19 @@ const OWN: QuestionTopic<DocumentQuestion, { readonly document: Document }> = {
 /** The document of the service. */
 const MERGED: typeof OWN = { ...OWN, name: "document of the service" };
 
-/** A worker that does not answer within this is shown as it was last. */
+/** If a worker does not answer within this time, its last document is used. */
 const WORKER_MS = 500;
 const SERVICE_MS = 2_000;
-/** How often workers are read though nobody asks: what one counts until it dies is not lost. */
+/**
+ * Interval at which workers are read without a request, so that the counts of a worker that dies
+ * are mostly kept.
+ */
 const REFRESH_MS = 5_000;
-/** A document that nobody asks for is forgotten. */
+/** A document that was not requested for this long is dropped. */
 const KEPT_MS = 600_000;
 const MAX_KEPT = 2_000;
 
-/** Answers for this worker alone, and reads for the whole service. */
+/** Provides the documents of this worker, and reads those of the service. */
 export function workerDocuments(
   bus: Bus,
   own: (question: DocumentQuestion) => Document,
@@ -66,29 +69,31 @@ export function workerDocuments(
   };
 }
 
-/** Everything that is known of one document. */
+/** The state of one document. */
 interface Kept {
   readonly question: DocumentQuestion;
-  /** The last document of each worker that lives. */
+  /** The last document of each live worker. */
   readonly last: Map<WorkerId, Document>;
-  /** What workers counted that are gone; null = nothing. */
+  /** The counts of workers that have ended; null = none. */
   gone: Document;
-  /** Under way; null = it is not. */
+  /** The reading under way; null = none. */
   reading: Promise<Document> | null;
-  /** The one after it, for all who ask meanwhile: they are told of nothing older than they. */
+  /**
+   * The reading after it, shared by all requests that come during the current one, so that none
+   * gets values older than its request.
+   */
   next: Promise<Document> | null;
   usedAtMs: number;
 }
 
-/** What the supervisor merges with. */
 export interface ReadingsParts {
   readonly bus: Bus;
   readonly runtime: Pick<Runtime, "now" | "after">;
-  /** What the supervisor itself uses: memory and CPU time. */
+  /** Metrics of the supervisor itself: memory and CPU time. */
   readonly ownFamilies: () => readonly MetricFamily[];
 }
 
-/** Serves documents of the service, in the supervisor. */
+/** Serves the documents of the service, in the supervisor. */
 export function serveServiceDocuments(parts: ReadingsParts): void {
   const { bus, runtime } = parts;
   const all = new Map<string, Kept>();
@@ -104,7 +109,7 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
 
   function keep(kept: Kept, id: WorkerId, reply: BusReply<{ document: Document }> | undefined) {
     if (reply?.ok !== true || reply.value.document === null) return;
-    // One that died meanwhile has been counted with those that are gone.
+    // The counts of a worker that has ended meanwhile are in `gone` already.
     if (bus.workers().includes(id)) kept.last.set(id, reply.value.document);
   }
 
@@ -144,7 +149,7 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
   refresh();
 }
 
-/** What is known of a document, as the one that was asked for now. */
+/** The state of a document, marked as requested now. */
 function keptOf(all: Map<string, Kept>, question: DocumentQuestion, nowMs: number): Kept {
   const key = JSON.stringify(question);
   const known = all.get(key);
@@ -166,12 +171,12 @@ function keptOf(all: Map<string, Kept>, question: DocumentQuestion, nowMs: numbe
   return created;
 }
 
-/** Whether nothing would be lost with it. */
+/** Whether dropping it would lose no counts. */
 function isEmpty({ gone }: Kept): boolean {
   return gone === null;
 }
 
-/** Moves what was counted by workers that do not live any more to what is gone. */
+/** Moves the counts of workers that have ended into `gone`. */
 function retireOthers(kept: Kept, living: readonly WorkerId[]): void {
   for (const [id, document] of [...kept.last]) {
     if (living.includes(id)) continue;
@@ -184,7 +189,7 @@ function retireOthers(kept: Kept, living: readonly WorkerId[]): void {
   }
 }
 
-/** Null = no worker has told anything. */
+/** The merged document; null = no worker has provided one. */
 function mergedDocument({ question, last, gone }: Kept, { ownFamilies }: ReadingsParts): Document {
   const documents = [...last.values()];
   if (documents.length === 0) return null;

@@ -1,16 +1,16 @@
 // The samples of all metrics as values: collected in one process, merged over the workers of a
-// service, and kept of a worker that is gone.
+// service, and kept for workers that have ended.
 import { HISTOGRAM_BOUNDS_MS, type Histogram } from "../core/provider/latency.ts";
 import type { Metric, Sample } from "./metrics.ts";
 import { type MetricFacts, takeReadings } from "./readings.ts";
 
-/** The samples of one metric; null = the instance does not have it. */
+/** The samples of one metric; null = the instance does not have this metric. */
 export interface MetricFamily {
   readonly name: string;
   readonly samples: readonly Sample[] | null;
 }
 
-/** The samples of this process, read now. */
+/** Collects the current samples of this process. */
 export function collectFamilies(
   metrics: readonly Metric[],
   facts: MetricFacts,
@@ -19,7 +19,9 @@ export function collectFamilies(
   return metrics.map(({ name, collect }) => ({ name, samples: collect(readings) }));
 }
 
-/** The samples of several processes as those of one service: counters never count twice. */
+/**
+ * Merges the samples of several processes into those of the service; no counter is counted twice.
+ */
 export function mergeFamilies(
   metrics: readonly Metric[],
   parts: readonly (readonly MetricFamily[])[],
@@ -34,7 +36,7 @@ export function mergeFamilies(
   });
 }
 
-/** What stays true of a process that is gone: what it counted. */
+/** The part that stays valid when a process ends: its counters. */
 export function countsOfFamilies(
   metrics: readonly Metric[],
   families: readonly MetricFamily[],
@@ -45,7 +47,7 @@ export function countsOfFamilies(
   return families.filter(({ name }) => counting.has(name));
 }
 
-/** Reads what another process collected; null = it is no list of families. */
+/** Parses what another process has collected; null = invalid. */
 export function parseFamilies(value: unknown): readonly MetricFamily[] | null {
   return Array.isArray(value) && value.every(isFamily) ? value : null;
 }

@@ -1,5 +1,5 @@
-// One end of the bus: hints to those who listen, questions with their deadlines, and the workers
-// that are told of. Knows no process: packets go out through a function and come in by a call.
+// One end of the bus: delivers hints to subscribers, sends requests with deadlines, and reports
+// which workers serve. Knows no process: packets leave through a function and arrive by a call.
 import type {
   Bus,
   BusReply,
@@ -13,31 +13,30 @@ import { ownerAmong } from "../../core/workers/rendezvous.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Packet } from "./packet.ts";
 
-/** What an end works with. */
 export interface BusEndpointParts {
   readonly self: WorkerId;
   readonly runtime: Pick<Runtime, "after">;
-  /** False = too much waits to be sent. */
+  /** False = the queue is full. */
   readonly send: (packet: Packet) => boolean;
   readonly workers: readonly WorkerId[];
-  /** Hears of what a listener or an answerer threw. */
+  /** Receives exceptions of subscribers and request handlers. */
   readonly onError: (error: unknown) => void;
 }
 
-/** An end that packets are given to. */
+/** An endpoint, with a way to deliver packets to it. */
 export interface BusEndpoint extends Bus {
-  /** Takes a packet that arrived. */
+  /** Handles a packet that arrived. */
   receive(packet: Packet): void;
 }
 
 const MAX_OPEN_QUESTIONS = 8_192;
 
-/** An end without listeners yet. */
+/** Creates an endpoint without subscribers. */
 export function createBusEndpoint(parts: BusEndpointParts): BusEndpoint {
   return new PacketBus(parts);
 }
 
-/** The bus of a service of one process: there is nobody else, and questions are asked of itself. */
+/** The bus of a service with one process: requests go to the process itself. */
 export function createLocalBus(
   runtime: Pick<Runtime, "after">,
   onError: (error: unknown) => void,

@@ -1,30 +1,29 @@
-// The middle of the bus, in the supervisor: passes packets on between workers, says who serves, and
-// is an end of the bus itself. Knows no topic, and opens no body.
+// The hub of the bus, in the supervisor: forwards packets between workers, announces which workers
+// serve, and is itself an endpoint. Knows no topic and reads no packet body.
 import { type Bus, SUPERVISOR, type WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { createBusEndpoint } from "./bus-endpoint.ts";
 import { Outbox, type OutboxLimits, type SendPacket } from "./outbox.ts";
 import { type Packet, parsePacket } from "./packet.ts";
 
-/** The middle of the bus. */
 export interface BusHub {
-  /** The supervisor's own end. */
+  /** The supervisor's own endpoint. */
   readonly bus: Bus;
-  /** Connects a worker that has just been started. */
+  /** Connects a worker that was just started. */
   attach(id: WorkerId, send: SendPacket): AttachedWorker;
-  /** Says which workers serve from now on. */
+  /** Announces the workers that serve from now on. */
   setServing(ids: readonly WorkerId[]): void;
 }
 
 /** The connection of one worker. */
 export interface AttachedWorker {
-  /** Takes what the worker sent; false = it is no packet of the bus. */
+  /** Handles a message of the worker; false = it is no packet of the bus. */
   receive(value: unknown): boolean;
-  /** The worker is gone. */
+  /** Disconnects a worker that has ended. */
   detach(): void;
 }
 
-/** A hub without workers. */
+/** Creates a hub without workers. */
 export function createBusHub(
   runtime: Pick<Runtime, "after">,
   onError: (error: unknown) => void,
@@ -39,7 +38,7 @@ export function createBusHub(
     onError,
   });
 
-  /** Sends a packet where it belongs; false = too much waits there. */
+  /** Forwards a packet to its destination; false = the queue there is full. */
   function pass(packet: Packet): boolean {
     if (packet.kind === "hint" || packet.kind === "workers") {
       for (const [id, outbox] of outboxes)
@@ -71,7 +70,7 @@ export function createBusHub(
         receive(value) {
           const packet = parsePacket(value);
           if (packet === null || packet.kind === "workers") return false;
-          // A worker speaks for itself only.
+          // The sender is set here, so that a worker cannot impersonate another one.
           pass({ ...packet, from: id });
           return true;
         },

@@ -1,27 +1,29 @@
-// Which worker serves a connection. All accept from one socket, and the kernel gives a connection
-// to the worker that happens to be awake: one that is well ahead of another passes new connections
-// on to it. Seldom: passing on costs a few hundred microseconds, accepting costs ten. Knows no
-// socket.
+// Decides which worker serves a new connection. All workers accept from one socket, and the kernel
+// gives a connection to any worker that is awake; a worker with clearly more connections than
+// another one passes new ones on to it. This is rare, because passing on costs a few hundred
+// microseconds and accepting costs ten. Knows no socket.
 import type { Bus, Topic, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 
-/** Decides about new connections, and counts those that are served here. */
+/** Assigns new connections to workers, and counts those served here. */
 export interface ConnectionSharing {
   /** The worker that is to serve a new connection; null = this one. */
   otherFor(): WorkerId | null;
-  /** A connection is served here from now on; the result is called at its end, once. */
+  /** Counts a connection served here; call the returned function once, at its end. */
   opened(): () => void;
-  /** Connections served here. */
+  /** Number of connections served here. */
   readonly count: number;
 }
 
-/** Being ahead by less than this, and a share of one's own, is left alone. */
+/** Smaller differences, or less than a share of the own number, are ignored. */
 const SLACK = 4;
 const SLACK_SHARE = 0.25;
-/** Connections that may be passed on: at once, and a second from then on. */
+/** Limit on passed connections: the burst, and its refill per second. */
 const BURST = 512;
 const PER_SECOND = 50;
-/** How often others are told at most, and from which change on. */
+/**
+ * Shortest interval between announcements of the own number, and the smallest change announced.
+ */
 const TELL_MS = 10;
 const TELL_CHANGE = 2;
 
@@ -30,12 +32,12 @@ const CONNECTIONS: Topic<number> = {
   parse: (value) => (typeof value === "number" && value >= 0 ? value : null),
 };
 
-/** Sharing with the other workers on the bus. */
+/** Creates the sharing with other workers on the bus. */
 export function createConnectionSharing(
   bus: Bus,
   runtime: Pick<Runtime, "now" | "after">,
 ): ConnectionSharing {
-  /** Connections of the other workers, as far as this one knows. */
+  /** Connections of the other workers, as last announced. */
   const others = new Map<WorkerId, number>();
   let count = 0;
   let toldCount = 0;
@@ -75,7 +77,7 @@ export function createConnectionSharing(
   bus.subscribe(CONNECTIONS, (n, from) => void others.set(from, n));
   bus.onWorkers(() => {
     for (const id of [...others.keys()]) if (!bus.workers().includes(id)) others.delete(id);
-    // One that has just started knows nothing yet.
+    // A worker that has just started has heard no announcements yet.
     if (count > 0) bus.publish(CONNECTIONS, count);
   });
   return {

@@ -1,5 +1,5 @@
-// What the supervisor and a worker tell each other about the worker's life, and its check on
-// arrival. The configuration travels as it is: both processes run the same program.
+// The messages between the supervisor and a worker about the worker's life cycle, and their
+// validation. The configuration is sent unchanged, because both processes run the same program.
 import type { WorkerId } from "../../core/workers/bus.ts";
 import { isRecord } from "./packet.ts";
 
@@ -8,39 +8,39 @@ export type Command<C> =
   | { readonly kind: "start"; readonly start: WorkerStart<C> }
   | { readonly kind: "reload"; readonly id: number; readonly config: C }
   | { readonly kind: "drain" }
-  /** A connection that another worker accepted; it comes with the message. */
+  /** A connection that another worker accepted; attached to the message. */
   | { readonly kind: "connection" };
 
-/** What a worker begins with. */
+/** The start parameters of a worker. */
 export interface WorkerStart<C> {
-  /** Its place among the workers. */
+  /** Its position among the workers. */
   readonly id: string;
-  /** Workers of the service, also those that do not live. */
+  /** Number of configured workers, including those not running. */
   readonly count: number;
   readonly config: C;
   readonly version: string;
-  /** When the service started, wall clock. */
+  /** Wall-clock time of the service's start. */
   readonly startedWallMs: number;
 }
 
 /** From a worker to the supervisor. */
 export type Report =
   | { readonly kind: "ready"; readonly ports: Ports }
-  /** It cannot start; the text is for the operator. */
+  /** The start failed; the text is for the operator. */
   | { readonly kind: "failed"; readonly problem: string }
-  /** `problem`: why the configuration was not taken; null = it was. */
+  /** `problem`: why the configuration was rejected; null = applied. */
   | { readonly kind: "reloaded"; readonly id: number; readonly problem: string | null }
-  /** A connection for another worker; it comes with the message. */
+  /** A connection for another worker; attached to the message. */
   | { readonly kind: "connection"; readonly to: WorkerId };
 
-/** Where a service listens. */
+/** The ports on which a service listens. */
 export interface Ports {
   readonly port: number;
-  /** Null = metrics have no address of their own. */
+  /** Null = metrics have no listener of their own. */
   readonly metricsPort: number | null;
 }
 
-/** Reads a command; null = it is none. The configuration is taken as the supervisor checked it. */
+/** Parses a command; null = invalid. The configuration was validated by the supervisor. */
 export function parseCommand<C>(value: unknown): Command<C> | null {
   if (!isRecord(value)) return null;
   const { kind } = value;
@@ -52,7 +52,7 @@ export function parseCommand<C>(value: unknown): Command<C> | null {
   return isKnown ? (value as unknown as Command<C>) : null;
 }
 
-/** Reads a report; null = it is none. */
+/** Parses a report; null = invalid. */
 export function parseReport(value: unknown): Report | null {
   if (!isRecord(value)) return null;
   const { kind, problem, id, to } = value;

@@ -1,27 +1,27 @@
-// What waits to be sent to one process that may be slow to read. Hints give way to each other,
-// questions and answers never do: beyond their bound they are refused. Knows no topic.
+// The queue of packets to one process that may read slowly. When it is full, hints are dropped, the
+// oldest first, while requests and replies are refused. Knows no topic.
 import type { Packet } from "./packet.ts";
 
-/** Hands a value to the other process; `sent` is called once it was taken, or cannot be. */
+/** Sends a value to the other process; `sent` is called once it was taken or has failed. */
 export type SendPacket = (packet: Packet, sent: () => void) => void;
 
-/** Bounds of an outbox. */
+/** Limits of an outbox. */
 export interface OutboxLimits {
-  /** Packets that were handed over and not taken yet. */
+  /** Packets sent but not yet taken. */
   readonly maxUntaken: number;
   readonly maxHints: number;
-  /** Questions and answers. */
+  /** Queued requests and replies. */
   readonly maxMessages: number;
 }
 
-/** The bounds used unless a test tightens them. */
+/** The defaults; tests tighten them. */
 const OUTBOX_LIMITS: OutboxLimits = {
   maxUntaken: 256,
   maxHints: 1_024,
   maxMessages: 8_192,
 };
 
-/** Sends packets in order, those that wait first the messages, then the hints. */
+/** Sends packets in order; of queued ones, requests and replies go before hints. */
 export class Outbox {
   readonly #send: SendPacket;
   readonly #limits: OutboxLimits;
@@ -35,12 +35,12 @@ export class Outbox {
     this.#limits = limits;
   }
 
-  /** Hints that were dropped so far. */
+  /** Number of dropped hints. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** False = too much waits already, and the packet is not sent. */
+  /** Sends or queues a packet; false = the queue is full, and the packet is refused. */
   put(packet: Packet): boolean {
     const { maxUntaken, maxHints, maxMessages } = this.#limits;
     if (this.#untaken < maxUntaken) {

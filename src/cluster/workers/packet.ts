@@ -1,8 +1,8 @@
-// What travels between the supervisor and its workers on behalf of the bus, and its check on
-// arrival. Knows no topic.
+// The packets of the bus between the supervisor and its workers, and their validation. Knows no
+// topic.
 import type { BusReply, WorkerId } from "../../core/workers/bus.ts";
 
-/** A failed reply's reason. */
+/** The reason of a failed reply. */
 export type ReplyFailure = Extract<BusReply<unknown>, { readonly ok: false }>["reason"];
 
 /** One packet of the bus. */
@@ -38,7 +38,7 @@ const FAILURES: readonly unknown[] = [
 ] satisfies ReplyFailure[];
 const MAX_WORKERS = 64;
 
-/** Reads a packet; null = it is none. */
+/** Parses a packet; null = invalid. */
 export function parsePacket(value: unknown): Packet | null {
   if (!isRecord(value)) return null;
   const { kind, id, from, to, topic, body } = value;
@@ -66,7 +66,7 @@ function replyOf(value: unknown): BusReply<unknown> | null {
   return failure === undefined ? null : { ok: false, reason: failure as ReplyFailure };
 }
 
-/** Whether a value is an object with members. */
+/** Whether a value is an object. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }

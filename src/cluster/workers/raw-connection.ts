@@ -1,9 +1,9 @@
-// Connections on their way between processes: node's own sockets taken apart and put together. It
-// sends open sockets between processes too, but reads from them on the way, so that bytes are lost
-// where one passes through a third process. The only file that uses what node does not document.
+// Passes connections between processes as node's internal handles. Node can send open sockets, too,
+// but it starts reading from them first, so that bytes are lost if a third process is in between.
+// The only file that uses undocumented parts of node.
 import { Socket, type SocketConstructorOpts } from "node:net";
 
-/** A connection that nobody reads; its owner closes it. */
+/** A connection that is not being read; its owner must close it. */
 export interface RawConnection {
   readStop(): unknown;
   close(): void;
@@ -14,26 +14,27 @@ export function takeConnection(socket: Socket): RawConnection | null {
   const holder = parseHolder(socket);
   const connection = parseConnection(holder._handle);
   if (connection === null) return null;
-  // Reading has been asked for, and nothing has been read: this is still the turn of the accept.
+  // Reading was started, but nothing has been read yet, since this is still the turn of the accept
+  // event.
   connection.readStop();
   holder._handle = null;
   socket.destroy();
   return connection;
 }
 
-/** A socket on a connection, as the service's listener makes them. */
+/** Creates a socket on a connection, with the options of the service's listener. */
 export function socketOn(connection: RawConnection): Socket {
   const options = { handle: connection, readable: true, writable: true, allowHalfOpen: true };
   return new Socket(parseSocketOptions(options));
 }
 
-/** What came with a message, as a connection; null = nothing, or something else. */
+/** The connection attached to a message; null = none, or something else. */
 export function parseConnection(value: unknown): RawConnection | null {
   if (typeof value !== "object" || value === null) return null;
   return "readStop" in value && "close" in value ? (value as RawConnection) : null;
 }
 
-/** A connection as the type of a message's companion: node sends these as well. */
+/** A connection in the type that node's `send` declares; node accepts these handles as well. */
 export function parseSendHandle(connection: RawConnection): Socket {
   return connection as unknown as Socket;
 }

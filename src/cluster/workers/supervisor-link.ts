@@ -1,5 +1,5 @@
-// The worker's side: its end of the bus, the commands of the supervisor, and the notice that the
-// supervisor is gone. The only file that knows how a worker hears of it.
+// The worker's connection to its supervisor: its endpoint of the bus, the supervisor's commands,
+// and the detection of the supervisor's end. The only file that knows how messages reach a worker.
 import cluster from "node:cluster";
 import type { Socket } from "node:net";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
@@ -15,22 +15,21 @@ export interface SupervisorLink<C> {
   readonly start: WorkerStart<C>;
   readonly bus: Bus;
   report(report: Report): void;
-  /** Hears the commands from here on; those that came before are heard at once. */
+  /** Handles commands from now on, including those received before. */
   onCommand(run: (command: LaterCommand<C>) => void): void;
-  /** Calls back when the supervisor is gone. */
+  /** Calls back when the supervisor has ended. */
   onOrphaned(run: () => void): void;
-  /** Gives a socket that was just accepted to another worker; false = it stays here. */
+  /** Passes a socket that was just accepted to another worker; false = it must be served here. */
   passOn(socket: Socket, to: WorkerId): boolean;
-  /** Serves the sockets that others pass on, from here on; those that came before at once. */
+  /** Serves sockets passed on by other workers, including those received before. */
   onPassed(serve: (socket: Socket) => void): void;
-  /** Ends the connection, so that the process can end. */
+  /** Closes the connection, so that the process can end. */
   close(): void;
 }
 
-/** A command after the first. */
+/** Any command after the first. */
 export type LaterCommand<C> = Exclude<Command<C>, { readonly kind: "start" | "connection" }>;
 
-/** What a worker needs for its link. */
 export interface LinkParts {
   readonly runtime: Runtime;
   readonly onError: (error: unknown) => void;
@@ -46,7 +45,8 @@ export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorL
   const { start, bus } = await new Promise<Begun<C>>((resolve) => {
     let endpoint: BusEndpoint | null = null;
     worker.on("disconnect", () => {
-      // By default node ends a worker whose supervisor is gone; this one finishes its work.
+      // By default node exits a worker whose supervisor has ended; this one completes its requests
+      // first.
       worker.exitedAfterDisconnect = true;
       orphan.put(null);
     });
@@ -102,7 +102,7 @@ function passOn(socket: Socket, to: WorkerId): boolean {
   return true;
 }
 
-/** Keeps what comes before somebody listens. */
+/** Queues messages until a handler is set. */
 function createQueue<T>() {
   let run: ((item: T) => void) | null = null;
   const early: T[] = [];

@@ -1,6 +1,6 @@
-// A worker as a process under node's cluster module: all workers accept from one listening socket,
-// which the kernel wakes them for; the supervisor accepts nothing. The only file that knows how
-// workers become processes.
+// Runs a worker as a process of node's cluster module: all workers accept from one listening
+// socket, and the supervisor accepts nothing. The only file that knows how workers become
+// processes.
 import cluster from "node:cluster";
 import { getCompileCacheDir } from "node:module";
 import { parseConnection, parseSendHandle } from "./raw-connection.ts";
@@ -9,12 +9,12 @@ import type { WorkerEvents, WorkerProcess } from "./supervisor.ts";
 /** The command that a worker's process runs. */
 const WORKER_COMMAND = "worker";
 
-/** Whether this process can start workers: one that is a worker itself cannot. */
+/** Whether this process can start workers: a worker itself cannot. */
 export function canSupervise(): boolean {
   return cluster.isPrimary;
 }
 
-/** Prepares this process to start workers that run the program at `path`. */
+/** Prepares this process for starting workers that run the program at `path`. */
 export function workerProcesses(path: string): (events: WorkerEvents) => WorkerProcess {
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   cluster.setupPrimary({ exec: path, args: [WORKER_COMMAND], serialization: "advanced" });

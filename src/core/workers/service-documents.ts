@@ -1,7 +1,7 @@
-// The port to documents that tell of the whole service: each worker knows a part, and the worker
-// that is asked answers for all. Knows no document.
+// The port to documents about the whole service: each worker knows a part, and the worker that
+// received the request answers for all. Knows no document.
 
-/** Which document is asked for. */
+/** Identifies a document. */
 export type DocumentQuestion =
   /** The samples of all metrics. */
   | { readonly kind: "metrics"; readonly realIds: boolean }
@@ -12,13 +12,13 @@ export type DocumentQuestion =
 
 /** Reads documents of the whole service. */
 export interface ServiceDocuments {
-  /** Calls back once; null = the other workers cannot be asked now. */
+  /** Calls back once; null = the other workers do not answer. */
   read(question: DocumentQuestion, use: (document: unknown) => void): void;
 }
 
 const MAX_NAME = 100;
 
-/** Reads a question; null = it is none. */
+/** Parses an identification; null = invalid. */
 export function parseDocumentQuestion(value: unknown): DocumentQuestion | null {
   if (typeof value !== "object" || value === null || !("kind" in value)) return null;
   const { kind } = value;

@@ -1,30 +1,30 @@
-// The instance documents of several workers as one document of the service: what was counted is
-// added up, states are the worst, latencies are averaged by calls. Knows no worker.
+// Merges the instance documents of several workers into one document of the service: counts are
+// added, states become the worst one, latencies are averaged by calls. Knows no worker.
 import type { ReadyDocument } from "./instance.ts";
 
 /** A JSON document, or a part of one. */
 type Json = unknown;
 type JsonObject = Readonly<Record<string, Json>>;
 
-/** How the values of one member become one value. */
+/** How the values of one member are merged. */
 type Rule =
-  /** Counted since the start: added up, also of workers that are gone. */
+  /** A counter since the start: added, including workers that have ended. */
   | "count"
-  /** There now: added up. */
+  /** A current amount: added. */
   | "sum"
   | "max"
   | "min"
-  /** A state: the first one that is known. */
+  /** A state: the first known one. */
   | "now"
-  /** Averaged by the calls of the nearest object that tells them. */
+  /** An average, weighted by the calls of the nearest enclosing object that has them. */
   | "average"
-  /** The worst state of a circuit. */
+  /** The worst state of a circuit breaker. */
   | "worst"
-  /** The share of calls, computed anew. */
+  /** The share of calls, computed again from the merged calls. */
   | "share"
-  /** A list: everything that stands in any of them. */
+  /** A list: the union. */
   | "union"
-  /** A list of what is there now: one after the other, up to a bound. */
+  /** A list of current things: concatenated, up to a limit. */
   | "concat";
 
 const RULES: Readonly<Record<string, Rule>> = {
@@ -63,7 +63,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   total: "count",
   count: "count",
 };
-/** Members that tell two objects of a list apart. */
+/** Members that identify the objects of a list. */
 const IDENTITIES: readonly (readonly string[])[] = [
   ["profile"],
   ["id"],
@@ -75,8 +75,8 @@ const CIRCUITS: readonly Json[] = ["closed", "half_open", "open"];
 const MAX_CONCATENATED = 100;
 
 /**
- * Merges the documents of `GET /api/metrics/{chain}`. `gone` is what workers counted that are no
- * more; null = nothing. It adds to what is shown, and shows nothing else.
+ * Merges the documents of `GET /api/metrics/{chain}`. `gone` holds the counts of workers that have
+ * ended (null = none). It is added to existing entries and creates none.
  */
 export function mergeChainDocuments(
   documents: readonly JsonObject[],
@@ -86,7 +86,7 @@ export function mergeChainDocuments(
   return withShares(gone === null ? living : merged([living, within(gone, living)]));
 }
 
-/** Adds what another worker counted to what those before it did. */
+/** Adds the counts of another ended worker. */
 export function addCounts(gone: JsonObject | null, document: JsonObject): JsonObject {
   const counts = countsOf(document, null);
   return gone === null ? counts : merged([gone, counts]);
@@ -96,7 +96,7 @@ function merged(documents: readonly JsonObject[]): JsonObject {
   return mergeObjects(documents, null, documents.map(callsOf));
 }
 
-/** The part of a document whose lists hold nothing that the other one does not have. */
+/** The part of `document` whose list items also exist in `other`. */
 function within(document: JsonObject, other: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(document).map(([name, value]) => [name, valueWithin(value, other[name])]),
@@ -113,7 +113,7 @@ function valueWithin(value: Json, other: Json): Json {
   });
 }
 
-/** Merges the documents of `GET /api/ready`: what one worker can serve, the service can. */
+/** Merges the documents of `GET /api/ready`: the service can serve what any worker can serve. */
 export function mergeReadyDocuments(documents: readonly ReadyDocument[]): ReadyDocument {
   const byChain = Map.groupBy(
     documents.flatMap(({ chains }) => chains),
@@ -217,7 +217,7 @@ function callsOf(object: JsonObject): number {
   return typeof calls === "number" ? calls : 0;
 }
 
-/** Without what holds only while its worker lives: numbers that were not counted become null. */
+/** The counters of a document: all other numbers become null. */
 function countsOf(object: JsonObject, inherited: Rule | null): JsonObject {
   return Object.fromEntries(
     Object.entries(object).map(([name, value]) => [name, kept(value, RULES[name] ?? inherited)]),
@@ -233,7 +233,7 @@ function kept(value: Json, rule: Rule | null): Json {
   return rule === null || rule === "count" ? value : null;
 }
 
-/** Shares follow from the calls of each profile. */
+/** Computes shares from the calls of each profile. */
 function withShares(document: JsonObject): JsonObject {
   const { profiles } = document;
   if (!Array.isArray(profiles)) return document;
@@ -261,7 +261,7 @@ function mapTransports(
   };
 }
 
-/** Whether a value is an object of a document. */
+/** Whether a value is a JSON object. */
 export function isObject(value: Json): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
