@@ -173,7 +173,7 @@ const PRIVATE_NAMES: readonly string[] = [
   ...["it", "desk", "seat", "roster", "shelf", "station", "teller", "till", "toll", "wheel"],
   ...["arrival", "asks", "directory", "lender", "lent", "occasion", "presented", "standing"],
   ...["taking", "trouble", "truth", "unpaid"],
-  ...["ask", "letter", "moved", "quota", "reach", "retire", "rounds", "wants"],
+  ...["ask", "letter", "moved", "question", "quota", "reach", "retire", "rounds", "told", "wants"],
 ];
 const PRIVATE_KINDS = /\bkind(?::| ===| !==) "(?:address|arrival|presented|told|trouble|unpaid)"/g;
 

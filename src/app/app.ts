@@ -250,7 +250,7 @@ function pagesOf(foundation: Foundation): Pages {
     service === undefined ? 0 : Math.max(0, runtime.wallMs() - service.startedWallMs);
   if (service === undefined || service.workers === 1)
     return pagesWith(foundation, { service: null, uptimeBeforeMs });
-  const documents = workerDocuments(service.bus, (question) => pages.own(question));
+  const documents = workerDocuments(service.bus, (query) => pages.own(query));
   const pages = pagesWith(foundation, { service: documents, uptimeBeforeMs });
   return pages;
 }

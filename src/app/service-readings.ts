@@ -8,8 +8,8 @@ import {
   type WorkerId,
 } from "../core/workers/bus.ts";
 import {
-  type DocumentQuestion,
-  parseDocumentQuestion,
+  type DocumentQuery,
+  parseDocumentQuery,
   type ServiceDocuments,
 } from "../core/workers/service-documents.ts";
 import {
@@ -33,9 +33,9 @@ export type { MetricFamily } from "../observe/metric-families.ts";
 type Document = unknown;
 
 /** The document of one worker. */
-const OWN: QuestionTopic<DocumentQuestion, { readonly document: Document }> = {
+const OWN: QuestionTopic<DocumentQuery, { readonly document: Document }> = {
   name: "own document",
-  parse: parseDocumentQuestion,
+  parse: parseDocumentQuery,
   parseAnswer: parseEnvelope,
 };
 /** The document of the service. */
@@ -56,12 +56,12 @@ const MAX_KEPT = 2_000;
 /** Provides the documents of this worker, and reads those of the service. */
 export function workerDocuments(
   bus: Bus,
-  own: (question: DocumentQuestion) => Document,
+  own: (query: DocumentQuery) => Document,
 ): ServiceDocuments {
-  bus.serve(OWN, (question) => ({ document: own(question) }));
+  bus.serve(OWN, (query) => ({ document: own(query) }));
   return {
-    read(question, use) {
-      const asked = { topic: MERGED, message: question, timeoutMs: SERVICE_MS };
+    read(query, use) {
+      const asked = { topic: MERGED, message: query, timeoutMs: SERVICE_MS };
       void bus
         .request(SUPERVISOR, asked)
         .then((reply) => use(reply.ok ? reply.value.document : null));
@@ -71,7 +71,7 @@ export function workerDocuments(
 
 /** The state of one document. */
 interface Kept {
-  readonly question: DocumentQuestion;
+  readonly query: DocumentQuery;
   /** The last document of each live worker. */
   readonly last: Map<WorkerId, Document>;
   /** The counts of workers that have ended; null = none. */
@@ -101,7 +101,7 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
 
   async function read(kept: Kept): Promise<Document> {
     const workers = bus.workers();
-    const asked = { topic: OWN, message: kept.question, timeoutMs: WORKER_MS };
+    const asked = { topic: OWN, message: kept.query, timeoutMs: WORKER_MS };
     const replies = await Promise.all(workers.map((id) => bus.request(id, asked)));
     for (const [n, id] of workers.entries()) keep(kept, id, replies[n]);
     return mergedDocument(kept, parts);
@@ -131,9 +131,9 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
     runtime.after(REFRESH_MS, () => {
       const nowMs = runtime.now();
       for (const [key, kept] of [...all])
-        if (kept.question.kind !== "metrics" && nowMs - kept.usedAtMs > KEPT_MS && isEmpty(kept))
+        if (kept.query.kind !== "metrics" && nowMs - kept.usedAtMs > KEPT_MS && isEmpty(kept))
           all.delete(key);
-        else if (nowMs - kept.usedAtMs <= KEPT_MS || kept.question.kind === "metrics")
+        else if (nowMs - kept.usedAtMs <= KEPT_MS || kept.query.kind === "metrics")
           void share(kept);
       refresh();
     });
@@ -142,23 +142,23 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
   bus.onWorkers(() => {
     for (const kept of all.values()) retireOthers(kept, bus.workers());
   });
-  bus.serve(MERGED, async (question) => {
-    const kept = keptOf(all, question, runtime.now());
+  bus.serve(MERGED, async (query) => {
+    const kept = keptOf(all, query, runtime.now());
     return { document: await share(kept) };
   });
   refresh();
 }
 
 /** The state of a document, marked as requested now. */
-function keptOf(all: Map<string, Kept>, question: DocumentQuestion, nowMs: number): Kept {
-  const key = JSON.stringify(question);
+function keptOf(all: Map<string, Kept>, query: DocumentQuery, nowMs: number): Kept {
+  const key = JSON.stringify(query);
   const known = all.get(key);
   if (known !== undefined) {
     known.usedAtMs = nowMs;
     return known;
   }
   const created: Kept = {
-    question,
+    query,
     last: new Map(),
     gone: null,
     reading: null,
@@ -181,19 +181,19 @@ function retireOthers(kept: Kept, living: readonly WorkerId[]): void {
   for (const [id, document] of [...kept.last]) {
     if (living.includes(id)) continue;
     kept.last.delete(id);
-    if (kept.question.kind === "metrics") {
+    if (kept.query.kind === "metrics") {
       const counts = countsOfFamilies(METRICS, familiesOf(document));
       kept.gone = mergeFamilies(METRICS, [familiesOf(kept.gone), counts]);
-    } else if (kept.question.kind === "chain" && isObject(document))
+    } else if (kept.query.kind === "chain" && isObject(document))
       kept.gone = addCounts(isObject(kept.gone) ? kept.gone : null, document);
   }
 }
 
 /** The merged document; null = no worker has provided one. */
-function mergedDocument({ question, last, gone }: Kept, { ownFamilies }: ReadingsParts): Document {
+function mergedDocument({ query, last, gone }: Kept, { ownFamilies }: ReadingsParts): Document {
   const documents = [...last.values()];
   if (documents.length === 0) return null;
-  switch (question.kind) {
+  switch (query.kind) {
     case "metrics": {
       const parts = [...documents.map(familiesOf), familiesOf(gone), ownFamilies()];
       return mergeFamilies(METRICS, parts);

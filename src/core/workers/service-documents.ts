@@ -2,7 +2,7 @@
 // received the request answers for all. Knows no document.
 
 /** Identifies a document. */
-export type DocumentQuestion =
+export type DocumentQuery =
   /** The samples of all metrics. */
   | { readonly kind: "metrics"; readonly realIds: boolean }
   /** The providers of a chain. */
@@ -13,13 +13,13 @@ export type DocumentQuestion =
 /** Reads documents of the whole service. */
 export interface ServiceDocuments {
   /** Calls back once; null = the other workers do not answer. */
-  read(question: DocumentQuestion, use: (document: unknown) => void): void;
+  read(query: DocumentQuery, use: (document: unknown) => void): void;
 }
 
 const MAX_NAME = 100;
 
 /** Parses an identification; null = invalid. */
-export function parseDocumentQuestion(value: unknown): DocumentQuestion | null {
+export function parseDocumentQuery(value: unknown): DocumentQuery | null {
   if (typeof value !== "object" || value === null || !("kind" in value)) return null;
   const { kind } = value;
   if (kind === "ready") return { kind };

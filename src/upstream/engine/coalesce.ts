@@ -38,6 +38,6 @@ export function coalesce(parts: CoalesceParts): PolicyLayer {
 function keyOf({ request }: Job): string {
   const { call, strategy, transport, mayStream, room } = request;
   const { body, idStart, idEnd } = call;
-  const question = `${body.toString("latin1", 0, idStart)}\n${body.toString("latin1", idEnd)}`;
-  return `${strategy} ${transport} ${mayStream} ${room !== undefined} ${question}`;
+  const bytesWithoutId = `${body.toString("latin1", 0, idStart)}\n${body.toString("latin1", idEnd)}`;
+  return `${strategy} ${transport} ${mayStream} ${room !== undefined} ${bytesWithoutId}`;
 }

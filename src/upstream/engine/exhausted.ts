@@ -21,7 +21,7 @@ export interface Ending {
 export function returned(ending: Ending): Answer {
   const { request, failed } = ending.job;
   const last = failed.at(-1);
-  if (last?.failure.kind !== "no_room") return told(ending, last);
+  if (last?.failure.kind !== "no_room") return failureOf(ending, last);
   return request.call.method.replaySafe ? faultAnswer(noRoom()) : unknownOutcome(ending.job);
 }
 
@@ -36,7 +36,7 @@ export function exhausted(ending: Ending): Answer {
   const best = bestError(failed);
   switch (best.kind) {
     case "error":
-      return told(ending, best.best);
+      return failureOf(ending, best.best);
     case "range":
       return faultAnswer(rangeRefused(best.worst.failure));
     case "none":
@@ -45,7 +45,7 @@ export function exhausted(ending: Ending): Answer {
 }
 
 /** A provider's error is the answer, if it may be shown. */
-function told(ending: Ending, last: FailedAttempt | undefined): Answer {
+function failureOf(ending: Ending, last: FailedAttempt | undefined): Answer {
   if (last === undefined || last.raw === null) return exhausted(ending);
   return providerAnswer({ kind: "error", raw: last.raw }, last.attempt.provider);
 }

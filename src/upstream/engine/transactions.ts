@@ -110,17 +110,17 @@ class Submission implements JobListener, RunningJob {
       ended: ({ outcome }) => {
         const found = textOf(outcome);
         if (!found.toLowerCase().includes(hash)) this.#finish(otherwise);
-        else this.#finish(wanted === "hash" ? this.#known(hash) : this.#told(found));
+        else this.#finish(wanted === "hash" ? this.#known(hash) : this.#answerOf(found));
       },
     });
   }
 
   #known(hash: string): Answer {
-    return this.#told(`"${hash}"`);
+    return this.#answerOf(`"${hash}"`);
   }
 
-  /** A result in our own words, of what the last provider told. */
-  #told(json: string): Answer {
+  /** A result that the service writes, attributed to the last provider. */
+  #answerOf(json: string): Answer {
     const provider = this.#job.failed.at(-1)?.attempt.provider;
     const outcome = resultOf(json);
     return provider === undefined

@@ -58,7 +58,7 @@ export function createRemoteFilters({
   answerOthers(bus, timerWheel, filters);
 
   /** Asks the keeper; `late` is called when the answer came after it was cancelled, or never. */
-  function ask<M, T>(
+  function requestFrom<M, T>(
     keeper: WorkerId,
     { topic, message }: { readonly topic: QuestionTopic<M, T | "none">; readonly message: M },
     done: Heard<T>,
@@ -84,17 +84,19 @@ export function createRemoteFilters({
     poll(keeper, ref, done) {
       const poll = ++lastPoll;
       const settle = (written: boolean): void => {
-        const question = { topic: SETTLE, message: { poll, written }, timeoutMs: ANSWER_MS };
-        void bus.request(keeper, question);
+        const request = { topic: SETTLE, message: { poll, written }, timeoutMs: ANSWER_MS };
+        void bus.request(keeper, request);
       };
       const found = (answer: RemoteAnswer<Buffer>): void =>
         done(
           answer.kind === "found" ? { ...answer, value: { json: answer.value, settle } } : answer,
         );
-      return ask(keeper, { topic: POLL, message: { ...ref, poll } }, found, () => settle(false));
+      return requestFrom(keeper, { topic: POLL, message: { ...ref, poll } }, found, () =>
+        settle(false),
+      );
     },
-    place: (keeper, ref, done) => ask(keeper, { topic: PLACE, message: ref }, done),
-    uninstall: (keeper, ref, done) => ask(keeper, { topic: UNINSTALL, message: ref }, done),
+    place: (keeper, ref, done) => requestFrom(keeper, { topic: PLACE, message: ref }, done),
+    uninstall: (keeper, ref, done) => requestFrom(keeper, { topic: UNINSTALL, message: ref }, done),
   };
 }
 

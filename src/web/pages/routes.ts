@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { DocumentQuestion, ServiceDocuments } from "../../core/workers/service-documents.ts";
+import type { DocumentQuery, ServiceDocuments } from "../../core/workers/service-documents.ts";
 import { familiesText, METRICS_TYPE } from "../../observe/exposition.ts";
 import { collectFamilies, parseFamilies } from "../../observe/metric-families.ts";
 import { METRICS } from "../../observe/metrics.ts";
@@ -65,7 +65,7 @@ export interface Pages {
   /** `/metrics`, with real provider ids; null = the other workers cannot be asked now. */
   operatorMetrics(use: (text: string | null) => void): void;
   /** What this process alone knows; null = it does not have such a document. */
-  own(question: DocumentQuestion): unknown;
+  own(query: DocumentQuery): unknown;
 }
 
 /** Creates the pages of an instance. */
@@ -73,7 +73,7 @@ export function createPages(parts: PageParts): Pages {
   const startedAtMs = parts.runtime.now();
   const uptimeMs = (): number => parts.runtime.now() - startedAtMs + parts.uptimeBeforeMs;
   const own = ownDocuments(parts, uptimeMs);
-  const documents = parts.service ?? { read: (question, use) => use(own(question)) };
+  const documents = parts.service ?? { read: (query, use) => use(own(query)) };
   const source = { ...parts, documents };
   const chainMetrics = chainMetricsPage(parts, documents);
   const document = documentPage(parts);
@@ -105,16 +105,16 @@ export function createPages(parts: PageParts): Pages {
 /** The documents of this process. */
 function ownDocuments(parts: PageParts, uptimeMs: () => number): Pages["own"] {
   const { registry, observer } = parts;
-  return (question) => {
-    switch (question.kind) {
+  return (query) => {
+    switch (query.kind) {
       case "metrics":
-        return collectFamilies(METRICS, metricFacts(parts, uptimeMs(), question.realIds));
+        return collectFamilies(METRICS, metricFacts(parts, uptimeMs(), query.realIds));
       case "ready":
         return readyDocument(registry, parts.isDraining());
       case "chain": {
-        const chain = registry.chain(question.chain);
+        const chain = registry.chain(query.chain);
         if (chain === undefined) return null;
-        const { realIds } = question;
+        const { realIds } = query;
         const openSockets = observer.sockets.open;
         const facts = { ...parts, realIds, series: observer.series, openSockets };
         return metricsDocument(registry, chain, facts);
@@ -204,8 +204,8 @@ function chainMetricsPage({ registry }: PageParts, documents: ServiceDocuments):
           nextAction: "GET /api/chains lists the chains",
         }),
       );
-    const question = { kind: "chain", chain: chain.chainName, realIds: isOperator } as const;
-    documents.read(question, (document) => {
+    const query = { kind: "chain", chain: chain.chainName, realIds: isOperator } as const;
+    documents.read(query, (document) => {
       if (document === null) return writeFault(response, headers, WORKERS_SILENT);
       json(response, 200, headers, document);
     });
