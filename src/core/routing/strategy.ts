@@ -192,22 +192,22 @@ function sortByRegion(entrants: Entrant[]): void {
   }
 }
 
-/** Above this number of entrants, `Array.sort` is faster. */
+/** Above this number `Array.sort` is faster. */
 const MANY = 16;
 
-/** Sorts in place and keeps the order of equals; for a few entrants several times faster. */
-function sortStable(entrants: Entrant[], compare: (left: Entrant, right: Entrant) => number): void {
-  if (entrants.length > MANY) return void entrants.sort(compare);
-  for (let next = 1; next < entrants.length; next++) {
-    const entrant = entrants[next];
-    if (entrant === undefined) return;
+/** Sorts in place and keeps the order of equals; a few several times faster than `Array.sort`. */
+function sortStable<T>(list: T[], compare: (left: T, right: T) => number): void {
+  if (list.length > MANY) return void list.sort(compare);
+  for (let next = 1; next < list.length; next++) {
+    const moved = list[next];
+    if (moved === undefined) return;
     let at = next;
     for (; at > 0; at--) {
-      const before = entrants[at - 1];
-      if (before === undefined || compare(before, entrant) <= 0) break;
-      entrants[at] = before;
+      const before = list[at - 1];
+      if (before === undefined || compare(before, moved) <= 0) break;
+      list[at] = before;
     }
-    entrants[at] = entrant;
+    list[at] = moved;
   }
 }
 
@@ -275,11 +275,14 @@ function orderByWeight(entrants: Entrant[], { settings, random }: Draw): void {
     const weight = weights[at] ?? 0;
     return { entrant, time: weight > 0 ? -Math.log(1 - random()) / weight : Number.MAX_VALUE };
   });
-  race.sort((left, right) => left.time - right.time);
+  sortStable(race, (left, right) => left.time - right.time);
   const unread = entrants.filter(isUnread);
   let next = 0;
-  for (const [at, { entrant }] of race.entries())
+  for (let at = 0; at < race.length; at++) {
+    const entrant = race[at]?.entrant;
+    if (entrant === undefined) return;
     entrants[at] = isUnread(entrant) ? (unread[next++] ?? entrant) : entrant;
+  }
 }
 
 function isUnread({ reading }: Entrant): boolean {

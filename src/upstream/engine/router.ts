@@ -63,7 +63,7 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     route(request, done) {
       const { method, block } = request.call;
       const { maxAttempts } = limits();
-      const coalesce = parts.coalesce === true && request.pin === null && request.avoid === null;
+      const coalesce = parts.coalesce === true && isUnrestricted(request);
       const policy = policyOf(method, block, { maxAttempts, coalesce });
       const startedAtMs = runtime.now();
       const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
@@ -73,6 +73,11 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     },
     reaches: (transport) => parts.upstreams[transport] !== undefined,
   };
+}
+
+/** Any provider may be asked, in the usual way: an answer to another caller would do. */
+function isUnrestricted({ pin, avoid, upstreams }: RouteRequest): boolean {
+  return pin === null && avoid === null && upstreams === undefined;
 }
 
 /** Hears how a routed call ended. */

@@ -131,6 +131,24 @@ test("priority decides before the region, the region among providers of one prio
     assert.deepEqual(ordered(entrants, { strategy: "priority", seed }), [2, 1, 0]);
 });
 
+test("few entrants and many are put in the same order", () => {
+  const random = seededRandom(11);
+  for (let count = 0; count <= 40; count++) {
+    const entrants = Array.from({ length: count }, (_, index) =>
+      entrant(index, {
+        priority: Math.floor(random() * 4),
+        // Distinct, so that chance decides nothing.
+        regionRank: (index * 7) % 41,
+      }),
+    );
+    const wanted = entrants
+      .toSorted((left, right) => left.regionRank - right.regionRank)
+      .toSorted((left, right) => left.provider.priority - right.provider.priority)
+      .map(({ provider }) => provider.index);
+    assert.deepEqual(ordered(entrants, { strategy: "priority", seed: count }), wanted);
+  }
+});
+
 test("fastest goes by latency wherever it is known, by region where it is not", () => {
   const entrants = [
     entrant(0, { reading: warm(40), regionRank: 0 }),
