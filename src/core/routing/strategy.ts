@@ -199,15 +199,15 @@ const MANY = 16;
 function sortStable<T>(list: T[], compare: (left: T, right: T) => number): void {
   if (list.length > MANY) return void list.sort(compare);
   for (let next = 1; next < list.length; next++) {
-    const moved = list[next];
-    if (moved === undefined) return;
+    const placed = list[next];
+    if (placed === undefined) return;
     let at = next;
     for (; at > 0; at--) {
       const before = list[at - 1];
-      if (before === undefined || compare(before, moved) <= 0) break;
+      if (before === undefined || compare(before, placed) <= 0) break;
       list[at] = before;
     }
-    list[at] = moved;
+    list[at] = placed;
   }
 }
 
