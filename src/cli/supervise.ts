@@ -20,7 +20,7 @@ export interface ServiceStart {
 }
 
 /** Time for writing pending usage after a drain. */
-const CLOSE_MS = 30_000;
+export const CLOSE_MS = 30_000;
 
 /** Starts the workers; throws an error for the operator if none of them can serve. */
 export async function startWorkers(start: ServiceStart): Promise<Service> {

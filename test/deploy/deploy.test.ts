@@ -1,0 +1,329 @@
+// The files to deploy with: each keeps to the schema of its tool, and names only settings, variables,
+// ports and paths that exist. Starts no container and no cluster.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Ajv } from "ajv";
+import { parse } from "yaml";
+import { CLOSE_MS } from "../../src/cli/supervise.ts";
+import type { Config } from "../../src/config/config.ts";
+import { formatFaults } from "../../src/config/config-fault.ts";
+import { environment } from "../../src/config/schema.ts";
+import { OPERATIONS } from "../../src/web/contract/contract.ts";
+import { load } from "../config/config-fixture.ts";
+import { manifestFaults } from "./manifest-schemas.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+const NODE_FILE = read("deploy/svc.yml");
+/** A value for every variable that a node is given. */
+const VALUES: Readonly<Record<string, string>> = {
+  NODE_ENV: "production",
+  SVC_PUBLIC_URL: "https://rpc.example.com",
+  SVC_SECRET: "a secret of at least thirty-two bytes",
+  SVC_OPERATOR_TOKEN: "an-operator-token-of-a-length",
+  SVC_TRUSTED_PROXIES: "10.0.0.0/8",
+  SVC_NODE_ID: "node1",
+  SVC_REGION: "",
+  DATABASE_URL: "postgres://svc:secret@postgres:5432/svc",
+};
+/** Variables of the file, and those of the service that a node needs. */
+const REFERENCES = new Set(
+  [...NODE_FILE.matchAll(/^[^#\n]*\$\{(\w+)\}/gm)].map(([, name]) => name ?? ""),
+);
+const NEEDED = new Set([...REFERENCES, "SVC_SECRET", "DATABASE_URL"]);
+const KNOWN = new Set([...REFERENCES, ...Object.keys(environment.shape)]);
+
+// biome-ignore-start lint/suspicious/noExplicitAny: these documents have any shape until checked
+type Shape = any;
+const yaml = (path: string): Shape => parse(read(path), { merge: true });
+// biome-ignore-end lint/suspicious/noExplicitAny: as above
+
+function nodeConfig(): Config {
+  const result = load(NODE_FILE, VALUES);
+  if (!result.ok) assert.fail(formatFaults(result.faults));
+  assert.deepEqual(result.warnings, []);
+  return result.config;
+}
+
+/** The longest that a node may take to stop: the drain, and writing what was used. */
+const stopSeconds = (): number => (nodeConfig().limits.drainTimeoutMs + CLOSE_MS) / 1000;
+
+function assertServed(path: string): void {
+  assert.ok(
+    OPERATIONS.some((operation) => operation.method === "GET" && operation.path === path),
+    `GET ${path}`,
+  );
+}
+
+function seconds(text: string): number {
+  const [, number] = /^(\d+)s$/.exec(text) ?? [];
+  return Number(number);
+}
+
+test("the configuration of a node is accepted in production, and its every variable is needed", () => {
+  const { server, storageUrl, hosted } = nodeConfig();
+  assert.deepEqual([server.port, server.trustedProxies], [4000, ["10.0.0.0/8"]]);
+  assert.equal(yaml("deploy/svc.yml").cluster.enabled, true);
+  assert.ok(hosted !== null && storageUrl === VALUES["DATABASE_URL"]);
+  for (const name of REFERENCES) {
+    const { [name]: _, ...others } = VALUES;
+    assert.ok(!load(NODE_FILE, others).ok, name);
+  }
+});
+
+const composeSchema = (): ((data: unknown) => boolean) => {
+  const { $schema: _, ...schema } = JSON.parse(
+    read("node_modules/dclint/schemas/compose.schema.json"),
+  );
+  return new Ajv({ strict: false, validateFormats: false, logger: false }).compile(schema);
+};
+
+test("compose.yml keeps to the schema of Compose", () => {
+  const isValid = composeSchema();
+  assert.ok(isValid(yaml("deploy/compose.yml")));
+  const misspelt = yaml("deploy/compose.yml");
+  misspelt.services.node1.healthcheck.intervall = "5s";
+  assert.ok(!isValid(misspelt), "the schema is strict");
+});
+
+test("compose.yml: three nodes of one configuration, told apart by their ids, on one PostgreSQL of version 15 or newer", () => {
+  const { services, networks } = yaml("deploy/compose.yml");
+  const nodes = Object.entries<Shape>(services).filter(([, it]) => it.image === "svc");
+  assert.deepEqual(
+    nodes.map(([name]) => name),
+    ["node1", "node2", "node3"],
+  );
+  for (const [name, node] of nodes) {
+    const given = Object.keys(node.environment);
+    assert.deepEqual(
+      [...NEEDED].filter((variable) => !given.includes(variable)),
+      [],
+    );
+    assert.deepEqual(
+      given.filter((variable) => !KNOWN.has(variable)),
+      [],
+    );
+    assert.equal(node.environment.SVC_NODE_ID, name);
+    assert.equal(node.environment.SVC_TRUSTED_PROXIES, networks.inside.ipam.config[0].subnet);
+    assert.ok(node.environment.DATABASE_URL.endsWith("@postgres:5432/svc"));
+    assert.deepEqual(node.volumes, ["./svc.yml:/app/svc.yml:ro"]);
+    const [, path] = /"http:\/\/127\.0\.0\.1:4000(\/[^"]*)"/.exec(node.healthcheck.test[3]) ?? [];
+    assertServed(path ?? "");
+    assert.ok(seconds(node.stop_grace_period) > stopSeconds());
+  }
+  const [, version] = /^postgres:(\d+)$/.exec(services.postgres.image) ?? [];
+  assert.ok(Number(version) >= 15);
+});
+
+test("the health check of compose.yml runs as it stands", () => {
+  const { test: check } = yaml("deploy/compose.yml").services.node1.healthcheck;
+  const [, , flag, script] = check;
+  const run = spawnSync(process.execPath, [flag, script.replace(":4000", ":9")]);
+  assert.equal(run.status, 1, String(run.stderr));
+});
+
+/** Directives of a HAProxy configuration by section. */
+function sectionsOf(text: string): ReadonlyMap<string, readonly string[]> {
+  const sections = new Map<string, readonly string[]>();
+  let section = "";
+  for (const line of text.split("\n")) {
+    const directive = line.replace(/#.*/, "").trim();
+    if (directive === "") continue;
+    if (/^\S/.test(line)) section = directive;
+    sections.set(section, [...(sections.get(section) ?? []), directive]);
+  }
+  return sections;
+}
+
+test("the balancer asks every node of compose.yml whether it is ready, and leaves WebSockets open", () => {
+  const sections = sectionsOf(read("deploy/haproxy.cfg"));
+  const { services } = yaml("deploy/compose.yml");
+  const nodes = sections.get("backend nodes") ?? [];
+  assert.deepEqual(
+    nodes.filter((line) => line.startsWith("server ")),
+    Object.keys(services)
+      .filter((name) => services[name].image === "svc")
+      .map((name) => `server ${name} ${name}:${nodeConfig().server.port}`),
+  );
+  const [, path] =
+    /uri (\S+)/.exec(nodes.find((it) => it.startsWith("http-check send")) ?? "") ?? [];
+  assertServed(path ?? "");
+  const [, port] = /bind :(\d+)/.exec((sections.get("frontend callers") ?? []).join("\n")) ?? [];
+  assert.ok(services.balancer.ports[0].endsWith(`:${port}`));
+  const { limits, deadlines } = nodeConfig();
+  const defaults = sections.get("defaults") ?? [];
+  const timeout = (name: string): number => {
+    const [, value] =
+      defaults.map((it) => RegExp(`^timeout ${name} (\\d+)s$`).exec(it)).find(Boolean) ?? [];
+    return Number(value) * 1000;
+  };
+  assert.ok(timeout("server") > Math.max(...Object.values(deadlines), limits.keepAliveTimeoutMs));
+  assert.ok(timeout("http-keep-alive") < limits.keepAliveTimeoutMs, "the balancer closes first");
+  assert.ok(defaults.includes("timeout tunnel 1h"));
+  assert.ok(defaults.includes("retry-on conn-failure"), "what was sent is not sent again");
+});
+
+test("HAProxy accepts its configuration", (t) => {
+  const run = spawnSync("haproxy", ["-c", "-f", join(ROOT, "deploy/haproxy.cfg")], {
+    encoding: "utf8",
+  });
+  if (run.error !== undefined) return t.skip("no haproxy on this machine");
+  assert.equal(run.status, 0, run.stderr);
+});
+
+const MANIFESTS = readdirSync(join(ROOT, "deploy/kubernetes")).sort();
+const manifest = (name: string): Shape => yaml(`deploy/kubernetes/${name}`);
+
+test("Kubernetes manifests keep to the schemas of the API, without unknown fields", () => {
+  assert.deepEqual(MANIFESTS, [
+    "autoscaler.yaml",
+    "configmap.yaml",
+    "deployment.yaml",
+    "disruption-budget.yaml",
+    "secret.yaml.example",
+    "service.yaml",
+  ]);
+  for (const name of MANIFESTS) assert.deepEqual(manifestFaults(manifest(name)), [], name);
+  const misspelt = manifest("deployment.yaml");
+  misspelt.spec.template.spec.containers[0].livenesProbe = {};
+  assert.deepEqual(manifestFaults(misspelt), [
+    "apps/v1 Deployment.spec.template.spec.containers.0.livenesProbe is unknown",
+  ]);
+  misspelt.spec.template.spec.terminationGracePeriodSeconds = "80s";
+  assert.match(manifestFaults(misspelt)[0] ?? "", /terminationGracePeriodSeconds/);
+});
+
+test("Kubernetes manifests belong together: selectors, ports, volumes, variables", () => {
+  const { metadata, spec } = manifest("deployment.yaml");
+  const { labels } = spec.template.metadata;
+  for (const selector of [
+    spec.selector.matchLabels,
+    manifest("service.yaml").spec.selector,
+    manifest("disruption-budget.yaml").spec.selector.matchLabels,
+    spec.template.spec.topologySpreadConstraints[0].labelSelector.matchLabels,
+  ])
+    assert.deepEqual(selector, labels);
+  assert.deepEqual(manifest("autoscaler.yaml").spec.scaleTargetRef, {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    name: metadata.name,
+  });
+  const [container] = spec.template.spec.containers;
+  assert.equal(container.ports[0].containerPort, nodeConfig().server.port);
+  assert.equal(manifest("service.yaml").spec.ports[0].targetPort, container.ports[0].name);
+  const secret = manifest("secret.yaml.example");
+  const configMap = manifest("configmap.yaml");
+  assert.equal(container.envFrom[0].secretRef.name, secret.metadata.name);
+  const given = [
+    ...Object.keys(secret.stringData),
+    ...container.env.map(({ name }: Shape) => String(name)),
+  ];
+  assert.deepEqual(given.sort(), [...NEEDED].sort());
+  assert.equal(spec.template.spec.volumes[0].configMap.name, configMap.metadata.name);
+  assert.deepEqual(
+    container.volumeMounts.map(({ name }: Shape) => name),
+    spec.template.spec.volumes.map(({ name }: Shape) => name),
+  );
+  assert.equal(container.volumeMounts[0].subPath, "svc.yml");
+  assert.equal(configMap.data["svc.yml"], NODE_FILE, "configmap.yaml holds deploy/svc.yml");
+});
+
+test("a pod is asked what the service answers, and may finish its drain", () => {
+  const { spec } = manifest("deployment.yaml").spec.template;
+  const [container] = spec.containers;
+  for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+    assertServed(container[probe].httpGet.path);
+    assert.equal(container[probe].httpGet.port, container.ports[0].name);
+  }
+  assert.equal(container.readinessProbe.httpGet.path, "/api/ready");
+  const [, waits] = container.lifecycle.preStop.exec.command;
+  const { periodSeconds, failureThreshold } = container.readinessProbe;
+  assert.ok(Number(waits) >= periodSeconds * failureThreshold);
+  assert.ok(spec.terminationGracePeriodSeconds > Number(waits) + stopSeconds());
+  assert.ok(spec.securityContext.runAsNonRoot && container.securityContext.readOnlyRootFilesystem);
+});
+
+/** The unit, with programs and folders that this machine has. */
+function unitHere(t: { after(fn: () => void): void }): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-unit-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "svc.service");
+  writeFileSync(
+    file,
+    read("deploy/systemd/svc.service")
+      .replaceAll("/usr/bin/node", process.execPath)
+      .replaceAll("/opt/svc", ROOT),
+  );
+  return file;
+}
+
+/** Keys and values of a unit file, in order. */
+function unitLines(): readonly (readonly [key: string, value: string])[] {
+  return read("deploy/systemd/svc.service")
+    .split("\n")
+    .filter((line) => /^[A-Z]/.test(line))
+    .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]);
+}
+
+test("systemd accepts the unit, and finds it well contained", (t) => {
+  const file = unitHere(t);
+  const verified = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
+  if (verified.error !== undefined) return t.skip("no systemd on this machine");
+  assert.deepEqual([verified.status, verified.stderr], [0, ""]);
+  const rated = spawnSync(
+    "systemd-analyze",
+    ["security", "--offline=yes", "--no-pager", "--threshold=20", file],
+    { encoding: "utf8" },
+  );
+  if (/unrecognized option/.test(rated.stderr)) return t.skip("an old systemd");
+  assert.equal(rated.status, 0, rated.stdout.split("\n").at(-2));
+});
+
+test("the unit runs commands of svc, gives the drain its time, and names variables that exist", () => {
+  const lines = unitLines();
+  const values = (key: string): readonly string[] =>
+    lines.filter(([name]) => name === key).map(([, value]) => value);
+  assert.deepEqual(values("ExecStart"), [
+    "/usr/bin/node /opt/svc/bin/svc.mjs serve --config /etc/svc/svc.yml",
+  ]);
+  assert.deepEqual(values("ExecReload"), [
+    "/usr/bin/node /opt/svc/bin/svc.mjs check-config /etc/svc/svc.yml",
+    "/bin/kill -HUP $MAINPID",
+  ]);
+  assert.ok(Number(values("TimeoutStopSec")[0]) > stopSeconds());
+  const KEYS =
+    /^(Description|Wants|After|Type|Exec(Start|Reload)|Environment(File)?|Restart(Sec)?|TimeoutStopSec|KillMode|LimitNOFILE|DynamicUser|StateDirectory(Mode)?|WorkingDirectory|UMask|(CapabilityBounding|Ambient)(Set|Capabilities)|NoNewPrivileges|Protect(System|Home|Proc|Clock|ControlGroups|Hostname|Kernel(Logs|Modules|Tunables))|Private(Tmp|Devices|Users)|LockPersonality|Restrict(AddressFamilies|Namespaces|Realtime|SUIDSGID)|RemoveIPC|SystemCall(Architectures|Filter|ErrorNumber)|WantedBy)$/;
+  assert.deepEqual(
+    lines.filter(([key]) => !KEYS.test(key)),
+    [],
+  );
+  const named = [...read("deploy/systemd/svc.env.example").matchAll(/^(?:# )?([A-Z_]+)=/gm)];
+  const production = new Set([...KNOWN, ...variablesOf("svc.production.yml")]);
+  for (const [, name] of named) assert.ok(production.has(name ?? ""), name);
+  assert.deepEqual(
+    [...variablesOf("svc.production.yml")].filter(
+      (variable) => !named.some(([, name]) => name === variable),
+    ),
+    [],
+  );
+});
+
+function variablesOf(path: string): ReadonlySet<string> {
+  return new Set([...read(path).matchAll(/^[^#\n]*\$\{(\w+)\}/gm)].map(([, name]) => name ?? ""));
+}
+
+test("the image and its configuration say the same as the files to deploy with", () => {
+  const dockerfile = read("Dockerfile");
+  const result = load(read("svc.production.yml"), VALUES);
+  if (!result.ok) assert.fail(formatFaults(result.faults));
+  const { port } = result.config.server;
+  assert.equal(port, nodeConfig().server.port);
+  assert.ok(dockerfile.includes(`\nEXPOSE ${port}\n`) && dockerfile.includes(`PORT=${port}`));
+  assert.ok(dockerfile.includes("\nUSER node\n") && dockerfile.includes("\nWORKDIR /app\n"));
+  const [, path] = /PORT\}(\/[\w/]+)`/.exec(dockerfile) ?? [];
+  assertServed(path ?? "");
+});
