@@ -77,7 +77,10 @@ test("the configuration of a node is accepted in production, and its every varia
 
 const composeSchema = (): ((data: unknown) => boolean) => {
   const { $schema: _, ...schema } = JSON.parse(
-    read("node_modules/dclint/schemas/compose.schema.json"),
+    readFileSync(
+      new URL("schemas/compose.schema.json", import.meta.resolve("dclint/package.json")),
+      "utf8",
+    ),
   );
   return new Ajv({ strict: false, validateFormats: false, logger: false }).compile(schema);
 };
