@@ -4,8 +4,9 @@
 // past the bounds. Either is left out with 0. With `--outage` nodes are stopped under load instead,
 // which takes ten minutes; with `--differential N` that many conversations by chance are compared
 // between the HTTP implementations instead; with `--simulated N` subscriptions are simulated with
-// that many seeds instead. Exit codes: 0 every promise kept, 1 a breach, 2 wrong
-// usage.
+// that many seeds instead; with `--cluster N` so many seeded schedules of kills, stops and broken
+// links are run on nodes that serve together instead, N = 1 that of the seed itself. Exit codes: 0
+// every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { REACHES, simulateStreams } from "../sim/stream-simulation.ts";
@@ -13,6 +14,7 @@ import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
+import { soakCluster } from "./cluster/soak.ts";
 import { compareCombinations } from "./differential.ts";
 import type { Figures } from "./figures.ts";
 import { attack, trustedIdentity } from "./foreign.ts";
@@ -27,7 +29,15 @@ const MAX_SEED = 2 ** 31;
 
 const CONNECTIONS = 8;
 
+/** Schedules where `--cluster` names no number. */
+const USUAL_SCHEDULES = "100";
+
 const { values } = parseArgs({
+  args: process.argv
+    .slice(2)
+    .flatMap((arg, at, args) =>
+      arg === "--cluster" && !/^\d+$/.test(args[at + 1] ?? "") ? [arg, USUAL_SCHEDULES] : [arg],
+    ),
   options: {
     failovers: { type: "string", default: "1000" },
     victims: { type: "string", default: "10000" },
@@ -35,22 +45,25 @@ const { values } = parseArgs({
     outage: { type: "boolean", default: false },
     differential: { type: "string", default: "0" },
     simulated: { type: "string", default: "0" },
+    cluster: { type: "string", default: "0" },
   },
 });
 const failovers = Number(values.failovers);
 const victims = Number(values.victims);
 const conversations = Number(values.differential);
 const simulated = Number(values.simulated);
+const schedules = Number(values.cluster);
 const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
 if (
-  ![failovers, victims, conversations, simulated].every(
+  ![failovers, victims, conversations, simulated, schedules].every(
     (count) => Number.isInteger(count) && count >= 0,
   ) ||
   !Number.isInteger(seed)
 ) {
   process.stderr.write(
     "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage " +
-      "| --differential N [--seed N] | --simulated N [--seed N]\n",
+      "| --differential N [--seed N] | --simulated N [--seed N] " +
+      "| --cluster [N] [--seed N]\n",
   );
   process.exit(2);
 }
@@ -62,6 +75,7 @@ async function chosen(): Promise<number> {
   if (values.outage) return stopNodes();
   if (conversations > 0) return compare();
   if (simulated > 0) return simulate();
+  if (schedules > 0) return killNodes();
   return (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
 }
 
@@ -99,6 +113,17 @@ async function compare(): Promise<number> {
   const verdict = differences.length === 0 ? "all agree" : `seed ${seed}`;
   process.stdout.write(`${held} conversations, ${answers} answers each: ${verdict}\n`);
   return differences.length === 0 ? 0 : 1;
+}
+
+/** Nodes that serve together, under faults. */
+async function killNodes(): Promise<number> {
+  const drawn = Array.from({ length: schedules }, () => Math.floor(random() * MAX_SEED));
+  const print = (line: string): void => void process.stdout.write(`${line}\n`);
+  const { breaches, lines } = await soakCluster(schedules === 1 ? [seed] : drawn, print);
+  for (const line of lines) print(line);
+  for (const text of breaches) print(`BREACH ${text}`);
+  if (breaches.length === 0) print("Every promise kept.");
+  return breaches.length === 0 ? 0 : 1;
 }
 
 /** Nodes that are stopped and come back. */

@@ -57,7 +57,11 @@ export async function compareBooks(parts: BookParts): Promise<BookFindings> {
     unbilledCalls += found.unbilledCalls;
     chargedN += found.chargedN;
   }
-  return { wrong: [...wrong, ...(await auditFindings(parts.databaseUrl))], unbilledCalls, chargedN };
+  return {
+    wrong: [...wrong, ...(await auditFindings(parts.databaseUrl))],
+    unbilledCalls,
+    chargedN,
+  };
 }
 
 function compareOne(

@@ -159,17 +159,11 @@ async function putProfile(parts: ChangeParts, state: State): Promise<void> {
   const { nodes, owner, providerUrl, random } = parts;
   const version = state.profile.sent + 1;
   state.profile = { ...state.profile, sent: version };
-  const answer = await manage(
-    pick(nodes, random),
-    owner.token,
-    "PUT",
-    `/api/v1/profiles/${SLUG}`,
-    {
-      chains: {
-        ethereum: { providers: [{ name: "own", url: `${providerUrl}${versionPath(version)}` }] },
-      },
+  const answer = await manage(pick(nodes, random), owner.token, "PUT", `/api/v1/profiles/${SLUG}`, {
+    chains: {
+      ethereum: { providers: [{ name: "own", url: `${providerUrl}${versionPath(version)}` }] },
     },
-  );
+  });
   if (answer?.status !== 200) return;
   state.acknowledged++;
   state.profile = { ...state.profile, acknowledged: version };
@@ -215,9 +209,8 @@ async function oldProfileAt(
   const asking = { caller: owner.caller, key: key.secret };
   const result = await record.call(node, asking, `profile/${SLUG}/ethereum`);
   const path = served.pathOf(owner.caller, result.number);
-  const isRight = Array.from(
-    { length: profile.sent - profile.acknowledged + 1 },
-    (_, more) => versionPath(profile.acknowledged + more),
+  const isRight = Array.from({ length: profile.sent - profile.acknowledged + 1 }, (_, more) =>
+    versionPath(profile.acknowledged + more),
   ).includes(path ?? "");
   if (result.kind === "answered" && isRight) return null;
   const how = result.kind === "refused" ? result.code : result.kind;

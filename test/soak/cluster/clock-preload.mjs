@@ -22,7 +22,6 @@ if (file !== undefined) {
     construct: (target, args, newTarget) =>
       Reflect.construct(target, args.length === 0 ? [realNow() + shiftMs] : args, newTarget),
     apply: () => new RealDate(realNow() + shiftMs).toString(),
-    get: (target, name) =>
-      name === "now" ? () => realNow() + shiftMs : Reflect.get(target, name),
+    get: (target, name) => (name === "now" ? () => realNow() + shiftMs : Reflect.get(target, name)),
   });
 }

@@ -145,8 +145,7 @@ export function createDisturbances(): Disturbances {
       };
     },
     isCalmSince: (node, sinceMs) =>
-      (open.get(node) ?? 0) === 0 &&
-      (endedAtMs.get(node) ?? Number.NEGATIVE_INFINITY) < sinceMs,
+      (open.get(node) ?? 0) === 0 && (endedAtMs.get(node) ?? Number.NEGATIVE_INFINITY) < sinceMs,
   };
 }
 
@@ -254,9 +253,7 @@ export async function untilAllWell(site: ClusterSite): Promise<void> {
   for (const node of site.nodes) {
     await until(`${node.id} that tells that all nodes are there`, async () => {
       const health = await healthOf(node);
-      return (
-        health?.status === "healthy" && health.nodes_responding === site.nodes.length
-      );
+      return health?.status === "healthy" && health.nodes_responding === site.nodes.length;
     });
   }
 }

@@ -26,13 +26,15 @@ interface NodeRow {
   readonly flush_seq: string;
 }
 
-/** What is known of a process: times are those of the reading before, so no later than the fact. */
+/** What is known of a process. */
 interface Life {
   epoch: string;
   seq: string;
   /** When its last write, and the one before that, had not happened yet. */
   lastMs: number;
   beforeLastMs: number;
+  /** When its last write had happened. */
+  writtenMs: number;
   /** Null = it lives. */
   endedAtMs: number | null;
 }
@@ -57,6 +59,7 @@ export function watchNodes(databaseUrl: string, nodeTimeoutMs: number): NodeWatc
         seq: row.flush_seq,
         lastMs: beforeMs,
         beforeLastMs: beforeMs,
+        writtenMs: performance.now(),
         endedAtMs: null,
       });
       return;
@@ -66,11 +69,12 @@ export function watchNodes(databaseUrl: string, nodeTimeoutMs: number): NodeWatc
     known.seq = row.flush_seq;
     known.beforeLastMs = known.lastMs;
     known.lastMs = beforeMs;
+    known.writtenMs = performance.now();
   };
   const end = (row: string, life: Life): void => {
     if (life.endedAtMs !== null) return;
     life.endedAtMs = performance.now();
-    const toMs = life.lastMs + nodeTimeoutMs / 2 + LOOK_MS + NOTICE_MS;
+    const toMs = life.writtenMs + nodeTimeoutMs / 2 + NOTICE_MS;
     losses.push({ row, fromMs: life.beforeLastMs, toMs });
   };
   const watching = (async () => {

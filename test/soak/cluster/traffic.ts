@@ -168,8 +168,13 @@ async function send(
     const answer: { result?: unknown; error?: { data?: { code?: string }; message?: string } } =
       JSON.parse(text);
     if (answer.error !== undefined)
-      return { number, kind: "refused", code: answer.error.data?.code ?? String(answer.error.message) };
-    if (answer.result !== data) return { number, kind: "wrong", text: `${data} was answered ${text}` };
+      return {
+        number,
+        kind: "refused",
+        code: answer.error.data?.code ?? String(answer.error.message),
+      };
+    if (answer.result !== data)
+      return { number, kind: "wrong", text: `${data} was answered ${text}` };
     const worker = /^req-[0-9a-z]+-(\d+)-/.exec(response.headers.get("x-svc-request-id") ?? "");
     return {
       number,
