@@ -125,6 +125,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     serving,
     methods: () => live.methods,
     worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
+    service: outside.service ?? null,
   });
   const { hosting } = stored;
   const proxies = trustedProxiesOf(config.server.trustedProxies);

@@ -44,8 +44,10 @@ export interface CustomHostingParts {
 /** Custom profiles, ready to be served. */
 export interface CustomHosting {
   readonly loader: ProfileLoader;
-  /** What the API needs to write profiles. */
-  partsWith(keyCache: Pick<KeyCache, "accountChanged">): CustomParts;
+  /** Takes a change of a profile in this process. */
+  changedWith(keyCache: Pick<KeyCache, "accountChanged">): CustomParts["changed"];
+  /** What the API needs to write profiles; `changed` tells of a change. */
+  partsWith(changed: CustomParts["changed"]): CustomParts;
 }
 
 /**
@@ -78,18 +80,19 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
   });
   return {
     loader,
-    partsWith: (keyCache) => ({
+    changedWith: (keyCache) => async (ref) => {
+      // Key contexts first, so that no call is routed to a profile that is gone.
+      await keyCache.accountChanged(ref.accountId);
+      await loader.changed(ref);
+    },
+    partsWith: (changed) => ({
       sealer,
       rules,
       check,
       status,
       maxProfiles: settings.maxProfiles,
       requestsPerSecond: settings.buckets.custom.perSecond,
-      async changed(ref) {
-        // Key contexts are updated first, so that no call is routed to a deleted profile.
-        await keyCache.accountChanged(ref.accountId);
-        await loader.changed(ref);
-      },
+      changed,
     }),
   };
 }

@@ -3,7 +3,7 @@
 
 import type { Logger } from "pino";
 import type { Cluster } from "../cluster/cluster.ts";
-import { ALONE, type JobClaims } from "../cluster/job-claims.ts";
+import { ALONE, claimsOfOwner, type JobClaims } from "../cluster/job-claims.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { ManagedSlug } from "../core/billing/access.ts";
@@ -11,18 +11,19 @@ import { createAddressLimit } from "../core/billing/address-limit.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { smallestPriceN, usdText } from "../core/billing/price.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
+import type { Bus } from "../core/workers/bus.ts";
 import { type Admission, createAdmission } from "../hosted/admission/admission.ts";
 import { audit } from "../hosted/audit/audit.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, openCredit } from "../hosted/credit/credit.ts";
-import { createKeyCache, KEY_CACHE_LIMITS } from "../hosted/keys/key-cache.ts";
+import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
-import { openStore, type Store } from "../store/store.ts";
+import { openStore, type Store, type StorePlace } from "../store/store.ts";
 import { type Api, createApi } from "../web/api/api.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
@@ -31,8 +32,11 @@ import { createPurchasePaywall, type PurchasePaywall } from "../web/payment/purc
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
+import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
 import { followerOf, joinCluster, type NodeView, viewOf } from "./cluster.ts";
-import { type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
+import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
+import type { ServiceParts } from "./service-parts.ts";
+import { statementsOver } from "./store-service.ts";
 
 /** The running hosted service. */
 export interface Hosting {
@@ -63,6 +67,8 @@ export interface HostingParts {
   readonly methods: () => MethodTable;
   /** The worker of the node that this process is; null = it is the node. */
   readonly worker: string | null;
+  /** Null = this process is the whole service. */
+  readonly service: ServiceParts | null;
 }
 
 const MANAGED: readonly ManagedSlug[] = ["premium", "public"];
@@ -87,14 +93,14 @@ const MIN_SLICE_CU = 100;
  * opened.
  */
 export async function openHosting(parts: HostingParts): Promise<Hosting> {
-  const { config, log } = parts;
-  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
+  const { log } = parts;
+  const store = await openStore(placeOf(parts));
   const onError = (error: unknown): void =>
     log.warn({ problem: textOf(error) }, "the store does not answer as it should");
   let cluster: Cluster | null = null;
   try {
     cluster = await joinCluster({ ...parts, store, onError });
-    const claims = cluster?.claims ?? ALONE;
+    const claims = cluster?.claims ?? claimsOf(busOf(parts));
     return await hostingOver({ ...parts, store, cluster, claims, onError });
   } catch (error) {
     await cluster?.close();
@@ -117,7 +123,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const { config, settings, runtime, log, store, cluster, claims, onError } = parts;
   const legacyForms = await legacyFormsOf(parts);
   const custom = await openCustomProfiles(parts);
-  const node = cluster?.node.id ?? nodeIdOf(config, runtime);
+  const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts));
   const credit = await creditOf(parts, node);
   const keyCache = createKeyCache({
     store,
@@ -134,15 +140,17 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     keyCache,
     profiles: custom.loader,
   });
+  const broadcast = broadcastOf(parts, { keyCache, custom });
   const changes: Invalidations = {
-    key: (id) => keyCache.keyChanged(id),
-    account: (id) => keyCache.accountChanged(id),
+    key: (id) => broadcast({ kind: "key", id }),
+    account: (id) => broadcast({ kind: "account", id }),
   };
   const shared = { config, settings, runtime, log, store, claims };
   const payments = await paymentsOf({ ...shared, changes, node });
   const paywall = payments === null ? null : createPurchasePaywall({ payments, runtime });
   const sessions = await sessionsOf(shared);
-  const api = apiOf(parts, { changes, paywall, credit, custom: custom.partsWith(keyCache) });
+  const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
+  const api = apiOf(parts, { changes, paywall, credit, custom: customParts });
   cluster?.follow(followerOf({ keyCache, credit, loader: custom.loader }));
   const cancelAudit = auditAgain({ store, runtime, log, onError }, claims);
 
@@ -292,18 +300,12 @@ function auditAgain(parts: AuditParts, claims: JobClaims): () => void {
 
 async function auditOnce({ store, log }: AuditParts): Promise<void> {
   const differences = await audit(store);
-  if (differences.length > 0)
-    log.error(
-      {
-        differences: differences
-          .slice(0, 10)
-          .map((difference) => `${difference.check} ${difference.id}`),
-      },
-      "the books do not agree",
-    );
+  if (differences.length === 0) return;
+  const shown = differences.slice(0, 10).map(({ check, id }) => `${check} ${id}`);
+  log.error({ differences: shown }, "the books do not agree");
 }
 
-interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods" | "worker"> {
+interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods" | "worker" | "service"> {
   readonly store: Store;
   readonly claims: JobClaims;
   readonly changes: Invalidations;
@@ -441,14 +443,55 @@ export async function exportEmbedded(
 }
 
 /**
- * The id of this process among those that share the store. Only one process uses an embedded store
- * at a time, so its id stays the same across restarts.
+ * The id of this process among those that share the store; each worker is a node of its own. An
+ * embedded store has one service at a time, so it continues under the same ids.
  */
-function nodeIdOf({ cluster: { nodeId }, storageUrl }: Config, runtime: Runtime): string {
-  if (nodeId !== "") return nodeId;
-  return storageUrl === ""
-    ? "main"
-    : `node-${Math.floor(runtime.wallMs()).toString(36)}-${Math.floor(runtime.random() * 36 ** 6).toString(36)}`;
+function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime, worker: string | null): string {
+  const node = nodeId === "" ? unnamedNode(storageUrl, runtime) : nodeId;
+  return worker === null ? node : `${node}/${worker}`;
+}
+
+/** The id of a node that has none in the configuration. */
+export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): string {
+  if (storageUrl === "") return "main";
+  const chance = Math.floor(random() * 36 ** 6).toString(36);
+  return `node-${Math.floor(wallMs()).toString(36)}-${chance}`;
+}
+
+/** The workers of this service; null = this process is all of it. */
+function busOf({ service }: Pick<HostingParts, "service">): Bus | null {
+  return service === null || service.workers === 1 ? null : service.bus;
+}
+
+function workerOf(parts: HostingParts): string | null {
+  return busOf(parts)?.self ?? null;
+}
+
+/** Who does what one does for all: this process, or the worker that owns the job. */
+function claimsOf(bus: Bus | null): JobClaims {
+  return bus === null ? ALONE : claimsOfOwner(bus);
+}
+
+/** Where the store is, and how this process reaches it. */
+function placeOf(parts: HostingParts): StorePlace {
+  const { storageUrl: url, dataDir } = parts.config;
+  const bus = busOf(parts);
+  if (bus === null) return { url, dataDir };
+  return { url, dataDir, send: statementsOver(bus), processes: parts.service?.workers ?? 1 };
+}
+
+/** Tells of changes, here and in the other workers. */
+function broadcastOf(
+  parts: StoreParts,
+  { keyCache, custom }: { readonly keyCache: KeyCache; readonly custom: CustomHosting },
+): (change: HostedChange) => Promise<void> {
+  const profileChanged = custom.changedWith(keyCache);
+  const apply = async (change: HostedChange): Promise<void> => {
+    if (change.kind === "key") return keyCache.keyChanged(change.id);
+    if (change.kind === "account") return keyCache.accountChanged(change.id);
+    await profileChanged(change);
+  };
+  return createChangeBroadcast({ ...parts, bus: busOf(parts), apply });
 }
 
 function textOf(error: unknown): string {

@@ -30,6 +30,11 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const complete = (config: Config): Config => local?.complete(config) ?? config;
   const config = named(complete(first.config), realRuntime);
   const workers = workerCount(config);
+  if (workers < Number(config.server.workers))
+    log.warn(
+      "server.workers is taken as 1: pay per call needs one process, and a worker of another " +
+        "supervisor serves alone",
+    );
   const start = workers === 1 ? startHere : startWorkers;
   const service = await start({ config, log, version, workers }).catch((error: unknown) => {
     void local?.close();

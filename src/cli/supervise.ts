@@ -1,8 +1,10 @@
 // A service of several workers: this process starts and supervises them, and serves nothing itself.
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
+import { unnamedNode } from "../app/hosted.ts";
 import { reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
+import { serveFile, serveStatements } from "../app/store-service.ts";
 import type { Ports } from "../cluster/workers/control.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
@@ -25,8 +27,10 @@ export const CLOSE_MS = 30_000;
 /** Starts the workers; throws an error for the operator if none of them can serve. */
 export async function startWorkers(start: ServiceStart): Promise<Service> {
   const { log } = start;
-  let running = start.config;
+  const named = nodeNames(start.config);
+  let running = named(start.config);
   warnOfKeyless(running, log);
+  const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
   const supervisor = createSupervisor<Config>({
     runtime: realRuntime,
     log,
@@ -35,12 +39,15 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     config: running,
     withPorts,
     version: start.version,
+    onWorkerEnd: (id) => file?.statements.forget(id),
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
+  if (file !== null) serveStatements(supervisor.bus, file.statements);
   serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });
   const started = await supervisor.started;
   if (!started.ok) {
     supervisor.kill();
+    await file?.close();
     throw new Error(started.problem);
   }
   const release = keepAlive();
@@ -52,15 +59,27 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
       const problem = reloadProblem(running, next);
       if (problem !== null) return problem;
       warnOfFixedSections(log, start.config, next);
-      running = next;
-      return supervisor.reload(next);
+      running = named(next);
+      return supervisor.reload(running);
     },
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;
+      await file?.close();
       release();
     },
     kill: () => supervisor.kill(),
   };
+}
+
+/** Whether the embedded store is used: this process then has its file open for the workers. */
+function keepsFile({ hosted, storageUrl }: Config): boolean {
+  return hosted !== null && storageUrl === "";
+}
+
+/** Gives the workers of one service one name as a node, also those that start later. */
+function nodeNames({ storageUrl }: Config): (config: Config) => Config {
+  const unnamed = unnamedNode(storageUrl, realRuntime);
+  return (config) => (config.nodeId === "" ? { ...config, nodeId: unnamed } : config);
 }
 
 /** Memory and CPU time of this process: they are the service's as well. */

@@ -5,11 +5,12 @@ import type { Config } from "../config/config.ts";
 import { MAX_AUTO_WORKERS } from "../config/schema.ts";
 
 /**
- * The number of workers. It is one for a process that is itself a worker of another program, and
- * for a hosted service, because only one process can open its store.
+ * Workers of a configuration. A process that is a worker of somebody else serves alone, and so does
+ * a service of pay per call, whose channels are in the memory of one process.
  */
 export function workerCount({ server, hosted }: Config): number {
-  if (!canSupervise() || hosted !== null) return 1;
+  const hasSessions = hosted?.payments.rails.some(({ kind }) => kind === "session") === true;
+  if (!canSupervise() || hasSessions) return 1;
   if (server.workers !== "auto") return server.workers;
   return Math.min(MAX_AUTO_WORKERS, availableParallelism());
 }

@@ -2,6 +2,7 @@
 // while it runs, and lets go of it at the end. A node that dies loses its claim after the node
 // timeout. By the clock of the database alone.
 import { sql } from "kysely";
+import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import { databaseNow } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
@@ -37,6 +38,17 @@ export const ALONE: JobClaims = {
     return true;
   },
 };
+
+/** The jobs of the workers of one machine: each belongs to one that serves. */
+export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
+  return {
+    async runIfDue({ name, run }) {
+      if (bus.ownerOf(`job ${name}`) !== bus.self) return false;
+      await run();
+      return true;
+    },
+  };
+}
 
 /**
  * Parts of the node timeout: for how long a claim lasts, how often it is renewed, and how often

@@ -5,19 +5,21 @@ import { DatabaseError, Pool, type PoolClient, types } from "pg";
 import type { OpenEngine } from "./sqlite.ts";
 import type { Tables } from "./tables.ts";
 
+/** Shared by the processes of a service, of which each has at least the least. */
 const MAX_CONNECTIONS = 10;
+const MIN_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** Longer than the server's own timeout, for a server that does not answer at all. */
 const ANSWER_TIMEOUT_MS = 12_000;
 
 /** Creates a pool; it connects at the first statement. */
-export function openPostgres(url: string): OpenEngine {
+export function openPostgres(url: string, processes = 1): OpenEngine {
   refuseUnreadable(url);
   const pool = new Pool({
     connectionString: url,
     application_name: "svc",
-    max: MAX_CONNECTIONS,
+    max: Math.max(MIN_CONNECTIONS, Math.floor(MAX_CONNECTIONS / processes)),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,

@@ -22,16 +22,23 @@ export interface OpenEngine {
 const BUSY_TIMEOUT_MS = 5_000;
 const MAX_STATEMENTS = 200;
 
+/** An open file, also below Kysely. */
+export interface OpenFile extends OpenEngine {
+  readonly file: SqliteDatabase;
+}
+
 /** Opens `svc.db` in a directory and locks the directory until it is closed. */
-export function openSqlite(directory: string): OpenEngine {
+export function openSqlite(directory: string): OpenFile {
   const unlock = lockDirectory(directory);
   try {
     const path = join(directory, "svc.db");
     createPrivate(path);
     const file = openFile(path);
-    const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database: adapted(file) }) });
+    const database = adapted(file);
+    const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database }) });
     return {
       db,
+      file: database,
       async close() {
         await db.destroy();
         if (file.isOpen) file.close();
@@ -94,7 +101,8 @@ class EmbeddedDialect extends SqliteDialect {
   }
 }
 
-class EmbeddedAdapter extends SqliteAdapter {
+/** What Kysely knows of the engine; `isEmbedded` of the ledger tells it by this. */
+export class EmbeddedAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
   }

@@ -1,9 +1,13 @@
 // The store: the common interface to both engines, the embedded SQLite file and a PostgreSQL
 // server. Knows no meaning of a row. Database failures throw, and callers catch them in one place.
 import type { Kysely, Transaction } from "kysely";
+import type { Runtime } from "../runtime.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres.ts";
+import { openRemoteSqlite } from "./remote-sqlite.ts";
 import { openSqlite, readSqlite } from "./sqlite.ts";
+import type { SendStatement } from "./statement.ts";
+import { createStatementServer, type StatementServer } from "./statement-server.ts";
 import type { Tables } from "./tables.ts";
 
 /** An open store. */
@@ -27,18 +31,50 @@ export interface StorePlace {
   /** `postgres://…`; empty = embedded, in the data directory. Contains a secret: never log it. */
   readonly url: string;
   readonly dataDir: string;
+  /** Where another process of this service has the embedded file open: sends statements there. */
+  readonly send?: SendStatement;
+  /** Processes of the service that open the store; they share the connections to a server. */
+  readonly processes?: number;
 }
 
 const MAX_TRIES = 5;
 
 /** Opens the store and migrates its tables; throws an error for the operator if it fails. */
-export async function openStore({ url, dataDir }: StorePlace): Promise<Store> {
+export async function openStore({ url, dataDir, send, processes }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
-  const { db, close } = engine === "sqlite" ? openSqlite(dataDir) : openPostgres(url);
+  if (engine === "sqlite" && send !== undefined) {
+    // The process with the file has brought the tables up to date.
+    const { db, close } = openRemoteSqlite(send);
+    return { engine, db, transaction: (run) => transact(db, run), close };
+  }
+  const { db, close } = engine === "sqlite" ? openSqlite(dataDir) : openPostgres(url, processes);
   const refusal = await migrate(db).catch(
     (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`,
   );
   if (refusal === null) return { engine, db, transaction: (run) => transact(db, run), close };
+  await close();
+  throw new Error(refusal);
+}
+
+/** The embedded file, open in this process for the statements of others. */
+export interface ServedFile {
+  readonly statements: StatementServer;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the embedded file for other processes of the service and brings its tables up to date;
+ * throws with a text for the operator when it cannot.
+ */
+export async function serveFile(
+  dataDir: string,
+  runtime: Pick<Runtime, "after">,
+): Promise<ServedFile> {
+  const { db, file, close } = openSqlite(dataDir);
+  const refusal = await migrate(db).catch(
+    (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE.sqlite}`,
+  );
+  if (refusal === null) return { statements: createStatementServer(file, runtime), close };
   await close();
   throw new Error(refusal);
 }

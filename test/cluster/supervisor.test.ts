@@ -68,6 +68,7 @@ function startSupervisor(count = 2): Started {
     config: { port: 0 },
     withPorts: (_config, { port }) => ({ port }),
     version: "0",
+    onWorkerEnd: () => {},
     drainMs: () => 10_000,
   });
   return {

@@ -1,11 +1,13 @@
 // Runs a suite on both engines of the store, each test on a store of its own. Where PostgreSQL
-// cannot be had, that half is skipped loudly.
+// cannot be had, that half is skipped loudly. With SVC_TEST_STORE=worker the embedded store is
+// opened as a worker of a service has it.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Engine, openStore, type Store, type StorePlace } from "../../src/store/store.ts";
 import { newDatabase, postgresAvailability } from "./postgres.ts";
+import { openAsWorker } from "./worker-store.ts";
 
 /** What a suite is told: the engine's name for its titles, and how to get stores. */
 export interface StoreFixture {
@@ -23,6 +25,8 @@ export interface StoreFixture {
 export interface Ending {
   after(run: () => Promise<void>): void;
 }
+
+const AS_WORKER = process.env["SVC_TEST_STORE"] === "worker";
 
 /** Calls `suite` once for each engine that can be had here. */
 export function eachStore(suite: (fixture: StoreFixture) => void): void {
@@ -59,7 +63,7 @@ function fixtureOf(engine: Engine): StoreFixture {
     },
     async open(t) {
       const { place, remove } = await newPlace(engine);
-      const store = await openStore(place);
+      const store = await (AS_WORKER && engine === "sqlite" ? openAsWorker : openStore)(place);
       t.after(async () => {
         await store.close();
         await remove();

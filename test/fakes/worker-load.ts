@@ -8,6 +8,8 @@ export interface WorkerCaller {
   /** The worker that answered last; null = none has. */
   readonly worker: string | null;
   readonly answered: number;
+  /** The status of the last answer; empty = there was none. */
+  readonly status: string;
   /** The connection ended while a call was out, or a wrong answer came. */
   readonly failed: number;
   /** Sends one call; false = it failed. */
@@ -16,20 +18,24 @@ export interface WorkerCaller {
   readonly isOver: boolean;
 }
 
-/** Opens a connection. */
-export function openCaller(t: Cleanup, port: number): WorkerCaller {
+/** Opens a connection, for calls at a path. */
+export function openCaller(t: Cleanup, port: number, path = "/rpc/1"): WorkerCaller {
   const client = new RawClient(t, port);
   let id = 0;
   let worker: string | null = null;
   let answered = 0;
   let failed = 0;
   let isOver = false;
+  let status = "";
   return {
     get worker() {
       return worker;
     },
     get answered() {
       return answered;
+    },
+    get status() {
+      return status;
     },
     get failed() {
       return failed;
@@ -40,10 +46,12 @@ export function openCaller(t: Cleanup, port: number): WorkerCaller {
     async call() {
       const body = `{"jsonrpc":"2.0","id":${++id},"method":"eth_call","params":["${id}"]}`;
       client.socket.write(
-        "POST /rpc/1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
           `Content-Length: ${body.length}\r\n\r\n${body}`,
       );
       const answer = await client.answerOrEnd();
+      status = answer?.status ?? "";
+      worker = workerOf(answer?.lines ?? []) ?? worker;
       const isRight =
         answer !== null && answer.body.toString() === `{"jsonrpc":"2.0","id":${id},"result":"0x1"}`;
       if (!isRight) {
@@ -52,7 +60,6 @@ export function openCaller(t: Cleanup, port: number): WorkerCaller {
         return false;
       }
       answered++;
-      worker = workerOf(answer.lines) ?? worker;
       isOver ||= answer.lines.some((line) => /^connection: close$/i.test(line));
       return true;
     },

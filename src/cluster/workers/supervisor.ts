@@ -38,6 +38,8 @@ export interface SupervisorParts<C> {
   /** A configuration with other ports to listen on. */
   readonly withPorts: (config: C, ports: Ports) => C;
   readonly version: string;
+  /** Hears that the process of a worker has ended, however. */
+  readonly onWorkerEnd: (id: WorkerId) => void;
   /** A drain that takes longer is ended. */
   readonly drainMs: (config: C) => number;
 }
@@ -95,6 +97,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   readonly #startedWallMs: number;
   #config: C;
   #ports: Ports | null = null;
+  #isRelistening = false;
   #settleStart: (started: Started) => void = () => {};
   #isEnding = false;
   #onAllEnded: () => void = () => {};
@@ -117,7 +120,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   }
 
   reload(config: C): Promise<string | null> {
-    this.#config = config;
+    this.#config = this.#listening(config);
     const id = ++this.#lastReload;
     const waiting = new Set(this.#slots.filter(({ process }) => process !== null));
     return new Promise((resolve) => {
@@ -136,7 +139,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
         for (const slot of waiting) if (slot.id === worker) waiting.delete(slot);
         if (waiting.size === 0) done();
       });
-      for (const slot of waiting) send(slot, { kind: "reload", id, config });
+      for (const slot of waiting) send(slot, { kind: "reload", id, config: this.#config });
       if (waiting.size === 0) done();
     });
   }
@@ -235,6 +238,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     slot.attached?.detach();
     slot.attached = null;
     slot.process = null;
+    this.#parts.onWorkerEnd(slot.id);
     const servedMs = slot.servingSinceMs === null ? 0 : runtime.now() - slot.servingSinceMs;
     slot.servingSinceMs = null;
     this.#announce();
@@ -258,8 +262,14 @@ class WorkerSupervisor<C> implements Supervisor<C> {
 
   /** With the last process the listening sockets are gone, and chosen ports must be asked for. */
   #keepPorts(): void {
-    if (this.#ports !== null && this.#slots.every(({ process }) => process === null))
-      this.#config = this.#parts.withPorts(this.#config, this.#ports);
+    this.#isRelistening ||= this.#slots.every(({ process }) => process === null);
+    this.#config = this.#listening(this.#config);
+  }
+
+  #listening(config: C): C {
+    return this.#isRelistening && this.#ports !== null
+      ? this.#parts.withPorts(config, this.#ports)
+      : config;
   }
 
   /** Notes the first outcome of a worker; the last of them settles the start of the service. */

@@ -1,0 +1,162 @@
+// Runs the statements of other processes on the embedded file, one transaction at a time. Each has
+// bounded time: of a process that is silent or gone in the middle of one, nothing is written.
+import type { SqliteDatabase } from "kysely";
+import type { Runtime } from "../runtime.ts";
+import {
+  type StatementRequest,
+  type StatementResult,
+  type StatementStep,
+  statementErrorOf,
+} from "./statement.ts";
+
+/** Runs the statements of other processes. */
+export interface StatementServer {
+  /** Resolves when the step was carried out, or has failed. */
+  run(request: StatementRequest, process: string): Promise<StatementResult>;
+  /** A process is gone: its transaction is undone, and what it still wanted is forgotten. */
+  forget(process: string): void;
+}
+
+/** Bounds of the server. */
+export interface StatementLimits {
+  /** The longest that one transaction holds the others up. */
+  readonly transactionMs: number;
+  /** Steps that wait for their turn. */
+  readonly maxWaiting: number;
+}
+
+const LIMITS: StatementLimits = { transactionMs: 5_000, maxWaiting: 10_000 };
+
+interface Waiting {
+  readonly process: string;
+  readonly request: StatementRequest;
+  readonly settle: (result: StatementResult) => void;
+}
+
+/** The transaction that is open. */
+interface OpenTransaction {
+  readonly process: string;
+  readonly id: number;
+  readonly cancel: () => void;
+}
+
+/** A server of an open file. */
+export function createStatementServer(
+  file: Pick<SqliteDatabase, "prepare">,
+  runtime: Pick<Runtime, "after">,
+  limits: StatementLimits = LIMITS,
+): StatementServer {
+  return new FileStatements(file, runtime, limits);
+}
+
+class FileStatements implements StatementServer {
+  readonly #file: Pick<SqliteDatabase, "prepare">;
+  readonly #runtime: Pick<Runtime, "after">;
+  readonly #limits: StatementLimits;
+  #waiting: Waiting[] = [];
+  #open: OpenTransaction | null = null;
+
+  constructor(
+    file: Pick<SqliteDatabase, "prepare">,
+    runtime: Pick<Runtime, "after">,
+    limits: StatementLimits,
+  ) {
+    this.#file = file;
+    this.#runtime = runtime;
+    this.#limits = limits;
+  }
+
+  run(request: StatementRequest, process: string): Promise<StatementResult> {
+    return new Promise((settle) => {
+      const waiting: Waiting = { process, request, settle };
+      if (this.#mayRun(waiting)) this.#runNow(waiting);
+      else if (this.#waiting.length < this.#limits.maxWaiting) this.#waiting.push(waiting);
+      else settle(failed("the store is overloaded: timeout"));
+      this.#runWaiting();
+    });
+  }
+
+  forget(process: string): void {
+    this.#waiting = this.#waiting.filter((waiting) => waiting.process !== process);
+    if (this.#open?.process === process) this.#undo();
+    this.#runWaiting();
+  }
+
+  /** Whether its turn has come: no transaction is open, or it is its own. */
+  #mayRun({ process, request }: Waiting): boolean {
+    if (this.#open !== null) return this.#isOwn(process, request);
+    return this.#waiting.length === 0 || isEnd(request);
+  }
+
+  #isOwn(process: string, { transaction }: StatementRequest): boolean {
+    return this.#open?.process === process && this.#open.id === transaction;
+  }
+
+  #runWaiting(): void {
+    while (this.#open === null) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#runNow(next);
+    }
+  }
+
+  #runNow({ process, request, settle }: Waiting): void {
+    const { transaction, step } = request;
+    const isOpen = this.#isOwn(process, request);
+    if (transaction !== null && step.kind === "begin" && !isOpen) {
+      const result = this.#execute(step);
+      if (result.ok) this.#began(process, transaction);
+      return settle(result);
+    }
+    // It took too long and was undone; undoing it again is what is wanted.
+    if (transaction !== null && !isOpen)
+      return settle(step.kind === "rollback" ? DONE : failed("the transaction timed out"));
+    const result = this.#execute(step);
+    // A commit that fails is followed by a rollback.
+    if (step.kind === "rollback" || (step.kind === "commit" && result.ok)) this.#ended();
+    settle(result);
+  }
+
+  #began(process: string, id: number): void {
+    const cancel = this.#runtime.after(this.#limits.transactionMs, () => {
+      this.#undo();
+      this.#runWaiting();
+    });
+    this.#open = { process, id, cancel };
+  }
+
+  #ended(): void {
+    this.#open?.cancel();
+    this.#open = null;
+  }
+
+  #undo(): void {
+    this.#execute({ kind: "rollback" });
+    this.#ended();
+  }
+
+  #execute(step: StatementStep): StatementResult {
+    try {
+      const isRun = step.kind === "run";
+      const statement = this.#file.prepare(isRun ? step.sql : step.kind);
+      const parameters = isRun ? step.parameters : [];
+      if (statement.reader)
+        return { ok: true, rows: statement.all(parameters), changes: null, insertId: null };
+      const { changes, lastInsertRowid } = statement.run(parameters);
+      return { ok: true, rows: [], changes: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    } catch (error) {
+      return { ok: false, error: statementErrorOf(error) };
+    }
+  }
+}
+
+const DONE: StatementResult = { ok: true, rows: [], changes: 0n, insertId: 0n };
+
+/** The end of a transaction waits for nobody: it is over already where it is not open. */
+function isEnd({ step }: StatementRequest): boolean {
+  return step.kind === "commit" || step.kind === "rollback";
+}
+
+function failed(message: string): StatementResult {
+  return { ok: false, error: { message, code: "ETIMEDOUT", errcode: null } };
+}

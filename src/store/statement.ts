@@ -1,0 +1,103 @@
+// Statements on their way between a process of the service and the one that has the embedded file
+// open: what is asked, what is answered, and the check of both. Knows neither the file nor the way.
+
+/** One step on the file. */
+export interface StatementRequest {
+  /** The transaction that it belongs to, unique in the process that asks; null = none. */
+  readonly transaction: number | null;
+  readonly step: StatementStep;
+}
+
+/** What is to be done. */
+export type StatementStep =
+  | { readonly kind: "begin" }
+  | { readonly kind: "commit" }
+  | { readonly kind: "rollback" }
+  | {
+      readonly kind: "run";
+      readonly sql: string;
+      readonly parameters: readonly unknown[];
+    };
+
+/** What came of it: rows, or what a change changed; or why it failed. */
+export type StatementResult =
+  | {
+      readonly ok: true;
+      readonly rows: readonly unknown[];
+      readonly changes: bigint | null;
+      readonly insertId: bigint | null;
+    }
+  | { readonly ok: false; readonly error: StatementError };
+
+/** An error of the engine, with what callers tell failures apart by. */
+export interface StatementError {
+  readonly message: string;
+  /** Null = none. */
+  readonly code: string | null;
+  readonly errcode: number | null;
+}
+
+/** Sends statements to where the file is open; throws when they cannot be sent or answered. */
+export type SendStatement = (request: StatementRequest) => Promise<StatementResult>;
+
+/** An error as it travels. */
+export function statementErrorOf(error: unknown): StatementError {
+  if (!(error instanceof Error)) return { message: String(error), code: null, errcode: null };
+  const code = "code" in error && typeof error.code === "string" ? error.code : null;
+  const errcode = "errcode" in error && typeof error.errcode === "number" ? error.errcode : null;
+  return { message: error.message, code, errcode };
+}
+
+/** The same error where it arrives. */
+export function errorFrom({ message, code, errcode }: StatementError): Error {
+  return Object.assign(
+    new Error(message),
+    code === null ? {} : { code },
+    errcode === null ? {} : { errcode },
+  );
+}
+
+/** Reads a request; null = it is none. */
+export function parseStatementRequest(value: unknown): StatementRequest | null {
+  if (!isRecord(value)) return null;
+  const { transaction } = value;
+  const step = stepOf(value["step"]);
+  if (step === null || !(transaction === null || typeof transaction === "number")) return null;
+  return step.kind !== "run" && transaction === null ? null : { transaction, step };
+}
+
+/** Reads a result; null = it is none. */
+export function parseStatementResult(value: unknown): StatementResult | null {
+  if (!isRecord(value)) return null;
+  const { ok, rows, changes, insertId, error } = value;
+  if (ok === true)
+    return Array.isArray(rows) && isBigintOrNull(changes) && isBigintOrNull(insertId)
+      ? { ok, rows, changes, insertId }
+      : null;
+  if (!isRecord(error) || typeof error["message"] !== "string") return null;
+  const { message, code, errcode } = error;
+  return {
+    ok: false,
+    error: {
+      message,
+      code: typeof code === "string" ? code : null,
+      errcode: typeof errcode === "number" ? errcode : null,
+    },
+  };
+}
+
+function stepOf(value: unknown): StatementStep | null {
+  if (!isRecord(value)) return null;
+  const { kind, sql, parameters } = value;
+  if (kind === "begin" || kind === "commit" || kind === "rollback") return { kind };
+  if (kind !== "run" || typeof sql !== "string" || !Array.isArray(parameters)) return null;
+  return { kind, sql, parameters };
+}
+
+function isBigintOrNull(value: unknown): value is bigint | null {
+  return value === null || typeof value === "bigint";
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,61 @@
+// The embedded store as workers of a service have it: the file open in one place, statements sent
+// there as they would travel between processes.
+import { deserialize, serialize } from "node:v8";
+import { type Runtime, realRuntime } from "../../src/runtime.ts";
+import {
+  parseStatementRequest,
+  parseStatementResult,
+  type SendStatement,
+} from "../../src/store/statement.ts";
+import type { StatementServer } from "../../src/store/statement-server.ts";
+import { openStore, type Store, type StorePlace, serveFile } from "../../src/store/store.ts";
+
+/** A file that is open for workers. */
+export interface WorkerFile {
+  readonly statements: StatementServer;
+  /** The store as the worker of this name has it. */
+  open(worker: string): Promise<Store>;
+  /** Sends what a worker sends. */
+  sendAs(worker: string): SendStatement;
+  close(): Promise<void>;
+}
+
+/** Opens the file of a data directory for workers. */
+export async function openWorkerFile(
+  dataDir: string,
+  runtime: Pick<Runtime, "after"> = realRuntime,
+): Promise<WorkerFile> {
+  const { statements, close } = await serveFile(dataDir, runtime);
+  const sendAs =
+    (worker: string): SendStatement =>
+    async (message) => {
+      const request = parseStatementRequest(travelled(message));
+      if (request === null) throw new Error("no request arrived");
+      const result = parseStatementResult(travelled(await statements.run(request, worker)));
+      if (result === null) throw new Error("no result arrived");
+      return result;
+    };
+  return {
+    statements,
+    sendAs,
+    open: (worker) => openStore({ url: "", dataDir, send: sendAs(worker) }),
+    close,
+  };
+}
+
+/** A store of its own whose file is closed with it. */
+export async function openAsWorker({ dataDir }: StorePlace): Promise<Store> {
+  const file = await openWorkerFile(dataDir);
+  const store = await file.open("1");
+  return {
+    ...store,
+    async close() {
+      await store.close();
+      await file.close();
+    },
+  };
+}
+
+function travelled(value: unknown): unknown {
+  return deserialize(serialize(value));
+}

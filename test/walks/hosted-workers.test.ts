@@ -1,0 +1,199 @@
+// The hosted service with several workers and the embedded store: what is used is billed once and
+// whole, also by workers that are killed, and a change is known to every worker once it is answered.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { audit } from "../../src/hosted/audit/audit.ts";
+import { openStore } from "../../src/store/store.ts";
+import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
+import { type ServiceProcess, startProcess } from "../fakes/process.ts";
+import { seededRandom } from "../fakes/runtime.ts";
+import { configText } from "../fakes/service.ts";
+import { until } from "../fakes/service-fixture.ts";
+import { scriptedUpstream } from "../fakes/upstream.ts";
+import { childrenOf, isAlive, openCaller, type WorkerCaller } from "../fakes/worker-load.ts";
+
+const CU = 5_000n;
+/** What a standard read costs. */
+const CALL_N = 3n * CU;
+const GRANT_N = 5_000n * CU;
+/** A rate that no test reaches. */
+const FAST = { per_second: 10_000, burst: 10_000 };
+const OPERATOR = "operator-operator-operator";
+
+interface Fixture {
+  readonly service: ServiceProcess;
+  readonly port: number;
+  readonly dataDir: string;
+}
+
+async function fixture(t: TestContext, env: Record<string, string> = {}): Promise<Fixture> {
+  const provider = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-workers-"));
+  t.after(async () => {
+    await provider.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+  const text = configText(
+    [{ id: "a", url: provider.url }],
+    {
+      server: { port: 0, workers: 2, operator_token: OPERATOR },
+      data_dir: dataDir,
+      log_level: "info",
+      hosted: {
+        enabled: true,
+        flush_interval_ms: 100,
+        keys_per_hour: 1_000,
+        buckets: Object.fromEntries(["managed", "reduced", "public"].map((name) => [name, FAST])),
+      },
+    },
+    {},
+    "public",
+  );
+  const service = await startProcess(t, text, env);
+  return { service, port: Number(new URL(service.url).port), dataDir };
+}
+
+async function post(url: string, token = "", body: unknown = undefined) {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, json: text === "" ? null : JSON.parse(text) };
+}
+
+async function grantedKey({ service }: Fixture): Promise<string> {
+  return (await post(`${service.url}/api/v1/agent/keys`)).json.key;
+}
+
+/** Connections with a key, of which each worker has some. */
+async function keyed(t: TestContext, { port }: Fixture, key: string, count = 8) {
+  const callers = Array.from({ length: count }, () => openCaller(t, port, `/rpc/k/${key}/1`));
+  for (const caller of callers) assert.ok(await caller.call(), caller.status);
+  assert.equal(new Set(callers.map(({ worker }) => worker)).size, 2);
+  return callers;
+}
+
+async function booksOf(dataDir: string, url = "") {
+  const store = await openStore({ url, dataDir });
+  try {
+    const account = await store.db
+      .selectFrom("account")
+      .select("balance_n")
+      .executeTakeFirstOrThrow();
+    const leases = await store.db.selectFrom("credit_lease").selectAll().execute();
+    return { balanceN: account.balance_n, leases, differences: await audit(store) };
+  } finally {
+    await store.close();
+  }
+}
+
+async function billsWhole(t: TestContext, env: Record<string, string>): Promise<void> {
+  const own = await fixture(t, env);
+  const callers = await keyed(t, own, await grantedKey(own));
+  for (const caller of callers) for (let n = 0; n < 9; n++) assert.ok(await caller.call());
+  own.service.signal("SIGTERM");
+  assert.equal(await own.service.ended, 0);
+  assert.deepEqual(await booksOf(own.dataDir, env["DATABASE_URL"]), {
+    balanceN: GRANT_N - 80n * CALL_N,
+    leases: [],
+    differences: [],
+  });
+}
+
+test("ended by SIGTERM: what both workers served is billed, and every lease is returned", async (t) => {
+  await billsWhole(t, {});
+});
+
+const postgres = postgresAvailability();
+test("the same over PostgreSQL", {
+  skip: postgres.kind === "yes" ? false : postgres.reason,
+}, async (t) => {
+  const { url, drop } = await newDatabase();
+  t.after(drop);
+  await billsWhole(t, { DATABASE_URL: url });
+});
+
+test("workers that are killed at any moment lose no money and bill nothing twice", async (t) => {
+  const seed = Date.now() % 1_000_000;
+  t.diagnostic(`seed ${seed}`);
+  const random = seededRandom(seed);
+  const own = await fixture(t);
+  const key = await grantedKey(own);
+  let servedAtLeast = 0;
+  let sentAtMost = 0;
+  for (let kills = 0; kills < 4; kills++) {
+    await until("both workers", () => childrenOf(own.service.pid).length === 2);
+    const callers = Array.from({ length: 8 }, () => openCaller(t, own.port, `/rpc/k/${key}/1`));
+    const loops = callers.map((caller) => callOften(caller, 25));
+    await sleep(random() * 200);
+    const victims = childrenOf(own.service.pid);
+    const victim = victims[Math.floor(random() * victims.length)];
+    assert.ok(victim);
+    process.kill(victim, "SIGKILL");
+    await Promise.all(loops);
+    await until("its end", () => !isAlive(victim));
+    servedAtLeast += callers.reduce((sum, { answered }) => sum + answered, 0);
+    sentAtMost += callers.reduce((sum, { answered, failed }) => sum + answered + failed, 0);
+  }
+  // The successor of the last one returns what that one had leased.
+  await until("both workers", async () => {
+    const callers = Array.from({ length: 8 }, () => openCaller(t, own.port));
+    // Refused for want of a key, which costs nothing.
+    await Promise.all(callers.map((caller) => caller.call()));
+    return new Set(callers.map(({ worker }) => worker)).size === 2;
+  });
+  own.service.signal("SIGTERM");
+  assert.equal(await own.service.ended, 0);
+  const { balanceN, leases, differences } = await booksOf(own.dataDir);
+  assert.deepEqual([leases, differences], [[], []]);
+  const billed = Number((GRANT_N - balanceN) / CALL_N);
+  t.diagnostic(`${servedAtLeast} calls answered, ${billed} billed`);
+  assert.ok(billed > 0 && billed <= sentAtMost, `${billed} of at most ${sentAtMost}`);
+});
+
+async function callOften(caller: WorkerCaller, times: number): Promise<void> {
+  for (let n = 0; n < times && !caller.isOver; n++) await caller.call();
+}
+
+test("a key that is revoked at one worker is refused at all, and its sockets are closed", async (t) => {
+  const own = await fixture(t);
+  const { service } = own;
+  const made = (await post(`${service.url}/api/v1/keys`)).json;
+  const credit = `${service.url}/api/v1/operator/accounts/${made.account_id}/credit`;
+  const credited = await post(credit, OPERATOR, { usd: "1", reference: "test" });
+  assert.equal(credited.status, 200, JSON.stringify(credited.json));
+  const callers = await keyed(t, own, made.key, 16);
+  const closed: number[] = [];
+  const sockets = await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      const socket = new WebSocket(made.ws_url);
+      socket.on("close", (code) => closed.push(code));
+      await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
+      return socket;
+    }),
+  );
+  t.after(() => {
+    for (const socket of sockets) socket.terminate();
+  });
+  const deleted = await fetch(`${service.url}/api/v1/keys/${made.id}`, {
+    method: "DELETE",
+    headers: { authorization: `Bearer ${made.management_token}` },
+  });
+  assert.equal(deleted.status, 204);
+  await Promise.all(callers.map((caller) => caller.call()));
+  assert.deepEqual(
+    [...new Set(callers.map(({ status }) => status))],
+    ["HTTP/1.1 401 Unauthorized"],
+  );
+  await until("the end of all sockets", () => closed.length === sockets.length);
+});
