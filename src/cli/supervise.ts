@@ -1,11 +1,11 @@
 // A service of several workers: this process starts and supervises them, and serves nothing itself.
+import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { unnamedNode } from "../app/hosted.ts";
 import { reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
-import type { Ports } from "../cluster/workers/control.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
@@ -27,7 +27,7 @@ export const CLOSE_MS = 30_000;
 /** Starts the workers; throws an error for the operator if none of them can serve. */
 export async function startWorkers(start: ServiceStart): Promise<Service> {
   const { log } = start;
-  const named = nodeNames(start.config);
+  const named = await settled(start.config);
   let running = named(start.config);
   warnOfKeyless(running, log);
   const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
@@ -37,7 +37,6 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     count: start.workers,
     startProcess: workerProcesses(process.argv[1] ?? ""),
     config: running,
-    withPorts,
     version: start.version,
     onWorkerEnd: (id) => file?.statements.forget(id),
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
@@ -76,10 +75,41 @@ function keepsFile({ hosted, storageUrl }: Config): boolean {
   return hosted !== null && storageUrl === "";
 }
 
-/** Gives the workers of one service one name as a node, also those that start later. */
-function nodeNames({ storageUrl }: Config): (config: Config) => Config {
+/**
+ * Settles what each worker would choose for itself, also for those that start later: the name of
+ * the node, and the ports where any free one may be taken.
+ */
+async function settled({ storageUrl, server }: Config): Promise<(config: Config) => Config> {
   const unnamed = unnamedNode(storageUrl, realRuntime);
-  return (config) => (config.nodeId === "" ? { ...config, nodeId: unnamed } : config);
+  const { host, metricsListen } = server;
+  const port = server.port === 0 ? await freePort(host) : server.port;
+  const metricsPort =
+    metricsListen?.port === 0 ? await freePort(metricsListen.host) : metricsListen?.port;
+  return (config) => ({
+    ...config,
+    nodeId: config.nodeId === "" ? unnamed : config.nodeId,
+    server: { ...server, port, metricsListen: listenOn(metricsListen, metricsPort) },
+  });
+}
+
+function listenOn(
+  address: Config["server"]["metricsListen"],
+  port: number | undefined,
+): Config["server"]["metricsListen"] {
+  return address === null ? null : { ...address, port: port ?? address.port };
+}
+
+/** A port that is free now. */
+function freePort(host: string): Promise<number> {
+  const probe = createServer();
+  return new Promise((resolve, reject) => {
+    probe.once("error", reject);
+    probe.listen(0, host, () => {
+      const address = probe.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      probe.close(() => resolve(port));
+    });
+  });
 }
 
 /** Memory and CPU time of this process: they are the service's as well. */
@@ -89,20 +119,4 @@ function ownFamilies(): readonly MetricFamily[] {
     { name: "process_resident_memory_bytes", samples: [[[], process.memoryUsage.rss()]] },
     { name: "process_cpu_seconds_total", samples: [[[], (user + system) / 1e6]] },
   ];
-}
-
-/** The configuration with the ports on which the service already listens. */
-function withPorts(config: Config, { port, metricsPort }: Ports): Config {
-  const { metricsListen } = config.server;
-  return {
-    ...config,
-    server: {
-      ...config.server,
-      port,
-      metricsListen:
-        metricsListen === null
-          ? null
-          : { ...metricsListen, port: metricsPort ?? metricsListen.port },
-    },
-  };
 }

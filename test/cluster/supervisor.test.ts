@@ -66,7 +66,6 @@ function startSupervisor(count = 2): Started {
       };
     },
     config: { port: 0 },
-    withPorts: (_config, { port }) => ({ port }),
     version: "0",
     onWorkerEnd: () => {},
     drainMs: () => 10_000,
@@ -224,19 +223,6 @@ test("a drain waits for no worker that waits for its start", async () => {
   assert.equal(await drained, true);
   world.advance(60_000);
   assert.equal(processes.length, 2);
-});
-
-test("after the last process has ended, the ports that were chosen are asked for", () => {
-  const { world, at } = startSupervisor();
-  ready(at("1"));
-  ready(at("2"));
-  at("1").events.ended("SIGKILL");
-  world.advance(100);
-  assert.deepEqual(startOf(at("1").sent)["config"], { port: 0 });
-  at("1").events.ended("SIGKILL");
-  at("2").events.ended("SIGKILL");
-  world.advance(200);
-  assert.deepEqual(startOf(at("2").sent)["config"], { port: 4321 });
 });
 
 test("a connection goes to the worker that it is for, else to another, else it is closed", () => {

@@ -35,8 +35,6 @@ export interface SupervisorParts<C> {
   readonly count: number;
   readonly startProcess: (events: WorkerEvents) => WorkerProcess;
   readonly config: C;
-  /** A configuration with other ports to listen on. */
-  readonly withPorts: (config: C, ports: Ports) => C;
   readonly version: string;
   /** Hears that the process of a worker has ended, however. */
   readonly onWorkerEnd: (id: WorkerId) => void;
@@ -97,7 +95,6 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   readonly #startedWallMs: number;
   #config: C;
   #ports: Ports | null = null;
-  #isRelistening = false;
   #settleStart: (started: Started) => void = () => {};
   #isEnding = false;
   #onAllEnded: () => void = () => {};
@@ -120,7 +117,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   }
 
   reload(config: C): Promise<string | null> {
-    this.#config = this.#listening(config);
+    this.#config = config;
     const id = ++this.#lastReload;
     const waiting = new Set(this.#slots.filter(({ process }) => process !== null));
     return new Promise((resolve) => {
@@ -139,7 +136,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
         for (const slot of waiting) if (slot.id === worker) waiting.delete(slot);
         if (waiting.size === 0) done();
       });
-      for (const slot of waiting) send(slot, { kind: "reload", id, config: this.#config });
+      for (const slot of waiting) send(slot, { kind: "reload", id, config });
       if (waiting.size === 0) done();
     });
   }
@@ -256,20 +253,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     const facts = { worker: slot.id, ended: how, restart_in_ms: waitMs };
     if (hasServed) log.error(facts, "a worker died: another takes its place");
     else log.error({ ...facts, problem: slot.problem }, "a worker could not be started");
-    this.#keepPorts();
     slot.cancelTimer = runtime.after(waitMs, () => this.#start(slot));
-  }
-
-  /** With the last process the listening sockets are gone, and chosen ports must be asked for. */
-  #keepPorts(): void {
-    this.#isRelistening ||= this.#slots.every(({ process }) => process === null);
-    this.#config = this.#listening(this.#config);
-  }
-
-  #listening(config: C): C {
-    return this.#isRelistening && this.#ports !== null
-      ? this.#parts.withPorts(config, this.#ports)
-      : config;
   }
 
   /** Notes the first outcome of a worker; the last of them settles the start of the service. */
