@@ -305,7 +305,8 @@ async function auditOnce({ store, log }: AuditParts): Promise<void> {
   log.error({ differences: shown }, "the books do not agree");
 }
 
-interface PaymentHostingParts extends Omit<HostingParts, "serving" | "methods" | "worker" | "service"> {
+interface PaymentHostingParts
+  extends Omit<HostingParts, "serving" | "methods" | "worker" | "service"> {
   readonly store: Store;
   readonly claims: JobClaims;
   readonly changes: Invalidations;
@@ -446,8 +447,12 @@ export async function exportEmbedded(
  * The id of this process among those that share the store; each worker is a node of its own. An
  * embedded store has one service at a time, so it continues under the same ids.
  */
-function nodeIdOf({ nodeId, storageUrl }: Config, runtime: Runtime, worker: string | null): string {
-  const node = nodeId === "" ? unnamedNode(storageUrl, runtime) : nodeId;
+function nodeIdOf(
+  { cluster, storageUrl }: Config,
+  runtime: Runtime,
+  worker: string | null,
+): string {
+  const node = cluster.nodeId === "" ? unnamedNode(storageUrl, runtime) : cluster.nodeId;
   return worker === null ? node : `${node}/${worker}`;
 }
 

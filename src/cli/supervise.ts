@@ -79,15 +79,16 @@ function keepsFile({ hosted, storageUrl }: Config): boolean {
  * Settles what each worker would choose for itself, also for those that start later: the name of
  * the node, and the ports where any free one may be taken.
  */
-async function settled({ storageUrl, server }: Config): Promise<(config: Config) => Config> {
-  const unnamed = unnamedNode(storageUrl, realRuntime);
+async function settled(start: Config): Promise<(config: Config) => Config> {
+  const { storageUrl, server, cluster } = start;
+  const nodeId = cluster.nodeId === "" ? unnamedNode(storageUrl, realRuntime) : cluster.nodeId;
   const { host, metricsListen } = server;
   const port = server.port === 0 ? await freePort(host) : server.port;
   const metricsPort =
     metricsListen?.port === 0 ? await freePort(metricsListen.host) : metricsListen?.port;
   return (config) => ({
     ...config,
-    nodeId: config.nodeId === "" ? unnamed : config.nodeId,
+    cluster: { ...config.cluster, nodeId },
     server: { ...server, port, metricsListen: listenOn(metricsListen, metricsPort) },
   });
 }
