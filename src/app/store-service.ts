@@ -10,7 +10,7 @@ import {
 } from "../store/statement.ts";
 import type { StatementServer } from "../store/statement-server.ts";
 
-export { type ServedFile, serveFile } from "../store/store.ts";
+export { serveFile } from "../store/store.ts";
 
 const STATEMENT: QuestionTopic<StatementRequest, StatementResult> = {
   name: "statement",
