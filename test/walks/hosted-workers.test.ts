@@ -1,5 +1,5 @@
-// The hosted service with several workers and the embedded store: what is used is billed once and
-// whole, also by workers that are killed, and a change is known to every worker once it is answered.
+// The hosted service with several workers and the embedded store: usage is billed once and whole,
+// also for workers that are killed, and every worker knows a change once it is answered.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
