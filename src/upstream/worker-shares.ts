@@ -1,0 +1,257 @@
+// Bounds that hold for the whole service, divided between its workers: equal parts at first, then by
+// demand. A worker that needs more says so to the worker that owns the bound, which lowers the parts
+// of others before it raises that one. Nothing is sent while every part suffices.
+import type { Bus, QuestionTopic, WorkerId } from "../core/workers/bus.ts";
+import { divided, equalPart } from "../core/workers/division.ts";
+import type { Runtime } from "../runtime.ts";
+
+/** What a part of a bound is used for. */
+export interface ShareHolder {
+  /** How much is in use and cannot be given away now. */
+  used(): number;
+  /** How much would be in use if there were no bound. */
+  wanted(): number;
+  /** The part is smaller than before. */
+  lowered?(): void;
+}
+
+/** This worker's part of a bound. */
+export interface Share {
+  readonly limit: number;
+  /** Says that the part does not suffice. */
+  readonly short: () => void;
+  close(): void;
+}
+
+/** The parts of all bounds. */
+export interface Shares {
+  /** The part of a whole number; one holder for each key. */
+  of(key: string, total: number, holder: ShareHolder): Share;
+}
+
+/** The shares of a process that is the whole service. */
+export const WHOLE_SHARES: Shares = {
+  of: (_, total) => ({ limit: total, short() {}, close() {} }),
+};
+
+/** Dependencies. */
+export interface WorkerSharesParts {
+  readonly bus: Bus;
+  readonly runtime: Pick<Runtime, "after">;
+  /** Number of configured workers. */
+  readonly workers: number;
+}
+
+/** How often demand is looked at. */
+const ROUND_MS = 250;
+const ANSWER_MS = 1_000;
+/** Most bounds that wait for a round, and most parts that are remembered without a holder. */
+const MAX_KEYS = 4_096;
+
+/** Divides bounds between the workers on a bus. */
+export function createWorkerShares(parts: WorkerSharesParts): Shares {
+  return new WorkerShares(parts);
+}
+
+interface Held {
+  readonly total: number;
+  readonly holder: ShareHolder;
+  limit: number;
+}
+
+class WorkerShares implements Shares {
+  readonly #parts: WorkerSharesParts;
+  readonly #held = new Map<string, Held>();
+  /** Parts of bounds that have no holder here yet. */
+  readonly #assigned = new Map<string, number>();
+  readonly #short = new Set<string>();
+  /** Bounds of which a round is under way; this worker owns them. */
+  readonly #rounds = new Set<string>();
+  #cancelTick: (() => void) | null = null;
+
+  constructor(parts: WorkerSharesParts) {
+    this.#parts = parts;
+    const { bus } = parts;
+    bus.onWorkers(() => this.#reset());
+    bus.serve(WANT, async ({ key, total }) => {
+      if (!this.#rounds.has(key) && this.#rounds.size < MAX_KEYS) await this.#round(key, total);
+      return true;
+    });
+    bus.serve(REPORT, ({ key, total }) => this.#report(key, total));
+    bus.serve(ASSIGN, ({ key, total, limit, epoch }) => this.#assign(key, { total, limit, epoch }));
+  }
+
+  of(key: string, total: number, holder: ShareHolder): Share {
+    const limit = this.#assigned.get(key) ?? this.#equalPart(total);
+    const held: Held = { total, holder, limit };
+    this.#held.set(key, held);
+    return {
+      get limit() {
+        return held.limit;
+      },
+      short: () => this.#needs(key),
+      close: () => {
+        if (this.#held.get(key) === held) this.#held.delete(key);
+      },
+    };
+  }
+
+  #needs(key: string): void {
+    if (this.#short.size < MAX_KEYS) this.#short.add(key);
+    this.#cancelTick ??= this.#parts.runtime.after(ROUND_MS, () => this.#tick());
+  }
+
+  #tick(): void {
+    this.#cancelTick = null;
+    const { bus } = this.#parts;
+    for (const key of this.#short) {
+      const held = this.#held.get(key);
+      if (held === undefined) continue;
+      const message = { key, total: held.total };
+      void bus.request(bus.ownerOf(key), { topic: WANT, message, timeoutMs: ANSWER_MS });
+    }
+    this.#short.clear();
+  }
+
+  /** Asks all workers what they use and want, and divides the bound anew. */
+  async #round(key: string, total: number): Promise<void> {
+    this.#rounds.add(key);
+    try {
+      const ids = this.#parts.bus.workers();
+      const reports = await Promise.all(ids.map((id) => this.#ask(id, REPORT, { key, total })));
+      // One that does not answer may be using its part: nothing is moved without it.
+      const known = reports.filter((report) => report !== null);
+      if (known.length === ids.length) await this.#divide(key, total, { ids, reports: known });
+    } finally {
+      this.#rounds.delete(key);
+    }
+  }
+
+  async #divide(
+    key: string,
+    total: number,
+    { ids, reports }: { readonly ids: readonly WorkerId[]; readonly reports: readonly Report[] },
+  ): Promise<void> {
+    const parts = divided(total, reports.map(({ wanted }) => wanted));
+    const epoch = ids.join(" ");
+    const changes = ids.map((id, n) => {
+      const before = reports[n]?.limit ?? 0;
+      return { id, before, after: parts[n] ?? before };
+    });
+    const lowered = await Promise.all(
+      changes.map(async ({ id, before, after }) => {
+        if (after >= before) return before;
+        const message = { key, total, limit: after, epoch };
+        const used = await this.#ask(id, ASSIGN, message);
+        return used === null ? before : Math.max(after, used);
+      }),
+    );
+    let free = total - lowered.reduce((sum, part) => sum + part, 0);
+    for (const { id, before, after } of changes) {
+      const more = Math.min(after - before, free);
+      if (more <= 0) continue;
+      free -= more;
+      await this.#ask(id, ASSIGN, { key, total, limit: before + more, epoch });
+    }
+  }
+
+  async #ask<M, R>(to: WorkerId, topic: QuestionTopic<M, R>, message: M): Promise<R | null> {
+    const reply = await this.#parts.bus.request(to, { topic, message, timeoutMs: ANSWER_MS });
+    return reply.ok ? reply.value : null;
+  }
+
+  #report(key: string, total: number): Report {
+    const held = this.#held.get(key);
+    const limit = held?.limit ?? this.#assigned.get(key) ?? this.#equalPart(total);
+    return { limit, wanted: Math.max(0, held?.holder.wanted() ?? 0) };
+  }
+
+  /** Takes a part; returns what is in use. */
+  #assign(key: string, { limit, epoch }: Omit<Assignment, "key">): number {
+    const held = this.#held.get(key);
+    // Workers came or went since: the parts are equal again.
+    if (epoch !== this.#parts.bus.workers().join(" ")) return held?.limit ?? limit;
+    this.#assigned.delete(key);
+    this.#assigned.set(key, limit);
+    const [oldest = key] = this.#assigned.keys();
+    if (this.#assigned.size > MAX_KEYS) this.#assigned.delete(oldest);
+    if (held === undefined) return 0;
+    const isLower = limit < held.limit;
+    held.limit = limit;
+    if (isLower) held.holder.lowered?.();
+    return Math.max(0, held.holder.used());
+  }
+
+  /** Workers came or went: a new one knows nothing but equal parts. */
+  #reset(): void {
+    this.#assigned.clear();
+    for (const held of this.#held.values()) {
+      const limit = this.#equalPart(held.total);
+      const isLower = limit < held.limit;
+      held.limit = limit;
+      if (isLower) held.holder.lowered?.();
+    }
+  }
+
+  #equalPart(total: number): number {
+    const { bus, workers } = this.#parts;
+    return equalPart(total, { index: Number(bus.self) - 1, of: workers });
+  }
+}
+
+interface Bound {
+  readonly key: string;
+  readonly total: number;
+}
+
+interface Report {
+  readonly limit: number;
+  readonly wanted: number;
+}
+
+interface Assignment extends Bound {
+  readonly limit: number;
+  /** The workers that it was made for. */
+  readonly epoch: string;
+}
+
+const WANT: QuestionTopic<Bound, true> = {
+  name: "share.want",
+  parse: boundIn,
+  parseAnswer: (value) => (value === true ? value : null),
+};
+
+const REPORT: QuestionTopic<Bound, Report> = {
+  name: "share.report",
+  parse: boundIn,
+  parseAnswer(value) {
+    if (!isRecord(value)) return null;
+    const { limit, wanted } = value;
+    return isAmount(limit) && isAmount(wanted) ? { limit, wanted } : null;
+  },
+};
+
+const ASSIGN: QuestionTopic<Assignment, number> = {
+  name: "share.assign",
+  parse(value) {
+    const bound = boundIn(value);
+    if (bound === null || !isRecord(value)) return null;
+    const { limit, epoch } = value;
+    return isAmount(limit) && typeof epoch === "string" ? { ...bound, limit, epoch } : null;
+  },
+  parseAnswer: (value) => (isAmount(value) ? value : null),
+};
+
+function boundIn(value: unknown): Bound | null {
+  if (!isRecord(value)) return null;
+  const { key, total } = value;
+  return typeof key === "string" && isAmount(total) ? { key, total } : null;
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
