@@ -29,6 +29,7 @@ import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
 import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
 import { createTimerWheel } from "../upstream/timer-wheel.ts";
+import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import { createDocuments } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
@@ -56,6 +57,7 @@ import { type Hosting, type HostingParts, openHosting } from "./hosted.ts";
 import { reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
+import { workerConfig } from "./worker-limits.ts";
 
 /** A running service. */
 export interface App {
@@ -111,7 +113,7 @@ interface Foundation {
 
 /** Starts the service. */
 export async function build(given: Config, surroundings: Outside): Promise<App> {
-  const config = named(given, surroundings.runtime);
+  const config = workerConfig(named(given, surroundings.runtime), workersOf(surroundings));
   const outside = { ...surroundings, log: labelled(surroundings.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
@@ -192,7 +194,7 @@ function appOf(
       const problem = reloadProblem(config, next);
       if (problem !== null) return problem;
       if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
-      live.config = next;
+      live.config = workerConfig(next, workersOf(outside));
       live.methods = methodTable(next.methods, live.methods);
       providers.profileUpdater.replace(next.profiles);
       return null;
@@ -313,34 +315,25 @@ function upstreamSide(
   const budget = new MemoryBudget(() => live().limits);
   const sockets = createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) });
   const observer = createObserver(log, runtime);
-  const upstreams = {
-    http: createHttpUpstream(runtime, httpLimits(live), guard, {
-      budget,
-      timerWheel,
-      client: config.upstream.http,
-      onReturnedTwice: observer.returnedTwice,
-    }),
-    ws: sockets,
-  };
+  const shares = sharesOf(runtime, service);
+  const client = config.upstream.http;
+  const onReturnedTwice = observer.returnedTwice;
+  const httpParts = { budget, timerWheel, client, shares, onReturnedTwice };
+  const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
+  const upstreams = { http, ws: sockets };
   const registry = createProfileRegistry(config.chains, config.profiles, runtime, {
     ...config.selection,
     onChange: observer.channelChanged,
+    shares,
   });
   const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
   const bus = service?.bus ?? null;
-  const { subscriptions, filters, remoteFilters } = streamSide(bus, {
-    runtime,
-    timerWheel,
-    router,
-    sockets,
-    onMove: observer.streamMoved,
-    limits: () => live().limits,
-    log,
-  });
-  const health = createHealthSide(
-    { runtime, timerWheel, upstreams, registry, headSeen: subscriptions.headSeen },
-    bus,
-  );
+  const limits = (): Config["limits"] => live().limits;
+  const common = { runtime, timerWheel, router, sockets, shares, limits, log };
+  const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
+  const { subscriptions } = streams;
+  const { headSeen } = subscriptions;
+  const health = createHealthSide({ runtime, timerWheel, upstreams, registry, headSeen }, bus);
   const profileUpdater = createProfileUpdater({
     registry,
     prober: health.prober,
@@ -355,9 +348,7 @@ function upstreamSide(
     registry,
     router,
     profileUpdater,
-    subscriptions,
-    filters,
-    remoteFilters,
+    ...streams,
     sockets,
     check: (profile: Profile) => checkProviders({ runtime, timerWheel, guard }, profile),
     async close(): Promise<void> {
@@ -366,6 +357,18 @@ function upstreamSide(
       await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
     },
   };
+}
+
+/** How bounds of the service are divided between its workers. */
+function sharesOf(runtime: Runtime, service: Outside["service"]): Shares {
+  return service === undefined || service.workers === 1
+    ? WHOLE_SHARES
+    : createWorkerShares({ bus: service.bus, runtime, workers: service.workers });
+}
+
+/** Number of workers that divide the bounds of the service. */
+function workersOf({ service }: Outside): number {
+  return service?.workers ?? 1;
 }
 
 /** Subscriptions and filters. */

@@ -11,8 +11,8 @@ export interface ShareHolder {
   used(): number;
   /** How much would be in use if there were no bound. */
   wanted(): number;
-  /** The part is smaller than before. */
-  lowered?(): void;
+  /** The part has changed. */
+  changed?(): void;
 }
 
 /** This worker's part of a bound. */
@@ -132,18 +132,23 @@ class WorkerShares implements Shares {
     total: number,
     { ids, reports }: { readonly ids: readonly WorkerId[]; readonly reports: readonly Report[] },
   ): Promise<void> {
-    const parts = divided(total, reports.map(({ wanted }) => wanted));
+    const parts = divided(
+      total,
+      reports.map(({ wanted }) => wanted),
+    );
     const epoch = ids.join(" ");
     const changes = ids.map((id, n) => {
       const before = reports[n]?.limit ?? 0;
-      return { id, before, after: parts[n] ?? before };
+      // A part that was lowered may still be in use.
+      const held = Math.max(before, reports[n]?.used ?? 0);
+      return { id, before, held, after: parts[n] ?? before };
     });
     const lowered = await Promise.all(
-      changes.map(async ({ id, before, after }) => {
-        if (after >= before) return before;
+      changes.map(async ({ id, before, held, after }) => {
+        if (after >= before) return held;
         const message = { key, total, limit: after, epoch };
         const used = await this.#ask(id, ASSIGN, message);
-        return used === null ? before : Math.max(after, used);
+        return used === null ? held : Math.max(after, used);
       }),
     );
     let free = total - lowered.reduce((sum, part) => sum + part, 0);
@@ -163,7 +168,9 @@ class WorkerShares implements Shares {
   #report(key: string, total: number): Report {
     const held = this.#held.get(key);
     const limit = held?.limit ?? this.#assigned.get(key) ?? this.#equalPart(total);
-    return { limit, wanted: Math.max(0, held?.holder.wanted() ?? 0) };
+    const { wanted = 0, used = 0 } =
+      held === undefined ? {} : { wanted: held.holder.wanted(), used: held.holder.used() };
+    return { limit, wanted: Math.max(0, wanted), used: Math.max(0, used) };
   }
 
   /** Takes a part; returns what is in use. */
@@ -176,9 +183,8 @@ class WorkerShares implements Shares {
     const [oldest = key] = this.#assigned.keys();
     if (this.#assigned.size > MAX_KEYS) this.#assigned.delete(oldest);
     if (held === undefined) return 0;
-    const isLower = limit < held.limit;
     held.limit = limit;
-    if (isLower) held.holder.lowered?.();
+    held.holder.changed?.();
     return Math.max(0, held.holder.used());
   }
 
@@ -186,10 +192,8 @@ class WorkerShares implements Shares {
   #reset(): void {
     this.#assigned.clear();
     for (const held of this.#held.values()) {
-      const limit = this.#equalPart(held.total);
-      const isLower = limit < held.limit;
-      held.limit = limit;
-      if (isLower) held.holder.lowered?.();
+      held.limit = this.#equalPart(held.total);
+      held.holder.changed?.();
     }
   }
 
@@ -206,6 +210,7 @@ interface Bound {
 
 interface Report {
   readonly limit: number;
+  readonly used: number;
   readonly wanted: number;
 }
 
@@ -226,8 +231,8 @@ const REPORT: QuestionTopic<Bound, Report> = {
   parse: boundIn,
   parseAnswer(value) {
     if (!isRecord(value)) return null;
-    const { limit, wanted } = value;
-    return isAmount(limit) && isAmount(wanted) ? { limit, wanted } : null;
+    const { limit, used, wanted } = value;
+    return isAmount(limit) && isAmount(used) && isAmount(wanted) ? { limit, used, wanted } : null;
   },
 };
 

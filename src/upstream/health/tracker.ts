@@ -74,6 +74,7 @@ import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
+import { type Share, type ShareHolder, WHOLE_SHARES } from "../worker-shares.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
 import { type HealthReport, reportOf } from "./health-report.ts";
 import {
@@ -261,6 +262,12 @@ export type RoutingState = Pick<
   | "freePanicSlot"
 >;
 
+/** Settings of a tracker. */
+export interface TrackerSettings extends SelectionSettings {
+  /** This worker's share of a bound of the set; absent = all of it. */
+  readonly shareOf?: (what: string, total: number, holder: ShareHolder) => Share;
+}
+
 /**
  * Creates the routing state of a set; providers with unchanged id and URL keep their health from
  * `previous`.
@@ -268,7 +275,7 @@ export type RoutingState = Pick<
 export function createTracker(
   set: ProviderSet,
   runtime: Runtime,
-  settings: SelectionSettings,
+  settings: TrackerSettings,
   previous?: Tracker,
 ): Tracker {
   return new SetTracker(set, runtime, settings, previous);
@@ -284,17 +291,29 @@ class SetTracker implements Tracker {
   readonly #unsafeDraw: Draw;
   readonly #listeners = new Set<Partial<TrackerListener>>();
   readonly #silenceWatch: SilenceWatch;
+  readonly #panicShare: Share;
   #panicking = 0;
+  /** Since this was last asked for. */
+  #panicsRefused = 0;
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
 
   constructor(
     set: ProviderSet,
     runtime: Runtime,
-    settings: SelectionSettings,
+    settings: TrackerSettings,
     previous: Tracker | undefined,
   ) {
     this.set = set;
     this.#runtime = runtime;
+    const { shareOf = WHOLE_SHARES.of } = settings;
+    this.#panicShare = shareOf("panic", PANIC_SLOTS, {
+      used: () => this.#panicking,
+      wanted: () => {
+        const wanted = this.#panicking + this.#panicsRefused;
+        this.#panicsRefused = 0;
+        return wanted;
+      },
+    });
     this.#providerStates = set.providers.map((provider) =>
       createState(
         provider,
@@ -427,7 +446,11 @@ class SetTracker implements Tracker {
   }
 
   takePanicSlot(): boolean {
-    if (this.#panicking >= PANIC_SLOTS) return false;
+    if (this.#panicking >= this.#panicShare.limit) {
+      this.#panicsRefused += 1;
+      this.#panicShare.short();
+      return false;
+    }
     this.#panicking += 1;
     return true;
   }

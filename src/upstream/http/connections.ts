@@ -4,6 +4,7 @@ import type { RequestBody } from "./http1-connection.ts";
 
 /** Bounds of the connections to one origin. */
 export interface ConnectionLimits {
+  /** Of the service; a pool may have its share of them. */
   readonly connectionsPerOrigin: number;
   /** Most requests that may wait for a connection to one origin. */
   readonly maxWaiting: number;

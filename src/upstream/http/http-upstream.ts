@@ -7,6 +7,7 @@ import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
 import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
 import { createTimerWheel, type TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, OutgoingRequest, Room, Upstream } from "../transport.ts";
+import { type Share, type ShareHolder, type Shares, WHOLE_SHARES } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import {
   type ConnectionLimits,
@@ -40,6 +41,8 @@ export interface HttpParts {
   readonly timerWheel: TimerWheel;
   /** The client for plain HTTP; absent = `own`. TLS always uses undici. */
   readonly client?: "own" | "undici";
+  /** Divides connections between workers; absent = this process is the whole service. */
+  readonly shares?: Shares;
   /** Hears of an answer whose memory was returned twice; left out = that throws. */
   readonly onReturnedTwice?: () => void;
 }
@@ -158,13 +161,22 @@ class HttpUpstream implements Upstream {
   }
 
   #connect(url: URL, guarded: boolean): Connections {
-    const { guard, limits, runtime, client } = this.#parts;
+    const { guard, limits, runtime, client, shares = WHOLE_SHARES } = this.#parts;
     const refusal = guarded ? guard.refusal(url.origin) : null;
     if (refusal !== null) return noConnections(refusal);
     const lookup = guarded ? guard.lookup : null;
+    const key = `connections ${guarded ? "guarded " : ""}${url.origin}`;
+    const shareOf = (holder: ShareHolder): Share =>
+      shares.of(key, limits.connectionsPerOrigin, holder);
     return url.protocol === "https:" || client === "undici"
-      ? undiciConnections(url.origin, limits, lookup)
-      : ownConnections(url, { limits, runtime, lookup, buffers: this.#answerParts.buffers });
+      ? undiciConnections(url.origin, { limits, lookup, shareOf })
+      : ownConnections(url, {
+          limits,
+          runtime,
+          lookup,
+          buffers: this.#answerParts.buffers,
+          shareOf,
+        });
   }
 
   #originOf(provider: Provider): string {

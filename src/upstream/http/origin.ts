@@ -17,7 +17,10 @@ import {
 export interface OriginOptions {
   readonly host: string;
   readonly port: number;
+  /** How many connections there may be; may change. */
   readonly connections: number;
+  /** Called when all of them are busy; absent = not called. */
+  readonly onShort?: () => void;
   /** Most requests that may wait for a connection. */
   readonly queue: number;
   readonly connectTimeoutMs: number;
@@ -38,6 +41,11 @@ export interface Origin {
   isFree(): boolean;
   /** Returns a chunk's memory after its last reader. */
   recycle(chunk: Buffer): void;
+  /** Connections that are open, and those that would be if there were no bound. */
+  readonly open: number;
+  readonly wanted: number;
+  /** The number of connections there may be has changed. */
+  adjust(): void;
   /** Sends nothing more: idle connections end now, the others after their answer. */
   drain(): void;
   /** Ends every connection; requests in flight fail. */
@@ -83,6 +91,7 @@ class OriginPool implements Origin, PoolHooks {
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     const connection = this.#takeIdle() ?? this.#connect(this.options.connections);
     if (connection !== null) return this.#sendOn(connection, { head, body, handler });
+    this.options.onShort?.();
     if (this.#queue.length >= this.options.queue)
       this.#queue = this.#queue.filter(({ handler: waiting }) => !waiting.abandoned);
     if (this.#queue.length >= this.options.queue)
@@ -124,6 +133,23 @@ class OriginPool implements Origin, PoolHooks {
     if (at !== -1) this.#idle.splice(at, 1);
     const next = this.#destroyed || !this.isFree() ? undefined : this.#next();
     if (next !== undefined) this.send(next.head, next.body, next.handler);
+  }
+
+  get open(): number {
+    return this.#all.size;
+  }
+
+  get wanted(): number {
+    return this.#all.size - this.#idle.length + this.#queue.length;
+  }
+
+  adjust(): void {
+    for (const connection of [...this.#idle]) if (this.#isBeyond()) connection.abort(IDLE);
+    while (this.#all.size < this.options.connections) {
+      const next = this.#next();
+      if (next === undefined) return;
+      this.send(next.head, next.body, next.handler);
+    }
   }
 
   drain(): void {

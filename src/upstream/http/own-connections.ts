@@ -2,6 +2,7 @@
 import type { LookupFunction } from "node:net";
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { Share, ShareHolder } from "../worker-shares.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createOrigin } from "./origin.ts";
@@ -13,17 +14,27 @@ export interface OwnConnectionParts {
   /** Null = node's own. */
   readonly lookup: LookupFunction | null;
   readonly buffers: BufferPool;
+  /** This worker's share of the connections. */
+  readonly shareOf: (holder: ShareHolder) => Share;
 }
 
 /** Connections to the origin of a plain `http:` URL. */
 export function ownConnections(
   url: URL,
-  { limits, runtime, lookup, buffers }: OwnConnectionParts,
+  { limits, runtime, lookup, buffers, shareOf }: OwnConnectionParts,
 ): Connections {
+  const share = shareOf({
+    used: () => origin.open,
+    wanted: () => origin.wanted,
+    changed: () => origin.adjust(),
+  });
   const origin = createOrigin({
     host: bareHost(url.hostname),
     port: Number(url.port || "80"),
-    connections: limits.connectionsPerOrigin,
+    get connections() {
+      return share.limit;
+    },
+    onShort: share.short,
     queue: limits.maxWaiting,
     connectTimeoutMs: limits.connectTimeoutMs,
     runtime,
@@ -44,8 +55,12 @@ export function ownConnections(
     isFree: () => origin.isFree(),
     // Nothing to do: `onResponseComplete` has already ended the connection.
     distrust() {},
-    drain: () => origin.drain(),
+    drain() {
+      share.close();
+      origin.drain();
+    },
     async destroy() {
+      share.close();
       origin.destroy();
     },
   };

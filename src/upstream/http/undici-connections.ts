@@ -3,6 +3,7 @@
 import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { withWireId } from "../../core/rpc/wire-request.ts";
+import type { Share, ShareHolder } from "../worker-shares.ts";
 import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
 import type { HttpDispatch } from "./dispatch.ts";
 import { coded, type RequestBody } from "./http1-connection.ts";
@@ -13,24 +14,41 @@ const MAX_IDLE_MS = 120_000;
 /** Extra connections to one origin, for probes only. */
 const PROBE_CONNECTIONS = 2;
 
-/** Connections to one origin; `lookup` null = node's own. */
+/** Dependencies of the connections. */
+export interface UndiciConnectionParts {
+  readonly limits: ConnectionLimits;
+  /** Null = node's own. */
+  readonly lookup: LookupFunction | null;
+  /** This worker's share of the connections. */
+  readonly shareOf: (holder: ShareHolder) => Share;
+}
+
+/** Connections to one origin. */
 export function undiciConnections(
   origin: string,
-  limits: ConnectionLimits,
-  lookup: LookupFunction | null,
+  { limits, lookup, shareOf }: UndiciConnectionParts,
 ): Connections {
-  return new UndiciConnections((connections) => {
-    return new Pool(origin, {
-      connections,
-      pipelining: 1,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      keepAliveTimeout: IDLE_MS,
-      keepAliveMaxTimeout: MAX_IDLE_MS,
-      connectTimeout: limits.connectTimeoutMs,
-      ...(lookup === null ? {} : { connect: { lookup } }),
-    });
-  }, limits);
+  return new UndiciConnections(
+    (connections) => {
+      return new Pool(origin, {
+        connections,
+        pipelining: 1,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        keepAliveTimeout: IDLE_MS,
+        keepAliveMaxTimeout: MAX_IDLE_MS,
+        connectTimeout: limits.connectTimeoutMs,
+        ...(lookup === null ? {} : { connect: { lookup } }),
+      });
+    },
+    { limits, shareOf },
+  );
+}
+
+/** A request that waits for this worker's share of the connections. */
+interface WaitingRequest {
+  readonly request: Dispatcher.DispatchOptions;
+  readonly handler: HttpDispatch;
 }
 
 class UndiciConnections implements Connections {
@@ -46,10 +64,20 @@ class UndiciConnections implements Connections {
    * same.
    */
   #out = 0;
+  readonly #share: Share;
+  #waiting: WaitingRequest[] = [];
 
-  constructor(makePool: (connections: number) => Pool, limits: ConnectionLimits) {
+  constructor(
+    makePool: (connections: number) => Pool,
+    { limits, shareOf }: Omit<UndiciConnectionParts, "lookup">,
+  ) {
     this.#makePool = makePool;
     this.#limits = limits;
+    this.#share = shareOf({
+      used: () => this.#out,
+      wanted: () => this.#out + this.#waiting.length,
+      changed: () => this.#next(),
+    });
     this.#pool = makePool(limits.connectionsPerOrigin);
   }
 
@@ -68,7 +96,7 @@ class UndiciConnections implements Connections {
   }
 
   isFree(): boolean {
-    return this.#out < this.#limits.connectionsPerOrigin;
+    return this.#out < this.#share.limit;
   }
 
   /**
@@ -83,21 +111,51 @@ class UndiciConnections implements Connections {
 
   drain(): void {
     this.#retired = true;
+    this.#share.close();
     this.#close(this.#pool);
     if (this.#probes !== null) this.#close(this.#probes);
   }
 
   async destroy(): Promise<void> {
     this.#retired = true;
+    this.#share.close();
+    for (const { handler } of this.#waiting.splice(0))
+      handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
     await Promise.all([this.#pool, this.#probes, ...this.#closing].map((pool) => pool?.destroy()));
   }
 
   #send(request: Dispatcher.DispatchOptions, handler: HttpDispatch): void {
-    if (this.#out >= this.#limits.connectionsPerOrigin + this.#limits.maxWaiting)
+    const { connectionsPerOrigin, maxWaiting } = this.#limits;
+    const { limit } = this.#share;
+    const isShared = limit < connectionsPerOrigin;
+    if (this.#out >= limit) this.#share.short();
+    if (isShared && this.#out >= limit) return this.#wait({ request, handler });
+    if (this.#out >= connectionsPerOrigin + maxWaiting)
       return handler.onResponseError(null, coded("no connection is free", "EPOOL"));
     this.#out++;
-    handler.onOver = () => void this.#out--;
+    handler.onOver = () => {
+      this.#out--;
+      if (this.#waiting.length > 0) this.#next();
+    };
     this.#pool.dispatch(request, handler);
+  }
+
+  #wait(waiting: WaitingRequest): void {
+    const { maxWaiting } = this.#limits;
+    if (this.#waiting.length >= maxWaiting)
+      this.#waiting = this.#waiting.filter(({ handler }) => !handler.abandoned);
+    if (this.#waiting.length >= maxWaiting)
+      waiting.handler.onResponseError(null, coded("no connection is free", "EPOOL"));
+    else this.#waiting.push(waiting);
+  }
+
+  /** Sends what waits, as far as the share goes. */
+  #next(): void {
+    while (this.#out < this.#share.limit) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      if (!next.handler.abandoned) this.#send(next.request, next.handler);
+    }
   }
 
   #sendProbe(request: Dispatcher.DispatchOptions, handler: HttpDispatch): void {

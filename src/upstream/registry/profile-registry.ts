@@ -4,7 +4,13 @@ import type { Chain } from "../../core/provider/chain.ts";
 import { type Profile, profileId, publicLabel } from "../../core/provider/profile.ts";
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
 import type { Runtime } from "../../runtime.ts";
-import { createTracker, type HealthChange, type Tracker } from "../health/tracker.ts";
+import {
+  createTracker,
+  type HealthChange,
+  type Tracker,
+  type TrackerSettings,
+} from "../health/tracker.ts";
+import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
 
 /** A profile with its routing state, by chain name. */
 export interface ServedProfile {
@@ -52,6 +58,8 @@ export interface ProfileRegistrySettings {
   readonly maxCustom: number;
   /** Called when a circuit or cordon changes; `profile` is the label in metrics. */
   readonly onChange: (profile: string, chain: string, change: HealthChange) => void;
+  /** Divides the bounds of provider sets between workers. */
+  readonly shares: Shares;
 }
 
 /** Most profiles of accounts in memory. */
@@ -150,9 +158,13 @@ function serve(
   before: ServedProfile | undefined,
   { runtime, settings }: TrackerParts,
 ): ServedProfile {
-  const { onChange } = settings;
+  const { onChange, shares = WHOLE_SHARES } = settings;
   const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
-    const tracker = createTracker(set, runtime, settings, before?.trackers.get(name));
+    const key = `${profileId(profile)} ${name}`;
+    const shareOf: TrackerSettings["shareOf"] = (what, total, holder) =>
+      shares.of(`${what} ${key}`, total, holder);
+    const own = { ...settings, shareOf };
+    const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
       tracker.attend({
         changed: (change) => onChange(publicLabel(profileId(profile)), name, change),

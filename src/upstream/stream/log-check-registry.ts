@@ -40,7 +40,7 @@ export function createLogCheckRegistry(
       const key = `${profile} ${chainName}`;
       const checks =
         checksByKey.get(key) ??
-        new LogChecks(parts, countsOf(publicLabel(profile), chainName), log);
+        new LogChecks(key, parts, countsOf(publicLabel(profile), chainName), log);
       checks.bind(tracker);
       checksByKey.set(key, checks);
       byTracker.set(tracker, (byTracker.get(tracker) ?? new Set()).add(checks));

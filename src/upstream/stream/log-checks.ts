@@ -24,6 +24,7 @@ import {
 } from "../../core/stream/log-bloom.ts";
 import type { Need } from "../../core/stream/log-verification.ts";
 import type { Tracker } from "../health/tracker.ts";
+import { type Share, WHOLE_SHARES } from "../worker-shares.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
 import { type BlockLogsQueryParts, queryBlockLogs } from "./log-query.ts";
 
@@ -87,6 +88,8 @@ const PENALTY_MS = 600_000;
 const GATHER_MS = 20;
 const MAX_BLOCKS = 64;
 const BURST_SECONDS = 2;
+/** Calls a second of a worker whose share is nothing. */
+const LEAST_BUDGET = 0.001;
 /** Part of the budget that routine checks leave to needed ones. */
 const RESERVE = 0.5;
 const LINE_EVERY_MS = 60_000;
@@ -109,6 +112,7 @@ interface SeenBloom {
 /** The checks of one profile on one chain. */
 export class LogChecks {
   readonly counts: CheckCounts;
+  readonly #key: string;
   readonly #parts: BlockLogsQueryParts;
   readonly #log: StreamLog | null;
   readonly #blocks = new Map<string, BlockCheck>();
@@ -119,12 +123,20 @@ export class LogChecks {
   readonly #penalties = new Map<string, number>();
   #trust: BloomTrust = NO_TRUST;
   #fullAtMs = FULL_MS;
+  /** This worker's share of the budget, in thousandths of a call a second; null = not used yet. */
+  #share: Share | null = null;
+  /** The whole budget that it is a share of. */
+  #budget = 0;
+  /** Calls that were wanted since `sinceMs`. */
+  #wanted = { calls: 0, sinceMs: 0 };
   #bound: Tracker | null = null;
   #alarmedUntilMs = Number.NEGATIVE_INFINITY;
   /** When a line of each kind was last logged (ms). */
   readonly #loggedAtMs = new Map<string, number>();
 
-  constructor(parts: BlockLogsQueryParts, counts: CheckCounts, log: StreamLog | null) {
+  /** `key` names the profile and chain in the service. */
+  constructor(key: string, parts: BlockLogsQueryParts, counts: CheckCounts, log: StreamLog | null) {
+    this.#key = key;
     this.#parts = parts;
     this.counts = counts;
     this.#log = log;
@@ -327,7 +339,11 @@ export class LogChecks {
 
   #spend(tracker: Tracker): boolean {
     const fullAtMs = take(this.#fullAtMs, this.#size(tracker), this.#parts.runtime.now());
-    if (fullAtMs === null) return false;
+    this.#wanted.calls++;
+    if (fullAtMs === null) {
+      this.#share?.short();
+      return false;
+    }
     this.#fullAtMs = fullAtMs;
     this.counts.calls++;
     return true;
@@ -338,7 +354,24 @@ export class LogChecks {
   }
 
   #size({ set: { verificationBudget } }: Tracker) {
-    return { perSecond: verificationBudget, burst: verificationBudget * BURST_SECONDS };
+    const share = this.#shareOf(verificationBudget);
+    const perSecond = Math.max(LEAST_BUDGET, share.limit / 1_000);
+    return { perSecond, burst: Math.max(1, perSecond * BURST_SECONDS) };
+  }
+
+  #shareOf(budget: number): Share {
+    if (this.#share !== null && this.#budget === budget) return this.#share;
+    const { shares = WHOLE_SHARES, runtime } = this.#parts;
+    this.#budget = budget;
+    this.#share = shares.of(`log checks ${this.#key}`, budget * 1_000, {
+      used: () => 0,
+      wanted: () => {
+        const { calls, sinceMs } = this.#wanted;
+        this.#wanted = { calls: 0, sinceMs: runtime.now() };
+        return (calls * 1_000_000) / Math.max(1_000, runtime.now() - sinceMs);
+      },
+    });
+    return this.#share;
   }
 
   #trustNow(): BloomTrust {

@@ -7,12 +7,15 @@ import type { Runtime } from "../../runtime.ts";
 import type { RoutedCall, RoutingEngine } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
+import type { Shares } from "../worker-shares.ts";
 import { readLogs } from "./backfill.ts";
 import { ChosenProvider } from "./chosen-provider.ts";
 import { queryProvider } from "./service-call.ts";
 
 /** Dependencies of queries. */
 export interface BlockLogsQueryParts {
+  /** Divides the budget of checks between workers; absent = this process is the whole service. */
+  readonly shares?: Shares;
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly router: RoutingEngine;

@@ -11,6 +11,7 @@ import { withinBounds } from "./block-bounds.ts";
 import { createFilterQuota } from "./filter-quota.ts";
 import { createLogCheckRegistry } from "./log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./log-checks.ts";
+import type { BlockLogsQueryParts } from "./log-query.ts";
 import { createPolls } from "./polled-source.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream, type StreamOwner } from "./stream.ts";
@@ -77,7 +78,9 @@ interface Entry {
  * Dependencies of streams. Heads and logs are polled while no socket is available, if the router
  * reaches providers over HTTP.
  */
-export interface SubscriptionParts extends Omit<SourceParts, "polls"> {
+export interface SubscriptionParts
+  extends Omit<SourceParts, "polls">,
+    Pick<BlockLogsQueryParts, "shares"> {
   /** Called for each subscription that moved to another provider. */
   readonly onMove?: (move: StreamMove) => void;
   /** Absent = no log. */
