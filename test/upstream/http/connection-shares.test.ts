@@ -1,0 +1,81 @@
+// A worker's share of the connections to an origin, over both HTTP clients and real sockets: it is
+// never exceeded, what waits is sent when the share grows, and idle connections beyond it close.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
+import { realRuntime } from "../../../src/runtime.ts";
+import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
+import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
+import { createSsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
+import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import type { ShareHolder, Shares } from "../../../src/upstream/worker-shares.ts";
+import { fakeProvider } from "../../fakes/providers.ts";
+import { until } from "../../fakes/service-fixture.ts";
+import { type Replier, scriptedUpstream } from "../../fakes/upstream.ts";
+
+for (const client of ["own", "undici"] as const)
+  test(`connections stay within a share that changes (${client})`, async (t) => {
+    const waiting: Replier[] = [];
+    const node = await scriptedUpstream((_, reply) => void waiting.push(reply));
+    const held: ShareHolder[] = [];
+    let [limit, shorts] = [2, 0];
+    const shares: Shares = {
+      of(key, total, holder) {
+        assert.deepEqual([key, total], [`connections ${node.url.replace(/\/$/, "")}`, 128]);
+        held.push(holder);
+        return {
+          get limit() {
+            return limit;
+          },
+          short: () => void shorts++,
+          close() {},
+        };
+      },
+    };
+    const http = createHttpUpstream(realRuntime, HTTP_LIMITS, createSsrfGuard(), {
+      budget: MemoryBudget.unbounded(),
+      timerWheel: createTimerWheel(realRuntime),
+      client,
+      shares,
+    });
+    t.after(async () => {
+      await http.close();
+      await node.close();
+    });
+    const provider = fakeProvider(0, { url: node.url });
+    const outcomes: string[] = [];
+    const send = () =>
+      http.send(
+        { provider, ...writeRequest("eth_call", null), mayStream: false },
+        {
+          result: () => void outcomes.push("result"),
+          failed: ({ kind }) => void outcomes.push(kind),
+          stream: () => assert.fail("the answer is short"),
+          broken: (message) => void outcomes.push(message),
+        },
+      );
+    const dispatches = Array.from({ length: 6 }, send);
+    const [holder] = held;
+    assert.ok(holder);
+    await until("two requests", () => waiting.length === 2);
+    assert.deepEqual([holder.used(), holder.wanted(), http.isFree?.(provider)], [2, 6, false]);
+    assert.ok(shorts > 0);
+    assert.deepEqual(
+      dispatches.map(({ queued }) => queued),
+      [false, false, true, true, true, true],
+    );
+    dispatches[5]?.cancel();
+    limit = 4;
+    holder.changed?.();
+    await until("two more", () => waiting.length === 4);
+    assert.equal(node.connections(), 4);
+    limit = 1;
+    holder.changed?.();
+    for (const reply of waiting.splice(0)) reply.result('"0x1"');
+    await until("the fifth, on what is left", () => waiting.length === 1);
+    for (const reply of waiting.splice(0)) reply.result('"0x1"');
+    await until("all answers", () => outcomes.length === 5);
+    assert.deepEqual(new Set(outcomes), new Set(["result"]));
+    assert.ok(holder.used() <= 1, `${holder.used()}`);
+    if (client === "own") await until("the others to close", () => node.connections() <= 1);
+  });
