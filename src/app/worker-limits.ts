@@ -1,7 +1,7 @@
 // The bounds of memory and connections of one of several workers: the service's, divided evenly.
 import type { Config } from "../config/config.ts";
 
-/** A caller may fill this many of the largest requests at a worker, however many workers there are. */
+/** So many of the largest requests of one caller fit into a worker, however many there are. */
 const LEAST_BODIES = 2;
 
 /** The configuration of a service as one of its workers applies it. */

@@ -1,12 +1,12 @@
-// Bounds that hold for the whole service, divided between its workers: equal parts at first, then by
-// demand. A worker that needs more says so to the worker that owns the bound, which lowers the parts
-// of others before it raises that one. Nothing is sent while every part suffices.
+// Bounds that hold for the whole service, divided between its workers: equal parts at first, then
+// by demand. A worker that needs more says so to the worker that owns the bound, which lowers the
+// parts of others before it raises that one. Nothing is sent while every part suffices.
 import type { Bus, QuestionTopic, WorkerId } from "../core/workers/bus.ts";
 import { divided, equalPart } from "../core/workers/division.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** What a part of a bound is used for. */
-export interface ShareHolder {
+export interface ShareUse {
   /** How much is in use and cannot be given away now. */
   used(): number;
   /** How much would be in use if there were no bound. */
@@ -16,7 +16,7 @@ export interface ShareHolder {
 }
 
 /** This worker's part of a bound. */
-export interface Share {
+export interface Allowance {
   readonly limit: number;
   /** Says that the part does not suffice. */
   readonly short: () => void;
@@ -25,8 +25,8 @@ export interface Share {
 
 /** The parts of all bounds. */
 export interface Shares {
-  /** The part of a whole number; one holder for each key. */
-  of(key: string, total: number, holder: ShareHolder): Share;
+  /** The part of a whole number; one use for each key. */
+  of(key: string, total: number, use: ShareUse): Allowance;
 }
 
 /** The shares of a process that is the whole service. */
@@ -45,7 +45,7 @@ export interface WorkerSharesParts {
 /** How often demand is looked at. */
 const ROUND_MS = 250;
 const ANSWER_MS = 1_000;
-/** Most bounds that wait for a round, and most parts that are remembered without a holder. */
+/** Most bounds that wait to be divided anew, and most parts of bounds not used here. */
 const MAX_KEYS = 4_096;
 
 /** Divides bounds between the workers on a bus. */
@@ -55,18 +55,18 @@ export function createWorkerShares(parts: WorkerSharesParts): Shares {
 
 interface Held {
   readonly total: number;
-  readonly holder: ShareHolder;
+  readonly use: ShareUse;
   limit: number;
 }
 
 class WorkerShares implements Shares {
   readonly #parts: WorkerSharesParts;
   readonly #held = new Map<string, Held>();
-  /** Parts of bounds that have no holder here yet. */
+  /** Parts of bounds that are not used here yet. */
   readonly #assigned = new Map<string, number>();
   readonly #short = new Set<string>();
-  /** Bounds of which a round is under way; this worker owns them. */
-  readonly #rounds = new Set<string>();
+  /** Bounds that this worker owns and is dividing anew. */
+  readonly #dividing = new Set<string>();
   #cancelTick: (() => void) | null = null;
 
   constructor(parts: WorkerSharesParts) {
@@ -74,16 +74,17 @@ class WorkerShares implements Shares {
     const { bus } = parts;
     bus.onWorkers(() => this.#reset());
     bus.serve(WANT, async ({ key, total }) => {
-      if (!this.#rounds.has(key) && this.#rounds.size < MAX_KEYS) await this.#round(key, total);
+      if (!this.#dividing.has(key) && this.#dividing.size < MAX_KEYS)
+        await this.#redivide(key, total);
       return true;
     });
     bus.serve(REPORT, ({ key, total }) => this.#report(key, total));
     bus.serve(ASSIGN, ({ key, total, limit, epoch }) => this.#assign(key, { total, limit, epoch }));
   }
 
-  of(key: string, total: number, holder: ShareHolder): Share {
+  of(key: string, total: number, use: ShareUse): Allowance {
     const limit = this.#assigned.get(key) ?? this.#equalPart(total);
-    const held: Held = { total, holder, limit };
+    const held: Held = { total, use, limit };
     this.#held.set(key, held);
     return {
       get limit() {
@@ -114,16 +115,16 @@ class WorkerShares implements Shares {
   }
 
   /** Asks all workers what they use and want, and divides the bound anew. */
-  async #round(key: string, total: number): Promise<void> {
-    this.#rounds.add(key);
+  async #redivide(key: string, total: number): Promise<void> {
+    this.#dividing.add(key);
     try {
       const ids = this.#parts.bus.workers();
-      const reports = await Promise.all(ids.map((id) => this.#ask(id, REPORT, { key, total })));
+      const reports = await Promise.all(ids.map((id) => this.#request(id, REPORT, { key, total })));
       // One that does not answer may be using its part: nothing is moved without it.
       const known = reports.filter((report) => report !== null);
       if (known.length === ids.length) await this.#divide(key, total, { ids, reports: known });
     } finally {
-      this.#rounds.delete(key);
+      this.#dividing.delete(key);
     }
   }
 
@@ -147,7 +148,7 @@ class WorkerShares implements Shares {
       changes.map(async ({ id, before, held, after }) => {
         if (after >= before) return held;
         const message = { key, total, limit: after, epoch };
-        const used = await this.#ask(id, ASSIGN, message);
+        const used = await this.#request(id, ASSIGN, message);
         return used === null ? held : Math.max(after, used);
       }),
     );
@@ -156,11 +157,11 @@ class WorkerShares implements Shares {
       const more = Math.min(after - before, free);
       if (more <= 0) continue;
       free -= more;
-      await this.#ask(id, ASSIGN, { key, total, limit: before + more, epoch });
+      await this.#request(id, ASSIGN, { key, total, limit: before + more, epoch });
     }
   }
 
-  async #ask<M, R>(to: WorkerId, topic: QuestionTopic<M, R>, message: M): Promise<R | null> {
+  async #request<M, R>(to: WorkerId, topic: QuestionTopic<M, R>, message: M): Promise<R | null> {
     const reply = await this.#parts.bus.request(to, { topic, message, timeoutMs: ANSWER_MS });
     return reply.ok ? reply.value : null;
   }
@@ -169,7 +170,7 @@ class WorkerShares implements Shares {
     const held = this.#held.get(key);
     const limit = held?.limit ?? this.#assigned.get(key) ?? this.#equalPart(total);
     const { wanted = 0, used = 0 } =
-      held === undefined ? {} : { wanted: held.holder.wanted(), used: held.holder.used() };
+      held === undefined ? {} : { wanted: held.use.wanted(), used: held.use.used() };
     return { limit, wanted: Math.max(0, wanted), used: Math.max(0, used) };
   }
 
@@ -184,8 +185,8 @@ class WorkerShares implements Shares {
     if (this.#assigned.size > MAX_KEYS) this.#assigned.delete(oldest);
     if (held === undefined) return 0;
     held.limit = limit;
-    held.holder.changed?.();
-    return Math.max(0, held.holder.used());
+    held.use.changed?.();
+    return Math.max(0, held.use.used());
   }
 
   /** Workers came or went: a new one knows nothing but equal parts. */
@@ -193,7 +194,7 @@ class WorkerShares implements Shares {
     this.#assigned.clear();
     for (const held of this.#held.values()) {
       held.limit = this.#equalPart(held.total);
-      held.holder.changed?.();
+      held.use.changed?.();
     }
   }
 

@@ -1,6 +1,8 @@
 // How a bound of the whole service is divided between its workers. Pure.
 
-/** The part of one of `of` workers while nothing is known of demand; the parts add up to `total`. */
+/**
+ * The part of one of `of` workers while nothing is known of demand; the parts add up to `total`.
+ */
 export function equalPart(
   total: number,
   { index, of }: { readonly index: number; readonly of: number },

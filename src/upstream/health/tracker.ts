@@ -74,7 +74,7 @@ import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Share, type ShareHolder, WHOLE_SHARES } from "../worker-shares.ts";
+import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
 import { type HealthReport, reportOf } from "./health-report.ts";
 import {
@@ -265,7 +265,7 @@ export type RoutingState = Pick<
 /** Settings of a tracker. */
 export interface TrackerSettings extends SelectionSettings {
   /** This worker's share of a bound of the set; absent = all of it. */
-  readonly shareOf?: (what: string, total: number, holder: ShareHolder) => Share;
+  readonly shareOf?: (what: string, total: number, use: ShareUse) => Allowance;
 }
 
 /**
@@ -291,7 +291,7 @@ class SetTracker implements Tracker {
   readonly #unsafeDraw: Draw;
   readonly #listeners = new Set<Partial<TrackerListener>>();
   readonly #silenceWatch: SilenceWatch;
-  readonly #panicShare: Share;
+  readonly #panicShare: Allowance;
   #panicking = 0;
   /** Since this was last asked for. */
   #panicsRefused = 0;

@@ -7,7 +7,7 @@ import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
 import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
 import { createTimerWheel, type TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, OutgoingRequest, Room, Upstream } from "../transport.ts";
-import { type Share, type ShareHolder, type Shares, WHOLE_SHARES } from "../worker-shares.ts";
+import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import {
   type ConnectionLimits,
@@ -166,8 +166,7 @@ class HttpUpstream implements Upstream {
     if (refusal !== null) return noConnections(refusal);
     const lookup = guarded ? guard.lookup : null;
     const key = `connections ${guarded ? "guarded " : ""}${url.origin}`;
-    const shareOf = (holder: ShareHolder): Share =>
-      shares.of(key, limits.connectionsPerOrigin, holder);
+    const shareOf = (use: ShareUse): Allowance => shares.of(key, limits.connectionsPerOrigin, use);
     return url.protocol === "https:" || client === "undici"
       ? undiciConnections(url.origin, { limits, lookup, shareOf })
       : ownConnections(url, {

@@ -2,7 +2,7 @@
 import type { LookupFunction } from "node:net";
 import { bareHost } from "../../core/public-address.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Share, ShareHolder } from "../worker-shares.ts";
+import type { Allowance, ShareUse } from "../worker-shares.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createOrigin } from "./origin.ts";
@@ -15,7 +15,7 @@ export interface OwnConnectionParts {
   readonly lookup: LookupFunction | null;
   readonly buffers: BufferPool;
   /** This worker's share of the connections. */
-  readonly shareOf: (holder: ShareHolder) => Share;
+  readonly shareOf: (use: ShareUse) => Allowance;
 }
 
 /** Connections to the origin of a plain `http:` URL. */

@@ -3,7 +3,7 @@
 import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { withWireId } from "../../core/rpc/wire-request.ts";
-import type { Share, ShareHolder } from "../worker-shares.ts";
+import type { Allowance, ShareUse } from "../worker-shares.ts";
 import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
 import type { HttpDispatch } from "./dispatch.ts";
 import { coded, type RequestBody } from "./http1-connection.ts";
@@ -20,7 +20,7 @@ export interface UndiciConnectionParts {
   /** Null = node's own. */
   readonly lookup: LookupFunction | null;
   /** This worker's share of the connections. */
-  readonly shareOf: (holder: ShareHolder) => Share;
+  readonly shareOf: (use: ShareUse) => Allowance;
 }
 
 /** Connections to one origin. */
@@ -64,7 +64,7 @@ class UndiciConnections implements Connections {
    * same.
    */
   #out = 0;
-  readonly #share: Share;
+  readonly #share: Allowance;
   #waiting: WaitingRequest[] = [];
 
   constructor(

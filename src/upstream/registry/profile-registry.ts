@@ -161,8 +161,8 @@ function serve(
   const { onChange, shares = WHOLE_SHARES } = settings;
   const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
     const key = `${profileId(profile)} ${name}`;
-    const shareOf: TrackerSettings["shareOf"] = (what, total, holder) =>
-      shares.of(`${what} ${key}`, total, holder);
+    const shareOf: TrackerSettings["shareOf"] = (what, total, use) =>
+      shares.of(`${what} ${key}`, total, use);
     const own = { ...settings, shareOf };
     const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)

@@ -24,7 +24,7 @@ import {
 } from "../../core/stream/log-bloom.ts";
 import type { Need } from "../../core/stream/log-verification.ts";
 import type { Tracker } from "../health/tracker.ts";
-import { type Share, WHOLE_SHARES } from "../worker-shares.ts";
+import { type Allowance, WHOLE_SHARES } from "../worker-shares.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
 import { type BlockLogsQueryParts, queryBlockLogs } from "./log-query.ts";
 
@@ -124,7 +124,7 @@ export class LogChecks {
   #trust: BloomTrust = NO_TRUST;
   #fullAtMs = FULL_MS;
   /** This worker's share of the budget, in thousandths of a call a second; null = not used yet. */
-  #share: Share | null = null;
+  #share: Allowance | null = null;
   /** The whole budget that it is a share of. */
   #budget = 0;
   /** Calls that were wanted since `sinceMs`. */
@@ -359,7 +359,7 @@ export class LogChecks {
     return { perSecond, burst: Math.max(1, perSecond * BURST_SECONDS) };
   }
 
-  #shareOf(budget: number): Share {
+  #shareOf(budget: number): Allowance {
     if (this.#share !== null && this.#budget === budget) return this.#share;
     const { shares = WHOLE_SHARES, runtime } = this.#parts;
     this.#budget = budget;

@@ -8,7 +8,7 @@ import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createSsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
-import type { ShareHolder, Shares } from "../../../src/upstream/worker-shares.ts";
+import type { Shares, ShareUse } from "../../../src/upstream/worker-shares.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { until } from "../../fakes/service-fixture.ts";
 import { type Replier, scriptedUpstream } from "../../fakes/upstream.ts";
@@ -17,12 +17,12 @@ for (const client of ["own", "undici"] as const)
   test(`connections stay within a share that changes (${client})`, async (t) => {
     const waiting: Replier[] = [];
     const node = await scriptedUpstream((_, reply) => void waiting.push(reply));
-    const held: ShareHolder[] = [];
+    const held: ShareUse[] = [];
     let [limit, shorts] = [2, 0];
     const shares: Shares = {
-      of(key, total, holder) {
+      of(key, total, use) {
         assert.deepEqual([key, total], [`connections ${node.url.replace(/\/$/, "")}`, 128]);
-        held.push(holder);
+        held.push(use);
         return {
           get limit() {
             return limit;
@@ -55,10 +55,10 @@ for (const client of ["own", "undici"] as const)
         },
       );
     const dispatches = Array.from({ length: 6 }, send);
-    const [holder] = held;
-    assert.ok(holder);
+    const [use] = held;
+    assert.ok(use);
     await until("two requests", () => waiting.length === 2);
-    assert.deepEqual([holder.used(), holder.wanted(), http.isFree?.(provider)], [2, 6, false]);
+    assert.deepEqual([use.used(), use.wanted(), http.isFree?.(provider)], [2, 6, false]);
     assert.ok(shorts > 0);
     assert.deepEqual(
       dispatches.map(({ queued }) => queued),
@@ -66,16 +66,16 @@ for (const client of ["own", "undici"] as const)
     );
     dispatches[5]?.cancel();
     limit = 4;
-    holder.changed?.();
+    use.changed?.();
     await until("two more", () => waiting.length === 4);
     assert.equal(node.connections(), 4);
     limit = 1;
-    holder.changed?.();
+    use.changed?.();
     for (const reply of waiting.splice(0)) reply.result('"0x1"');
     await until("the fifth, on what is left", () => waiting.length === 1);
     for (const reply of waiting.splice(0)) reply.result('"0x1"');
     await until("all answers", () => outcomes.length === 5);
     assert.deepEqual(new Set(outcomes), new Set(["result"]));
-    assert.ok(holder.used() <= 1, `${holder.used()}`);
+    assert.ok(use.used() <= 1, `${use.used()}`);
     if (client === "own") await until("the others to close", () => node.connections() <= 1);
   });
