@@ -1,5 +1,5 @@
-// HAProxy with the configuration of deploy/, in front of two real nodes: a node that drains or is not
-// ready gets no calls, none fails, and WebSockets pass. Skipped where the machine has no HAProxy.
+// HAProxy with the configuration of deploy/, in front of two real nodes: a node that drains gets no
+// more calls, no call fails, and WebSockets pass. Skipped where the machine has no HAProxy.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";

@@ -28,6 +28,32 @@ function lagOf(chain: Partial<ChainDocument>): number | undefined {
   return profile.chains.get("ethereum")?.maxLagBlocks;
 }
 
+test("a provider may state its region; nodes prefer their own, and no profile of an account says otherwise", () => {
+  const own = { url: "https://eth.example.com/x", headers: {}, limits: LIMITS };
+  const profile = readDocument(
+    { chains: CHAINS, rules: PUBLIC_ONLY },
+    { accountId: "acc_a", slug: "mine" },
+    {
+      chains: {
+        mainnet: {
+          max_lag_blocks: 5,
+          providers: [
+            { ...own, name: "near", region: "eu-west" },
+            { ...own, name: "somewhere" },
+          ],
+        },
+      },
+    },
+  );
+  assert.ok(!("kind" in profile));
+  const set = profile.chains.get("ethereum");
+  assert.deepEqual(
+    set?.providers.map(({ region }) => region),
+    ["eu-west", null],
+  );
+  assert.equal(set?.regionPreference, "prefer");
+});
+
 test("block protection leaves out providers a block behind, also where more lag is allowed", () => {
   assert.deepEqual(
     [
