@@ -10,6 +10,7 @@ import type { Bus } from "../core/workers/bus.ts";
 import { createObserver } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { createRouter } from "../upstream/engine/router.ts";
+import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
 import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
 import {
@@ -384,7 +385,9 @@ function streamSide(
     subscriptions,
     limits,
     secret: randomBytes,
-    ...(bus === null ? {} : { idByte: idByteOf(bus.self) }),
+    ...(bus === null
+      ? {}
+      : { idByte: idByteOf(bus.self), callerFilters: createCallerFilters(bus, runtime) }),
   });
   const remoteFilters = bus === null ? null : createRemoteFilters({ bus, timerWheel, filters });
   return { subscriptions, filters, remoteFilters };

@@ -20,6 +20,7 @@ import type { RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subscriber.ts";
 import type { Subscriptions } from "../stream/subscriptions.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import { type CallerFilters, NO_OTHER_WORKERS } from "./caller-filters.ts";
 
 /** The kinds of filter, as displayed. */
 export const FILTER_KINDS = ["logs", "blocks", "pending"] as const;
@@ -128,6 +129,8 @@ export interface FiltersParts {
   readonly secret: (bytes: number) => Buffer;
   /** The first byte of every id, at least 16; absent = random. */
   readonly idByte?: number;
+  /** Filters of callers at other workers; absent = there are none. */
+  readonly callerFilters?: CallerFilters;
 }
 
 /** A filter ends when it is not polled for this long. */
@@ -164,7 +167,7 @@ class FilterRegistry implements Filters {
     const id = this.#newId();
     const filter = new Filter(id, { registry: this, parts: this.#parts, request }, done);
     this.#byId.set(id, filter);
-    this.#callers.set(request.caller.id, (this.#callers.get(request.caller.id) ?? 0) + 1);
+    this.#setCaller(request.caller.id, (this.#callers.get(request.caller.id) ?? 0) + 1);
     this.#countsOf(request).open[request.kind]++;
     filter.begin();
     return () => filter.end("unclaimed");
@@ -191,9 +194,7 @@ class FilterRegistry implements Filters {
   /** Removes a filter that has ended. */
   over({ id, request }: Filter, why: FilterEnd | null): void {
     if (!this.#byId.delete(id)) return;
-    const left = (this.#callers.get(request.caller.id) ?? 1) - 1;
-    if (left > 0) this.#callers.set(request.caller.id, left);
-    else this.#callers.delete(request.caller.id);
+    this.#setCaller(request.caller.id, (this.#callers.get(request.caller.id) ?? 1) - 1);
     const counts = this.#countsOf(request);
     counts.open[request.kind]--;
     if (why !== null) counts.ended[why]++;
@@ -228,7 +229,9 @@ class FilterRegistry implements Filters {
 
   #beyond({ caller }: FilterRequest): Fault | null {
     const { maxFilters, maxCallerFilters } = this.#parts.limits();
-    if ((this.#callers.get(caller.id) ?? 0) >= maxCallerFilters)
+    const { callerFilters = NO_OTHER_WORKERS } = this.#parts;
+    const held = (this.#callers.get(caller.id) ?? 0) + callerFilters.elsewhere(caller.id);
+    if (held >= maxCallerFilters)
       return fault(
         "rate_limit_exceeded",
         `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`,
@@ -239,9 +242,15 @@ class FilterRegistry implements Filters {
             "minutes without a poll",
         },
       );
-    return this.#byId.size >= maxFilters
+    return this.#byId.size + callerFilters.allElsewhere() >= maxFilters
       ? fault("unavailable", "too many filters are open (limits.max_filters)", { status: 200 })
       : null;
+  }
+
+  #setCaller(id: string, count: number): void {
+    if (count > 0) this.#callers.set(id, count);
+    else this.#callers.delete(id);
+    this.#parts.callerFilters?.set(id, Math.max(0, count));
   }
 
   #of(owner: string, id: string): Filter | null {
