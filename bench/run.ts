@@ -27,6 +27,7 @@ import {
   type SystemName,
   startSystem,
 } from "./systems.ts";
+import { measureWorkers } from "./workers.ts";
 
 interface Options {
   readonly cells: readonly Cell[];
@@ -36,6 +37,7 @@ interface Options {
   readonly soak: boolean;
   readonly sockets: boolean;
   readonly keyed: boolean;
+  readonly workers: boolean;
   readonly sizes: boolean;
   readonly gathered: boolean;
   /** Sizes of the sweep; empty = all. */
@@ -55,6 +57,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --soak [--minutes N]
        npm run bench -- --sockets [--rounds N] [--seconds N]
        npm run bench -- --keyed [--rounds N] [--seconds N]
+       npm run bench -- --workers [--rounds N] [--seconds N]
        npm run bench -- --gathered
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
@@ -72,6 +75,7 @@ function parseOptions(args: readonly string[]): Options {
       soak: { type: "boolean", default: false },
       sockets: { type: "boolean", default: false },
       keyed: { type: "boolean", default: false },
+      workers: { type: "boolean", default: false },
       sizes: { type: "boolean", default: false },
       gathered: { type: "boolean", default: false },
       size: { type: "string", multiple: true, default: [] },
@@ -104,6 +108,7 @@ function parseOptions(args: readonly string[]): Options {
     soak: values.soak,
     sockets: values.sockets,
     keyed: values.keyed,
+    workers: values.workers,
     sizes: values.sizes || sizeBytes.length > 0,
     sizeBytes,
     gathered: values.gathered,
@@ -247,6 +252,7 @@ try {
   else if (options.gathered) process.exitCode = await measureGathered();
   else if (options.sizes)
     process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
+  else if (options.workers) process.exitCode = await measureWorkers(options);
   else if (options.keyed) process.exitCode = await measureKeyed(options);
   else process.exitCode = options.soak ? await soak(options.minutes) : await compare(options);
 } catch (error) {

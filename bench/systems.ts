@@ -82,13 +82,25 @@ export function startSystem(name: SystemName, site: Site): Promise<System> {
   }
 }
 
-async function startNginx(name: "nginx" | "nginx-default", site: Site): Promise<System> {
+function startNginx(name: "nginx" | "nginx-default", site: Site): Promise<System> {
+  return startNginxWith(name, site, 1);
+}
+
+/** Starts nginx with a number of workers and waits until it answers. */
+export async function startNginxWith(
+  name: "nginx" | "nginx-default",
+  site: Site,
+  workers: number,
+): Promise<System> {
   const port = await freePort();
   const dir = join(site.dir, name);
   mkdirSync(join(dir, "tmp"), { recursive: true });
   writeFileSync(
     join(dir, "nginx.conf"),
-    nginxConfig(port, site.upstreamPorts, name === "nginx" ? CHEAPEST_BUFFERING : ""),
+    nginxConfig(port, site.upstreamPorts, name === "nginx" ? CHEAPEST_BUFFERING : "").replace(
+      "worker_processes 1;",
+      `worker_processes ${workers};`,
+    ),
   );
   const child = launch(
     "nginx",
