@@ -1,6 +1,6 @@
-// `npm run bench -- --workers`: CPU and memory of the service with one process and with a supervisor
-// and two workers, interleaved in both orders, beside nginx with one and two workers. Exit code as
-// in `run.ts`.
+// `npm run bench -- --workers`: CPU and memory of the service with one process and with a
+// supervisor and two workers, interleaved in both orders, beside nginx with one and two workers.
+// Exit code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
