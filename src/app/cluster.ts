@@ -112,7 +112,7 @@ export function followerOf({ keyCache, credit, loader }: Followers): ClusterFoll
       }
       const refs = (topic: string): readonly string[] =>
         read.changes.flatMap((change) => (change.topic === topic ? [change.ref] : []));
-      for (const accountId of new Set(refs("returned"))) credit.refresh(accountId);
+      for (const accountId of new Set(refs("returned"))) credit.returned(accountId);
       for (const accountId of new Set(refs("recall"))) credit.recall(accountId);
       const changed = { keys: new Set(refs("key")), accounts: new Set(refs("account")) };
       // Keys before profiles, so that no call is routed to a profile that is gone.

@@ -138,6 +138,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     settings,
     credit,
     keyCache,
+    sharing: cluster?.rateShares ?? null,
     profiles: custom.loader,
   });
   const broadcast = broadcastOf(parts, { keyCache, custom });

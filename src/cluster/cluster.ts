@@ -2,6 +2,7 @@
 // and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
 // port.
 import type { Logger } from "pino";
+import type { LimitSharing } from "../core/billing/shared-limit.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
@@ -11,7 +12,8 @@ import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims, repeatJobs, type SingleJob } from "./job-claims.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { createMembership, type Membership } from "./membership.ts";
-import { forgetNodes, type MayReplace } from "./node-rows.ts";
+import { forgetNodes, type MayReplace, newProcessId } from "./node-rows.ts";
+import { createRateShares, removeOldDemand } from "./rate-shares.ts";
 import { waitForNodeId } from "./start.ts";
 
 /** Times and addresses of a cluster. */
@@ -50,6 +52,8 @@ export interface Cluster {
   readonly replaces: MayReplace;
   readonly membership: Membership;
   readonly claims: JobClaims;
+  /** Rate limits that the nodes share. */
+  readonly rateShares: LimitSharing;
   /** Passes on what was changed since this node was opened. */
   follow(follower: ClusterFollower): void;
   /** Does jobs again and again, on one node at a time. */
@@ -107,7 +111,14 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
   const { store, runtime, node, settings, onError } = parts;
   const { nodeTimeoutMs } = settings;
   const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
-  const ends: (() => unknown)[] = [];
+  const rateShares = createRateShares({
+    store,
+    runtime,
+    processId: `${node.id} ${newProcessId(runtime)}`,
+    members: () => membership.members,
+    onError,
+  });
+  const ends: (() => unknown)[] = [() => rateShares.close()];
   const repeat = (jobs: readonly SingleJob[]): void => {
     ends.push(repeatJobs({ runtime, nodeTimeoutMs, claims, onError }, jobs));
   };
@@ -117,6 +128,7 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     replaces,
     membership,
     claims,
+    rateShares,
     repeat,
     follow(follower) {
       const feed = feedOf(parts, { follower, from, listener });
@@ -153,5 +165,6 @@ function feedOf(
 
 async function sweep(store: Store): Promise<void> {
   await removeOldChanges(store);
+  await removeOldDemand(store);
   await forgetNodes(store, FORGOTTEN_MS);
 }

@@ -33,7 +33,7 @@ export interface RateDemandTable {
   readonly node_id: string;
   /** Tokens taken since this node began to count. */
   readonly used: number;
-  /** Of these, tokens that have not been refilled yet. */
+  /** Tokens that all nodes took and that are not refilled yet, as far as this one knows. */
   readonly debt: number;
   /** Tokens asked for in a second, lately. */
   readonly demand: number;

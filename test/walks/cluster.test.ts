@@ -99,6 +99,47 @@ test("credit given at one node is felt at once by a node that had told its calle
   await until("it is served", async () => (await second.call(made.key)).status === 200);
 });
 
+test("a call at a node where a balance is dry is paid by what other nodes have of it idle", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 3, {
+    hosted: { free_cu_per_month: 0, fallback_days: 0 },
+  });
+  const [first, ...others] = nodes;
+  assert.ok(first !== undefined);
+  const { json: made } = await first.manage("", "POST", "/api/v1/keys", { name: "one" });
+  // Sixty compute units.
+  const credit = await first.manage(
+    CLUSTER_OPERATOR,
+    "POST",
+    `/api/v1/operator/accounts/${made.account_id}/credit`,
+    { usd: "0.0003", reference: "sixty" },
+  );
+  assert.equal(credit.status, 200, credit.text);
+  let served = 0;
+  for (const node of [first, ...others, first]) {
+    const answer = await node.call(made.key);
+    assert.equal(answer.status, 200, answer.text);
+    served++;
+  }
+  // Three compute units a call, wherever they lie.
+  for (let calls = 0, refused = 0; refused < nodes.length; calls++) {
+    const { status, json } = await (nodes[calls % nodes.length] ?? first).call(made.key);
+    if (status === 200) served++;
+    else assert.equal(json.error.data.code, "balance_exhausted");
+    refused = status === 200 ? 0 : refused + 1;
+  }
+  const { json: account } = await first.manage(
+    made.management_token,
+    "GET",
+    "/api/v1/accounts/current",
+  );
+  t.diagnostic(`${served} calls were served, ${account.balance_cu} CU are left`);
+  assert.equal(account.balance_cu, 60 - 3 * served);
+  const audit = await first.manage(CLUSTER_OPERATOR, "GET", "/api/v1/operator/audit");
+  assert.deepEqual(audit.json.differences, [], audit.text);
+});
+
 test("a node without its database says so; keys it knows go on, others and paid calls get 503", {
   skip,
 }, async (t) => {

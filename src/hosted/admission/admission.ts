@@ -8,6 +8,7 @@ import {
   rateLimitStatusOf,
   takeToken,
 } from "../../core/billing/rate-limit.ts";
+import type { LimitSharing } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Method } from "../../core/rpc/method.ts";
@@ -109,6 +110,8 @@ export interface AdmissionParts {
   readonly settings: AdmissionSettings;
   readonly credit: Credit;
   readonly keyCache: KeyCache;
+  /** How nodes share rate limits; absent or null = this process is alone. */
+  readonly sharing?: LimitSharing | null;
   readonly profiles: Pick<ProfileLoader, "prepare" | "touch">;
 }
 
@@ -227,6 +230,7 @@ class KeyAdmission implements Admission {
   rateLimitStatus({ account }: KeyContext, rateLimit: RateLimit): RateLimitStatus {
     return rateLimitStatusOf(account, rateLimit, {
       size: this.#parts.settings.buckets[rateLimit.size],
+      sharing: this.#parts.sharing ?? null,
       nowMs: this.#parts.runtime.now(),
     });
   }
@@ -286,10 +290,9 @@ class KeyAdmission implements Admission {
 
   #takeToken(keyContext: KeyContext, rateLimit: RateLimit): Refusal | null {
     const size = this.#parts.settings.buckets[rateLimit.size];
-    const why = takeToken(keyContext.account, rateLimit, {
-      size,
-      nowMs: this.#parts.runtime.now(),
-    });
+    const { runtime, sharing } = this.#parts;
+    const now = { size, nowMs: runtime.now(), sharing: sharing ?? null };
+    const why = takeToken(keyContext.account, rateLimit, now);
     if (why === null) return null;
     const limit = { rateLimit, tokenMs: 1_000 / size.perSecond };
     return { kind: "refusal", fault: why, keyContext, limit };

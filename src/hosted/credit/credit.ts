@@ -65,6 +65,11 @@ export interface Credit {
   refilled(wallet: Wallet, run: () => void): () => void;
   /** An account was credited: its empty wallet requests a refill. */
   refresh(accountId: string): void;
+  /**
+   * A node returned some of the account: calls that wait for it ask again. Others ask with their
+   * next call: it is not for the node that returned it.
+   */
+  returned(accountId: string): void;
   /** Another node has too little of the account: returns what this one can spare. */
   recall(accountId: string): void;
   /** An account has no callers any more: its lease is returned with the next flush. */
@@ -233,6 +238,15 @@ class LeasedCredit implements Credit {
     wallet.shortN = Math.max(wallet.shortN, 1);
     // A round in flight may have read the balance before: then another one follows.
     wallet.waiters ??= [];
+    this.#refills.request(wallet);
+  }
+
+  returned(accountId: string): void {
+    const wallet = this.#wallets.get(accountId);
+    if (wallet === undefined) return;
+    wallet.retryAtMs = 0;
+    if (!wallet.isRecalling) return;
+    wallet.isRecalling = false;
     this.#refills.request(wallet);
   }
 

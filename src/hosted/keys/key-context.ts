@@ -1,6 +1,7 @@
 // The key and account of a secret as they are kept in memory, and why a secret is refused. Knows no
 // call and no balance.
 import type { ManagedSlug } from "../../core/billing/access.ts";
+import type { SharedLimit } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
@@ -17,6 +18,8 @@ export interface AccountState {
   own: OwnProfiles | null;
   /** When its rate limits have all their tokens again, by name; null = none was used. */
   fullAtMs: Map<string, number> | null;
+  /** Buckets that nodes share now, by their names; absent or null = none. */
+  shared?: Map<string, SharedLimit> | null;
 }
 
 /** The funding of an account that was paid for. */
@@ -146,6 +149,7 @@ class AnonymousAccount implements AccountState {
   paid: AccountFunding | null = null;
   own: OwnProfiles | null = null;
   fullAtMs: Map<string, number> | null = null;
+  shared: Map<string, SharedLimit> | null = null;
 
   constructor(id: string) {
     this.id = id;

@@ -112,6 +112,7 @@ function createFixture(
     refilled: () => () => {},
     refresh: () => {},
     recall: () => {},
+    returned: () => {},
     evict: () => {},
     size: 1,
     estimateN: () => purse.availableN,

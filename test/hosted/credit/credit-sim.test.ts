@@ -2,6 +2,11 @@
 // the books are audited to the unit all the time. `SVC_SIM_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import {
+  type ChangePosition,
+  currentPosition,
+  readChanges,
+} from "../../../src/cluster/change-log.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
 import type { Runtime } from "../../../src/runtime.ts";
@@ -23,7 +28,7 @@ const STEPS = { sqlite: 1_000_000, postgres: 60_000 } as const;
 const STEPS_PER_TICK = 200;
 const TICK_MS = 10;
 const MAX_HOLDS = 40;
-const COMMON = ["served", "refused", "paid"];
+const COMMON = ["served", "refused", "paid", "recall", "returned"];
 const RARE = ["killed", "database gone", "statement fails", "answer lost", "unwritten at death"];
 
 /** The longest that a transaction takes, in turns of the event loop: steps go on meanwhile. */
@@ -33,6 +38,7 @@ const ACTIVE = 4;
 const ACTIVE_MS = 1_700;
 /** How often one of those is used after all. */
 const STRAY = 0.002;
+const RECALLED = 0.001;
 const EXPECTED = /InjectedFault|taken for dead|epoch is over|not been reached/;
 
 interface Hold {
@@ -71,6 +77,8 @@ interface Fixture {
   readonly mayBeLost: Map<string, number>;
   readonly seen: Map<string, number>;
   readonly unexpected: unknown[];
+  /** How far the nodes have heard of each other. */
+  heard: ChangePosition;
 }
 
 eachStore(({ engine, open }) => {
@@ -114,6 +122,7 @@ async function begin(store: Store, seed: number): Promise<Fixture> {
     mayBeLost: empty(),
     seen: new Map(),
     unexpected: [],
+    heard: await currentPosition(store),
   };
   for (const id of accountIds) {
     await createPaid(store, id, BigInt(1_000 * CU));
@@ -135,6 +144,7 @@ async function start(fixture: Fixture, id: string): Promise<Run> {
     runtime,
     node: { id, region: "" },
     settings: SETTINGS,
+    recalls: true,
     onError: (error) => lost(fixture, run, error),
   });
   const run: Run = Object.assign(state, {
@@ -185,6 +195,9 @@ function act(fixture: Fixture): void {
   const run = nodes[Math.floor(random() * nodes.length)];
   if (run === undefined) return;
   const { credit, holds } = run;
+  // As if another node were dry, whether or not it is.
+  if (random() < RECALLED && !run.faults.isGone)
+    credit.recall(accountIds[Math.floor(random() * accountIds.length)] ?? "");
   if (random() < 0.5 && holds.length < MAX_HOLDS) {
     const first = Math.floor(runtime.now() / ACTIVE_MS);
     const range = random() < STRAY ? accountIds.length : ACTIVE;
@@ -228,6 +241,7 @@ async function tick(fixture: Fixture, realMs: number): Promise<void> {
   const waited =
     realMs > 0 ? new Promise((resolve) => setTimeout(resolve, realMs)) : new Promise(setImmediate);
   await waited;
+  await hear(fixture);
   const [index, run] = random() < 0.5 ? [0, nodes[0]] : [1, nodes[1]];
   if (run === undefined) return;
   if (run.faults.isGone && runtime.now() >= run.goneUntilMs) run.faults.isGone = false;
@@ -257,6 +271,20 @@ async function tick(fixture: Fixture, realMs: number): Promise<void> {
     await close(fixture, run);
     see(fixture, "stopped");
     nodes[index] = await start(fixture, run.id);
+  }
+}
+
+/** The nodes whose database is there hear what others call back, and what came back. */
+async function hear(fixture: Fixture): Promise<void> {
+  const { position, read } = await readChanges(fixture.store, fixture.heard);
+  fixture.heard = position;
+  for (const { topic, ref } of read.kind === "some" ? read.changes : []) {
+    if (topic === "recall" || topic === "returned") see(fixture, topic);
+    for (const { credit, faults } of fixture.nodes) {
+      if (faults.isGone) continue;
+      if (topic === "recall") credit.recall(ref);
+      else if (topic === "returned") credit.returned(ref);
+    }
   }
 }
 
