@@ -112,13 +112,13 @@ class StoreRateShares implements RateShares {
     this.#syncedAtMs = startedAtMs;
     for (const [scope, limit] of this.#limits)
       if (limit.isOver(startedAtMs)) this.#limits.delete(scope);
-    const told = [...this.#limits].flatMap(([scope, limit]) =>
+    const due = [...this.#limits].flatMap(([scope, limit]) =>
       limit.isDue(startedAtMs) ? [{ scope, limit, own: limit.own(startedAtMs) }] : [],
     );
-    if (told.length === 0) return;
-    const heard = await exchange(this.#parts, told);
+    if (due.length === 0) return;
+    const heard = await exchange(this.#parts, due);
     const nowMs = runtime.now();
-    for (const { scope, limit } of told) limit.hear(heard.get(scope) ?? [], nowMs);
+    for (const { scope, limit } of due) limit.hear(heard.get(scope) ?? [], nowMs);
   }
 }
 
@@ -126,7 +126,7 @@ function digestOf(scope: string): string {
   return createHash("sha256").update(scope).digest("base64url").slice(0, SCOPE_CHARACTERS);
 }
 
-interface ToldLimit {
+interface DueLimit {
   readonly scope: string;
   readonly limit: SharedLimit;
   readonly own: OwnDemand;
@@ -144,12 +144,12 @@ interface DemandRow {
 /** Writes what this process takes, and reads what the others do. */
 async function exchange(
   { store, processId }: RateShareParts,
-  told: readonly ToldLimit[],
+  due: readonly DueLimit[],
 ): Promise<ReadonlyMap<string, readonly OtherDemand[]>> {
   const { db } = store;
-  const write = written(db, processId, told);
+  const write = written(db, processId, due);
   const now = databaseNow(db);
-  const scopes = sql.join(told.map(({ scope }) => scope));
+  const scopes = sql.join(due.map(({ scope }) => scope));
   const read = sql<DemandRow>`select scope, node_id, used, debt, demand, ${now} - at as age
     from rate_demand where scope in (${scopes}) and node_id <> ${processId}
     and expires_at > ${now}`;
@@ -172,10 +172,10 @@ async function exchange(
 function written(
   db: Store["db"],
   processId: string,
-  told: readonly ToldLimit[],
+  due: readonly DueLimit[],
 ): RawBuilder<unknown> {
   const now = databaseNow(db);
-  const rows = told.map(({ scope, limit, own: { used, debt, demand } }) => {
+  const rows = due.map(({ scope, limit, own: { used, debt, demand } }) => {
     const keptMs = BigInt(Math.ceil((debt * 1_000) / limit.size.perSecond) + KEPT_MS);
     return sql`(cast(${scope} as text), cast(${processId} as text),
       cast(${used} as double precision), cast(${debt} as double precision),
