@@ -7,11 +7,15 @@ import { ALONE, claimsOfOwner, type JobClaims } from "../cluster/job-claims.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { ManagedSlug } from "../core/billing/access.ts";
-import { createAddressLimit } from "../core/billing/address-limit.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { smallestPriceN, usdText } from "../core/billing/price.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
+import {
+  type OpenAddressLimit,
+  openAddressLimit,
+  sharedAddressLimits,
+} from "../core/workers/shared-address-limits.ts";
 import { type Admission, createAdmission } from "../hosted/admission/admission.ts";
 import { audit } from "../hosted/audit/audit.ts";
 import { exportStore } from "../hosted/audit/export.ts";
@@ -123,13 +127,14 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const { config, settings, runtime, log, store, cluster, claims, onError } = parts;
   const legacyForms = await legacyFormsOf(parts);
   const custom = await openCustomProfiles(parts);
+  const openLimit = limitsOf(parts);
   const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts));
   const credit = await creditOf(parts, node);
   const keyCache = createKeyCache({
     store,
     runtime,
     credit,
-    misses: createAddressLimit(MISSES),
+    misses: openLimit("keys", MISSES),
     limits: KEY_CACHE_LIMITS,
     onError,
   });
@@ -151,7 +156,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const paywall = payments === null ? null : createPurchasePaywall({ payments, runtime });
   const sessions = await sessionsOf(shared);
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
-  const api = apiOf(parts, { changes, paywall, credit, custom: customParts });
+  const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit });
   cluster?.follow(followerOf({ keyCache, credit, loader: custom.loader }));
   const cancelAudit = auditAgain({ store, runtime, log, onError }, claims);
 
@@ -212,6 +217,7 @@ function creditOf(
 }
 
 interface ApiCollaborators {
+  readonly openLimit: OpenAddressLimit;
   readonly changes: Invalidations;
   readonly paywall: PurchasePaywall | null;
   readonly credit: Credit;
@@ -221,7 +227,7 @@ interface ApiCollaborators {
 /** The account pages and the management API. */
 function apiOf(
   { config, settings, runtime, log, store, serving, methods }: StoreParts,
-  { changes, paywall, credit, custom }: ApiCollaborators,
+  { changes, paywall, credit, custom, openLimit }: ApiCollaborators,
 ): Api {
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const common = {
@@ -239,6 +245,7 @@ function apiOf(
     ...instanceParts(config, serving),
     methods,
     custom,
+    openLimit,
     paywall,
     audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
     settle: settling(credit, runtime),
@@ -467,6 +474,12 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
 /** The workers of this service; null = this process is all of it. */
 function busOf({ service }: Pick<HostingParts, "service">): Bus | null {
   return service === null || service.workers === 1 ? null : service.bus;
+}
+
+/** How limits by address are opened: for this process, or for all workers. */
+function limitsOf(parts: HostingParts): OpenAddressLimit {
+  const bus = busOf(parts);
+  return bus === null ? openAddressLimit : sharedAddressLimits(bus, parts.runtime);
 }
 
 function workerOf(parts: HostingParts): string | null {

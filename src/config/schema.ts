@@ -348,7 +348,8 @@ const limits = z
     batch_concurrency: count(1, 1_000, 32).describe("Calls of one batch in flight at once."),
     max_in_flight_bytes: count(1_024, 100_000_000_000, 256_000_000).describe(
       "Bytes held in memory at once, all callers together: request bodies, and answers that " +
-        "are gathered (batches, WebSockets). Beyond it: `unavailable`.",
+        "are gathered (batches, WebSockets). Beyond it: `unavailable`. " +
+        "Divided evenly between workers.",
     ),
     max_caller_bytes: count(1_024, 100_000_000_000, 64_000_000).describe(
       "The part of that which requests and gathered answers of one caller may take: an " +
@@ -359,7 +360,9 @@ const limits = z
       "Longest answer of a provider; one that goes on is cut off. At most 64 MiB for providers " +
         "of users.",
     ),
-    max_connections: count(1, 1_000_000, 10_000).describe("Client connections open at once."),
+    max_connections: count(1, 1_000_000, 10_000).describe(
+      "Client connections open at once. Divided evenly between workers.",
+    ),
     headers_timeout_ms: intervalMs(10_000).describe(
       "Longest time for a client to send the request headers.",
     ),

@@ -2,8 +2,12 @@
 // exceptions into answers in one place. Knows rows of the contract, not what operations do.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
+import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import {
+  type OpenAddressLimit,
+  openAddressLimit,
+} from "../../core/workers/shared-address-limits.ts";
 import type { Runtime } from "../../runtime.ts";
 import { isStoreFailure } from "../../store/store-failure.ts";
 import { OPERATIONS } from "../contract/contract.ts";
@@ -38,6 +42,8 @@ export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "p
   readonly keysPerHour: number;
   /** Absent = the defaults; tests tighten them. */
   readonly limits?: ApiLimits;
+  /** Opens the limits by address; absent = those of one process. */
+  readonly openLimit?: OpenAddressLimit;
 }
 
 /** Limits of the API. */
@@ -87,9 +93,10 @@ const HOUR_S = 3_600;
 export function createApi(parts: ApiParts): Api {
   const { maxReading, maxUnderWay, missesPerMinute, writesPerMinute } = parts.limits ?? API_LIMITS;
   const proxies = trustedProxiesOf(parts.trustedProxies);
-  const creations = limitOf(parts.keysPerHour, HOUR_S);
-  const misses = limitOf(missesPerMinute, MINUTE_S);
-  const writes = limitOf(writesPerMinute, MINUTE_S);
+  const { openLimit = openAddressLimit } = parts;
+  const creations = openLimit("key creations", sizeOf(parts.keysPerHour, HOUR_S));
+  const misses = openLimit("API credentials", sizeOf(missesPerMinute, MINUTE_S));
+  const writes = openLimit("API changes", sizeOf(writesPerMinute, MINUTE_S));
   const serve = createServing(
     { ...parts, payments: parts.paywall?.payments ?? null, creations, writes },
     { ...parts, misses },
@@ -144,9 +151,9 @@ export function createApi(parts: ApiParts): Api {
   };
 }
 
-/** A limit of `count` requests in `seconds` per address; all of them may come at once. */
-function limitOf(count: number, seconds: number): AddressLimit {
-  return createAddressLimit({ perSecond: count / seconds, burst: count });
+/** The size of a limit of `count` requests in `seconds`; all of them may come at once. */
+function sizeOf(count: number, seconds: number): RateLimitSize {
+  return { perSecond: count / seconds, burst: count };
 }
 
 const NO_BYTES = Buffer.alloc(0);
