@@ -153,7 +153,8 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   };
   const shared = { config, settings, runtime, log, store, claims };
   const payments = await paymentsOf({ ...shared, changes, node });
-  const paywall = payments === null ? null : createPurchasePaywall({ payments, runtime });
+  const paywall =
+    payments === null ? null : createPurchasePaywall({ payments, runtime, openLimit });
   const sessions = await sessionsOf(shared);
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
   const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit });
@@ -239,13 +240,13 @@ function apiOf(
     publicUrl,
     trustedProxies,
     keysPerHour: settings.keysPerHour,
+    openLimit,
   };
   const api = createApi({
     ...common,
     ...instanceParts(config, serving),
     methods,
     custom,
-    openLimit,
     paywall,
     audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
     settle: settling(credit, runtime),

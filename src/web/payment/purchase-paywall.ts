@@ -2,9 +2,13 @@
 // offers, takes payments, and limits both by address. API operations and calls with a key share one
 // instance; it knows neither, nor rails or chains.
 
-import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
+import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import {
+  type OpenAddressLimit,
+  openAddressLimit,
+} from "../../core/workers/shared-address-limits.ts";
 import type {
   Order,
   PaidPurchase,
@@ -42,6 +46,8 @@ export interface PurchasePaywall extends Paywall<RequestMark, Order, PaidPurchas
 export interface PurchasePaywallParts {
   readonly payments: Payments;
   readonly runtime: Pick<Runtime, "now">;
+  /** Opens the limits by address; absent = those of one process. */
+  readonly openLimit?: OpenAddressLimit;
 }
 
 /** Offers per address. */
@@ -72,12 +78,13 @@ interface OpenPaywall extends PurchasePaywallParts {
  * Creates a paywall with unused limits. Create one for all sellers: the limits count within it.
  */
 export function createPurchasePaywall(parts: PurchasePaywallParts): PurchasePaywall {
+  const { openLimit = openAddressLimit } = parts;
   const paywall: OpenPaywall = {
     ...parts,
-    offers: createAddressLimit(OFFERS),
-    invalid: createAddressLimit(INVALID),
-    unchecked: createAddressLimit(UNCHECKED),
-    unanswered: createAddressLimit(UNANSWERED),
+    offers: openLimit("offers", OFFERS),
+    invalid: openLimit("invalid payments", INVALID),
+    unchecked: openLimit("unchecked payments", UNCHECKED),
+    unanswered: openLimit("unanswered payments", UNANSWERED),
   };
   return {
     payments: parts.payments,

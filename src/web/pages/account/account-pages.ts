@@ -1,7 +1,10 @@
 // The pages for account owners: their routes, limits and error pages. Knows no content of a page.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { createAddressLimit } from "../../../core/billing/address-limit.ts";
+import {
+  type OpenAddressLimit,
+  openAddressLimit,
+} from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import type { Api } from "../../api/api.ts";
 import { CLAIM_PAGE } from "../../api/handlers/claims.ts";
@@ -23,6 +26,8 @@ export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "cr
   readonly trustedProxies: readonly string[];
   /** Accounts that one address may create per hour on these pages. */
   readonly keysPerHour: number;
+  /** Opens the limits by address; absent = those of one process. */
+  readonly openLimit?: OpenAddressLimit;
 }
 
 interface Route {
@@ -50,11 +55,15 @@ const MAX_READING = 1_024;
 /** Creates the pages over a store. */
 export function createAccountPages(parts: AccountPagesParts): Api {
   const proxies = trustedProxiesOf(parts.trustedProxies);
-  const creations = createAddressLimit({
-    perSecond: parts.keysPerHour / HOUR_S,
-    burst: parts.keysPerHour,
-  });
-  const account: AccountPageParts = { ...parts, creations, misses: createAddressLimit(MISSES) };
+  const { keysPerHour, openLimit = openAddressLimit } = parts;
+  const account: AccountPageParts = {
+    ...parts,
+    creations: openLimit("key creations on pages", {
+      perSecond: keysPerHour / HOUR_S,
+      burst: keysPerHour,
+    }),
+    misses: openLimit("secrets on pages", MISSES),
+  };
   const underWay = createBound(MAX_UNDER_WAY, BUSY);
   const reading = createBound(MAX_READING, BUSY);
 
