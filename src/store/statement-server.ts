@@ -23,13 +23,18 @@ export interface StatementLimits {
   readonly transactionMs: number;
   /** Steps that wait for their turn. */
   readonly maxWaiting: number;
+  /** The longest wait for a turn: the process that sent the step has given up by then. */
+  readonly waitMs: number;
 }
 
-const LIMITS: StatementLimits = { transactionMs: 5_000, maxWaiting: 10_000 };
+type ServerRuntime = Pick<Runtime, "after" | "now">;
+
+const LIMITS: StatementLimits = { transactionMs: 5_000, maxWaiting: 10_000, waitMs: 12_000 };
 
 interface Waiting {
   readonly process: string;
   readonly request: StatementRequest;
+  readonly sinceMs: number;
   readonly settle: (result: StatementResult) => void;
 }
 
@@ -43,7 +48,7 @@ interface OpenTransaction {
 /** A server of an open file. */
 export function createStatementServer(
   file: Pick<SqliteDatabase, "prepare">,
-  runtime: Pick<Runtime, "after">,
+  runtime: ServerRuntime,
   limits: StatementLimits = LIMITS,
 ): StatementServer {
   return new FileStatements(file, runtime, limits);
@@ -51,14 +56,14 @@ export function createStatementServer(
 
 class FileStatements implements StatementServer {
   readonly #file: Pick<SqliteDatabase, "prepare">;
-  readonly #runtime: Pick<Runtime, "after">;
+  readonly #runtime: ServerRuntime;
   readonly #limits: StatementLimits;
   #waiting: Waiting[] = [];
   #open: OpenTransaction | null = null;
 
   constructor(
     file: Pick<SqliteDatabase, "prepare">,
-    runtime: Pick<Runtime, "after">,
+    runtime: ServerRuntime,
     limits: StatementLimits,
   ) {
     this.#file = file;
@@ -68,7 +73,8 @@ class FileStatements implements StatementServer {
 
   run(request: StatementRequest, process: string): Promise<StatementResult> {
     return new Promise((settle) => {
-      const waiting: Waiting = { process, request, settle };
+      const waiting: Waiting = { process, request, sinceMs: this.#runtime.now(), settle };
+      if (this.#isOver(waiting)) return this.#endOver(waiting);
       if (this.#mayRun(waiting)) this.#runNow(waiting);
       else if (this.#waiting.length < this.#limits.maxWaiting) this.#waiting.push(waiting);
       else settle(failed("the store is overloaded: timeout"));
@@ -77,15 +83,37 @@ class FileStatements implements StatementServer {
   }
 
   forget(process: string): void {
-    this.#waiting = this.#waiting.filter((waiting) => waiting.process !== process);
+    this.#forget((waiting) => waiting.process === process);
     if (this.#open?.process === process) this.#undo();
     this.#runWaiting();
   }
 
   /** Whether its turn has come: no transaction is open, or it is its own. */
   #mayRun({ process, request }: Waiting): boolean {
-    if (this.#open !== null) return this.#isOwn(process, request);
-    return this.#waiting.length === 0 || isEnd(request);
+    return this.#open === null ? this.#waiting.length === 0 : this.#isOwn(process, request);
+  }
+
+  /** Whether it belongs to a transaction that is not open: not begun yet, or undone. */
+  #isOver({ process, request }: Waiting): boolean {
+    const { transaction, step } = request;
+    return transaction !== null && step.kind !== "begin" && !this.#isOwn(process, request);
+  }
+
+  /** Its sender has given the transaction up: a `begin` that still waits must not run. */
+  #endOver({ process, request, settle }: Waiting): void {
+    this.#forget(
+      (waiting) =>
+        waiting.process === process && waiting.request.transaction === request.transaction,
+    );
+    settle(request.step.kind === "rollback" ? DONE : TIMED_OUT);
+  }
+
+  /** Answers and drops steps that wait. */
+  #forget(isMeant: (waiting: Waiting) => boolean): void {
+    const forgotten = this.#waiting.filter(isMeant);
+    if (forgotten.length === 0) return;
+    this.#waiting = this.#waiting.filter((waiting) => !isMeant(waiting));
+    for (const { settle } of forgotten) settle(TIMED_OUT);
   }
 
   #isOwn(process: string, { transaction }: StatementRequest): boolean {
@@ -96,21 +124,18 @@ class FileStatements implements StatementServer {
     while (this.#open === null) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
-      this.#runNow(next);
+      if (this.#runtime.now() - next.sinceMs < this.#limits.waitMs) this.#runNow(next);
+      else next.settle(TIMED_OUT);
     }
   }
 
   #runNow({ process, request, settle }: Waiting): void {
     const { transaction, step } = request;
-    const isOpen = this.#isOwn(process, request);
-    if (transaction !== null && step.kind === "begin" && !isOpen) {
+    if (transaction !== null && step.kind === "begin" && !this.#isOwn(process, request)) {
       const result = this.#execute(step);
       if (result.ok) this.#began(process, transaction);
       return settle(result);
     }
-    // It took too long and was undone; undoing it again is what is wanted.
-    if (transaction !== null && !isOpen)
-      return settle(step.kind === "rollback" ? DONE : failed("the transaction timed out"));
     const result = this.#execute(step);
     // A commit that fails is followed by a rollback.
     if (step.kind === "rollback" || (step.kind === "commit" && result.ok)) this.#ended();
@@ -150,12 +175,8 @@ class FileStatements implements StatementServer {
   }
 }
 
+const TIMED_OUT = failed("the transaction timed out");
 const DONE: StatementResult = { ok: true, rows: [], changes: 0n, insertId: 0n };
-
-/** The end of a transaction waits for nobody: it is over already where it is not open. */
-function isEnd({ step }: StatementRequest): boolean {
-  return step.kind === "commit" || step.kind === "rollback";
-}
 
 function failed(message: string): StatementResult {
   return { ok: false, error: { message, code: "ETIMEDOUT", errcode: null } };

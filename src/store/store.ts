@@ -68,7 +68,7 @@ export interface ServedFile {
  */
 export async function serveFile(
   dataDir: string,
-  runtime: Pick<Runtime, "after">,
+  runtime: Pick<Runtime, "after" | "now">,
 ): Promise<ServedFile> {
   const { db, file, close } = openSqlite(dataDir);
   const refusal = await migrate(db).catch(

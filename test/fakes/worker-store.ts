@@ -23,7 +23,7 @@ export interface WorkerFile {
 /** Opens the file of a data directory for workers. */
 export async function openWorkerFile(
   dataDir: string,
-  runtime: Pick<Runtime, "after"> = realRuntime,
+  runtime: Pick<Runtime, "after" | "now"> = realRuntime,
 ): Promise<WorkerFile> {
   const { statements, close } = await serveFile(dataDir, runtime);
   const sendAs =

@@ -138,6 +138,36 @@ test("a commit that comes too late says so", async (t) => {
   assert.equal(await balanceOf(other, "acc_a"), 0n);
 });
 
+test("a begin that its worker gave up never runs, and holds nobody up", async (t) => {
+  const { file, one, other } = await fixture(t);
+  const [first, second] = [file.sendAs("3"), file.sendAs("4")];
+  await first({ transaction: 1, step: { kind: "begin" } });
+  const begun = second({ transaction: 7, step: { kind: "begin" } });
+  const balance = balanceOf(other, "acc_a");
+  // Answered although the transaction of another is open.
+  assert.equal((await second({ transaction: 7, step: { kind: "rollback" } })).ok, true);
+  assert.equal((await begun).ok, false);
+  assert.equal((await first({ transaction: 1, step: { kind: "commit" } })).ok, true);
+  assert.equal(await balance, 0n);
+  await raise(one);
+  assert.equal(await balanceOf(one, "acc_a"), 1n);
+});
+
+test("a begin that waited longer than its worker does is not run", async (t) => {
+  const { file, world, one } = await fixture(t);
+  for (const [worker, transaction] of [
+    ["3", 1],
+    ["4", 1],
+    ["5", 1],
+  ] as const)
+    void file.sendAs(worker)({ transaction, step: { kind: "begin" } });
+  const last = file.sendAs("6")({ transaction: 1, step: { kind: "begin" } });
+  world.advance(15_000);
+  assert.equal((await last).ok, false);
+  await raise(one);
+  assert.equal(await balanceOf(one, "acc_a"), 1n);
+});
+
 test("a worker that dies in a transaction leaves nothing of it, nor what it still wanted", async (t) => {
   const { file, one, other } = await fixture(t);
   const send = file.sendAs("3");
