@@ -45,6 +45,8 @@ export interface FlushLoopStart {
  */
 interface PendingBatch extends FlushBatch {
   readonly firstTriedAtMs: number;
+  /** Whose leases and counters have to stay until it is written. */
+  readonly accountIds: ReadonlySet<string>;
 }
 
 /** Wallets scanned in one turn, as a share of all, and the least number of them. */
@@ -53,6 +55,9 @@ const MIN_SCANNED = 200;
 /** From this share of the maximum on, wallets count as idle sooner. */
 const CROWDED = 0.8;
 const CROWDED_SPEEDUP = 10;
+
+const LEASES_MISSING =
+  "the store does not have leases from which this node has served: its epoch ends";
 
 /** Every so many checks all ended leases are closed, in case an earlier check missed one. */
 const SWEEP_EVERY = 10;
@@ -198,6 +203,7 @@ export class FlushLoop {
         this.stopAtMs = batch.firstTriedAtMs + settings.nodeTimeoutMs / 2;
         if (!isRetry) return;
       } else {
+        if (outcome === "without leases") this.report(new Error(LEASES_MISSING));
         this.fence(epoch);
       }
     }
@@ -218,12 +224,17 @@ export class FlushLoop {
       wallet.isSpending = false;
     }
     this.#spending = [];
+    const used = usage.drain();
     return {
       seq: this.#seq + 1n,
       spent,
       runningOut: { accountIds, smallestN, atMs: runtime.wallMs() },
-      ...usage.drain(),
+      ...used,
       firstTriedAtMs: nowMs,
+      accountIds: new Set([
+        ...spent.map((row) => row.accountId),
+        ...used.free.map((row) => row.account_id),
+      ]),
     };
   }
 
@@ -273,6 +284,8 @@ export class FlushLoop {
         seq: this.#seq,
       } as const;
       await store.transaction((tx) => closeLeases(tx, closing, runtime.wallMs()));
+      // Meanwhile the node may have joined anew, and these wallets may have leases of that epoch.
+      if (this.epoch !== epoch) return;
       for (const wallet of part) {
         wallet.isClosing = false;
         wallet.grantedN = 0;
@@ -325,6 +338,7 @@ export class FlushLoop {
       wallet.freeHeldCu === 0;
     return (
       isFree &&
+      this.#pending?.accountIds.has(wallet.accountId) !== true &&
       !wallet.isRefilling &&
       !wallet.isClosing &&
       wallet.waiters === null &&

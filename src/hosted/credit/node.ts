@@ -18,14 +18,36 @@ export interface FlushBatch {
   readonly runningOut: RunningOut;
 }
 
+/** Thrown to undo a batch whose leases are not there. */
+class LeasesMissing extends Error {}
+
+interface FlushInput {
+  readonly batch: FlushBatch;
+  readonly wallMs: number;
+}
+
 /**
- * Writes a batch, or finds that an earlier try with a lost answer has written it; "fenced" = this
- * epoch is over, and nothing is written.
+ * Writes a batch, or finds that an earlier try with a lost answer has written it. Otherwise nothing
+ * is written: "fenced" = this epoch is over; "without leases" = it spent of leases that the store
+ * does not have, so that no repetition can write it.
  */
 export async function flush(
   store: Store,
   epoch: Epoch,
-  { batch, wallMs }: { readonly batch: FlushBatch; readonly wallMs: number },
+  input: FlushInput,
+): Promise<"written" | "fenced" | "without leases"> {
+  try {
+    return await writeBatch(store, epoch, input);
+  } catch (error) {
+    if (error instanceof LeasesMissing) return "without leases";
+    throw error;
+  }
+}
+
+async function writeBatch(
+  store: Store,
+  epoch: Epoch,
+  { batch, wallMs }: FlushInput,
 ): Promise<"written" | "fenced"> {
   return store.transaction(async (tx) => {
     const { numUpdatedRows } = await tx
@@ -67,8 +89,7 @@ async function writeSpent(
       update credit_lease set spent_n = spent_n + change.column2
       from (values ${sql.join(rows)}) as change
       where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}`.execute(tx);
-    if (numAffectedRows !== BigInt(part.length))
-      throw new Error(`node ${nodeId} spent of leases that the store does not have`);
+    if (numAffectedRows !== BigInt(part.length)) throw new LeasesMissing();
   });
 }
 
