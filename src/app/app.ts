@@ -55,7 +55,7 @@ import { type NodeView, named, openRouterNode } from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { type Hosting, type HostingParts, openHosting } from "./hosted.ts";
-import { reloadProblem, warnOfFixedSections } from "./reload.ts";
+import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
 import { workerConfig } from "./worker-limits.ts";
@@ -195,7 +195,7 @@ function appOf(
       const problem = reloadProblem(config, next);
       if (problem !== null) return problem;
       if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
-      live.config = workerConfig(next, workersOf(outside));
+      live.config = workerConfig(reloaded(config, next), workersOf(outside));
       live.methods = methodTable(next.methods, live.methods);
       providers.profileUpdater.replace(next.profiles);
       return null;

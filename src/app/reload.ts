@@ -13,6 +13,12 @@ export function reloadProblem(running: Config, next: Config): string | null {
     : "the chains differ, and chains are fixed until restart";
 }
 
+/** A running configuration with what a reload changes of it; the rest stays until restart. */
+export function reloaded(running: Config, next: Config): Config {
+  const { profiles, limits, deadlines, methods } = next;
+  return { ...running, profiles, limits, deadlines, methods };
+}
+
 /** Logs a warning for each changed section that a reload does not apply. */
 export function warnOfFixedSections(log: Logger, running: Config, next: Config): void {
   for (const section of FIXED_SECTIONS)

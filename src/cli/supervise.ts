@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { unnamedNode } from "../app/hosted.ts";
-import { reloadProblem, warnOfFixedSections } from "../app/reload.ts";
+import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
@@ -27,8 +27,7 @@ export const CLOSE_MS = 30_000;
 /** Starts the workers; throws an error for the operator if none of them can serve. */
 export async function startWorkers(start: ServiceStart): Promise<Service> {
   const { log } = start;
-  const named = await settled(start.config);
-  let running = named(start.config);
+  const running = await settled(start.config);
   warnOfKeyless(running, log);
   const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
   const supervisor = createSupervisor<Config>({
@@ -58,8 +57,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
       const problem = reloadProblem(running, next);
       if (problem !== null) return problem;
       warnOfFixedSections(log, start.config, next);
-      running = named(next);
-      return supervisor.reload(running);
+      return supervisor.reload(reloaded(running, next));
     },
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;
@@ -79,18 +77,18 @@ function keepsFile({ hosted, storageUrl }: Config): boolean {
  * Settles what each worker would choose for itself, also for those that start later: the name of
  * the node, and the ports where any free one may be taken.
  */
-async function settled(start: Config): Promise<(config: Config) => Config> {
-  const { storageUrl, server, cluster } = start;
+async function settled(config: Config): Promise<Config> {
+  const { storageUrl, server, cluster } = config;
   const nodeId = cluster.nodeId === "" ? unnamedNode(storageUrl, realRuntime) : cluster.nodeId;
   const { host, metricsListen } = server;
   const port = server.port === 0 ? await freePort(host) : server.port;
   const metricsPort =
     metricsListen?.port === 0 ? await freePort(metricsListen.host) : metricsListen?.port;
-  return (config) => ({
+  return {
     ...config,
-    cluster: { ...config.cluster, nodeId },
+    cluster: { ...cluster, nodeId },
     server: { ...server, port, metricsListen: listenOn(metricsListen, metricsPort) },
-  });
+  };
 }
 
 function listenOn(

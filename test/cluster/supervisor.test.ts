@@ -174,6 +174,34 @@ test("another configuration goes to all, and to those that start later", async (
   assert.deepEqual(startOf(at("1").sent)["config"], { port: 7 });
 });
 
+test("a worker that starts while others reload gets what they took", async () => {
+  const { world, supervisor, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const reloaded = supervisor.reload({ port: 7 });
+  at("2").events.ended("SIGKILL");
+  world.advance(100);
+  assert.deepEqual(startOf(at("2").sent)["config"], { port: 0 });
+  at("1").events.message({ kind: "reloaded", id: 1, problem: null }, null);
+  assert.equal(await reloaded, null);
+  assert.deepEqual(at("2").sent.at(-1)?.["config"], { port: 7 });
+  assert.equal(at("1").sent.filter(({ kind }) => kind === "reload").length, 1);
+});
+
+test("what one worker refuses, no worker keeps, nor one that starts later", async () => {
+  const { world, supervisor, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const reloaded = supervisor.reload({ port: 7 });
+  at("1").events.message({ kind: "reloaded", id: 1, problem: null }, null);
+  at("2").events.message({ kind: "reloaded", id: 1, problem: "the chains differ" }, null);
+  assert.equal(await reloaded, "the chains differ");
+  assert.deepEqual(at("1").sent.at(-1)?.["config"], { port: 0 });
+  at("2").events.ended("SIGKILL");
+  world.advance(100);
+  assert.deepEqual(startOf(at("2").sent)["config"], { port: 0 });
+});
+
 test("a reload tells of a worker that does not answer, and does not wait for one that dies", async () => {
   const { world, supervisor, at } = startSupervisor();
   ready(at("1"));

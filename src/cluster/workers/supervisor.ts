@@ -70,6 +70,18 @@ export function createSupervisor<C>(parts: SupervisorParts<C>): Supervisor<C> {
 const START_MS = 60_000;
 const RELOAD_MS = 5_000;
 
+/** What became of a reload. */
+type ReloadOutcome =
+  | { readonly kind: "taken"; readonly problem: null }
+  /** A worker has not answered yet. */
+  | { readonly kind: "late"; readonly problem: string }
+  | { readonly kind: "refused"; readonly problem: string };
+
+const LATE: ReloadOutcome = {
+  kind: "late",
+  problem: "a worker did not answer in time; it takes the configuration as soon as it answers",
+};
+
 /** The place of one worker. */
 interface Slot {
   readonly id: WorkerId;
@@ -116,23 +128,38 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     for (const slot of this.#slots) this.#start(slot);
   }
 
-  reload(config: C): Promise<string | null> {
-    this.#config = config;
+  async reload(config: C): Promise<string | null> {
     const id = ++this.#lastReload;
+    const asked = new Set(this.#slots.flatMap(({ process }) => process ?? []));
+    const outcome = await this.#askAll(id, config);
+    // Another reload began meanwhile: that one decides.
+    if (id !== this.#lastReload) return outcome.problem;
+    if (outcome.kind !== "refused") this.#config = config;
+    // All workers have one configuration: also those that were started meanwhile with the last
+    // one, and those that took what another refused.
+    for (const slot of this.#slots) {
+      const { process } = slot;
+      if (process !== null && asked.has(process) === (outcome.kind === "refused"))
+        send(slot, { kind: "reload", id, config: this.#config });
+    }
+    return outcome.problem;
+  }
+
+  #askAll(id: number, config: C): Promise<ReloadOutcome> {
     const waiting = new Set(this.#slots.filter(({ process }) => process !== null));
     return new Promise((resolve) => {
-      let problem: string | null = null;
+      let outcome: ReloadOutcome = { kind: "taken", problem: null };
       const done = (): void => {
         cancel();
         this.#reloads.delete(id);
-        resolve(problem);
+        resolve(outcome);
       };
       const cancel = this.#parts.runtime.after(RELOAD_MS, () => {
-        problem ??= "a worker did not answer in time";
+        if (outcome.kind === "taken") outcome = LATE;
         done();
       });
       this.#reloads.set(id, (worker, why) => {
-        problem ??= why;
+        if (why !== null && outcome.kind === "taken") outcome = { kind: "refused", problem: why };
         for (const slot of waiting) if (slot.id === worker) waiting.delete(slot);
         if (waiting.size === 0) done();
       });
