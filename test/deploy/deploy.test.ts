@@ -232,6 +232,11 @@ test("Kubernetes manifests belong together: selectors, ports, volumes, variables
     spec.template.spec.volumes.map(({ name }: Shape) => name),
   );
   assert.equal(container.volumeMounts[0].subPath, "svc.yml");
+  const { SVC_TRUSTED_PROXIES: _, ...trusted } = VALUES;
+  const placeholder = container.env.find(({ name }: Shape) => name === "SVC_TRUSTED_PROXIES").value;
+  const refused = load(NODE_FILE, { ...trusted, SVC_TRUSTED_PROXIES: placeholder });
+  assert.ok(!refused.ok, "a node starts only after the placeholder is replaced");
+  assert.match(formatFaults(refused.faults), /trusted_proxies/);
   assert.equal(configMap.data["svc.yml"], NODE_FILE, "configmap.yaml holds deploy/svc.yml");
 });
 
@@ -248,6 +253,28 @@ test("a pod is asked what the service answers, and may finish its drain", () => 
   assert.ok(Number(waits) >= periodSeconds * failureThreshold);
   assert.ok(spec.terminationGracePeriodSeconds > Number(waits) + stopSeconds());
   assert.ok(spec.securityContext.runAsNonRoot && container.securityContext.readOnlyRootFilesystem);
+});
+
+/** What PostgreSQL grants of itself, and how many of those are the superuser's. */
+const DEFAULT_CONNECTIONS = 100;
+const SUPERUSER_CONNECTIONS = 3;
+
+test("a node is one process, and PostgreSQL has the connections of all nodes", () => {
+  assert.equal(nodeConfig().server.workers, 1);
+  const [, most] = /const MAX_CONNECTIONS = (\d+)/.exec(read("src/store/postgres.ts")) ?? [];
+  const perNode = Number(most) + 1;
+  const { services } = yaml("deploy/compose.yml");
+  const inCompose = Object.values<Shape>(services).filter(({ image }) => image === "svc").length;
+  assert.ok(inCompose * perNode <= DEFAULT_CONNECTIONS - SUPERUSER_CONNECTIONS);
+  const { maxReplicas } = manifest("autoscaler.yaml").spec;
+  const { maxSurge } = manifest("deployment.yaml").spec.strategy.rollingUpdate;
+  const needed = (maxReplicas + maxSurge) * perNode;
+  const text = read("deploy/kubernetes/autoscaler.yaml");
+  const [, asked] = /max_connections of\s+# (\d+) or more/.exec(text) ?? [];
+  assert.ok(Number(asked) >= needed + SUPERUSER_CONNECTIONS, `${asked} for ${needed}`);
+  const operations = read("docs/operations.md");
+  assert.ok(operations.includes(`(${maxReplicas} + ${maxSurge}) × ${perNode} = ${needed}`));
+  assert.ok(operations.includes(`so set ${asked};`));
 });
 
 /** The unit, with programs and folders that this machine has. */
