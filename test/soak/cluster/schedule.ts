@@ -98,7 +98,7 @@ export async function runSchedule(site: ClusterSite, seed: number): Promise<Sche
 }
 
 /** Who acts in a schedule. */
-interface Cast {
+export interface Cast {
   readonly spenders: readonly SpendingAccount[];
   readonly owner: OwnedAccount;
   readonly limited: SpendingAccount;
@@ -113,8 +113,8 @@ interface Drawn {
   readonly random: () => number;
 }
 
-/** Makes and funds the accounts. */
-async function prepare(site: ClusterSite, { seed, random }: Drawn): Promise<Cast> {
+/** Makes and funds the accounts: of those who spend, the first two are rich. */
+export async function prepare(site: ClusterSite, { seed, random }: Drawn): Promise<Cast> {
   const { nodes } = site;
   const record = createCallRecord();
   const disturbances = createDisturbances();

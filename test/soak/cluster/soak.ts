@@ -1,9 +1,13 @@
-// The soak of nodes that serve together: many seeded schedules on one site, their figures, and what
-// broke a promise. A site on which a schedule could not be finished is replaced.
+// The soak of nodes that serve together: many seeded schedules on one site, nodes restarted and a
+// worker killed under load, their figures, and what broke a promise. A site on which a schedule
+// could not be finished is replaced.
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { readStore } from "../../../src/store/store.ts";
+import { seededRandom } from "../../fakes/runtime.ts";
+import { restartNodes } from "./drain.ts";
 import { runSchedule, type ScheduleFindings } from "./schedule.ts";
 import { type ClusterSite, readDatabase, startSite, USUAL_SITE } from "./site.ts";
+import { killWorkerUnderLoad } from "./worker-kill.ts";
 
 /** What a soak was. */
 export interface ClusterSoak {
@@ -45,12 +49,35 @@ export async function soakCluster(
         site = null;
       }
     }
+    if (seeds.length > 1) {
+      site ??= await startSite(USUAL_SITE);
+      for (const text of await loadedEnds(site, last, print)) breach(last, text);
+    }
     for (const text of site === null ? [] : await endSite(site)) breach(last, text);
   } finally {
     await site?.close();
   }
   const { lines, wrong } = figuresOf(findings);
   return { breaches: [...breaches, ...wrong], lines };
+}
+
+/** Nodes that are restarted, and a worker that is killed, under load. */
+async function loadedEnds(
+  site: ClusterSite,
+  seed: number,
+  print: (line: string) => void,
+): Promise<readonly string[]> {
+  const restarted = await restartNodes(site, { seed, random: seededRandom(seed) });
+  print(
+    `every node restarted under load: ${restarted.answered} calls answered, ` +
+      `${restarted.elsewhere} connections made elsewhere`,
+  );
+  const killed = await killWorkerUnderLoad();
+  print(
+    `a worker killed under ${killed.perSecond} calls a second: ${killed.failed} connections lost, ` +
+      `${killed.answered} calls answered, all callers served again after ${killed.recoveredMs} ms`,
+  );
+  return [...restarted.wrong, ...killed.wrong];
 }
 
 function lineOf(found: ScheduleFindings): string {

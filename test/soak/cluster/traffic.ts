@@ -16,7 +16,7 @@ export interface SpendingAccount {
 export interface SeenCalls {
   /** Answered with a result. */
   answered: number;
-  /** The sum of their prices, nano-USD; calls to Custom profiles are free. */
+  /** The sum of their prices, nano-USD; some are free. */
   answeredN: bigint;
   /** The connection was lost, or no answer came in time: charged or not. */
   unknown: number;
@@ -142,7 +142,7 @@ function note(count: SeenCalls, result: CallResult): void {
 }
 
 /** The code of calls to a node that does not run. */
-const NOT_CONNECTED = "not connected";
+export const NOT_CONNECTED = "not connected";
 
 /** One call with a key in its path, marked with its caller and number. */
 async function send(
@@ -179,7 +179,7 @@ async function send(
     return {
       number,
       kind: "answered",
-      priceN: response.headers.get("x-svc-access") === "custom" ? 0n : CALL_N,
+      priceN: isFree(response.headers) ? 0n : CALL_N,
       worker: worker?.[1] ?? "",
     };
   } catch (error) {
@@ -190,6 +190,14 @@ async function send(
 }
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
+
+/**
+ * Calls to Custom profiles, and those in the days of grace: where the clock of the node at which a
+ * balance ran out is ahead, there are some even if the grace is none.
+ */
+function isFree(headers: Headers): boolean {
+  return headers.get("x-svc-access") === "custom" || headers.get("x-svc-fallback") === "payment";
+}
 
 function isRefusedConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
