@@ -1,6 +1,7 @@
 // Watches from the database when each process of each node writes what was spent, and when its life
 // ends: what it served after its last writes may stay unbilled. Changes nothing.
 import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../fakes/service-fixture.ts";
 import { readDatabase } from "./site.ts";
 import type { AnsweredCall } from "./traffic.ts";
 
@@ -16,6 +17,8 @@ export interface LossWindow {
 export interface NodeWatch {
   /** Windows of lives that have ended since the watch began. */
   losses(): readonly LossWindow[];
+  /** Resolves when each process that there was, or its successor, has written since. */
+  untilAllWrite(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -91,6 +94,14 @@ export function watchNodes(databaseUrl: string, nodeTimeoutMs: number): NodeWatc
   })();
   return {
     losses: () => losses,
+    untilAllWrite() {
+      const sinceMs = performance.now();
+      return until("a write of every process", () =>
+        [...lives.values()].every(
+          ({ endedAtMs, lastMs }) => endedAtMs === null && lastMs > sinceMs,
+        ),
+      );
+    },
     async stop() {
       isRunning = false;
       await watching;

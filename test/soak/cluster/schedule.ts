@@ -72,6 +72,7 @@ export async function runSchedule(site: ClusterSite, seed: number): Promise<Sche
   const watch = watchNodes(site.databaseUrl, site.times.nodeTimeoutMs);
   const rate = await perform(site, cast, { beats, random });
   await untilAllWell(site);
+  await watch.untilAllWrite();
   const lost = await settle(site, cast);
   await watch.stop();
   const books = await booksOf(site, cast);

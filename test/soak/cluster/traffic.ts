@@ -20,6 +20,8 @@ export interface SeenCalls {
   answeredN: bigint;
   /** The connection was lost, or no answer came in time: charged or not. */
   unknown: number;
+  /** Of these, connections that were lost. */
+  lost: number;
   /** Refused by the service, or by a machine without a service, by code. */
   readonly refused: Map<string, number>;
 }
@@ -61,7 +63,8 @@ export type CallResult = { readonly number: number } & (
   | { readonly kind: "answered"; readonly priceN: bigint; readonly worker: string }
   | { readonly kind: "wrong"; readonly text: string }
   | { readonly kind: "refused"; readonly code: string }
-  | { readonly kind: "unknown" }
+  /** `isLate` = no answer came in time; otherwise the connection was lost. */
+  | { readonly kind: "unknown"; readonly isLate: boolean }
 );
 
 /** The price of a call to a managed profile, nano-USD: 3 compute units. */
@@ -121,7 +124,7 @@ export function startTraffic(record: CallRecord, plan: TrafficPlan): () => Promi
 }
 
 function emptyCount(): SeenCalls {
-  return { answered: 0, answeredN: 0n, unknown: 0, refused: new Map() };
+  return { answered: 0, answeredN: 0n, unknown: 0, lost: 0, refused: new Map() };
 }
 
 function note(count: SeenCalls, result: CallResult): void {
@@ -135,6 +138,7 @@ function note(count: SeenCalls, result: CallResult): void {
       return;
     case "unknown":
       count.unknown++;
+      if (!result.isLate) count.lost++;
       return;
     case "wrong":
       return;
@@ -185,7 +189,7 @@ async function send(
   } catch (error) {
     return isRefusedConnection(error)
       ? { number, kind: "refused", code: NOT_CONNECTED }
-      : { number, kind: "unknown" };
+      : { number, kind: "unknown", isLate: isTimeout(error) };
   }
 }
 
@@ -197,6 +201,10 @@ const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
  */
 function isFree(headers: Headers): boolean {
   return headers.get("x-svc-access") === "custom" || headers.get("x-svc-fallback") === "payment";
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === "TimeoutError";
 }
 
 function isRefusedConnection(error: unknown): boolean {
