@@ -21,13 +21,15 @@ export interface ContactParts {
 const SILENT_MS = 5_000;
 /** Sooner where nodes are taken for dead sooner than usual. */
 const SILENT_PART = 1 / 6;
+/** Changes are asked for once a second: less than this is no silence. */
+const LEAST_SILENT_MS = 2_500;
 /** Looks in the time after which a node counts as silent. */
 const LOOKS = 10;
 
 /** Tells of each change of contact; the returned function ends that. */
 export function watchContact(parts: ContactParts, tell: (contact: Contact) => void): () => void {
   const { runtime, feed, nodeTimeoutMs } = parts;
-  const silentAfterMs = Math.min(SILENT_MS, nodeTimeoutMs * SILENT_PART);
+  const silentAfterMs = Math.min(SILENT_MS, Math.max(LEAST_SILENT_MS, nodeTimeoutMs * SILENT_PART));
   let before: Contact = "heard";
   let cancel = runtime.after(silentAfterMs / LOOKS, look);
 
