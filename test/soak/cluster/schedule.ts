@@ -49,7 +49,6 @@ export interface ScheduleFindings {
 const MAX_BEATS = 3;
 const CALLERS = 9;
 const PAUSE_MS = 60;
-const RATE_MS = 2_500;
 const CHANGE_PAUSE_MS = 250;
 const CREDIT_PAUSE_MS = 700;
 const TRIES = 8;
@@ -174,7 +173,7 @@ async function perform(
     await credits.repeat(pick(credits.sent, random));
   });
   try {
-    const rate = await tryRateLimit(record, cast.limited, { nodes, ms: RATE_MS });
+    const rate = await tryRateLimit(record, cast.limited, nodes);
     await carryOut(site, cast.disturbances, beats);
     await sleep(site.times.flushMs);
     return rate;
