@@ -18,7 +18,7 @@ export interface RateFindings {
 const TOLERANCE = 1.05;
 /** Nodes tell each other four times a second what they let through. */
 const EXCHANGE_S = 0.25;
-/** The burst of a fresh account, and what nodes give before their first exchange, is over by then. */
+/** Until the burst of a fresh account, and what nodes give before they exchange, is used up. */
 const WARM_MS = 2_500;
 const MEASURED_MS = 3_000;
 const CALLERS_PER_NODE = 2;
