@@ -15,7 +15,7 @@ import { readConfig, readFlags } from "./read-config.ts";
 import type { Service } from "./service.ts";
 import { startProblem } from "./start-problem.ts";
 import { startWorkers } from "./supervise.ts";
-import { workerCount } from "./worker-count.ts";
+import { whyOne, workerCount } from "./worker-count.ts";
 
 /** Serves until a signal ends it. */
 export async function serve({ args, env, version }: CommandInput): Promise<void> {
@@ -30,11 +30,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const complete = (config: Config): Config => local?.complete(config) ?? config;
   const config = named(complete(first.config), realRuntime);
   const workers = workerCount(config);
-  if (workers < Number(config.server.workers))
-    log.warn(
-      "server.workers is taken as 1: pay per call needs one process, and a worker of another " +
-        "supervisor serves alone",
-    );
+  if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne(config)}`);
   const start = workers === 1 ? startHere : startWorkers;
   const service = await start({ config, log, version, workers }).catch((error: unknown) => {
     void local?.close();

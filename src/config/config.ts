@@ -12,6 +12,7 @@ import { configJsonSchema, schemaOf } from "./allowed.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
 import { type HostedConfig, hostedOf } from "./hosted.ts";
+import { oneProcessBreaches } from "./one-process.ts";
 import { brokenRules } from "./rules.ts";
 import {
   type ConfigFile,
@@ -160,6 +161,7 @@ export function loadConfig(input: ConfigInput): ConfigResult {
         ]
       : []),
     ...fileFaults(input.file, document, file.error?.issues ?? [], production),
+    ...processFaults(input.file, document, { variables, switches }),
     ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) =>
       unplaced("environment", "", fault),
     ),
@@ -184,16 +186,31 @@ type Environment = z.output<typeof environment>;
 type Flags = z.output<typeof flagTable>;
 
 /** The given settings, with numbers parsed; empty texts count as absent. */
-function numbersRead(
-  settings: Variables,
-  names: readonly string[],
-): Readonly<Record<string, string | number>> {
+function numbersRead(settings: Variables, names: readonly string[]): GivenSettings {
   const given = names.flatMap((name): readonly (readonly [string, string | number])[] => {
     const text = Object.hasOwn(settings, name) ? settings[name] : undefined;
     if (text === undefined || text === "") return [];
     return [[name, /^-?\d{1,15}(\.\d{1,15})?$/.test(text) ? Number(text) : text]];
   });
   return Object.fromEntries(given);
+}
+
+type GivenSettings = Readonly<Record<string, string | number>>;
+
+/** Settings that ask for several processes where one is needed. */
+function processFaults(
+  file: string,
+  document: ConfigDocument,
+  given: { readonly variables: GivenSettings; readonly switches: GivenSettings },
+): readonly ConfigFault[] {
+  const environment = given.variables["SVC_WORKERS"];
+  const flag = given.switches["workers"];
+  return oneProcessBreaches({ file: document.data, environment, flag }).map((breach) => {
+    if (breach.source === "file") return placed(file, document, breach);
+    return breach.source === "flag"
+      ? unplaced("command line", "--", breach)
+      : unplaced("environment", "", breach);
+  });
 }
 
 function fileFaults(

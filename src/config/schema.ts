@@ -274,7 +274,8 @@ const server = z
       .meta({ title: `\`auto\` or a whole number from 1 to ${MAX_WORKERS}` })
       .describe(
         "Processes that serve, on one port and as one service; `auto` = one for each core, at " +
-          `most ${MAX_AUTO_WORKERS}. Each takes a heap of its own. Default: 1.`,
+          `most ${MAX_AUTO_WORKERS}, and 1 with a rail of kind \`session\`, beside which a larger ` +
+          "number is refused. Each takes a heap of its own. Default: 1.",
       ),
     public_url: url(["http:", "https:"], "an http:// or https:// URL")
       .optional()
@@ -537,7 +538,8 @@ export const configFile = z
           .boolean()
           .default(false)
           .describe(
-            "`true` = this node serves together with others on the same PostgreSQL database.",
+            "`true` = this node serves together with others on the same PostgreSQL database. " +
+              "Refused beside a rail of kind `session`.",
           ),
         node_id: z
           .string()
