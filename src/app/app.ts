@@ -172,10 +172,10 @@ async function openStored(
     const hosting = await openHosting({ ...parts, config, settings: config.hosted });
     return { hosting, node: hosting.node, close: hosting.close };
   }
-  const { runtime, log, worker } = parts;
+  const { runtime, log, worker, service } = parts;
   const onError = (error: unknown): void =>
     log.warn({ problem: textOf(error) }, "the database does not answer as it should");
-  const router = await openRouterNode({ config, runtime, log, worker, onError });
+  const router = await openRouterNode({ config, runtime, log, worker, service, onError });
   return {
     hosting: null,
     node: router?.view ?? null,

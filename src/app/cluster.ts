@@ -6,6 +6,7 @@ import type { ChangesRead } from "../cluster/change-log.ts";
 import { type Cluster, type ClusterFollower, openCluster } from "../cluster/cluster.ts";
 import { openHeartbeat } from "../cluster/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../cluster/identity.ts";
+import { newProcessId } from "../cluster/node-rows.ts";
 import type { Config } from "../config/config.ts";
 import type { ClusterHealth } from "../core/cluster-health.ts";
 import type { PublicNode } from "../core/routing/evidence.ts";
@@ -14,6 +15,7 @@ import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import type { Runtime } from "../runtime.ts";
 import { openStore, type Store } from "../store/store.ts";
+import type { ServiceParts } from "./service-parts.ts";
 
 /** This node as pages, metrics and evidence show it. */
 export interface NodeView {
@@ -31,6 +33,8 @@ export interface JoinParts {
   readonly store: Store;
   /** The worker of the node that this process is; null = it is the node. */
   readonly worker: string | null;
+  /** Null = this process is the whole service. */
+  readonly service: Pick<ServiceParts, "id"> | null;
   readonly onError: (error: unknown) => void;
 }
 
@@ -47,6 +51,7 @@ export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
   const joined = await openCluster({
     ...parts,
     node,
+    processId: processIdOf(parts),
     settings: {
       expectedNodes: cluster.expectedNodes,
       heartbeatMs: hosted?.flushIntervalMs ?? HEARTBEAT_MS,
@@ -76,9 +81,17 @@ export async function openRouterNode(
   try {
     cluster = await joinCluster({ ...parts, store });
     if (cluster === null) throw new Error("a router joined no cluster");
-    const { node, replaces } = cluster;
+    const { node, replaces, processId } = cluster;
     const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: NODE_TIMEOUT_MS };
-    const leave = await openHeartbeat({ store, runtime, node, replaces, ...times, onError });
+    const leave = await openHeartbeat({
+      store,
+      runtime,
+      node,
+      replaces,
+      processId,
+      ...times,
+      onError,
+    });
     const joined = cluster;
     return {
       view: viewOf(joined),
@@ -140,6 +153,14 @@ export function named(config: Config, runtime: Runtime): Config {
   const host = hostname().replace(/[\s/]/g, "-").slice(0, HOSTNAME_CHARACTERS);
   const nodeId = `${host}-${Math.floor(runtime.random() * CHANCE).toString(36)}`;
   return { ...config, cluster: { ...config.cluster, nodeId } };
+}
+
+/**
+ * A worker's successor has its process id: the supervisor starts it when the process before has
+ * ended, so it need not wait whether that one lives.
+ */
+function processIdOf({ runtime, worker, service }: JoinParts): string {
+  return worker === null || service === null ? newProcessId(runtime) : `${service.id}/${worker}`;
 }
 
 function clusterNodeId(config: Config, runtime: Runtime, worker: string | null): string {

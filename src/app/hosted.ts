@@ -207,7 +207,9 @@ function creditOf(
     runtime,
     onError,
     node: { id: node, region: cluster?.node.region ?? "" },
-    ...(cluster === null ? {} : { replaces: cluster.replaces, recalls: true }),
+    ...(cluster === null
+      ? {}
+      : { replaces: cluster.replaces, processId: cluster.processId, recalls: true }),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,

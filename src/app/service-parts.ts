@@ -6,6 +6,8 @@ import type { OtherWorkers } from "../web/server/server.ts";
 /** The service of this process, which runs alone or is one of several workers. */
 export interface ServiceParts {
   readonly bus: Bus;
+  /** Made up by the supervisor at its start. */
+  readonly id: string;
   /** Null = no other process accepts connections. */
   readonly otherWorkers: OtherWorkers | null;
   /** Number of configured workers; 1 = this process is alone. */

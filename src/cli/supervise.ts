@@ -21,6 +21,7 @@ export interface ServiceStart {
   readonly workers: number;
 }
 
+const START_MS = 60_000;
 /** Time for writing pending usage after a drain. */
 export const CLOSE_MS = 30_000;
 
@@ -38,6 +39,8 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     config: running,
     version: start.version,
     onWorkerEnd: (id) => file?.statements.forget(id),
+    // A start may wait for the row of a node that was killed.
+    startMs: ({ hosted }) => START_MS + (hosted?.nodeTimeoutMs ?? 0),
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
   if (file !== null) serveStatements(supervisor.bus, file.statements);

@@ -62,7 +62,7 @@ async function start(
   log: Logger,
 ): Promise<App | null> {
   const { bus, report, close } = link;
-  const { version, count, startedWallMs } = link.start;
+  const { version, count, serviceId, startedWallMs } = link.start;
   const runtime = runtimeOf({ index: Number(bus.self) - 1, of: count });
   const sharing = createConnectionSharing(bus, runtime);
   const otherWorkers: ServiceParts["otherWorkers"] = {
@@ -73,7 +73,7 @@ async function start(
     opened: sharing.opened,
     onPassed: link.onPassed,
   };
-  const service = { bus, otherWorkers, workers: count, startedWallMs };
+  const service = { bus, id: serviceId, otherWorkers, workers: count, startedWallMs };
   try {
     return await build(config, { runtime, log, version, service });
   } catch (error) {

@@ -32,6 +32,8 @@ export interface ClusterParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
+  /** What this process writes into the row of the node. */
+  readonly processId: string;
   readonly settings: ClusterSettings;
   readonly log: Pick<Logger, "warn" | "info">;
   readonly onError: (error: unknown) => void;
@@ -48,6 +50,7 @@ export interface ClusterFollower {
 /** A node among others. */
 export interface Cluster {
   readonly node: NodeIdentity;
+  readonly processId: string;
   /** The row under its id that the start of this node may take over. */
   readonly replaces: MayReplace;
   readonly membership: Membership;
@@ -108,7 +111,7 @@ interface Joined {
 }
 
 function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }: Joined): Cluster {
-  const { store, runtime, node, settings, onError } = parts;
+  const { store, runtime, node, processId, settings, onError } = parts;
   const { nodeTimeoutMs } = settings;
   const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
   const rateShares = createRateShares({
@@ -125,6 +128,7 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
   repeat([{ name: "cluster", everyMs: SWEEP_MS, run: () => sweep(store) }]);
   return {
     node,
+    processId,
     replaces,
     membership,
     claims,

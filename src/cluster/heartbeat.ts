@@ -4,7 +4,7 @@ import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { createDeadNodeWatch } from "./dead-nodes.ts";
 import type { NodeIdentity } from "./identity.ts";
-import { beat, type Epoch, join, leave, type MayReplace, newProcessId } from "./node-rows.ts";
+import { beat, type Epoch, join, leave, type MayReplace } from "./node-rows.ts";
 
 /** What a heartbeat works with. */
 export interface HeartbeatParts {
@@ -13,6 +13,7 @@ export interface HeartbeatParts {
   readonly node: NodeIdentity;
   /** A living row under this id that it may take over. */
   readonly replaces: MayReplace;
+  readonly processId: string;
   readonly everyMs: number;
   readonly nodeTimeoutMs: number;
   readonly onError: (error: unknown) => void;
@@ -22,8 +23,7 @@ export interface HeartbeatParts {
 export async function openHeartbeat(parts: HeartbeatParts): Promise<() => Promise<void>> {
   const { store, runtime, node, everyMs, onError } = parts;
   const deadNodes = createDeadNodeWatch({ ...parts, nodeId: node.id });
-  const processId = newProcessId(runtime);
-  const { replaces } = parts;
+  const { replaces, processId } = parts;
   let epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
   if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
   let beating: Promise<void> = Promise.resolve();

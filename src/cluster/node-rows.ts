@@ -28,7 +28,10 @@ export type MayReplace = "any" | NodeHeartbeat | null;
 export interface Joining {
   readonly wallMs: number;
   readonly replaces: MayReplace;
-  /** Made up by this process: a row that it wrote without hearing so is no other's. */
+  /**
+   * Made up by this process, or by the supervisor for all processes of one place, of which one
+   * lives: a row that one of them wrote is no other's.
+   */
   readonly processId: string;
 }
 
@@ -79,13 +82,18 @@ function mayReplace(replaces: MayReplace, processId: string) {
     (node.epoch = ${replaces.epoch} and node.flush_seq = ${replaces.flushSeq}))`;
 }
 
-/** The heartbeat of a node; null = none lives under this id. */
-export async function heartbeatOf(store: Store, id: string): Promise<NodeHeartbeat | null> {
+/** The heartbeat of a node; null = no process but the given one lives under this id. */
+export async function heartbeatOf(
+  store: Store,
+  id: string,
+  processId: string,
+): Promise<NodeHeartbeat | null> {
   const row = await store.db
     .selectFrom("node")
     .select(["epoch", "flush_seq"])
     .where("id", "=", id)
     .where("state", "=", "alive")
+    .where("process_id", "!=", processId)
     .executeTakeFirst();
   return row === undefined ? null : { epoch: row.epoch, flushSeq: row.flush_seq };
 }

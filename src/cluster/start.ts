@@ -9,6 +9,8 @@ export interface StartParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly nodeTimeoutMs: number;
+  /** What this process writes into its row; a row that has it is left behind. */
+  readonly processId: string;
   /** Told once if it has to wait. */
   readonly onWait: () => void;
 }
@@ -21,15 +23,15 @@ const LOOKS = 20;
  * for the operator when the heartbeat of another process advances.
  */
 export async function waitForNodeId(
-  { store, runtime, nodeTimeoutMs, onWait }: StartParts,
+  { store, runtime, nodeTimeoutMs, processId, onWait }: StartParts,
   id: string,
 ): Promise<MayReplace> {
-  const first = await heartbeatOf(store, id);
+  const first = await heartbeatOf(store, id, processId);
   if (first === null) return null;
   onWait();
   for (let look = 0; look < LOOKS; look++) {
     await pause(runtime, nodeTimeoutMs / LOOKS);
-    const now = await heartbeatOf(store, id);
+    const now = await heartbeatOf(store, id, processId);
     if (now === null) return null;
     if (now.epoch !== first.epoch || now.flushSeq !== first.flushSeq)
       throw new Error(

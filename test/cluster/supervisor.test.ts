@@ -68,6 +68,7 @@ function startSupervisor(count = 2): Started {
     config: { port: 0 },
     version: "0",
     onWorkerEnd: () => {},
+    startMs: () => 60_000,
     drainMs: () => 10_000,
   });
   return {
@@ -149,6 +150,17 @@ test("a worker that dies is replaced soon, one that goes on dying ever later", (
   world.advance(60_000);
   at("2").events.ended("SIGKILL");
   assert.match(log().trimEnd().split("\n").at(-1) ?? "", /"restart_in_ms":100,/);
+});
+
+test("the successor of a worker is told the same service", () => {
+  const { world, at } = startSupervisor();
+  ready(at("1"));
+  ready(at("2"));
+  const before = startOf(at("2").sent)["serviceId"];
+  assert.equal(typeof before, "string");
+  at("2").events.ended("SIGKILL");
+  world.advance(100);
+  assert.equal(startOf(at("2").sent)["serviceId"], before);
 });
 
 test("a worker that does not begin to serve is ended", () => {

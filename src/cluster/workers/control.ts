@@ -19,6 +19,8 @@ export interface WorkerStart<C> {
   readonly count: number;
   readonly config: C;
   readonly version: string;
+  /** Made up by the supervisor at its start. */
+  readonly serviceId: string;
   /** Wall-clock time of the service's start. */
   readonly startedWallMs: number;
 }

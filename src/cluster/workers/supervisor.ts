@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
+import { newProcessId } from "../node-rows.ts";
 import { type AttachedWorker, createBusHub } from "./bus-hub.ts";
 import { type Command, type Ports, parseReport, type Report } from "./control.ts";
 import type { RawConnection } from "./raw-connection.ts";
@@ -38,6 +39,8 @@ export interface SupervisorParts<C> {
   readonly version: string;
   /** Hears that the process of a worker has ended, however. */
   readonly onWorkerEnd: (id: WorkerId) => void;
+  /** A worker that does not serve within this time is ended, and has failed. */
+  readonly startMs: (config: C) => number;
   /** A drain that takes longer is ended. */
   readonly drainMs: (config: C) => number;
 }
@@ -66,8 +69,6 @@ export function createSupervisor<C>(parts: SupervisorParts<C>): Supervisor<C> {
   return new WorkerSupervisor(parts);
 }
 
-/** A worker that does not serve within this time is ended, and has failed. */
-const START_MS = 60_000;
 const RELOAD_MS = 5_000;
 
 /** What became of a reload. */
@@ -105,6 +106,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   readonly #hub: ReturnType<typeof createBusHub>;
   readonly #slots: readonly Slot[];
   readonly #startedWallMs: number;
+  readonly #serviceId: string;
   #config: C;
   #ports: Ports | null = null;
   #settleStart: (started: Started) => void = () => {};
@@ -117,6 +119,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     this.#parts = parts;
     this.#config = parts.config;
     this.#startedWallMs = parts.runtime.wallMs();
+    this.#serviceId = newProcessId(parts.runtime);
     this.#hub = createBusHub(parts.runtime, (error) =>
       parts.log.error({ err: error }, "bug: a message between workers was not handled"),
     );
@@ -208,8 +211,9 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     // The start command is the first that a worker hears.
     send(slot, { kind: "start", start: this.#startOf(slot) });
     slot.attached = this.#hub.attach(slot.id, (packet, taken) => process.send(packet, taken));
-    slot.cancelTimer = this.#parts.runtime.after(START_MS, () => {
-      slot.problem = `it did not start within ${START_MS / 1_000} s`;
+    const startMs = this.#parts.startMs(this.#config);
+    slot.cancelTimer = this.#parts.runtime.after(startMs, () => {
+      slot.problem = `it did not start within ${startMs / 1_000} s`;
       process.kill();
     });
   }
@@ -217,7 +221,8 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   #startOf({ id }: Slot) {
     const { count, version } = this.#parts;
     const config = this.#config;
-    return { id, count, config, version, startedWallMs: this.#startedWallMs };
+    const startedWallMs = this.#startedWallMs;
+    return { id, count, config, version, serviceId: this.#serviceId, startedWallMs };
   }
 
   #received(slot: Slot, value: unknown, connection: RawConnection | null): void {

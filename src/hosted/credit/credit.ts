@@ -120,6 +120,8 @@ export interface CreditParts {
   readonly node: NodeIdentity;
   /** A living row under the id of this node that it may take over; all unless given. */
   readonly replaces?: MayReplace;
+  /** What the row of this node has of this process; made up unless given. */
+  readonly processId?: string;
   readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
     Partial<CreditSettings>;
   /** Whether other nodes may have some of an account idle, and hear when it is called back. */
@@ -139,7 +141,7 @@ const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"
 export async function openCredit(parts: CreditParts): Promise<Credit> {
   const { store, runtime, node, replaces = "any" } = parts;
   const startedAtMs = runtime.now();
-  const processId = newProcessId(runtime);
+  const { processId = newProcessId(runtime) } = parts;
   const epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
   if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
   await closeEnded(store, runtime.wallMs());
