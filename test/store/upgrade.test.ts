@@ -3,8 +3,8 @@
 //
 // How test/data/0.1.0 was made: 0.1.0's own service ran on each engine, in front of a scripted
 // provider, with the rails of two local payment chains (Tempo and EVM) and pay-per-call. Through
-// its API an anonymous key was bought and funded (mppx, x402), an account credited by a payment and by
-// the operator, Custom access bought, keys added, rotated, deleted and claimed, and a Custom
+// its API an anonymous key was bought and funded (mppx, x402), an account credited by a payment and
+// by the operator, Custom access bought, keys added, rotated, deleted and claimed, and a Custom
 // profile, a claim link, a connection and feedback written. Calls were made with keys, on a free
 // allowance, and over a payment channel that stayed open. Then, while it still ran and leased
 // credit, `sqlite3 .dump` and `pg_dump --inserts` wrote the tables. `callers.json` has the keys
