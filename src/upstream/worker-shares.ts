@@ -63,7 +63,7 @@ class WorkerShares implements Shares {
   readonly #parts: WorkerSharesParts;
   readonly #held = new Map<string, Held>();
   /** Parts of bounds that are not used here yet. */
-  readonly #assigned = new Map<string, number>();
+  readonly #assigned = new Map<string, { readonly total: number; readonly limit: number }>();
   readonly #short = new Set<string>();
   /** Bounds that this worker owns and is dividing anew. */
   readonly #dividing = new Set<string>();
@@ -83,7 +83,7 @@ class WorkerShares implements Shares {
   }
 
   of(key: string, total: number, use: ShareUse): Allowance {
-    const limit = this.#assigned.get(key) ?? this.#equalPart(total);
+    const limit = this.#assignedOf(key, total) ?? this.#equalPart(total);
     const held: Held = { total, use, limit };
     this.#held.set(key, held);
     return {
@@ -168,22 +168,26 @@ class WorkerShares implements Shares {
 
   #report(key: string, total: number): Report {
     const held = this.#held.get(key);
-    const limit = held?.limit ?? this.#assigned.get(key) ?? this.#equalPart(total);
+    // Of another total nothing is known: what is in use counts all the same.
+    const part = held?.total === total ? held.limit : this.#assignedOf(key, total);
+    const limit = part ?? this.#equalPart(total);
     const { wanted = 0, used = 0 } =
       held === undefined ? {} : { wanted: held.use.wanted(), used: held.use.used() };
     return { limit, wanted: Math.max(0, wanted), used: Math.max(0, used) };
   }
 
   /** Takes a part; returns what is in use. */
-  #assign(key: string, { limit, epoch }: Omit<Assignment, "key">): number {
+  #assign(key: string, { total, limit, epoch }: Omit<Assignment, "key">): number {
     const held = this.#held.get(key);
     // Workers came or went since: the parts are equal again.
     if (epoch !== this.#parts.bus.workers().join(" ")) return held?.limit ?? limit;
     this.#assigned.delete(key);
-    this.#assigned.set(key, limit);
+    this.#assigned.set(key, { total, limit });
     const [oldest = key] = this.#assigned.keys();
     if (this.#assigned.size > MAX_KEYS) this.#assigned.delete(oldest);
     if (held === undefined) return 0;
+    // A part of a bound that was changed here, or is not changed here yet.
+    if (held.total !== total) return Math.max(0, held.use.used());
     held.limit = limit;
     held.use.changed?.();
     return Math.max(0, held.use.used());
@@ -196,6 +200,12 @@ class WorkerShares implements Shares {
       held.limit = this.#equalPart(held.total);
       held.use.changed?.();
     }
+  }
+
+  /** The part that was assigned of a bound of this total; null = none. */
+  #assignedOf(key: string, total: number): number | null {
+    const assigned = this.#assigned.get(key);
+    return assigned?.total === total ? assigned.limit : null;
   }
 
   #equalPart(total: number): number {

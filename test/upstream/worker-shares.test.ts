@@ -55,7 +55,9 @@ function createFixture(total: number) {
       used: () => state.used,
       wanted: () => state.wanted,
     });
-    return { id, state, share };
+    const again = (changed: number) =>
+      shares.of("things", changed, { used: () => state.used, wanted: () => state.wanted });
+    return { id, state, share, again };
   });
   /** Lets everybody take what he wants and may, and say so where that is not enough. */
   const take = (): void => {
@@ -97,6 +99,25 @@ test("a worker that needs more gets what others do not use, and gives it back", 
   first.state.wanted = 60;
   await rounds(3);
   assert.ok(second.state.used >= 60, `${second.state.used}`);
+});
+
+test("a bound that was lowered is divided anew, not by the parts of the bound before", async () => {
+  const { bus, workers, rounds, limits } = createFixture(128);
+  const [first] = workers;
+  assert.ok(first);
+  first.state.wanted = 500;
+  await rounds(2);
+  assert.deepEqual(limits(), [125, 1, 1, 1]);
+  // As a reload does: the same key, another total, everywhere.
+  const lowered = workers.map(({ share, again }) => {
+    share.close();
+    return again(8);
+  });
+  assert.deepEqual(
+    lowered.map(({ limit }) => limit),
+    [2, 2, 2, 2],
+  );
+  assert.deepEqual(bus.errors, []);
 });
 
 test("of a bound that is less than the workers, those get it that want it", async () => {
