@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import type { Cluster } from "../cluster/cluster.ts";
 import { ALONE, claimsOfOwner, type JobClaims } from "../cluster/job-claims.ts";
+import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
 import type { ManagedSlug } from "../core/billing/access.ts";
@@ -159,7 +160,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
   const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit });
   cluster?.follow(followerOf({ keyCache, credit, loader: custom.loader }));
-  const cancelAudit = auditAgain({ store, runtime, log, onError }, claims);
+  const endJobs = startJobs({ store, runtime, log, onError }, claims);
 
   return {
     admission,
@@ -171,7 +172,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     node: cluster === null ? null : viewOf(cluster),
     keyOf: (digest) => keyOf(store, digest),
     async close() {
-      cancelAudit();
+      await endJobs().catch(onError);
       admission.close();
       custom.loader.close();
       await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
@@ -293,6 +294,16 @@ function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServi
 interface AuditParts extends Pick<HostingParts, "runtime" | "log"> {
   readonly store: Store;
   readonly onError: (error: unknown) => void;
+}
+
+/** Jobs that one node of several does; the returned function ends them. */
+function startJobs(parts: AuditParts, claims: JobClaims): () => Promise<void> {
+  const cancelAudit = auditAgain(parts, claims);
+  const endRetention = startRetention({ ...parts, claims });
+  return async () => {
+    cancelAudit();
+    await within(parts.runtime, CLOSE_MS, endRetention());
+  };
 }
 
 /**

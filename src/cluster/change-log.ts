@@ -151,11 +151,13 @@ function parseTopic(topic: string): ChangeTopic {
   return topic as ChangeTopic;
 }
 
-const REMOVED_AT_ONCE = 10_000;
+const REMOVED_AT_ONCE = 1_000;
 
-/** Removes changes that every node has read or counts as missed. */
-export async function removeOldChanges({ db }: Pick<Store, "db">): Promise<void> {
-  await sql`delete from change_log where seq in (select seq from change_log
+/** Removes changes that every node has read or counts as missed; true = there may be more. */
+export async function removeOldChanges({ db }: Pick<Store, "db">): Promise<boolean> {
+  const { numAffectedRows } =
+    await sql`delete from change_log where seq in (select seq from change_log
     where at < ${databaseNow(db)} - ${sql.lit(RETENTION_MS)} order by at
     limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
+  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
 }

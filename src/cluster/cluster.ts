@@ -6,14 +6,14 @@ import type { LimitSharing } from "../core/billing/shared-limit.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
-import { type ChangesRead, currentPosition, removeOldChanges } from "./change-log.ts";
+import { type ChangesRead, currentPosition } from "./change-log.ts";
 import { type Contact, watchContact } from "./contact.ts";
 import type { NodeIdentity } from "./identity.ts";
-import { createJobClaims, type JobClaims, repeatJobs, type SingleJob } from "./job-claims.ts";
+import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { createMembership, type Membership } from "./membership.ts";
-import { forgetNodes, type MayReplace, newProcessId } from "./node-rows.ts";
-import { createRateShares, removeOldDemand } from "./rate-shares.ts";
+import { type MayReplace, newProcessId } from "./node-rows.ts";
+import { createRateShares } from "./rate-shares.ts";
 import { waitForNodeId } from "./start.ts";
 
 /** Times and addresses of a cluster. */
@@ -59,16 +59,11 @@ export interface Cluster {
   readonly rateShares: LimitSharing;
   /** Passes on what was changed since this node was opened. */
   follow(follower: ClusterFollower): void;
-  /** Does jobs again and again, on one node at a time. */
-  repeat(jobs: readonly SingleJob[]): void;
   close(): Promise<void>;
 }
 
 /** Between two readings of the store that nothing asked for. */
 const POLL_MS = 1_000;
-const SWEEP_MS = 600_000;
-/** Nodes that ended longer ago than this are forgotten. */
-const FORGOTTEN_MS = 7 * 86_400_000;
 
 /**
  * Waits until the id of this node is free, and listens. Throws with a text for the operator where
@@ -122,10 +117,6 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     onError,
   });
   const ends: (() => unknown)[] = [() => rateShares.close()];
-  const repeat = (jobs: readonly SingleJob[]): void => {
-    ends.push(repeatJobs({ runtime, nodeTimeoutMs, claims, onError }, jobs));
-  };
-  repeat([{ name: "cluster", everyMs: SWEEP_MS, run: () => sweep(store) }]);
   return {
     node,
     processId,
@@ -133,7 +124,6 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     membership,
     claims,
     rateShares,
-    repeat,
     follow(follower) {
       const feed = feedOf(parts, { follower, from, listener });
       const endWatch = watchContact({ ...parts, nodeTimeoutMs, feed }, follower.contact);
@@ -165,10 +155,4 @@ function feedOf(
     apply,
     onError,
   });
-}
-
-async function sweep(store: Store): Promise<void> {
-  await removeOldChanges(store);
-  await removeOldDemand(store);
-  await forgetNodes(store, FORGOTTEN_MS);
 }

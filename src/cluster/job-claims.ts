@@ -50,13 +50,9 @@ export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
   };
 }
 
-/**
- * Parts of the node timeout: for how long a claim lasts, how often it is renewed, and how often
- * others look whether it has ended. A dead node's job is another's within the node timeout.
- */
+/** Parts of the node timeout: for how long a claim lasts, and how often it is renewed. */
 const CLAIMED = 0.7;
 const RENEWED = 0.2;
-const LOOKED_AT = 0.2;
 
 /** Jobs that nodes claim in the store. */
 export function createJobClaims(parts: JobClaimParts): JobClaims {
@@ -124,7 +120,7 @@ async function letGo({ store, nodeId }: JobClaimParts, job: SingleJob): Promise<
 
 /** Does jobs again and again, each when it is due; the returned function ends that. */
 export function repeatJobs(
-  { runtime, nodeTimeoutMs, claims, onError }: RepeatParts,
+  { runtime, lookEveryMs, claims, onError }: RepeatParts,
   jobs: readonly SingleJob[],
 ): () => Promise<void> {
   let isClosed = false;
@@ -133,7 +129,7 @@ export function repeatJobs(
 
   function again(job: SingleJob, at: number): void {
     if (isClosed) return;
-    cancels[at] = runtime.after(Math.min(job.everyMs, nodeTimeoutMs * LOOKED_AT), () => {
+    cancels[at] = runtime.after(Math.min(job.everyMs, lookEveryMs), () => {
       running[at] = claims
         .runIfDue(job)
         .catch(onError)
@@ -152,7 +148,8 @@ export function repeatJobs(
 /** What jobs are repeated with. */
 export interface RepeatParts {
   readonly runtime: Runtime;
-  readonly nodeTimeoutMs: number;
+  /** The longest time between two looks whether a job is due and free. */
+  readonly lookEveryMs: number;
   readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
 }

@@ -211,20 +211,31 @@ export async function noteSkew(store: Store, id: string, skewMs: number): Promis
     .execute();
 }
 
-/** Removes the rows of nodes that ended long ago and hold nothing. */
-export async function forgetNodes({ db }: Store, endedForMs: number): Promise<void> {
-  await db
+const FORGOTTEN_AT_ONCE = 1_000;
+
+/** Removes the rows of nodes that ended long ago and hold nothing; true = there may be more. */
+export async function forgetNodes({ db }: Store, endedForMs: number): Promise<boolean> {
+  const { numDeletedRows } = await db
     .deleteFrom("node")
-    .where("state", "!=", "alive")
-    .where(sql<SqlBool>`heartbeat_at < ${databaseNow(db)} - ${BigInt(endedForMs)}`)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom("credit_lease")
-            .select("credit_lease.node_id")
-            .whereRef("credit_lease.node_id", "=", "node.id"),
-        ),
-      ),
+    .where("id", "in", ({ selectFrom }) =>
+      selectFrom("node as ended")
+        .select("ended.id")
+        .where("ended.state", "!=", "alive")
+        .where(sql<SqlBool>`ended.heartbeat_at < ${databaseNow(db)} - ${BigInt(endedForMs)}`)
+        .where((eb) =>
+          eb.not(
+            eb.exists(
+              eb
+                .selectFrom("credit_lease")
+                .select("credit_lease.node_id")
+                .whereRef("credit_lease.node_id", "=", "ended.id"),
+            ),
+          ),
+        )
+        .limit(FORGOTTEN_AT_ONCE),
     )
-    .execute();
+    // A node that came back meanwhile keeps its row.
+    .where("state", "!=", "alive")
+    .executeTakeFirstOrThrow();
+  return numDeletedRows === BigInt(FORGOTTEN_AT_ONCE);
 }

@@ -187,11 +187,13 @@ function written(
       expires_at = excluded.expires_at`;
 }
 
-const REMOVED_AT_ONCE = 10_000;
+const REMOVED_AT_ONCE = 1_000;
 
-/** Removes what says nothing any more. */
-export async function removeOldDemand({ db }: Pick<Store, "db">): Promise<void> {
-  await sql`delete from rate_demand where (scope, node_id) in (select scope, node_id
+/** Removes what says nothing any more; true = there may be more. */
+export async function removeOldDemand({ db }: Pick<Store, "db">): Promise<boolean> {
+  const { numAffectedRows } =
+    await sql`delete from rate_demand where (scope, node_id) in (select scope, node_id
     from rate_demand where expires_at < ${databaseNow(db)}
     limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
+  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
 }
