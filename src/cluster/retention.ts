@@ -9,7 +9,7 @@ import { forgetNodes } from "./node-rows.ts";
 import { removeOldDemand } from "./rate-shares.ts";
 
 /** What is swept with. */
-export interface RetentionParts {
+interface SweepParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly claims: JobClaims;
@@ -24,7 +24,7 @@ const FORGOTTEN_MS = 7 * 86_400_000;
 const MAX_STEPS = 1_000;
 
 /** Sweeps again and again, on one process of several; the returned function ends that. */
-export function startRetention(parts: RetentionParts): () => Promise<void> {
+export function startRetention(parts: SweepParts): () => Promise<void> {
   const { store, runtime, claims, onError } = parts;
   let isClosed = false;
   const steps = [
