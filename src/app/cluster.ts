@@ -110,31 +110,71 @@ export async function openRouterNode(
 
 /** What keeps keys, credit and profiles in memory. */
 export interface Followers {
-  readonly keyCache: KeyCache;
-  readonly credit: Credit;
-  readonly loader: ProfileLoader;
+  readonly keyCache: Pick<KeyCache, "changedElsewhere" | "recheck" | "setContact">;
+  readonly credit: Pick<Credit, "returned" | "recall">;
+  /** Keeps failures to itself. */
+  readonly loader: Pick<ProfileLoader, "changed" | "reload">;
 }
 
 /** Has what is in memory follow what other nodes change. */
 export function followerOf({ keyCache, credit, loader }: Followers): ClusterFollower {
+  const profiles = profileReader(loader);
   return {
-    async changed(read: ChangesRead) {
+    changed(read: ChangesRead) {
       if (read.kind === "all") {
-        await keyCache.recheck();
-        return loader.reload();
+        keyCache.recheck();
+        return profiles.readAll();
       }
-      const refs = (topic: string): readonly string[] =>
-        read.changes.flatMap((change) => (change.topic === topic ? [change.ref] : []));
-      for (const accountId of new Set(refs("returned"))) credit.returned(accountId);
-      for (const accountId of new Set(refs("recall"))) credit.recall(accountId);
-      const changed = { keys: new Set(refs("key")), accounts: new Set(refs("account")) };
-      // Keys before profiles, so that no call is routed to a profile that is gone.
-      if (changed.keys.size + changed.accounts.size > 0) await keyCache.changedElsewhere(changed);
-      for (const ref of new Set(refs("profile"))) await loader.changed(profileOf(ref));
+      const refs = (topic: string): ReadonlySet<string> =>
+        new Set(read.changes.flatMap((change) => (change.topic === topic ? [change.ref] : [])));
+      // Keys before all else: what they may no longer do ends with this call.
+      const changed = { keys: refs("key"), accounts: refs("account") };
+      if (changed.keys.size + changed.accounts.size > 0) keyCache.changedElsewhere(changed);
+      for (const accountId of refs("returned")) credit.returned(accountId);
+      for (const accountId of refs("recall")) credit.recall(accountId);
+      profiles.read(refs("profile"));
     },
     contact(contact) {
       keyCache.setContact(contact);
-      if (contact === "silent") void keyCache.recheck();
+      if (contact === "silent") keyCache.recheck();
+    },
+  };
+}
+
+/** Loads changed profiles one after the other, beside what else follows changes. */
+function profileReader(loader: Followers["loader"]): {
+  read(refs: ReadonlySet<string>): void;
+  readAll(): void;
+} {
+  const toRead = new Set<string>();
+  let isAll = false;
+  let isReading = false;
+
+  async function readAgain(): Promise<void> {
+    if (isReading) return;
+    isReading = true;
+    while (isAll || toRead.size > 0) {
+      if (isAll) {
+        isAll = false;
+        toRead.clear();
+        await loader.reload();
+      }
+      for (const ref of toRead) {
+        toRead.delete(ref);
+        await loader.changed(profileOf(ref));
+      }
+    }
+    isReading = false;
+  }
+
+  return {
+    read(refs) {
+      for (const ref of refs) toRead.add(ref);
+      void readAgain();
+    },
+    readAll() {
+      isAll = true;
+      void readAgain();
     },
   };
 }

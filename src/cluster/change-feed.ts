@@ -27,8 +27,11 @@ export interface ChangeFeedParts {
   readonly pollMs: number;
   /** From where it reads. */
   readonly from: ChangePosition;
-  /** Passes changes on; has to keep a failure to itself. */
-  readonly apply: (read: ChangesRead) => Promise<void>;
+  /**
+   * Passes changes on: when it returns, nothing that was changed is used as it was. Where it
+   * throws, the same changes are read and passed on once more.
+   */
+  readonly apply: (read: ChangesRead) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -117,10 +120,10 @@ class LogFeed implements ChangeFeed {
     const turn = ++this.#turn;
     const answer = await withinMs(runtime, GIVEN_UP_MS, readChanges(store, this.#position));
     if (turn !== this.#turn) return;
+    if (answer.read.kind === "all" || answer.read.changes.length > 0) apply(answer.read);
     this.#position = answer.position;
     this.#heardAtMs = startedAtMs;
     this.#isFailing = false;
-    if (answer.read.kind === "all" || answer.read.changes.length > 0) await apply(answer.read);
   }
 
   /** Told once; how long it lasts stands in the health of the cluster. */

@@ -41,8 +41,11 @@ export interface ClusterParts {
 
 /** What hears of the others. */
 export interface ClusterFollower {
-  /** Something was changed elsewhere, or may have been. */
-  readonly changed: (read: ChangesRead) => Promise<void>;
+  /**
+   * Something was changed elsewhere, or may have been: when this returns, nothing of it is used as
+   * it was. Reading it again goes on in the background, so that the next changes need not wait.
+   */
+  readonly changed: (read: ChangesRead) => void;
   /** Whether changes elsewhere are heard of. */
   readonly contact: (contact: Contact) => void;
 }
@@ -145,14 +148,13 @@ function feedOf(
     listener,
   }: { readonly follower: ClusterFollower } & Pick<Joined, "from" | "listener">,
 ): ChangeFeed {
-  const apply = (read: ChangesRead) => follower.changed(read).catch(onError);
   return createChangeFeed({
     store,
     runtime,
     signal: listener,
     pollMs: POLL_MS,
     from,
-    apply,
+    apply: follower.changed,
     onError,
   });
 }

@@ -36,12 +36,16 @@ export interface KeyCache {
   keyChanged(keyId: string): Promise<void>;
   /** An account has changed. */
   accountChanged(accountId: string): Promise<void>;
-  /** Keys and accounts that other nodes changed: reads them again, many at a time. */
-  changedElsewhere(changed: ChangedElsewhere): Promise<void>;
   /**
-   * Reads every key again: once, when it is used next, and at once where sockets are open.
+   * Keys and accounts that other nodes changed. From this call on, a request with one of them waits
+   * until it was read again; all of them are read in the background.
    */
-  recheck(): Promise<void>;
+  changedElsewhere(changed: ChangedElsewhere): void;
+  /**
+   * Has every key read again: once, when it is used next, and in the background where sockets are
+   * open.
+   */
+  recheck(): void;
   /**
    * What is not known of changes elsewhere: `heard` = nothing; `silent` = keys known to be good go
    * on, once they could not be read; `cut_off` = no key is good.
@@ -102,6 +106,8 @@ const MAX_READS = 5;
 const RETRY_MS = 1_000;
 /** Keys that are read again at one time. */
 const READ_AT_ONCE = 8;
+/** In place of a count of rechecks: the key was changed elsewhere, and has to be read again. */
+const CHANGED = -1;
 /** Contexts examined to make room for one. */
 const MAX_LOOKED_AT = 1_000;
 
@@ -132,6 +138,12 @@ class MemoryKeyCache implements KeyCache {
   /** Reads under way, and what has changed during them: by id, the count at that time. */
   #reading = 0;
   readonly #changedAt = new Map<string, number>();
+  /** What is read again in the background, by its secret, and how many do that now. */
+  readonly #toRead = new Map<
+    string,
+    { readonly keyContext: KeyContext; readonly keepsGood: boolean }
+  >();
+  #readers = 0;
 
   constructor(parts: KeyCacheParts) {
     this.#parts = parts;
@@ -184,19 +196,25 @@ class MemoryKeyCache implements KeyCache {
     return this.#readAgain(accountId, (keyContext) => keyContext.account.id === accountId);
   }
 
-  async changedElsewhere({ keys, accounts }: ChangedElsewhere): Promise<void> {
+  changedElsewhere({ keys, accounts }: ChangedElsewhere): void {
     for (const accountId of accounts) this.#parts.credit.refresh(accountId);
     this.#noteChanges([...keys, ...accounts]);
-    await this.#refreshAll(({ keyId, account }) => keys.has(keyId) || accounts.has(account.id));
+    for (const [digest, keyContext] of this.#contexts) {
+      if (!keys.has(keyContext.keyId) && !accounts.has(keyContext.account.id)) continue;
+      keyContext.checked = CHANGED;
+      this.#toRead.set(digest, { keyContext, keepsGood: false });
+    }
+    this.#readInBackground();
   }
 
-  async recheck(): Promise<void> {
+  recheck(): void {
     this.#rechecks++;
     this.#unknown.clear();
-    const withSockets = new Set(this.#withSockets);
-    await this.#refreshAll((keyContext) => withSockets.has(keyContext), {
-      keepsGood: this.#contact === "silent",
-    });
+    const keepsGood = this.#contact === "silent";
+    for (const [digest, keyContext] of this.#contexts)
+      if (this.#withSockets.has(keyContext) && !this.#toRead.has(digest))
+        this.#toRead.set(digest, { keyContext, keepsGood });
+    this.#readInBackground();
   }
 
   setContact(contact: Contact): void {
@@ -252,12 +270,12 @@ class MemoryKeyCache implements KeyCache {
 
   /**
    * While nothing is heard, a key that was good goes on after one try to read it; null = there is
-   * none, or it has to be read.
+   * none, or it was changed and has to be read.
    */
   #knownGood(digest: string): KeyContext | Fault | null {
     const keyContext = this.#contexts.get(digest);
-    if (this.#contact !== "silent" || keyContext === undefined || keyContext.bounds.doubtful)
-      return null;
+    if (this.#contact !== "silent" || keyContext === undefined) return null;
+    if (keyContext.bounds.doubtful || keyContext.checked === CHANGED) return null;
     keyContext.checked = this.#rechecks;
     return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
   }
@@ -307,6 +325,8 @@ class MemoryKeyCache implements KeyCache {
   #rememberUnknown(digest: string): Fault {
     if (this.#unknown.size >= this.#parts.limits.maxUnknown) this.#unknown.clear();
     this.#unknown.set(digest, this.#parts.runtime.now());
+    const known = this.#contexts.get(digest);
+    if (known !== undefined) this.#forget(digest, known);
     return KEY_REFUSALS.unknown;
   }
 
@@ -375,21 +395,33 @@ class MemoryKeyCache implements KeyCache {
     if (this.#reading > 0) for (const id of ids) this.#changedAt.set(id, this.#changes);
   }
 
-  /** `keepsGood` = a key that cannot be read goes on as it was. */
-  async #refreshAll(
-    concerns: (keyContext: KeyContext) => boolean,
-    { keepsGood } = { keepsGood: false },
-  ): Promise<void> {
+  async #refreshAll(concerns: (keyContext: KeyContext) => boolean): Promise<void> {
     const concerned: (readonly [string, KeyContext])[] = [];
     for (const each of this.#contexts) if (concerns(each[1])) concerned.push(each);
     const left = concerned.values();
     const lane = async (): Promise<void> => {
-      for (const [digest, keyContext] of left) await this.#refresh(digest, keyContext, keepsGood);
+      for (const [digest, keyContext] of left) await this.#refresh(digest, keyContext);
     };
     const lanes = Math.min(READ_AT_ONCE, concerned.length);
     await Promise.all(Array.from({ length: lanes }, lane));
   }
 
+  /** However many changes come, no more are read at one time than may be. */
+  #readInBackground(): void {
+    while (this.#readers < READ_AT_ONCE && this.#toRead.size > 0) void this.#readQueued();
+  }
+
+  /** Takes the first one before it returns. */
+  async #readQueued(): Promise<void> {
+    this.#readers++;
+    for (const [digest, { keyContext, keepsGood }] of this.#toRead) {
+      this.#toRead.delete(digest);
+      await this.#refresh(digest, keyContext, keepsGood).catch(this.#parts.onError);
+    }
+    this.#readers--;
+  }
+
+  /** `keepsGood` = a key that cannot be read goes on as it was, unless it was changed. */
   async #refresh(digest: string, keyContext: KeyContext, keepsGood = false): Promise<void> {
     const { defaultProfile } = keyContext;
     try {
@@ -399,7 +431,7 @@ class MemoryKeyCache implements KeyCache {
         this.#closeAll(keyContext, "default_profile_changed");
     } catch (error) {
       this.#parts.onError(error);
-      if (keepsGood) return;
+      if (keepsGood && keyContext.checked !== CHANGED) return;
       keyContext.bounds = { ...keyContext.bounds, doubtful: true };
       if (keyContext.openSockets !== null)
         this.#parts.runtime.after(RETRY_MS, () => void this.#refresh(digest, keyContext));

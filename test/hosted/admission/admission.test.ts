@@ -141,7 +141,7 @@ function createFixture(
     find: () => () => {},
     keyChanged: async () => {},
     accountChanged: async () => {},
-    changedElsewhere: async () => {},
+    changedElsewhere: () => {},
     recheck: async () => {},
     setContact(next) {
       contact = next;

@@ -187,6 +187,52 @@ eachStore(({ engine, open }) => {
     held(await find(secrets[0] ?? ""));
   });
 
+  test(`a key that another node changed is refused until it was read again, also while nothing is heard (${engine})`, async (t) => {
+    const { store, identify, find, key, keyCache } = await createFixture(t, open);
+    const { secret, id } = await key();
+    const other = await key();
+    await Promise.all([find(secret), find(other.secret)]);
+    await store.db.schema.alterTable("key_secret").renameTo("elsewhere").execute();
+    keyCache.changedElsewhere({ keys: new Set([id]), accounts: new Set() });
+    assert.equal(identify(secret), "look up", "from this call on");
+    assert.equal(identify(other.secret), other.id);
+    keyCache.setContact("silent");
+    keyCache.recheck();
+    const [changed, good] = [await find(secret), await find(other.secret)];
+    assert.equal(changed.kind === "fault" && changed.code, "unavailable");
+    assert.equal(held(good).keyId, other.id, "a key of which no change is known goes on");
+    await store.db.schema.alterTable("elsewhere").renameTo("key_secret").execute();
+    assert.equal(held(await find(secret)).keyId, id);
+    assert.equal(identify(secret), id);
+  });
+
+  test(`sockets of keys that other nodes revoked are closed, all of them, some at a time (${engine})`, async (t) => {
+    const { store, find, key, keyCache, parts } = await createFixture(t, open);
+    const revoked = new Set<string>();
+    const closed = Promise.withResolvers<void>();
+    let left = 0;
+    for (let n = 0; n < 20; n++) {
+      const { secret, id } = await key();
+      left++;
+      keyCache.addSocket(held(await find(secret)), {
+        profile: "premium",
+        custom: false,
+        close(reason) {
+          assert.equal(reason, "key_revoked");
+          if (--left === 0) closed.resolve();
+        },
+      });
+      revoked.add(id);
+    }
+    await store.db
+      .updateTable("api_key")
+      .set({ revoked_at: BigInt(parts.nowMs) })
+      .execute();
+    for (const id of revoked)
+      keyCache.changedElsewhere({ keys: new Set([id]), accounts: new Set() });
+    await closed.promise;
+  });
+
   test(`a store that fails is told as unavailable and not remembered as an answer (${engine})`, async (t) => {
     const { store, identify, find, key, errors } = await createFixture(t, open);
     const { secret } = await key();

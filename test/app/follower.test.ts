@@ -1,0 +1,108 @@
+// A node follows what others change: keys at once, whatever profiles or the store take, and what
+// could not be passed on comes again.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { followerOf } from "../../src/app/cluster.ts";
+import { type ChangeFeed, createChangeFeed } from "../../src/cluster/change-feed.ts";
+import {
+  type Change,
+  type ChangesRead,
+  currentPosition,
+  recordChange,
+} from "../../src/cluster/change-log.ts";
+import type { Store } from "../../src/store/store.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
+import { eachStore } from "../fakes/stores.ts";
+
+type Followed = Parameters<typeof followerOf>[0];
+
+/** A follower whose profiles stay under way until they are let go. */
+function slowProfiles() {
+  const told: string[] = [];
+  const waiting: (() => void)[] = [];
+  const load = (name: string): Promise<void> => {
+    told.push(name);
+    return new Promise((resolve) => void waiting.push(resolve));
+  };
+  const parts: Followed = {
+    keyCache: {
+      changedElsewhere: ({ keys, accounts }) => void told.push(...keys, ...accounts),
+      recheck: () => void told.push("every key"),
+      setContact: () => {},
+    },
+    credit: {
+      returned: (id) => void told.push(`returned ${id}`),
+      recall: (id) => void told.push(`recall ${id}`),
+    },
+    loader: {
+      changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),
+      reload: () => load("every profile"),
+    },
+  };
+  const letGo = async (): Promise<void> => {
+    waiting.shift()?.();
+    await new Promise(setImmediate);
+  };
+  return { follower: followerOf(parts), told, letGo };
+}
+
+test("a profile that hangs holds up no key, and no more than one profile is loaded at a time", async () => {
+  const { follower, told, letGo } = slowProfiles();
+  const some = (...changes: readonly Change[]): ChangesRead => ({ kind: "some", changes });
+  follower.changed(
+    some(
+      { topic: "profile", ref: "acc_1/a" },
+      { topic: "profile", ref: "acc_1/b" },
+      { topic: "key", ref: "key_1" },
+    ),
+  );
+  assert.deepEqual(told.splice(0), ["key_1", "acc_1 a"]);
+  follower.changed(some({ topic: "key", ref: "key_2" }, { topic: "recall", ref: "acc_2" }));
+  follower.changed({ kind: "all" });
+  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", "every key"]);
+  await letGo();
+  assert.deepEqual(told.splice(0), ["acc_1 b"]);
+  await letGo();
+  assert.deepEqual(told.splice(0), ["every profile"]);
+  follower.changed(some({ topic: "profile", ref: "acc_1/a" }));
+  await letGo();
+  assert.deepEqual(told.splice(0), ["acc_1 a"], "it may have changed after it was loaded");
+});
+
+eachStore(({ engine, open }) => {
+  test(`changes count as heard after they were passed on, and come again where they were not (${engine})`, async (t) => {
+    const store = await open(t);
+    const runtime = simulatedWorld(1);
+    const passed: string[] = [];
+    const errors: unknown[] = [];
+    const silentWhenPassed: number[] = [];
+    let fails = true;
+    const feed: ChangeFeed = createChangeFeed({
+      store,
+      runtime,
+      signal: { subscribe: () => () => {} },
+      pollMs: 1_000_000,
+      from: await currentPosition(store),
+      apply(read) {
+        silentWhenPassed.push(feed.silentMs());
+        if (fails) throw new Error("not now");
+        if (read.kind === "some") passed.push(...read.changes.map(({ ref }) => ref));
+      },
+      onError: (error) => void errors.push(error),
+    });
+    t.after(() => feed.close());
+    await write(store, { topic: "key", ref: "key_1" });
+    runtime.advance(700);
+    await feed.read();
+    assert.deepEqual([passed, errors.length, feed.silentMs()], [[], 1, 700]);
+    fails = false;
+    await feed.read();
+    assert.deepEqual([passed, silentWhenPassed, feed.silentMs()], [["key_1"], [700, 700], 0]);
+    await feed.read();
+    assert.deepEqual(passed, ["key_1"], "nothing comes twice once it was passed on");
+  });
+});
+
+function write(store: Store, change: Change): Promise<void> {
+  return store.transaction((tx) => recordChange(tx, change));
+}
