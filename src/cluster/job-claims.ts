@@ -58,7 +58,7 @@ const RENEWED = 0.2;
 export function createJobClaims(parts: JobClaimParts): JobClaims {
   return {
     async runIfDue(job) {
-      if (!(await claim(parts, job.name))) return false;
+      if (!(await claim(parts, job))) return false;
       const stop = renewing(parts, job.name);
       try {
         await job.run();
@@ -75,17 +75,23 @@ function claimedMs(nodeTimeoutMs: number): bigint {
   return BigInt(Math.ceil(nodeTimeoutMs * CLAIMED));
 }
 
+/**
+ * Times further ahead, by a part of the node timeout, than they are ever set were written before the clock of the database was set
+ * back: they count as past, or no node would do the job until the clock is there again.
+ */
 async function claim(
   { store, nodeId, nodeTimeoutMs }: JobClaimParts,
-  name: string,
+  { name, everyMs }: SingleJob,
 ): Promise<boolean> {
   const now = databaseNow(store.db);
+  const timeout = BigInt(Math.ceil(nodeTimeoutMs));
   const until = sql<bigint>`${now} + ${claimedMs(nodeTimeoutMs)}`;
   const { numAffectedRows } = await sql`insert into job (name, node_id, due_at, claimed_until)
     values (${name}, ${nodeId}, 0, ${until})
     on conflict (name) do update set node_id = excluded.node_id,
       claimed_until = excluded.claimed_until
-    where job.due_at <= ${now} and job.claimed_until <= ${now}`.execute(store.db);
+    where (job.due_at <= ${now} or job.due_at > ${now} + ${timeout + BigInt(everyMs)})
+      and (job.claimed_until <= ${now} or job.claimed_until > ${now} + ${timeout})`.execute(store.db);
   return numAffectedRows === 1n;
 }
 
@@ -102,6 +108,8 @@ function renewing(parts: JobClaimParts, name: string): () => void {
       .set({ claimed_until: until })
       .where("name", "=", name)
       .where("node_id", "=", nodeId)
+      // One that arrives after the job was let go of claims nothing.
+      .where("claimed_until", ">", 0n)
       .execute()
       .catch(() => undefined);
   }

@@ -93,6 +93,37 @@ eachStore(({ engine, open, place }) => {
     await end();
   });
 
+  test(`times that were written before the clock was set back keep nobody from a job (${engine})`, async (t) => {
+    const store = await open(t);
+    const claims = createJobClaims({
+      store,
+      runtime: realRuntime,
+      nodeId: "a",
+      nodeTimeoutMs: LONG_MS,
+    });
+    let runs = 0;
+    const job = { name: "audit", everyMs: LONG_MS, run: async () => void runs++ };
+    await claims.runIfDue(job);
+    const HOUR_MS = 3_600_000n;
+    const later = (column: "due_at" | "claimed_until", byMs: bigint) =>
+      store.db
+        .updateTable("job")
+        .set((eb) => ({ [column]: eb("due_at", "+", byMs) }))
+        .execute();
+    await later("claimed_until", -(BigInt(LONG_MS) / 2n));
+    await store.db.updateTable("job").set({ due_at: 0n }).execute();
+    assert.equal(await claims.runIfDue(job), false, "a claim that holds");
+    await store.db.updateTable("job").set({ claimed_until: 0n }).execute();
+    assert.equal(await claims.runIfDue(job), true);
+    assert.equal(await claims.runIfDue(job), false, "not due");
+    await later("due_at", HOUR_MS);
+    assert.equal(await claims.runIfDue(job), true, "due an hour too late");
+    await later("claimed_until", HOUR_MS);
+    await store.db.updateTable("job").set({ due_at: 0n }).execute();
+    assert.equal(await claims.runIfDue(job), true, "claimed for an hour too long");
+    assert.equal(runs, 4);
+  });
+
   test(`a long job keeps its claim (${engine})`, async (t) => {
     const store = await open(t);
     const parts = { store, runtime: realRuntime, nodeTimeoutMs: 400 };
