@@ -91,7 +91,9 @@ async function claim(
     on conflict (name) do update set node_id = excluded.node_id,
       claimed_until = excluded.claimed_until
     where (job.due_at <= ${now} or job.due_at > ${now} + ${timeout + BigInt(everyMs)})
-      and (job.claimed_until <= ${now} or job.claimed_until > ${now} + ${timeout})`.execute(store.db);
+      and (job.claimed_until <= ${now} or job.claimed_until > ${now} + ${timeout})`.execute(
+    store.db,
+  );
   return numAffectedRows === 1n;
 }
 
