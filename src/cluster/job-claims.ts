@@ -76,8 +76,9 @@ function claimedMs(nodeTimeoutMs: number): bigint {
 }
 
 /**
- * Times further ahead, by a part of the node timeout, than they are ever set were written before the clock of the database was set
- * back: they count as past, or no node would do the job until the clock is there again.
+ * Times further ahead, by the node timeout, than they are ever set were written before the clock
+ * of the database was set back: they count as past, or no node would do the job until the clock is
+ * there again.
  */
 async function claim(
   { store, nodeId, nodeTimeoutMs }: JobClaimParts,
