@@ -118,8 +118,12 @@ test("a call at a node where a balance is dry is paid by what other nodes have o
   assert.equal(credit.status, 200, credit.text);
   let served = 0;
   for (const node of [first, ...others, first]) {
-    const answer = await node.call(made.key);
-    assert.equal(answer.status, 200, answer.text);
+    // A call waits half a second for credit that is recalled; on a busy machine the next one has it.
+    await until("the node has credit", async () => {
+      const { status, json, text } = await node.call(made.key);
+      if (status !== 200) assert.equal(json.error.data.code, "balance_exhausted", text);
+      return status === 200;
+    });
     served++;
   }
   // Three compute units a call, wherever they lie.
@@ -129,13 +133,15 @@ test("a call at a node where a balance is dry is paid by what other nodes have o
     else assert.equal(json.error.data.code, "balance_exhausted");
     refused = status === 200 ? 0 : refused + 1;
   }
-  const { json: account } = await first.manage(
-    made.management_token,
-    "GET",
-    "/api/v1/accounts/current",
-  );
-  t.diagnostic(`${served} calls were served, ${account.balance_cu} CU are left`);
-  assert.equal(account.balance_cu, 60 - 3 * served);
+  t.diagnostic(`${served} calls were served`);
+  await until("every node has written what it served", async () => {
+    const { json: account } = await first.manage(
+      made.management_token,
+      "GET",
+      "/api/v1/accounts/current",
+    );
+    return account.balance_cu === 60 - 3 * served;
+  });
   const audit = await first.manage(CLUSTER_OPERATOR, "GET", "/api/v1/operator/audit");
   assert.deepEqual(audit.json.differences, [], audit.text);
 });
