@@ -118,7 +118,7 @@ test("a call at a node where a balance is dry is paid by what other nodes have o
   assert.equal(credit.status, 200, credit.text);
   let served = 0;
   for (const node of [first, ...others, first]) {
-    // A call waits half a second for credit that is recalled; on a busy machine the next one has it.
+    // A call waits half a second for credit that is recalled; on a busy machine the next has it.
     await until("the node has credit", async () => {
       const { status, json, text } = await node.call(made.key);
       if (status !== 200) assert.equal(json.error.data.code, "balance_exhausted", text);
