@@ -97,7 +97,7 @@ export function headersOf(names: readonly HeaderName[]): Json {
 /** The response headers of an instance as components. */
 export function headerComponents(hosted: boolean): Json {
   const names = Object.entries(HEADERS).filter(
-    ([name]) => hosted || ["RequestId", "RetryAfter", "Meta"].includes(name),
+    ([name]) => hosted || ["RequestId", "RetryAfter", "Meta", "Node"].includes(name),
   );
   return Object.fromEntries(names.map(([name, [, header]]) => [name, header]));
 }
