@@ -1,6 +1,6 @@
-// Changes of keys, accounts and Custom profiles, heard by every worker of the service. Whoever
-// wrote a change waits until all have taken it, at most a second; one that is slower hears of it
-// again until it has.
+// Tells every worker of the service of changes of keys, accounts and Custom profiles. The worker
+// that wrote a change waits until all others have taken it, at most a second; a slower worker is
+// told again until it has.
 import type { Logger } from "pino";
 import type { Bus, QuestionTopic, WorkerId } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";

@@ -1,6 +1,6 @@
-// Jobs that one node does for all: whoever claims a job when it is due does it, keeps the claim
-// while it runs, and lets go of it at the end. A node that dies loses its claim after the node
-// timeout. By the clock of the database alone.
+// Jobs that one node does for all. A node claims a job that is due, renews the claim while the job
+// runs, and gives it up at the end. A node that dies loses its claim after the node timeout. All
+// times are those of the database's clock.
 import { sql } from "kysely";
 import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
