@@ -6,10 +6,9 @@ import { spawn } from "node:child_process";
 import { existsSync, globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { run as runTestFiles } from "node:test";
-import { spec } from "node:test/reporters";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, WITHOUT } from "./fakes/postgres.ts";
+import { type FileResult, runFile } from "./file-process.ts";
 import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
 
 interface Result {
@@ -30,22 +29,13 @@ interface Part {
   readonly seconds: number;
 }
 
-/** What one test file came to. */
-interface FileResult {
-  readonly path: string;
-  readonly tests: number;
-  readonly skipped: number;
-  readonly seconds: number;
-}
-
-/**
- * Many times what the longest file takes, also on a machine that does much else: it ends what
- * hangs, and nothing that is only slow.
- */
+/** Many times what the longest test takes, also on a machine that does much else. */
 const TEST_TIMEOUT_MS = 600_000;
 /** Test files wait for sockets, disks and chains for half of their time: more than one a core. */
 const FILES_AT_ONCE = Math.ceil(availableParallelism() * 1.5);
 const SLOWEST_SHOWN = 20;
+/** Characters of a failed file's output. */
+const SHOWN_AGAIN = 6_000;
 const CHECKS = [
   { name: "types (tsc)", args: ["node_modules/typescript/bin/tsc", "-p", "."] },
   {
@@ -99,42 +89,33 @@ function runChosen(args: readonly string[]): Promise<Result> {
 }
 
 /** The walks of HTTP with the service's own HTTP implementations switched off. */
-async function runHttpWalks(): Promise<Result> {
-  process.env[HTTP_VARIANT] = LIBRARIES;
-  try {
-    return await runFiles("walks on node's HTTP server and undici", HTTP_WALKS);
-  } finally {
-    delete process.env[HTTP_VARIANT];
-  }
+function runHttpWalks(): Promise<Result> {
+  const env = { ...process.env, [HTTP_VARIANT]: LIBRARIES };
+  return runFiles("walks on node's HTTP server and undici", HTTP_WALKS, env);
 }
 
-/** Runs test files in this order, some at a time. */
-async function runFiles(name: string, files: readonly string[]): Promise<Result> {
+/** Runs test files in this order, some at a time, and shows what each printed when it ends. */
+async function runFiles(
+  name: string,
+  files: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Result> {
   heading(`${name}: ${files.length} files, ${FILES_AT_ONCE} at a time`);
   const startedAt = performance.now();
   const results: FileResult[] = [];
-  let ok = true;
-  const events = runTestFiles({
-    files: files.map((path) => join(process.cwd(), path)),
-    concurrency: FILES_AT_ONCE,
-    timeout: TEST_TIMEOUT_MS,
-  });
-  events.on("test:fail", ({ todo }) => {
-    if (todo === undefined || todo === false) ok = false;
-  });
-  events.on("test:summary", ({ file, counts, duration_ms: durationMs, success }) => {
-    if (!success) ok = false;
-    if (file === undefined) return;
-    const path = file.slice(process.cwd().length + 1).replaceAll("\\", "/");
-    const { tests, skipped } = counts;
-    results.push({ path, tests, skipped, seconds: durationMs / 1000 });
-  });
-  for await (const text of events.compose(new spec())) process.stdout.write(text);
-  // A file that ends without a word of its own has tested nothing.
-  if (results.length !== files.length) ok = false;
+  const waiting = [...files];
+  const runWaiting = async (): Promise<void> => {
+    for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+      const result = await runFile(path, env);
+      console.log(`\n${result.output}${result.ok ? "" : "FAILED: "}${path}`);
+      results.push(result);
+    }
+  };
+  await Promise.all(Array.from({ length: FILES_AT_ONCE }, runWaiting));
   showSlowest(results);
+  showFailed(results);
   const seconds = (performance.now() - startedAt) / 1000;
-  return { name, ok, seconds, parts: partsOf(results) };
+  return { name, ok: results.every(({ ok }) => ok), seconds, parts: partsOf(results) };
 }
 
 function partsOf(results: readonly FileResult[]): readonly Part[] {
@@ -158,6 +139,15 @@ function showSlowest(results: readonly FileResult[]): void {
   const slowest = [...results].sort((left, right) => right.seconds - left.seconds);
   for (const { path, seconds } of slowest.slice(0, SLOWEST_SHOWN))
     console.log(`${seconds.toFixed(1).padStart(7)} s  ${path}`);
+}
+
+/** What failed files printed stands far above: it is shown again where the reader looks. */
+function showFailed(results: readonly FileResult[]): void {
+  for (const { path, ok, output } of results) {
+    if (ok) continue;
+    heading(`FAILED: ${path}`);
+    console.log(output.slice(-SHOWN_AGAIN));
+  }
 }
 
 /**

@@ -18,6 +18,7 @@ import {
 } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
+import { endProvider } from "../fakes/ethers-provider.ts";
 import { ALICE, creationOf, localChain } from "../fakes/real-nodes.ts";
 import { type Answer, PATIENT, type Service, startService } from "../fakes/service.ts";
 import { healthOf, until } from "../fakes/service-fixture.ts";
@@ -196,7 +197,7 @@ describe("over three real nodes", () => {
       assert.deepEqual([network.chainId, block?.number], [31_337n, 0]);
       assert.ok(height >= 1 && balance > 0n);
     } finally {
-      provider.destroy();
+      endProvider(provider);
     }
   });
 

@@ -27,6 +27,7 @@ import {
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Devnet, startDevnet } from "../../src/devnet/devnet.ts";
+import { endProvider } from "../fakes/ethers-provider.ts";
 import { creationOf } from "../fakes/real-nodes.ts";
 import { PATIENT, type Service, startService } from "../fakes/service.ts";
 
@@ -77,7 +78,7 @@ describe("over a real node", () => {
         pollingInterval: 50,
         cacheTimeout: -1,
       });
-      t.after(() => provider.destroy());
+      t.after(() => endProvider(provider));
       const wallet = new Wallet(KEY, provider);
       const [network, height, balance] = await Promise.all([
         provider.getNetwork(),

@@ -12,6 +12,7 @@ import {
   type TransactionReceipt,
 } from "viem";
 import type { Devnet } from "../../src/devnet/devnet.ts";
+import { endProvider } from "../fakes/ethers-provider.ts";
 import {
   ALICE,
   localChain,
@@ -77,7 +78,7 @@ for (const reach of ["sockets", "http"] as const)
         pollingInterval: 50,
         cacheTimeout: -1,
       });
-      t.after(() => provider.destroy());
+      t.after(() => endProvider(provider));
       const onError = (error: Error): never => assert.fail(error);
       const seen = {
         numbers: [] as bigint[],

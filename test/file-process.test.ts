@@ -1,0 +1,66 @@
+// The test job ends whatever a test file does, and tells of it.
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { type FileResult, runFile } from "./file-process.ts";
+
+const IMPORT = 'import { test } from "node:test";\n';
+
+describe("a test file as a process", () => {
+  let folder = "";
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "svc-file-"));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  async function resultOf(body: string, limitMs = 120_000): Promise<FileResult> {
+    const path = join(folder, `${Math.random()}.test.mjs`);
+    await writeFile(path, IMPORT + body);
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    return runFile(path, env, limitMs);
+  }
+
+  it("counts what passed and what was skipped", async () => {
+    const body = 'test("a", () => {});\ntest("b", { skip: "not here" }, () => {});';
+    const { ok, tests, skipped } = await resultOf(body);
+    assert.deepEqual([ok, tests, skipped], [true, 2, 1]);
+  });
+
+  it("fails with a failed test, and shows it", async () => {
+    const { ok, output } = await resultOf('test("a", () => { throw new Error("broken"); });');
+    assert.equal(ok, false);
+    assert.match(output, /broken/);
+  });
+
+  it("fails where there is no test, and where the process ends in the middle", async () => {
+    assert.match((await resultOf("")).output, /ended \(0\) without a count/);
+    const ended = await resultOf('test("a", () => process.kill(process.pid, "SIGKILL"));');
+    assert.equal(ended.ok, false);
+    assert.match(ended.output, /ended \(SIGKILL\) without a count/);
+  });
+
+  for (const [what, body] of [
+    ["waits for ever after its tests", 'test("a", () => {}); setInterval(() => {}, 1_000);'],
+    [
+      "never yields",
+      'process.on("SIGTERM", () => {}); test("a", async () => { for (;;) await 0; });',
+    ],
+  ] as const)
+    it(`is killed at its limit when it ${what}`, async () => {
+      const { ok, output } = await resultOf(body, 2_000);
+      assert.equal(ok, false);
+      assert.match(output, /was killed: it did not end within 2 s/);
+    });
+
+  it("ends where a process that it started and left holds its output open", async () => {
+    const child =
+      'import { spawn } from "node:child_process";\n' +
+      'test("a", () => { const left = spawn(process.execPath, ["-e", "setInterval(() => {}, 100)"],' +
+      ' { stdio: "inherit" }); console.log("left", left.pid); left.unref(); });';
+    const { ok, output } = await resultOf(child);
+    process.kill(Number(/left (\d+)/.exec(output)?.[1]), "SIGKILL");
+    assert.equal(ok, true);
+  });
+});

@@ -1,0 +1,89 @@
+// Runs one test file as a process of its own. Node's own runner ends no file whose tests have all
+// passed and whose process goes on, by a timer of a client for example: such a file would hold the
+// whole job for ever.
+import { type ChildProcess, spawn } from "node:child_process";
+
+/** What one test file came to. */
+export interface FileResult {
+  readonly path: string;
+  /** False as well for a file without a test, and for one that had to be ended. */
+  readonly ok: boolean;
+  readonly tests: number;
+  readonly skipped: number;
+  readonly seconds: number;
+  /** What it printed, with its end in words where that was not a normal one. */
+  readonly output: string;
+}
+
+/** Many times what the longest file takes, also on a machine that does much else. */
+const LIMIT_MS = 600_000;
+/** A process that the file started and left holds the pipes of its output open. */
+const LAST_OUTPUT_MS = 1_000;
+/** Kept of what a file prints, in characters; the last ones. */
+const MAX_OUTPUT = 1_000_000;
+
+/** Runs the file, path from the repository's root; it is killed after ten minutes. */
+export async function runFile(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  limitMs = LIMIT_MS,
+): Promise<FileResult> {
+  const startedAt = performance.now();
+  const child = spawn(process.execPath, ["--test-reporter=spec", path], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env,
+  });
+  const printed = textOf(child);
+  let killed = false;
+  const limit = setTimeout(() => {
+    killed = true;
+    child.kill("SIGKILL");
+  }, limitMs);
+  const end = await endOf(child);
+  clearTimeout(limit);
+  const output = printed();
+  const tests = countOf(output, "tests");
+  const faults = [
+    ...(killed ? [`${path} was killed: it did not end within ${limitMs / 1000} s`] : []),
+    ...(tests === null ? [`${path} ended (${end}) without a count of its tests`] : []),
+  ];
+  return {
+    path,
+    ok: end === "0" && faults.length === 0,
+    tests: tests ?? 0,
+    skipped: countOf(output, "skipped") ?? 0,
+    seconds: (performance.now() - startedAt) / 1000,
+    output: [output, ...faults.map((fault) => `${fault}\n`)].join(""),
+  };
+}
+
+/** The exit code, the signal or the error that ended the process, when its output is read. */
+async function endOf(child: ChildProcess): Promise<string> {
+  const end = Promise.withResolvers<string>();
+  const closed = Promise.withResolvers<void>();
+  child.once("error", (error) => end.resolve(error.message));
+  child.once("exit", (code, signal) => end.resolve(String(code ?? signal)));
+  child.once("close", () => closed.resolve());
+  const text = await end.promise;
+  const patience = setTimeout(closed.resolve, LAST_OUTPUT_MS);
+  await closed.promise;
+  clearTimeout(patience);
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  return text;
+}
+
+function textOf(child: ChildProcess): () => string {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text = (text + chunk).slice(-MAX_OUTPUT);
+    });
+  return () => text;
+}
+
+/** The last line that the reporter wrote of this count. */
+function countOf(output: string, name: "tests" | "skipped"): number | null {
+  const last = [...output.matchAll(new RegExp(`^ℹ ${name} (\\d+)$`, "gm"))].at(-1);
+  return last === undefined ? null : Number(last[1]);
+}
