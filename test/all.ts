@@ -19,6 +19,13 @@ interface Result {
   readonly parts: readonly Part[] | null;
 }
 
+/** A test file, the part that it counts to, and the environment of its process. */
+interface TestFile {
+  readonly path: string;
+  readonly part: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
 /** What the test files of one folder came to. */
 interface Part {
   readonly name: string;
@@ -53,12 +60,14 @@ process.exitCode = report(await resultsOf(process.argv.slice(2))) ? 0 : 1;
 async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   const [first] = args;
   if (first === "check") return runChecks();
-  if (first === "unit") return [await runFiles("unit tests", testFiles().filter(isUnit))];
+  if (first === "unit") return [await runFiles("unit tests", testFiles().filter(isUnit).map(asIs))];
   if (first !== undefined) return [await runChosen(args)];
   const checks = await runChecks();
   providePostgres();
-  const all = await runFiles("tests", testFiles());
-  return [...checks, all, await runHttpWalks()];
+  const files = testFiles().map(asIs);
+  const longest = LONGEST_FIRST.length;
+  const inTurn = [...files.slice(0, longest), ...httpWalks(), ...files.slice(longest)];
+  return [...checks, await runFiles("tests", inTurn)];
 }
 
 /** The checks run side by side; the output of one is shown when it fails. */
@@ -88,26 +97,26 @@ function runChosen(args: readonly string[]): Promise<Result> {
   return run("tests", [...options, ...args, ...files], "always");
 }
 
+function asIs(path: string): TestFile {
+  return { path, part: partOf(path), env: process.env };
+}
+
 /** The walks of HTTP with the service's own HTTP implementations switched off. */
-function runHttpWalks(): Promise<Result> {
+function httpWalks(): readonly TestFile[] {
   const env = { ...process.env, [HTTP_VARIANT]: LIBRARIES };
-  return runFiles("walks on node's HTTP server and undici", HTTP_WALKS, env);
+  return HTTP_WALKS.map((path) => ({ path, part: "walks, libraries", env }));
 }
 
 /** Runs test files in this order, some at a time, and shows what each printed when it ends. */
-async function runFiles(
-  name: string,
-  files: readonly string[],
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<Result> {
+async function runFiles(name: string, files: readonly TestFile[]): Promise<Result> {
   heading(`${name}: ${files.length} files, ${FILES_AT_ONCE} at a time`);
   const startedAt = performance.now();
-  const results: FileResult[] = [];
+  const results: (FileResult & TestFile)[] = [];
   const waiting = [...files];
   const runWaiting = async (): Promise<void> => {
-    for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
-      const result = await runFile(path, env);
-      console.log(`\n${result.output}${result.ok ? "" : "FAILED: "}${path}`);
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      const result = { ...file, ...(await runFile(file.path, file.env)) };
+      console.log(`\n${result.output}${result.ok ? "passed" : "FAILED"}: ${nameOf(result)}`);
       results.push(result);
     }
   };
@@ -118,10 +127,13 @@ async function runFiles(
   return { name, ok: results.every(({ ok }) => ok), seconds, parts: partsOf(results) };
 }
 
-function partsOf(results: readonly FileResult[]): readonly Part[] {
+function nameOf({ path, part }: TestFile): string {
+  return `${path} (${part})`;
+}
+
+function partsOf(results: readonly (FileResult & TestFile)[]): readonly Part[] {
   const parts = new Map<string, Part>();
-  for (const { path, tests, skipped, seconds } of results) {
-    const name = partOf(path);
+  for (const { part: name, tests, skipped, seconds } of results) {
     const before = parts.get(name) ?? { name, files: 0, tests: 0, skipped: 0, seconds: 0 };
     parts.set(name, {
       name,
@@ -134,19 +146,19 @@ function partsOf(results: readonly FileResult[]): readonly Part[] {
   return [...parts.values()].sort((left, right) => right.seconds - left.seconds);
 }
 
-function showSlowest(results: readonly FileResult[]): void {
+function showSlowest(results: readonly (FileResult & TestFile)[]): void {
   heading("slowest files");
   const slowest = [...results].sort((left, right) => right.seconds - left.seconds);
-  for (const { path, seconds } of slowest.slice(0, SLOWEST_SHOWN))
-    console.log(`${seconds.toFixed(1).padStart(7)} s  ${path}`);
+  for (const result of slowest.slice(0, SLOWEST_SHOWN))
+    console.log(`${result.seconds.toFixed(1).padStart(7)} s  ${nameOf(result)}`);
 }
 
 /** What failed files printed stands far above: it is shown again where the reader looks. */
-function showFailed(results: readonly FileResult[]): void {
-  for (const { path, ok, output } of results) {
-    if (ok) continue;
-    heading(`FAILED: ${path}`);
-    console.log(output.slice(-SHOWN_AGAIN));
+function showFailed(results: readonly (FileResult & TestFile)[]): void {
+  for (const result of results) {
+    if (result.ok) continue;
+    heading(`FAILED: ${nameOf(result)}`);
+    console.log(result.output.slice(-SHOWN_AGAIN));
   }
 }
 
