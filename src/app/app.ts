@@ -9,6 +9,8 @@ import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { createObserver } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
+import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
+import { createProviderBudgets } from "../upstream/budget/provider-budgets.ts";
 import { createRouter } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
@@ -314,18 +316,26 @@ function upstreamSide(
   const timerWheel = createTimerWheel(runtime);
   const guard = createSsrfGuard({ rules: addressRulesOf(config) });
   const budget = new MemoryBudget(() => live().limits);
-  const sockets = createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) });
-  const observer = createObserver(log, runtime);
   const shares = sharesOf(runtime, service);
+  const budgets = createProviderBudgets(runtime, shares);
+  const sockets = meteredSockets(
+    createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) }),
+    { runtime, budgets },
+  );
+  const observer = createObserver(log, runtime);
   const client = config.upstream.http;
   const onReturnedTwice = observer.returnedTwice;
   const httpParts = { budget, timerWheel, client, shares, onReturnedTwice };
-  const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
+  const http = meteredUpstream(createHttpUpstream(runtime, httpLimits(live), guard, httpParts), {
+    runtime,
+    budgets,
+  });
   const upstreams = { http, ws: sockets };
   const registry = createProfileRegistry(config.chains, config.profiles, runtime, {
     ...config.selection,
     onChange: observer.channelChanged,
     shares,
+    budgets,
   });
   const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
   const bus = service?.bus ?? null;

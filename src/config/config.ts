@@ -2,6 +2,7 @@
 // Precedence: flag, environment, file, default. Pure: reads no file, no process environment and no
 // clock. Settings and defaults are in `config/schema.ts`.
 import type { z } from "zod";
+import type { BudgetLimits } from "../core/provider/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
@@ -457,6 +458,9 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     url: http?.url ?? null,
     wsUrl: ws?.url ?? null,
     priority: provider.priority,
+    weight: provider.weight,
+    backup: provider.backup,
+    budget: provider.limits === undefined ? null : budgetOf(provider.limits),
     archival: provider.archival,
     region: provider.region ?? null,
     headers:
@@ -474,6 +478,17 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
       category,
     })),
     guarded: false,
+  };
+}
+
+function budgetOf(limits: NonNullable<ProviderFile["limits"]>): BudgetLimits {
+  return {
+    rps: limits.rps,
+    concurrency: limits.concurrency,
+    daily: null,
+    monthly: null,
+    resetsOn: 1,
+    credits: new Map(),
   };
 }
 

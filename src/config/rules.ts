@@ -301,6 +301,13 @@ function regionRules(data: unknown): readonly Breach[] {
 
 function providerRules(path: Breach["path"], providers: readonly unknown[]): readonly Breach[] {
   const breaches: Breach[] = [];
+  if (providers.length > 0 && providers.every((provider) => member(provider, "backup") === true))
+    breaches.push(
+      breach(
+        [...path, 0, "backup"],
+        "must be false for one provider of the chain at least: backups stand in for others",
+      ),
+    );
   const ids = new Map<unknown, number>();
   for (const [index, provider] of providers.entries()) {
     const id = member(provider, "id");

@@ -137,6 +137,29 @@ const capabilities = z
   .prefault({})
   .describe("What the provider can and cannot do.");
 
+const budget = z
+  .strictObject({
+    rps: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .nullable()
+      .default(null)
+      .describe("Most requests in any second; `null` = not declared."),
+    concurrency: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .nullable()
+      .default(null)
+      .describe("Most requests that are not answered yet; `null` = not declared."),
+  })
+  .optional()
+  .describe(
+    "What may be sent to this provider, by all workers together. Beyond it another provider is " +
+      "asked. Everything counts: calls, probes, checks and subscriptions.",
+  );
+
 const provider = z
   .strictObject({
     id: word.describe("Identifier in pins, logs and metrics; unique per chain and profile."),
@@ -159,6 +182,14 @@ const provider = z
     priority: count(0, 1_000_000, 100).describe(
       "Order of the `priority` strategy: lower is tried first.",
     ),
+    weight: count(1, 1_000, 1).describe(
+      "Share of the calls of the `load-balanced` strategy, beside the weights of the others.",
+    ),
+    backup: z
+      .boolean()
+      .default(false)
+      .describe("Asked only where no other provider of the chain can be."),
+    limits: budget,
     archival: z.boolean().default(false).describe("Serves state of any block, however old."),
     region: word
       .optional()

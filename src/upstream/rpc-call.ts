@@ -60,6 +60,7 @@ export function rpcCall(
   const dispatch = upstream.send(
     {
       provider,
+      methodName: method,
       ...writeRequest(method, Buffer.from(params)),
       mayStream: false,
       ...(isProbe === undefined ? {} : { isProbe }),

@@ -115,6 +115,8 @@ export interface AnswerListener {
 /** One request to a provider. The transport sends it under a new wire id. */
 export interface OutgoingRequest extends WireRequest {
   readonly provider: Provider;
+  /** As the caller wrote it; absent = a method that costs what most do. */
+  readonly methodName?: string;
   /** False = the caller needs the answer in one piece and keeps it. */
   readonly mayStream: boolean;
   /**

@@ -123,6 +123,9 @@ describe("configuration: what is accepted", () => {
       url: "https://a.example",
       wsUrl: null,
       priority: 100,
+      weight: 1,
+      backup: false,
+      budget: null,
       archival: false,
       region: null,
       headers: {},
@@ -164,6 +167,9 @@ profiles:
             url: https://full.example/v2
             ws_url: wss://full.example
             priority: 10
+            weight: 3
+            backup: true
+            limits: { rps: 50, concurrency: 8 }
             archival: true
             region: eu-west
             headers: { Authorization: Bearer x }
@@ -230,6 +236,16 @@ limits: { max_attempts: 5 }
       url: "https://full.example/v2",
       wsUrl: "wss://full.example",
       priority: 10,
+      weight: 3,
+      backup: true,
+      budget: {
+        rps: 50,
+        concurrency: 8,
+        daily: null,
+        monthly: null,
+        resetsOn: 1,
+        credits: new Map(),
+      },
       archival: true,
       region: "eu-west",
       headers: { Authorization: "Bearer x" },

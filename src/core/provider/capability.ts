@@ -111,6 +111,10 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
     case "other_region":
     case "circuit_open":
     case "trial_in_flight":
+    case "rps_limit":
+    case "concurrency_limit":
+    case "daily_limit":
+    case "monthly_limit":
       return "never";
   }
 }

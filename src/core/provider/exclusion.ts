@@ -1,4 +1,5 @@
 // Reasons for excluding a provider from a plan.
+import type { Shortage } from "./budget-limits.ts";
 import type { Provider } from "./profile.ts";
 
 /** Why a provider was excluded from a plan. */
@@ -15,7 +16,8 @@ export type ExclusionReason =
   | "cordoned"
   | "other_region"
   | "circuit_open"
-  | "trial_in_flight";
+  | "trial_in_flight"
+  | Shortage;
 
 /** An excluded provider and the reason. */
 export interface Exclusion {

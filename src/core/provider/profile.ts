@@ -3,6 +3,7 @@
 
 import type { Category } from "../rpc/method.ts";
 import type { LogVerification } from "../stream/log-verification.ts";
+import type { BudgetLimits } from "./budget-limits.ts";
 import type { Chain } from "./chain.ts";
 import type { RegionPreference } from "./region.ts";
 
@@ -35,6 +36,12 @@ export interface Provider {
   readonly wsUrl: string | null;
   /** Lower is tried first by the `priority` strategy. */
   readonly priority: number;
+  /** Its share of the calls of `load-balanced`, beside the weights of the others. */
+  readonly weight: number;
+  /** Asked only where no other provider can be. */
+  readonly backup: boolean;
+  /** What may be sent to it; null = no limit is declared. */
+  readonly budget: BudgetLimits | null;
   readonly archival: boolean;
   /** Where it is; null = not stated. */
   readonly region: string | null;

@@ -27,7 +27,8 @@ export interface Awaited extends Pick<Considered, "reason"> {
 
 /**
  * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited,
- * half-open, half-open and limited; open circuits are excluded. A plan names each provider once. A
+ * half-open, half-open and limited; then `backup` providers in the same tiers; open circuits are
+ * excluded. A plan names each provider once. A
  * small share of replay-safe calls tries a half-open provider first: otherwise one whose neighbours
  * are healthy would never be tried, and its circuit would never close.
  */
@@ -62,7 +63,10 @@ export function panicPlanOf(considered: readonly Considered[], call: Call): Plan
   if (candidates.length === 0) return null;
   candidates.sort(
     (left, right) =>
-      Number(left.limited) - Number(right.limited) || right.heardAtMs - left.heardAtMs || 0,
+      Number(left.provider.backup) - Number(right.provider.backup) ||
+      Number(left.limited) - Number(right.limited) ||
+      right.heardAtMs - left.heardAtMs ||
+      0,
   );
   return { candidates, excluded, panic: true };
 }
@@ -83,7 +87,14 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
   return null;
 }
 
-/** The position of a provider's tier, 1 to 4; 5 = open. */
+/** The position of a candidate's tier; backup providers stand after all others. */
+function positionOf({ provider, breaker, limited }: Considered): number {
+  return tierOf(breaker, limited) + (provider.backup ? OPEN_TIER : 0);
+}
+
+const OPEN_TIER = 5;
+
+/** The tier of a provider's health, 1 to 4; 5 = open. */
 export function tierOf(breaker: Breaker, limited: boolean): number {
   switch (breaker.kind) {
     case "closed":
@@ -91,7 +102,7 @@ export function tierOf(breaker: Breaker, limited: boolean): number {
     case "half_open":
       return limited ? 4 : 3;
     case "open":
-      return 5;
+      return OPEN_TIER;
   }
 }
 
@@ -143,8 +154,8 @@ function areAllCapable(considered: readonly Considered[]): boolean {
 
 /** Whether all of them are in the best tier. */
 function areAllHealthy(considered: readonly Considered[]): boolean {
-  for (const { breaker, limited } of considered)
-    if (breaker.kind !== "closed" || limited) return false;
+  for (const { provider, breaker, limited } of considered)
+    if (breaker.kind !== "closed" || limited || provider.backup) return false;
   return true;
 }
 
@@ -155,12 +166,12 @@ function circuitReason(breaker: Breaker): ExclusionReason | null {
 
 /** Inserts behind the last candidate of the same or a better tier: keeps the order of a tier. */
 function insertByTier(candidates: Considered[], added: Considered): void {
-  const tier = tierOf(added.breaker, added.limited);
+  const tier = positionOf(added);
   let at = candidates.length;
   candidates.push(added);
   for (; at > 0; at--) {
     const before = candidates[at - 1];
-    if (before === undefined || tierOf(before.breaker, before.limited) <= tier) break;
+    if (before === undefined || positionOf(before) <= tier) break;
     candidates[at] = before;
   }
   candidates[at] = added;
@@ -168,7 +179,8 @@ function insertByTier(candidates: Considered[], added: Considered): void {
 
 function exploreHalfOpen(candidates: Considered[], { settings, random }: Draw): void {
   const at = candidates.findIndex(
-    ({ breaker, limited }) => breaker.kind === "half_open" && !limited,
+    ({ provider, breaker, limited }) =>
+      breaker.kind === "half_open" && !limited && !provider.backup,
   );
   const trial = candidates[at];
   if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;

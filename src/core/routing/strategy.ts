@@ -69,10 +69,10 @@ const TABLE = [
   {
     name: "load-balanced",
     formerNames: ["round-robin"],
-    summary: "All providers alike, in a random order.",
+    summary: "All providers in a random order, each as often first as its `weight` says.",
     factor: 1,
     minCalls: null,
-    order: null,
+    order: orderByShare,
   },
   {
     name: "latency-weighted",
@@ -260,6 +260,30 @@ function ascending(left: number | null, right: number | null): number {
   if (left === null) return 1;
   if (right === null) return -1;
   return left - right;
+}
+
+/** Draws without replacement by configured weights, nearer regions first. */
+function orderByShare(entrants: Entrant[], { random }: Draw): void {
+  if (areWeightsEqual(entrants)) return;
+  const race = entrants.map((entrant) => ({
+    entrant,
+    time: -Math.log(1 - random()) / entrant.provider.weight,
+  }));
+  sortStable(
+    race,
+    (left, right) => left.entrant.regionRank - right.entrant.regionRank || left.time - right.time,
+  );
+  for (let at = 0; at < race.length; at++) {
+    const entrant = race[at]?.entrant;
+    if (entrant !== undefined) entrants[at] = entrant;
+  }
+}
+
+/** Almost always: then the order in which they came will do. */
+function areWeightsEqual(entrants: readonly Entrant[]): boolean {
+  const first = entrants[0]?.provider.weight;
+  for (const { provider } of entrants) if (provider.weight !== first) return false;
+  return true;
 }
 
 /**

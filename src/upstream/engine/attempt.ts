@@ -119,9 +119,9 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     this.#deadline = this.#parts.timerWheel.set(limitMs, () => this.#timedOut());
     if (patienceMs !== null)
       this.#patience = this.#parts.timerWheel.set(patienceMs, () => this.#owner.late(this));
-    const { body, idStart, idEnd } = call;
+    const { methodName, body, idStart, idEnd } = call;
     const dispatch = upstream.send(
-      { provider, body, idStart, idEnd, mayStream, room, deadlineMs },
+      { provider, methodName, body, idStart, idEnd, mayStream, room, deadlineMs },
       this,
     );
     if (this.attempt !== null) return;

@@ -28,11 +28,11 @@ export class Candidates {
 
   /** The next one that may be asked; null = all were. */
   next(): Channel | null {
-    const { tracker, avoid } = this.#job.request;
+    const { tracker, avoid, call } = this.#job.request;
     const { panic } = this.#job.plan;
     for (let channel = this.#take(); channel !== null; channel = this.#take()) {
       const { provider, transport } = channel;
-      if (avoid?.has(provider.id) === true) continue;
+      if (avoid?.has(provider.id) === true || !tracker.hasRoom(provider, call)) continue;
       if (panic === true || tracker.admit(provider, transport)) return channel;
       this.trialsTaken = true;
     }

@@ -17,17 +17,56 @@ import type { Job } from "./job.ts";
 import { CROWDED, type FailedCall, judge, LEFT, OVERTAKEN, verdictOf } from "./judgement.ts";
 import { Lanes } from "./lanes.ts";
 import { panicIsFull } from "./refusal.ts";
+import { RoomQueue, RoomWait } from "./room-wait.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
 
 /** The innermost stage: providers are asked here. */
 export function failover(parts: AttemptParts & BudgetParts): Stage {
+  const queue = new RoomQueue(parts.runtime);
   return (job, listener) => {
-    const { tracker, call, strategy, transport, pin } = job.request;
-    job.plan = tracker.plan(call, { strategy, transport, pin });
-    const run = new FailoverRun(parts, job, listener);
-    run.start();
-    return run;
+    plan(job);
+    if (job.plan.candidates.length > 0) return begun(parts, job, listener);
+    return new WaitingRun(new RoomWait(queue, job), job, () => begun(parts, job, listener));
   };
+}
+
+function plan(job: Job): void {
+  const { tracker, call, strategy, transport, pin } = job.request;
+  job.plan = tracker.plan(call, { strategy, transport, pin });
+}
+
+function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
+  const run = new FailoverRun(parts, job, listener);
+  run.start();
+  return run;
+}
+
+/** A job that nobody may be asked for now: it waits for room where that helps. */
+class WaitingRun implements RunningJob {
+  readonly #wait: RoomWait;
+  readonly #job: Job;
+  readonly #begin: () => RunningJob;
+  #run: RunningJob | null = null;
+
+  constructor(wait: RoomWait, job: Job, begin: () => RunningJob) {
+    this.#wait = wait;
+    this.#job = job;
+    this.#begin = begin;
+    this.#tryBegin();
+  }
+
+  cancel(): Abandoned {
+    this.#wait.cancel();
+    return this.#run?.cancel() ?? NOTHING_SENT;
+  }
+
+  #tryBegin(): void {
+    const again = (): void => {
+      plan(this.#job);
+      this.#tryBegin();
+    };
+    if (this.#job.plan.candidates.length > 0 || !this.#wait.begin(again)) this.#run = this.#begin();
+  }
 }
 
 /** One job on its way through its providers. */

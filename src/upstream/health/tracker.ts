@@ -74,6 +74,7 @@ import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { ProviderBudget } from "../budget/provider-budget.ts";
 import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
 import { type HealthReport, reportOf } from "./health-report.ts";
@@ -166,6 +167,8 @@ export interface ProviderState {
   listening: boolean;
   /** When it last pushed a head (ms). */
   pushedAtMs: number;
+  /** What may still be sent to it; null = it has no limits. */
+  readonly budget: ProviderBudget | null;
 }
 
 /** The routing state of one provider set. */
@@ -176,6 +179,8 @@ export interface Tracker {
    * and the strategy are ignored, its circuit is not.
    */
   plan(call: Call, selection: Selection): Plan;
+  /** Whether the provider's own limits let a call be sent to it now. */
+  hasRoom(provider: Provider, call: Call): boolean;
   /**
    * Requests permission to send; false = the circuit is open or its trial is in flight. `record`
    * must release the permission.
@@ -251,6 +256,7 @@ export type RoutingState = Pick<
   Tracker,
   | "set"
   | "plan"
+  | "hasRoom"
   | "admit"
   | "trialPatienceMs"
   | "begin"
@@ -266,6 +272,8 @@ export type RoutingState = Pick<
 export interface TrackerSettings extends SelectionSettings {
   /** This worker's share of a bound of the set; absent = all of it. */
   readonly shareOf?: (what: string, total: number, use: ShareUse) => Allowance;
+  /** What may still be sent to a provider; absent = nobody has limits. */
+  readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
 }
 
 /**
@@ -305,7 +313,7 @@ class SetTracker implements Tracker {
   ) {
     this.set = set;
     this.#runtime = runtime;
-    const { shareOf = WHOLE_SHARES.of } = settings;
+    const { shareOf = WHOLE_SHARES.of, budgetOf = () => null } = settings;
     this.#panicShare = shareOf("panic", PANIC_SLOTS, {
       used: () => this.#panicking,
       wanted: () => {
@@ -315,11 +323,10 @@ class SetTracker implements Tracker {
       },
     });
     this.#providerStates = set.providers.map((provider) =>
-      createState(
-        provider,
-        regionPlacement(provider, set.regionPreference, settings.region),
-        previous?.inherit(provider) ?? null,
-      ),
+      createState(provider, regionPlacement(provider, set.regionPreference, settings.region), {
+        before: previous?.inherit(provider) ?? null,
+        budget: budgetOf(provider),
+      }),
     );
     const watched = this.#providerStates
       .flatMap((state) => [state.watched.http, state.watched.ws])
@@ -349,6 +356,10 @@ class SetTracker implements Tracker {
     const plan = planOf(considered, call, strategy, draw);
     if (plan.candidates.length > 0 || !this.#allOpen(query.view.nowMs)) return plan;
     return panicPlanOf(considered, call) ?? plan;
+  }
+
+  hasRoom(provider: Provider, { methodName }: Call): boolean {
+    return (this.#stateOf(provider)?.budget?.shortageOf(methodName) ?? null) === null;
   }
 
   admit(provider: Provider, transport: Transport): boolean {
@@ -630,11 +641,14 @@ class SetTracker implements Tracker {
     if (health === null) return { ...ABSENT, provider, transport, regionRank };
     const { call, strategy, pinned } = query;
     const { nowMs } = query.view;
-    const reason = this.#reasonAgainst(providerState, health, query, {
-      transport,
-      wrongChain: health.wrongChain,
-      cordoned: health.cordon !== null,
-    });
+    const reason =
+      this.#reasonAgainst(providerState, health, query, {
+        transport,
+        wrongChain: health.wrongChain,
+        cordoned: health.cordon !== null,
+      }) ??
+      providerState.budget?.shortageOf(call.methodName) ??
+      null;
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
@@ -701,6 +715,7 @@ class SetTracker implements Tracker {
       reason,
       waitMs: Math.max(
         untilProbeMs,
+        providerState.budget?.waitMs(query.call.methodName) ?? 0,
         circuitWaitMs(settled(health.breaker, nowMs), patienceMs(health, query.call.method), nowMs),
       ),
     };
@@ -841,7 +856,10 @@ class SetTracker implements Tracker {
 function createState(
   provider: Provider,
   region: RegionPlacement,
-  before: ProviderState | null,
+  {
+    before,
+    budget,
+  }: { readonly before: ProviderState | null; readonly budget: ProviderBudget | null },
 ): ProviderState {
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
@@ -861,6 +879,7 @@ function createState(
     sample: http === null && ws === null ? null : (before?.sample ?? null),
     listening: false,
     pushedAtMs: NEVER_MS,
+    budget,
   };
 }
 

@@ -4,6 +4,7 @@ import type { Chain } from "../../core/provider/chain.ts";
 import { type Profile, profileId, publicLabel } from "../../core/provider/profile.ts";
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import {
   createTracker,
   type HealthChange,
@@ -60,6 +61,8 @@ export interface ProfileRegistrySettings {
   readonly onChange: (profile: string, chain: string, change: HealthChange) => void;
   /** Divides the bounds of provider sets between workers. */
   readonly shares: Shares;
+  /** Counts what is sent to providers with limits; absent = nobody counts. */
+  readonly budgets: Pick<ProviderBudgets, "open">;
 }
 
 /** Most profiles of accounts in memory. */
@@ -158,12 +161,14 @@ function serve(
   before: ServedProfile | undefined,
   { runtime, settings }: TrackerParts,
 ): ServedProfile {
-  const { onChange, shares = WHOLE_SHARES } = settings;
+  const { onChange, shares = WHOLE_SHARES, budgets } = settings;
   const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
     const key = `${profileId(profile)} ${name}`;
     const shareOf: TrackerSettings["shareOf"] = (what, total, use) =>
       shares.of(`${what} ${key}`, total, use);
-    const own = { ...settings, shareOf };
+    const budgetOf: TrackerSettings["budgetOf"] = (provider) =>
+      budgets?.open(key, provider) ?? null;
+    const own = { ...settings, shareOf, budgetOf };
     const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
       tracker.attend({

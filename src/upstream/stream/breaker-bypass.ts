@@ -35,6 +35,10 @@ export class BreakerBypass implements RoutingState {
     };
   }
 
+  hasRoom(provider: Provider, call: Call): boolean {
+    return this.#strict.hasRoom(provider, call);
+  }
+
   admit(): boolean {
     return true;
   }

@@ -2,8 +2,9 @@
 // provider that a check asks. That provider is the plan, and its failures do not count, since a
 // stream that they concern moves elsewhere by itself.
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
+import type { Provider } from "../../core/provider/profile.ts";
 import type { Plan } from "../../core/routing/plan.ts";
-import type { BlockRef } from "../../core/rpc/call.ts";
+import type { BlockRef, Call } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
 import type { AttemptEnd, RoutingState } from "../health/tracker.ts";
@@ -33,6 +34,10 @@ export class ChosenProvider implements RoutingState {
 
   plan(): Plan {
     return this.#plan;
+  }
+
+  hasRoom(provider: Provider, call: Call): boolean {
+    return this.#strict.hasRoom(provider, call);
   }
 
   admit(...[provider, transport]: Parameters<RoutingState["admit"]>): boolean {

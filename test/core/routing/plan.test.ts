@@ -154,6 +154,28 @@ test("property: better tiers come first under every strategy; a trial stands bef
   );
 });
 
+test("property: a backup stands after every other candidate, and is never tried before them", () => {
+  const backups = fc.array(fc.boolean(), { minLength: 8, maxLength: 8 });
+  fc.assert(
+    fc.property(sets, backups, draws, (plain, isBackup, draw) => {
+      const set = plain.map((state, index) => ({
+        ...state,
+        provider: { ...state.provider, backup: isBackup[index] === true },
+      }));
+      const { candidates } = planFor(set, draw);
+      const order = candidates.map(({ provider }) => provider.backup);
+      assert.deepEqual(order, [...order].sort(), "no backup before another");
+      const tiers = candidates
+        .filter(({ provider }) => provider.backup)
+        .map(({ provider }) => stateOf(set, provider.index))
+        .map(({ breaker, limited }) => tierOf(breaker, limited));
+      assert.deepEqual(tiers, [...tiers].sort());
+      const panic = panicPlanOf(set, CALL)?.candidates.map(({ provider }) => provider.backup) ?? [];
+      assert.deepEqual(panic, [...panic].sort());
+    }),
+  );
+});
+
 test("property: a panic asks those who could serve the call, rate-limited ones last, the latest heard first", () => {
   fc.assert(
     fc.property(sets, (set) => {

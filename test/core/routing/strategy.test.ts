@@ -121,6 +121,20 @@ test("load-balanced asks the own region first, then providers without a region, 
   for (const index of [1, 3]) assert.ok(Math.abs(shareFirst(index, entrants, ask) - 1 / 2) < 0.04);
 });
 
+test("load-balanced goes by weight, within a region", () => {
+  const weights = [1, 3, 6];
+  const entrants = weights.map((weight, index) => ({
+    ...entrant(index),
+    provider: fakeProvider(index, { weight }),
+  }));
+  const ask = { strategy: "load-balanced" } as const;
+  for (const [index, weight] of weights.entries())
+    assert.ok(Math.abs(shareFirst(index, entrants, ask) - weight / 10) < 0.04);
+  const elsewhere = entrants.map((one, index) => ({ ...one, regionRank: index === 0 ? 0 : 2 }));
+  assert.equal(shareFirst(0, elsewhere, ask), 1, "the nearest first, however light");
+  assert.ok(Math.abs(shareFirst(1, elsewhere.slice(1), ask) - 1 / 3) < 0.04);
+});
+
 test("priority decides before the region, the region among providers of one priority", () => {
   const entrants = [
     entrant(0, { priority: 2, regionRank: 0 }),

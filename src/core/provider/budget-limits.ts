@@ -1,0 +1,26 @@
+// What an operator allows to be sent to one provider: requests a second and at once, credits a day
+// and a month. Values only.
+
+/** The declared limits of a provider; null = not declared. */
+export interface BudgetLimits {
+  /** Requests in any second. */
+  readonly rps: number | null;
+  /** Requests that are not answered yet. */
+  readonly concurrency: number | null;
+  /** Credits of one day (UTC). */
+  readonly daily: number | null;
+  /** Credits of one month (UTC). */
+  readonly monthly: number | null;
+  /** The day on which a month begins, 1 to 28. */
+  readonly resetsOn: number;
+  /** What a request of a method costs; 1 where silent. */
+  readonly credits: ReadonlyMap<string, number>;
+}
+
+/** Why a provider must not be asked now, by its own limits. */
+export type Shortage = "rps_limit" | "concurrency_limit" | "daily_limit" | "monthly_limit";
+
+/** What a request of a method costs at a provider. */
+export function creditsOf({ credits }: Pick<BudgetLimits, "credits">, methodName: string): number {
+  return credits.size === 0 ? 1 : (credits.get(methodName) ?? 1);
+}

@@ -1,0 +1,169 @@
+// What may still be sent to one provider: counts its requests, over both transports, against the
+// limits that its operator declared. Sends nothing and chooses nobody.
+import type { BudgetLimits, Shortage } from "../../core/provider/budget-limits.ts";
+import {
+  countSent,
+  createSecondWindow,
+  roomInMs,
+  sentWithin,
+} from "../../core/provider/second-window.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Allowance, ShareUse } from "../worker-shares.ts";
+
+/** What is left of the limits of a provider, for display. */
+export interface BudgetReport {
+  readonly rps: { readonly limit: number; readonly used: number } | null;
+  readonly concurrency: { readonly limit: number; readonly used: number } | null;
+}
+
+/** Divides the limits of a provider between workers. */
+export type BudgetShareOf = (what: string, total: number, use: ShareUse) => Allowance;
+
+/** How long a request of the service itself keeps its place before those of callers. */
+const RESERVED_MS = 1_000;
+/** When a place among the requests in flight may be free; nobody knows. */
+const PLACE_WAIT_MS = 5;
+
+/** Counts what is sent to one provider. */
+export class ProviderBudget {
+  #limits: BudgetLimits;
+  readonly #runtime: Pick<Runtime, "now">;
+  readonly #shareOf: BudgetShareOf;
+  readonly #window = createSecondWindow();
+  #inFlight = 0;
+  #rps: Allowance | null = null;
+  #concurrency: Allowance | null = null;
+  /** Requests that found no room, and the second in which they did. */
+  readonly #refused = { rps: 0, concurrency: 0, second: 0 };
+  /** Requests of the service itself that wait for room, and until when they come first. */
+  #reserved = 0;
+  #reservedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    limits: BudgetLimits,
+    parts: { readonly runtime: Pick<Runtime, "now">; readonly shareOf: BudgetShareOf },
+  ) {
+    this.#limits = limits;
+    this.#runtime = parts.runtime;
+    this.#shareOf = parts.shareOf;
+    this.#divide();
+  }
+
+  /** Whether requests in flight are bounded, so that their ends must be told. */
+  get countsInFlight(): boolean {
+    return this.#concurrency !== null;
+  }
+
+  /** Applies other limits; what was sent still counts. */
+  change(limits: BudgetLimits): void {
+    if (limits === this.#limits) return;
+    this.close();
+    this.#limits = limits;
+    this.#divide();
+  }
+
+  /** Why no request of a method may be sent now; null = it may. */
+  shortageOf(methodName: string): Shortage | null {
+    return this.#shortageOf(methodName, this.#reservedNow());
+  }
+
+  /** Milliseconds until a request of a method may be sent, as far as is known. */
+  waitMs(_methodName: string): number {
+    const nowMs = this.#runtime.now();
+    const windowMs =
+      this.#rps === null ? 0 : (roomInMs(this.#window, this.#rps.limit, nowMs) ?? SECOND_MS);
+    const isFull = this.#concurrency !== null && this.#inFlight >= this.#concurrency.limit;
+    return Math.max(windowMs, isFull ? PLACE_WAIT_MS : 0);
+  }
+
+  /**
+   * Counts a request that is sent now; null = it may be. Otherwise nothing is counted, and it must
+   * not be sent. A request in flight ends with `release`.
+   */
+  take(methodName: string, isOwn = false): Shortage | null {
+    const shortage = this.#shortageOf(methodName, isOwn ? 0 : this.#reservedNow());
+    if (shortage !== null) return shortage;
+    if (isOwn && this.#reserved > 0) this.#reserved -= 1;
+    countSent(this.#window, 1, this.#runtime.now());
+    if (this.#concurrency !== null) this.#inFlight += 1;
+    return null;
+  }
+
+  /** A request in flight has ended. */
+  release(): void {
+    this.#inFlight -= 1;
+  }
+
+  /** A request of the service itself waits: what is free next is its own. */
+  reserve(): void {
+    this.#reserved = Math.min(MAX_RESERVED, this.#reservedNow() + 1);
+    this.#reservedUntilMs = this.#runtime.now() + RESERVED_MS;
+  }
+
+  report(): BudgetReport {
+    const { rps, concurrency } = this.#limits;
+    const nowMs = this.#runtime.now();
+    return {
+      rps: rps === null ? null : { limit: rps, used: sentWithin(this.#window, nowMs) },
+      concurrency: concurrency === null ? null : { limit: concurrency, used: this.#inFlight },
+    };
+  }
+
+  /** Gives its parts of limits back. */
+  close(): void {
+    this.#rps?.close();
+    this.#concurrency?.close();
+    this.#rps = null;
+    this.#concurrency = null;
+  }
+
+  #shortageOf(_methodName: string, reserved: number): Shortage | null {
+    const rps = this.#rps;
+    if (rps !== null && sentWithin(this.#window, this.#runtime.now()) + reserved >= rps.limit) {
+      this.#refuse("rps", rps);
+      return "rps_limit";
+    }
+    const concurrency = this.#concurrency;
+    if (concurrency !== null && this.#inFlight + reserved >= concurrency.limit) {
+      this.#refuse("concurrency", concurrency);
+      return "concurrency_limit";
+    }
+    return null;
+  }
+
+  #reservedNow(): number {
+    if (this.#reserved === 0) return 0;
+    if (this.#runtime.now() >= this.#reservedUntilMs) this.#reserved = 0;
+    return this.#reserved;
+  }
+
+  #refuse(what: "rps" | "concurrency", allowance: Allowance): void {
+    const second = Math.floor(this.#runtime.now() / SECOND_MS);
+    if (second !== this.#refused.second) {
+      this.#refused.rps = 0;
+      this.#refused.concurrency = 0;
+      this.#refused.second = second;
+    }
+    this.#refused[what] += 1;
+    allowance.short();
+  }
+
+  #divide(): void {
+    const { rps, concurrency } = this.#limits;
+    const sent = (): number => sentWithin(this.#window, this.#runtime.now());
+    if (rps !== null)
+      this.#rps = this.#shareOf("rps", rps, {
+        used: sent,
+        wanted: () => sent() + this.#refused.rps,
+      });
+    if (concurrency !== null)
+      this.#concurrency = this.#shareOf("concurrency", concurrency, {
+        used: () => this.#inFlight,
+        wanted: () => this.#inFlight + this.#refused.concurrency,
+      });
+  }
+}
+
+const SECOND_MS = 1_000;
+/** Most requests of the service itself that wait for room at one provider. */
+const MAX_RESERVED = 4;

@@ -1,0 +1,57 @@
+// The window of one second, against a list of all times: never more than the limit in any second,
+// and no later than needed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  countSent,
+  createSecondWindow,
+  roomInMs,
+  sentWithin,
+} from "../../../src/core/provider/second-window.ts";
+import { seededRandom } from "../../fakes/runtime.ts";
+
+const SLOT_MS = 1_000 / 64;
+
+for (const seed of [1, 2, 3, 4])
+  test(`no second holds more than the limit (seed ${seed})`, () => {
+    const random = seededRandom(seed);
+    const limit = 1 + Math.floor(random() * 60);
+    const window = createSecondWindow();
+    const sentAt: number[] = [];
+    let nowMs = 5_000 * random();
+    for (let n = 0; n < 5_000; n++) {
+      nowMs += random() < 0.02 ? 900 * random() : 8 * random();
+      const exact = sentAt.filter((at) => at > nowMs - 1_000).length;
+      const counted = sentWithin(window, nowMs);
+      assert.ok(counted >= exact, "it counts at least what the second holds");
+      assert.ok(
+        counted <= sentAt.filter((at) => at > nowMs - 1_000 - 2 * SLOT_MS).length,
+        "and nothing that is older than a slot more",
+      );
+      if (counted >= limit) continue;
+      countSent(window, 1, nowMs);
+      sentAt.push(nowMs);
+    }
+    for (const [n, at] of sentAt.entries())
+      assert.ok(!(at - (sentAt[n - limit] ?? Number.NEGATIVE_INFINITY) < 1_000), `second at ${at}`);
+  });
+
+test("the wait for room is exact to a slot", () => {
+  const window = createSecondWindow();
+  for (const at of [0, 100, 200]) countSent(window, 1, at);
+  assert.equal(roomInMs(window, 4, 200), 0);
+  const waitMs = roomInMs(window, 3, 200) ?? assert.fail();
+  assert.ok(waitMs >= 800 && waitMs <= 800 + SLOT_MS, `${waitMs}`);
+  assert.equal(sentWithin(window, 200 + waitMs - 1), 3);
+  assert.equal(sentWithin(window, 200 + waitMs), 2);
+  assert.equal(roomInMs(window, 0, 200), null);
+});
+
+test("a clock that jumps empties the window once, and never blocks it", () => {
+  const window = createSecondWindow();
+  countSent(window, 5, 1_000_000);
+  assert.equal(sentWithin(window, 1_000_000 - 100), 5);
+  assert.equal(sentWithin(window, 1_000), 0);
+  countSent(window, 1, 1_000);
+  assert.equal(sentWithin(window, 10_000_000), 0);
+});
