@@ -19,8 +19,3 @@ export interface BudgetLimits {
 
 /** Why a provider must not be asked now, by its own limits. */
 export type Shortage = "rps_limit" | "concurrency_limit" | "daily_limit" | "monthly_limit";
-
-/** What a request of a method costs at a provider. */
-export function creditsOf({ credits }: Pick<BudgetLimits, "credits">, methodName: string): number {
-  return credits.size === 0 ? 1 : (credits.get(methodName) ?? 1);
-}

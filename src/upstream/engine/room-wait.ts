@@ -4,7 +4,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Job } from "./job.ts";
 
 /** Longest time that a call waits for room. */
-export const MAX_WAIT_MS = 20;
+const MAX_WAIT_MS = 20;
 const LEAST_WAIT_MS = 2;
 
 /** Calls that may wait for room, all together. */
