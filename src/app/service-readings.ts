@@ -110,7 +110,7 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
   function keep(kept: Kept, id: WorkerId, reply: BusReply<{ document: Document }> | undefined) {
     if (reply?.ok !== true || reply.value.document === null) return;
     // The counts of a worker that has ended meanwhile are in `gone` already.
-    if (bus.workers().includes(id)) kept.last.set(id, reply.value.document);
+    if (livingOf(bus).includes(id)) kept.last.set(id, reply.value.document);
   }
 
   function share(kept: Kept): Promise<Document> {
@@ -140,7 +140,7 @@ export function serveServiceDocuments(parts: ReadingsParts): void {
   }
 
   bus.onWorkers(() => {
-    for (const kept of all.values()) retireOthers(kept, bus.workers());
+    for (const kept of all.values()) retireOthers(kept, livingOf(bus));
   });
   bus.serve(MERGED, async (query) => {
     const kept = keptOf(all, query, runtime.now());
@@ -176,6 +176,11 @@ function isEmpty({ gone }: Kept): boolean {
   return gone === null;
 }
 
+/** Workers that have not ended: one that does not answer now may count on. */
+function livingOf(bus: Bus): readonly WorkerId[] {
+  return [...bus.workers(), ...bus.silent()];
+}
+
 /** Moves the counts of workers that have ended into `gone`. */
 function retireOthers(kept: Kept, living: readonly WorkerId[]): void {
   for (const [id, document] of [...kept.last]) {
@@ -190,7 +195,10 @@ function retireOthers(kept: Kept, living: readonly WorkerId[]): void {
 }
 
 /** The merged document; null = no worker has provided one. */
-function mergedDocument({ query, last, gone }: Kept, { ownFamilies }: ReadingsParts): Document {
+function mergedDocument(
+  { query, last, gone }: Kept,
+  { bus, ownFamilies }: ReadingsParts,
+): Document {
   const documents = [...last.values()];
   if (documents.length === 0) return null;
   switch (query.kind) {
@@ -201,7 +209,11 @@ function mergedDocument({ query, last, gone }: Kept, { ownFamilies }: ReadingsPa
     case "chain":
       return mergeChainDocuments(documents.filter(isObject), isObject(gone) ? gone : null);
     case "ready":
-      return mergeReadyDocuments(documents.filter(isReady));
+      return mergeReadyDocuments(
+        [...last].flatMap(([id, document]) =>
+          isReady(document) && !bus.silent().includes(id) ? [document] : [],
+        ),
+      );
   }
 }
 

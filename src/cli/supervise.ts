@@ -22,6 +22,8 @@ export interface ServiceStart {
 }
 
 const START_MS = 60_000;
+/** A worker that does not answer for this long is ended, where no node timeout is configured. */
+const HUNG_MS = 30_000;
 /** Time for writing pending usage after a drain. */
 export const CLOSE_MS = 30_000;
 
@@ -41,6 +43,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     onWorkerEnd: (id) => file?.statements.forget(id),
     // A start may wait for the row of a node that was killed.
     startMs: ({ hosted }) => START_MS + (hosted?.nodeTimeoutMs ?? 0),
+    hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
   if (file !== null) serveStatements(supervisor.bus, file.statements);

@@ -15,6 +15,8 @@ export interface TestWorker {
   isStuck: boolean;
   /** Delivers what waits. */
   release(): void;
+  /** The supervisor finds that it does not answer, or answers again. */
+  setSilent(isSilent: boolean): void;
   /** The process ends. */
   end(): void;
 }
@@ -34,6 +36,12 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
   const onError = (error: unknown): void => void errors.push(error);
   const hub = createBusHub(world, onError, limits);
   let living = [...ids];
+  const silent = new Set<string>();
+  const announce = (): void =>
+    hub.setServing(
+      living.filter((id) => !silent.has(id)),
+      living.filter((id) => silent.has(id)),
+    );
   const workers = new Map(
     ids.map((id): [string, TestWorker] => {
       const waiting: (() => void)[] = [];
@@ -70,16 +78,21 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
           for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) next();
           link.isStuck = false;
         },
+        setSilent(isSilent) {
+          if (isSilent) silent.add(id);
+          else silent.delete(id);
+          announce();
+        },
         end() {
           attached.detach();
           living = living.filter((other) => other !== id);
-          hub.setServing(living);
+          announce();
         },
       };
       return [id, worker];
     }),
   );
-  hub.setServing(living);
+  announce();
   return {
     world,
     hub: hub.bus,

@@ -151,11 +151,37 @@ test("a packet is read whole or not at all", () => {
     { ...question, to: 2 },
     { ...question, topic: undefined },
     { kind: "hint", topic: "t", body: 1 },
-    { kind: "workers", ids: [1] },
-    { kind: "workers", ids: Array.from({ length: 65 }, () => "1") },
+    { kind: "workers", ids: [1], silent: [] },
+    { kind: "workers", ids: [], silent: [1] },
+    { kind: "workers", ids: ["1"] },
+    { kind: "workers", ids: Array.from({ length: 65 }, () => "1"), silent: [] },
     { kind: "answer", id: 1, from: "1", to: "2", reply: { ok: false, reason: "wombat" } },
     { kind: "answer", id: 1, from: "1", to: "2" },
     { kind: "drain" },
   ])
     assert.equal(parsePacket(bad), null);
 });
+
+test("a silent worker serves nothing and is asked nothing, but is not gone", async () => {
+  const bus = testBus(["1", "2"]);
+  const [one, two] = [bus.worker("1"), bus.worker("2")];
+  two.isStuck = true;
+  const open = one.bus.request("2", { topic: SILENCE, message: "?", timeoutMs: 60_000 });
+  two.setSilent(true);
+  assert.deepEqual(await open, { ok: false, reason: "timeout" });
+  const again = await one.bus.request("2", { topic: SILENCE, message: "?", timeoutMs: 60_000 });
+  assert.deepEqual(again, { ok: false, reason: "timeout" });
+  assert.deepEqual([one.bus.workers(), one.bus.silent()], [["1"], ["2"]]);
+  assert.equal(one.bus.ownerOf("any"), "1");
+  two.release();
+  two.setSilent(false);
+  two.bus.serve(SILENCE, () => "here");
+  const heard = await one.bus.request("2", { topic: SILENCE, message: "?", timeoutMs: 60_000 });
+  assert.deepEqual(heard, { ok: true, value: "here" });
+});
+
+const SILENCE: QuestionTopic<string, string> = {
+  name: "silence",
+  parse: (value) => (typeof value === "string" ? value : null),
+  parseAnswer: (value) => (typeof value === "string" ? value : null),
+};

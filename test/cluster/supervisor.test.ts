@@ -69,6 +69,7 @@ function startSupervisor(count = 2): Started {
     version: "0",
     onWorkerEnd: () => {},
     startMs: () => 60_000,
+    hungMs: () => 30_000,
     drainMs: () => 10_000,
   });
   return {
@@ -164,9 +165,10 @@ test("the successor of a worker is told the same service", () => {
 });
 
 test("a worker that does not begin to serve is ended", () => {
-  const { world, at } = startSupervisor();
+  const started = startSupervisor();
+  const { at } = started;
   ready(at("1"));
-  world.advance(60_000);
+  pass(started, 60, ["1"]);
   assert.deepEqual([at("1").isKilled, at("2").isKilled], [false, true]);
 });
 
@@ -265,21 +267,162 @@ test("a drain waits for no worker that waits for its start", async () => {
   assert.equal(processes.length, 2);
 });
 
-test("a connection goes to the worker that it is for, else to another, else it is closed", () => {
-  const { at } = startSupervisor(3);
-  let closed = 0;
-  const connection: RawConnection = { readStop: () => 0, close: () => void closed++ };
-  const pass = (to: string): void => at("1").events.message({ kind: "connection", to }, connection);
-  pass("2");
-  assert.equal(closed, 1);
+/** Answers what was asked of a process since the last time. */
+function answer(process: FakeProcess, from = 0): number {
+  for (const { kind } of process.sent.slice(from))
+    if (kind === "ping") process.events.message({ kind: "pong" }, null);
+  return process.sent.length;
+}
+
+/** Lets seconds pass in which only the given workers answer. */
+function pass({ world, at }: Started, seconds: number, answering: readonly string[]): void {
+  const seen = new Map<FakeProcess, number>();
+  for (let n = 0; n < seconds; n++) {
+    world.advance(1_000);
+    for (const id of answering) seen.set(at(id), answer(at(id), seen.get(at(id))));
+  }
+}
+
+test("a worker that answers once a second serves on; one that does not is told to all", () => {
+  const started = startSupervisor(3);
+  const { supervisor, at, log } = started;
+  for (const id of ["1", "2", "3"]) ready(at(id));
+  pass(started, 120, ["1", "2", "3"]);
+  assert.deepEqual(supervisor.bus.workers(), ["1", "2", "3"]);
+  pass(started, 3, ["1", "3"]);
+  assert.deepEqual(supervisor.bus.workers(), ["1", "2", "3"]);
+  pass(started, 1, ["1", "3"]);
+  assert.deepEqual([supervisor.bus.workers(), supervisor.bus.silent()], [["1", "3"], ["2"]]);
+  const told = at("1").sent.findLast(({ kind }) => kind === "workers");
+  assert.deepEqual([told?.["ids"], told?.["silent"]], [["1", "3"], ["2"]]);
+  assert.match(log(), /"worker":"2".*a worker does not answer/);
+});
+
+test("a silent worker serves again once it answers, and keeps its process", () => {
+  const started = startSupervisor();
+  const { supervisor, at, processes, log } = started;
+  for (const id of ["1", "2"]) ready(at(id));
+  pass(started, 20, ["1"]);
+  assert.deepEqual(supervisor.bus.workers(), ["1"]);
+  at("2").events.message({ kind: "pong" }, null);
+  assert.deepEqual([supervisor.bus.workers(), supervisor.bus.silent()], [["1", "2"], []]);
+  assert.match(log(), /a worker answers again/);
+  pass(started, 60, ["1", "2"]);
+  assert.equal(processes.length, 2);
+  assert.equal(at("2").isKilled, false);
+});
+
+test("a worker that stays silent is ended and replaced after a wait", () => {
+  const started = startSupervisor();
+  const { world, supervisor, at, processes } = started;
+  for (const id of ["1", "2"]) ready(at(id));
+  const hung = at("2");
+  pass(started, 30, ["1"]);
+  assert.equal(hung.isKilled, false);
+  pass(started, 1, ["1"]);
+  assert.equal(hung.isKilled, true);
+  hung.events.ended("SIGKILL");
+  assert.deepEqual(supervisor.bus.silent(), []);
+  assert.equal(processes.length, 2);
+  world.advance(100);
+  assert.equal(processes.length, 3);
   ready(at("2"));
-  ready(at("3"));
-  pass("3");
-  pass("1");
-  assert.deepEqual(
-    ["2", "3"].map((id) => at(id).connections.length),
-    [1, 1],
-  );
-  at("1").events.message("nonsense", connection);
-  assert.equal(closed, 2);
+  assert.deepEqual(supervisor.bus.workers(), ["1", "2"]);
+});
+
+test("a supervisor that stood still takes no worker for silent", () => {
+  const { world, supervisor, at } = startSupervisor();
+  for (const id of ["1", "2"]) ready(at(id));
+  // Timers that are due many times over run once, as after SIGCONT.
+  world.stall(3_600_000);
+  world.advance(0);
+  assert.deepEqual(supervisor.bus.workers(), ["1", "2"]);
+});
+
+test("a worker that starts or drains is not asked", async () => {
+  const { world, supervisor, at } = startSupervisor();
+  ready(at("1"));
+  world.advance(5_000);
+  assert.equal(kinds(at("2")).includes("ping"), false);
+  ready(at("2"));
+  const drained = supervisor.drain();
+  const before = at("2").sent.length;
+  world.advance(9_000);
+  assert.deepEqual(kinds(at("2")).slice(before), []);
+  assert.deepEqual([at("1").isKilled, at("2").isKilled], [false, false]);
+  for (const id of ["1", "2"]) at(id).events.ended("exit code 0");
+  assert.equal(await drained, true);
+});
+
+/** A connection that counts how often it is closed. */
+function connectionCounted(): RawConnection & { readonly closed: number } {
+  let closed = 0;
+  return {
+    get closed() {
+      return closed;
+    },
+    readStop: () => 0,
+    close: () => void closed++,
+  };
+}
+
+/** The number of the last offer that a process was sent. */
+function lastOffer({ sent }: FakeProcess): unknown {
+  return sent.findLast(({ kind }) => kind === "offer")?.["offer"];
+}
+
+function accept(process: FakeProcess): void {
+  process.events.message({ kind: "accepted", offer: lastOffer(process) }, null);
+}
+
+function passOn(from: FakeProcess, to: string): ReturnType<typeof connectionCounted> {
+  const connection = connectionCounted();
+  from.events.message({ kind: "connection", to }, connection);
+  return connection;
+}
+
+test("a connection goes to the worker that it is for once that one has answered", () => {
+  const { at } = startSupervisor();
+  for (const id of ["1", "2"]) ready(at(id));
+  const connection = passOn(at("1"), "2");
+  assert.deepEqual(at("2").connections, []);
+  accept(at("2"));
+  accept(at("2"));
+  assert.deepEqual(at("2").connections, [connection]);
+});
+
+test("a connection goes back where the other worker does not answer in time, and late ones stay", () => {
+  const { world, at } = startSupervisor();
+  for (const id of ["1", "2"]) ready(at(id));
+  const first = passOn(at("1"), "2");
+  world.advance(250);
+  assert.deepEqual([at("1").connections, at("2").connections], [[first], []]);
+  // The next one does not wait.
+  const second = passOn(at("1"), "2");
+  assert.deepEqual(at("1").connections, [first, second]);
+  accept(at("2"));
+  assert.deepEqual(at("2").connections, []);
+  const third = passOn(at("1"), "2");
+  accept(at("2"));
+  assert.deepEqual(at("2").connections, [third]);
+});
+
+test("a connection for a worker that ended, starts or is silent stays; without workers it is closed", () => {
+  const started = startSupervisor(3);
+  const { at } = started;
+  assert.equal(passOn(at("1"), "2").closed, 1);
+  for (const id of ["1", "3"]) ready(at(id));
+  passOn(at("1"), "2");
+  assert.equal(at("1").connections.length, 1);
+  passOn(at("1"), "3");
+  at("3").events.ended("SIGKILL");
+  assert.equal(at("1").connections.length, 2);
+  ready(at("2"));
+  pass(started, 4, ["1"]);
+  passOn(at("1"), "2");
+  assert.equal(at("1").connections.length, 3);
+  assert.equal(lastOffer(at("2")), undefined);
+  const nonsense = connectionCounted();
+  at("1").events.message("nonsense", nonsense);
+  assert.equal(nonsense.closed, 1);
 });

@@ -25,7 +25,8 @@ interface Fixture {
 async function fixture(t: TestContext, extra: Record<string, unknown> = {}): Promise<Fixture> {
   const upstream = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
   t.after(() => upstream.close());
-  const text = configText([{ id: "a", url: upstream.url }], { ...TWO_WORKERS, ...extra });
+  const settings = { ...TWO_WORKERS, ...extra };
+  const text = configText([{ id: "a", url: upstream.url }], settings, {}, "public");
   const service = await startProcess(t, text);
   return { upstream, service, port: Number(new URL(service.url).port) };
 }
@@ -93,6 +94,67 @@ test("a killed worker fails calls on its own connections only, and is replaced",
   assert.equal(service.log().match(/a worker died/g)?.length, 1);
 });
 
+test("a worker that stands still keeps no new connection waiting, and is ended in time", async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), "svc-workers-"));
+  t.after(() => rm(dataDir, { recursive: true, force: true }));
+  const { service, port } = await fixture(t, {
+    data_dir: dataDir,
+    hosted: { enabled: true, node_timeout_ms: 6_000, keyless: true },
+  });
+  const callers = Array.from({ length: 8 }, () => openCaller(t, port));
+  await Promise.all(callers.map((caller) => caller.call()));
+  assert.equal(countBy(callers).size, 2);
+  const [victim] = childrenOf(service.pid);
+  assert.ok(victim);
+  process.kill(victim, "SIGSTOP");
+  const stoppedAtMs = performance.now();
+  // Far more than the other one is ahead by: each of them would be passed on to the one that
+  // stands still. A call that hung would hold this loop up.
+  const served: WorkerCaller[] = [];
+  for (let n = 0; n < 100; n++) {
+    const caller = openCaller(t, port);
+    served.push(caller);
+    assert.equal(await caller.call(), true);
+  }
+  assert.equal(countBy(served).size, 1);
+  await until("the line about its silence", () =>
+    service.log().includes("a worker does not answer"),
+  );
+  assert.ok(performance.now() - stoppedAtMs > 2_000, "a short silence is no silence");
+  await until("its end", () => !isAlive(victim));
+  assert.match(service.log(), /a worker that does not answer is ended/);
+  await until("a connection served by its successor", async () => {
+    const caller = openCaller(t, port);
+    return (await caller.call()) && !countBy(served).has(caller.worker ?? "");
+  });
+});
+
+test("a worker that stood still for a while serves on, and no sum has changed", async (t) => {
+  const { service, port } = await fixture(t);
+  const callers = Array.from({ length: 8 }, () => openCaller(t, port));
+  for (const caller of callers) assert.ok(await caller.call());
+  assert.equal(countBy(callers).size, 2);
+  const total = async (): Promise<number> => {
+    const text = await (await fetch(`${service.url}/metrics`)).text();
+    const found = /^svc_requests_total\{.*method="eth_call",outcome="success"\} (\d+)$/m.exec(text);
+    return Number(found?.[1]);
+  };
+  assert.equal(await total(), 8);
+  const workers = childrenOf(service.pid);
+  const [victim] = workers;
+  assert.ok(victim);
+  process.kill(victim, "SIGSTOP");
+  await until("the line about its silence", () =>
+    service.log().includes("a worker does not answer"),
+  );
+  process.kill(victim, "SIGCONT");
+  await until("its answer", () => service.log().includes("a worker answers again"));
+  for (const caller of callers) assert.ok(await caller.call());
+  assert.equal(countBy(callers).size, 2);
+  assert.equal(await total(), 16);
+  assert.deepEqual(childrenOf(service.pid), workers);
+});
+
 test("a drain under load fails no call, and the exit code is 0", async (t) => {
   const { service, port } = await fixture(t);
   const callers = Array.from({ length: 32 }, () => openCaller(t, port));
@@ -120,7 +182,10 @@ test("a reload is taken by all workers, and a broken file by none", async (t) =>
   };
   await callAll();
   assert.equal(countBy(callers).size, 2);
-  await writeFile(service.file, configText([{ id: "b", url: other.url }], TWO_WORKERS));
+  await writeFile(
+    service.file,
+    configText([{ id: "b", url: other.url }], TWO_WORKERS, {}, "public"),
+  );
   service.signal("SIGHUP");
   await until("the reload", () => service.log().includes("configuration reloaded"));
   const askedBefore = upstream.asked.length;

@@ -63,6 +63,7 @@ class PacketBus implements BusEndpoint {
   readonly #open = new Map<number, OpenQuestion>();
   readonly #onWorkers = new Set<() => void>();
   #workers: readonly WorkerId[];
+  #silent: readonly WorkerId[] = [];
   #lastId = 0;
 
   constructor(parts: BusEndpointParts) {
@@ -73,6 +74,10 @@ class PacketBus implements BusEndpoint {
 
   workers(): readonly WorkerId[] {
     return this.#workers;
+  }
+
+  silent(): readonly WorkerId[] {
+    return this.#silent;
   }
 
   onWorkers(run: () => void): () => void {
@@ -136,7 +141,7 @@ class PacketBus implements BusEndpoint {
       case "answer":
         return this.#open.get(packet.id)?.settle(packet.reply);
       case "workers":
-        return this.#setWorkers(packet.ids);
+        return this.#setWorkers(packet);
     }
   }
 
@@ -177,6 +182,7 @@ class PacketBus implements BusEndpoint {
   ): Promise<BusReply<unknown>> {
     if (this.#open.size >= MAX_OPEN_QUESTIONS)
       return Promise.resolve({ ok: false, reason: "busy" });
+    if (this.#silent.includes(to)) return Promise.resolve({ ok: false, reason: "timeout" });
     const id = ++this.#lastId;
     return new Promise((resolve) => {
       const settle = (reply: BusReply<unknown>): void => {
@@ -193,10 +199,12 @@ class PacketBus implements BusEndpoint {
     });
   }
 
-  #setWorkers(ids: readonly WorkerId[]): void {
+  #setWorkers({ ids, silent }: Extract<Packet, { readonly kind: "workers" }>): void {
     this.#workers = ids;
+    this.#silent = silent;
     for (const { to, settle } of [...this.#open.values()])
-      if (to !== SUPERVISOR && !ids.includes(to)) settle({ ok: false, reason: "gone" });
+      if (to !== SUPERVISOR && !ids.includes(to))
+        settle({ ok: false, reason: silent.includes(to) ? "timeout" : "gone" });
     for (const run of [...this.#onWorkers]) run();
   }
 }

@@ -11,8 +11,8 @@ export interface BusHub {
   readonly bus: Bus;
   /** Connects a worker that was just started. */
   attach(id: WorkerId, send: SendPacket): AttachedWorker;
-  /** Announces the workers that serve from now on. */
-  setServing(ids: readonly WorkerId[]): void;
+  /** Announces the workers that serve from now on, and those that live and do not answer. */
+  setServing(ids: readonly WorkerId[], silent: readonly WorkerId[]): void;
 }
 
 /** The connection of one worker. */
@@ -65,7 +65,7 @@ export function createBusHub(
     attach(id, send) {
       const outbox = new Outbox(send, limits);
       outboxes.set(id, outbox);
-      outbox.put({ kind: "workers", ids: endpoint.workers() });
+      outbox.put({ kind: "workers", ids: endpoint.workers(), silent: endpoint.silent() });
       return {
         receive(value) {
           const packet = parsePacket(value);
@@ -79,8 +79,8 @@ export function createBusHub(
         },
       };
     },
-    setServing(ids) {
-      const packet: Packet = { kind: "workers", ids };
+    setServing(ids, silent) {
+      const packet: Packet = { kind: "workers", ids, silent };
       endpoint.receive(packet);
       pass(packet);
     },

@@ -8,6 +8,10 @@ export type Command<C> =
   | { readonly kind: "start"; readonly start: WorkerStart<C> }
   | { readonly kind: "reload"; readonly id: number; readonly config: C }
   | { readonly kind: "drain" }
+  /** Asks for a sign of life, answered at once. */
+  | { readonly kind: "ping" }
+  /** Asks whether the worker takes a connection now, answered at once. */
+  | { readonly kind: "offer"; readonly offer: number }
   /** A connection that another worker accepted; attached to the message. */
   | { readonly kind: "connection" };
 
@@ -32,6 +36,9 @@ export type Report =
   | { readonly kind: "failed"; readonly problem: string }
   /** `problem`: why the configuration was rejected; null = applied. */
   | { readonly kind: "reloaded"; readonly id: number; readonly problem: string | null }
+  | { readonly kind: "pong" }
+  /** The connection of an offer may be sent. */
+  | { readonly kind: "accepted"; readonly offer: number }
   /** A connection for another worker; attached to the message. */
   | { readonly kind: "connection"; readonly to: WorkerId };
 
@@ -49,6 +56,8 @@ export function parseCommand<C>(value: unknown): Command<C> | null {
   const isKnown =
     kind === "drain" ||
     kind === "connection" ||
+    kind === "ping" ||
+    (kind === "offer" && typeof value["offer"] === "number") ||
     (kind === "start" && isRecord(value["start"])) ||
     (kind === "reload" && isRecord(value["config"]) && typeof value["id"] === "number");
   return isKnown ? (value as unknown as Command<C>) : null;
@@ -57,7 +66,9 @@ export function parseCommand<C>(value: unknown): Command<C> | null {
 /** Parses a report; null = invalid. */
 export function parseReport(value: unknown): Report | null {
   if (!isRecord(value)) return null;
-  const { kind, problem, id, to } = value;
+  const { kind, problem, id, to, offer } = value;
+  if (kind === "pong") return { kind };
+  if (kind === "accepted") return typeof offer === "number" ? { kind, offer } : null;
   if (kind === "ready") {
     const ports = portsOf(value["ports"]);
     return ports === null ? null : { kind, ports };

@@ -28,7 +28,13 @@ export type Packet =
       readonly to: WorkerId;
       readonly reply: BusReply<unknown>;
     }
-  | { readonly kind: "workers"; readonly ids: readonly WorkerId[] };
+  | {
+      readonly kind: "workers";
+      /** Those that serve. */
+      readonly ids: readonly WorkerId[];
+      /** Those that live and do not answer. */
+      readonly silent: readonly WorkerId[];
+    };
 
 const FAILURES: readonly unknown[] = [
   "timeout",
@@ -42,7 +48,10 @@ const MAX_WORKERS = 64;
 export function parsePacket(value: unknown): Packet | null {
   if (!isRecord(value)) return null;
   const { kind, id, from, to, topic, body } = value;
-  if (kind === "workers") return workersOf(value["ids"]);
+  if (kind === "workers") {
+    const [ids, silent] = [idsIn(value["ids"]), idsIn(value["silent"])];
+    return ids === null || silent === null ? null : { kind, ids, silent };
+  }
   if (typeof from !== "string") return null;
   if (kind === "hint") return typeof topic === "string" ? { kind, from, topic, body } : null;
   if (typeof to !== "string" || !Number.isSafeInteger(id)) return null;
@@ -53,10 +62,10 @@ export function parsePacket(value: unknown): Packet | null {
   return reply === null ? null : { kind: "answer", ...addressed, reply };
 }
 
-function workersOf(ids: unknown): Packet | null {
+function idsIn(ids: unknown): readonly WorkerId[] | null {
   if (!Array.isArray(ids) || ids.length > MAX_WORKERS) return null;
   const names = ids.filter((id) => typeof id === "string");
-  return names.length === ids.length ? { kind: "workers", ids: names } : null;
+  return names.length === ids.length ? names : null;
 }
 
 function replyOf(value: unknown): BusReply<unknown> | null {

@@ -27,8 +27,8 @@ export interface SupervisorLink<C> {
   close(): void;
 }
 
-/** Any command after the first. */
-export type LaterCommand<C> = Exclude<Command<C>, { readonly kind: "start" | "connection" }>;
+/** A command that the worker carries out. */
+export type LaterCommand<C> = Extract<Command<C>, { readonly kind: "reload" | "drain" }>;
 
 export interface LinkParts {
   readonly runtime: Runtime;
@@ -54,11 +54,18 @@ export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorL
       const connection = parseConnection(companion);
       if (connection !== null) return passed.put(socketOn(connection));
       const command = parseCommand<C>(value);
-      if (command?.kind === "start") {
-        endpoint ??= endpointOf(command.start.id, parts);
-        return resolve({ start: command.start, bus: endpoint });
+      switch (command?.kind) {
+        case "start":
+          endpoint ??= endpointOf(command.start.id, parts);
+          return resolve({ start: command.start, bus: endpoint });
+        case "ping":
+          return sendReport({ kind: "pong" });
+        case "offer":
+          return sendReport({ kind: "accepted", offer: command.offer });
+        case "reload":
+        case "drain":
+          return commands.put(command);
       }
-      if (command !== null && command.kind !== "connection") return commands.put(command);
       const packet = parsePacket(value);
       if (packet !== null) endpoint?.receive(packet);
     });
@@ -66,7 +73,7 @@ export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorL
   return {
     start,
     bus,
-    report: (report) => sendUp(report, () => {}),
+    report: sendReport,
     onCommand: commands.hear,
     onOrphaned: (run) => orphan.hear(() => run()),
     passOn,
@@ -86,6 +93,10 @@ function endpointOf(self: string, { runtime, onError }: LinkParts): BusEndpoint 
     send: (packet) => outbox.put(packet),
     onError,
   });
+}
+
+function sendReport(report: Report): void {
+  sendUp(report, () => {});
 }
 
 function sendUp(message: object, taken: () => void): void {

@@ -6,8 +6,10 @@ import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newProcessId } from "../node-rows.ts";
 import { type AttachedWorker, createBusHub } from "./bus-hub.ts";
+import { type ConnectionOffers, createConnectionOffers } from "./connection-offers.ts";
 import { type Command, type Ports, parseReport, type Report } from "./control.ts";
 import type { RawConnection } from "./raw-connection.ts";
+import { type ResponseWatch, watchResponses } from "./response-watch.ts";
 import { afterDeath, delayMs, NO_RESTARTS, type Restarts } from "./restarts.ts";
 
 /** A worker's process, as the supervisor holds it. */
@@ -41,6 +43,8 @@ export interface SupervisorParts<C> {
   readonly onWorkerEnd: (id: WorkerId) => void;
   /** A worker that does not serve within this time is ended, and has failed. */
   readonly startMs: (config: C) => number;
+  /** A worker that does not answer for this time is ended and replaced. */
+  readonly hungMs: (config: C) => number;
   /** A drain that takes longer is ended. */
   readonly drainMs: (config: C) => number;
 }
@@ -91,6 +95,8 @@ interface Slot {
   attached: AttachedWorker | null;
   /** When it began to serve; null = it does not. */
   servingSinceMs: number | null;
+  /** Watches it while it serves. */
+  watch: ResponseWatch | null;
   /** Whether it has served or failed for the first time. */
   isTried: boolean;
   restarts: Restarts;
@@ -105,6 +111,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   readonly #parts: SupervisorParts<C>;
   readonly #hub: ReturnType<typeof createBusHub>;
   readonly #slots: readonly Slot[];
+  readonly #offers: ConnectionOffers;
   readonly #startedWallMs: number;
   readonly #serviceId: string;
   #config: C;
@@ -124,6 +131,16 @@ class WorkerSupervisor<C> implements Supervisor<C> {
       parts.log.error({ err: error }, "bug: a message between workers was not handled"),
     );
     this.bus = this.#hub.bus;
+    this.#offers = createConnectionOffers(parts.runtime, {
+      serves: (id) => this.#servingAt(id) !== null,
+      offer: (id, offer) => {
+        const slot = this.#servingAt(id);
+        if (slot !== null) send(slot, { kind: "offer", offer });
+      },
+      give: (id, connection) =>
+        this.#servingAt(id)?.process?.sendConnection({ kind: "connection" }, connection) === true,
+      serving: () => this.#serving().map(({ id }) => id),
+    });
     this.started = new Promise((resolve) => {
       this.#settleStart = resolve;
     });
@@ -174,6 +191,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   async drain(): Promise<boolean> {
     this.#isEnding = true;
     for (const slot of this.#slots) {
+      slot.watch?.stop();
       if (slot.process === null) slot.cancelTimer();
       send(slot, { kind: "drain" });
     }
@@ -226,30 +244,23 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   }
 
   #received(slot: Slot, value: unknown, connection: RawConnection | null): void {
+    slot.watch?.heard();
     if (slot.attached?.receive(value) === true) return;
     const report = parseReport(value);
-    if (report?.kind === "connection") return this.#passOn(connection, report.to);
+    if (report?.kind === "connection" && connection !== null)
+      return this.#offers.pass(connection, slot.id, report.to);
     connection?.close();
     if (report === null)
       return this.#parts.log.error({ worker: slot.id }, "bug: a worker sent what is no message");
     this.#reported(slot, report);
   }
 
-  /** Gives a connection to the worker that it is for, else to any that serves. */
-  #passOn(connection: RawConnection | null, to: WorkerId): void {
-    if (connection === null) return;
-    const serving = this.#slots.filter(({ servingSinceMs }) => servingSinceMs !== null);
-    const inOrder = [...serving.filter(({ id }) => id === to), ...serving];
-    for (const { process } of inOrder)
-      if (process?.sendConnection({ kind: "connection" }, connection) === true) return;
-    connection.close();
-  }
-
-  #reported(slot: Slot, report: Exclude<Report, { readonly kind: "connection" }>): void {
+  #reported(slot: Slot, report: Report): void {
     switch (report.kind) {
       case "ready":
         slot.cancelTimer();
         slot.servingSinceMs = this.#parts.runtime.now();
+        if (!this.#isEnding) this.#watch(slot);
         this.#ports = report.ports;
         this.#announce();
         return this.#tried(slot);
@@ -258,7 +269,32 @@ class WorkerSupervisor<C> implements Supervisor<C> {
         return;
       case "reloaded":
         return this.#reloads.get(report.id)?.(slot.id, report.problem);
+      case "accepted":
+        return this.#offers.accepted(slot.id, report.offer);
     }
+  }
+
+  /** Ends the worker if it stops to answer; meanwhile it counts as not serving. */
+  #watch(slot: Slot): void {
+    const { runtime, log } = this.#parts;
+    const { id: worker } = slot;
+    const hungMs = this.#parts.hungMs(this.#config);
+    slot.watch = watchResponses(runtime, hungMs, {
+      ask: () => send(slot, { kind: "ping" }),
+      fellSilent: () => {
+        log.error({ worker }, "a worker does not answer: the others serve without it");
+        this.#announce();
+        this.#offers.withdraw(worker);
+      },
+      answersAgain: () => {
+        log.warn({ worker }, "a worker answers again");
+        this.#announce();
+      },
+      hung: () => {
+        log.error({ worker, silent_s: hungMs / 1_000 }, "a worker that does not answer is ended");
+        slot.process?.kill();
+      },
+    });
   }
 
   #ended(slot: Slot, how: string): void {
@@ -267,10 +303,13 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     slot.attached?.detach();
     slot.attached = null;
     slot.process = null;
+    slot.watch?.stop();
+    slot.watch = null;
     this.#parts.onWorkerEnd(slot.id);
     const servedMs = slot.servingSinceMs === null ? 0 : runtime.now() - slot.servingSinceMs;
     slot.servingSinceMs = null;
     this.#announce();
+    this.#offers.withdraw(slot.id);
     for (const reloaded of [...this.#reloads.values()]) reloaded(slot.id, null);
     if (this.#isEnding) return this.#checkAllEnded();
     slot.restarts = afterDeath(slot.restarts, servedMs);
@@ -305,8 +344,22 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   }
 
   #announce(): void {
-    const serving = this.#slots.filter(({ servingSinceMs }) => servingSinceMs !== null);
-    this.#hub.setServing(serving.map(({ id }) => id));
+    const silent = this.#slots.filter(({ watch }) => watch?.isSilent === true);
+    this.#hub.setServing(
+      this.#serving().map(({ id }) => id),
+      silent.map(({ id }) => id),
+    );
+  }
+
+  /** Those that serve and answer. */
+  #serving(): readonly Slot[] {
+    return this.#slots.filter(
+      ({ servingSinceMs, watch }) => servingSinceMs !== null && watch?.isSilent !== true,
+    );
+  }
+
+  #servingAt(id: WorkerId): Slot | null {
+    return this.#serving().find((slot) => slot.id === id) ?? null;
   }
 
   #checkAllEnded(): void {
@@ -320,6 +373,7 @@ function emptySlot(id: WorkerId): Slot {
     process: null,
     attached: null,
     servingSinceMs: null,
+    watch: null,
     isTried: false,
     restarts: NO_RESTARTS,
     problem: null,

@@ -31,7 +31,7 @@ export interface Question<M, R> {
 export type BusReply<R> =
   | { readonly ok: true; readonly value: R }
   /**
-   * `timeout`: no answer in time; `gone`: the worker is no more; `busy`: too many questions wait;
+   * `timeout`: no answer in time, or the worker is silent; `gone`: the worker is no more; `busy`: too many questions wait;
    * `refused`: it cannot answer, or what it answered makes no sense.
    */
   | { readonly ok: false; readonly reason: "timeout" | "gone" | "busy" | "refused" };
@@ -42,7 +42,15 @@ export interface Bus {
   readonly self: WorkerId;
   /** The workers that serve now, in order. One that is still starting is not among them. */
   workers(): readonly WorkerId[];
-  /** Calls back after workers came or went: owners may have changed. The result cancels. */
+  /**
+   * Workers that live but do not answer, so they count as not serving. Each either answers again,
+   * with all that it holds, or ends.
+   */
+  silent(): readonly WorkerId[];
+  /**
+   * Calls back after workers came, went or fell silent: owners may have changed. The result
+   * cancels.
+   */
   onWorkers(run: () => void): () => void;
   /** The one worker that a key belongs to; all agree once they have heard of the same workers. */
   ownerOf(key: string): WorkerId;

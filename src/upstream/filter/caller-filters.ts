@@ -60,7 +60,7 @@ export function createCallerFilters(bus: Bus, runtime: Pick<Runtime, "after">): 
     all = sum([...others.values()].flatMap((known) => [...known.values()]));
   });
   bus.onWorkers(() => {
-    const living = bus.workers();
+    const living = [...bus.workers(), ...bus.silent()];
     for (const worker of others.keys()) if (!living.includes(worker)) others.delete(worker);
     all = sum([...others.values()].flatMap((known) => [...known.values()]));
     for (const caller of here.keys()) changed.add(caller);

@@ -77,9 +77,7 @@ export function createRemoteFilters({
   return {
     keeperOf(id) {
       const worker = workerIn(id);
-      return worker === null || worker === bus.self || !bus.workers().includes(worker)
-        ? null
-        : worker;
+      return worker === null || worker === bus.self || !isAlive(bus, worker) ? null : worker;
     },
     poll(keeper, ref, done) {
       const poll = ++lastPoll;
@@ -151,9 +149,13 @@ function answerOthers(bus: Bus, timerWheel: TimerWheel, filters: Filters): void 
   bus.serve(PLACE, ({ owner, id }) => filters.place(owner, id) ?? "none");
   bus.serve(UNINSTALL, ({ owner, id }) => filters.uninstall(owner, id));
   bus.onWorkers(() => {
-    const living = bus.workers();
-    for (const [key, { from }] of [...unsettled]) if (!living.includes(from)) settle(key, false);
+    for (const [key, { from }] of [...unsettled]) if (!isAlive(bus, from)) settle(key, false);
   });
+}
+
+/** Whether a worker holds what it held, though it may not answer now. */
+function isAlive(bus: Bus, worker: WorkerId): boolean {
+  return bus.workers().includes(worker) || bus.silent().includes(worker);
 }
 
 function answerIn<T>(reply: BusReply<T | "none">): RemoteAnswer<T> {
