@@ -1,6 +1,6 @@
-// Watches whether a worker answers: asks it once a second, and notices when it falls silent, answers
-// again, or has been silent for too long. Counts questions in place of time, so that a supervisor
-// which stood still itself does not take its workers for silent.
+// Watches whether a worker answers: asks it once a second, and notices when it falls silent,
+// answers again, or has been silent for too long. Counts questions in place of time, so that a
+// supervisor which stood still itself does not take its workers for silent.
 import type { Runtime } from "../../runtime.ts";
 
 /** What happens to a watched worker. */

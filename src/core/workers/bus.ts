@@ -31,8 +31,8 @@ export interface Question<M, R> {
 export type BusReply<R> =
   | { readonly ok: true; readonly value: R }
   /**
-   * `timeout`: no answer in time, or the worker is silent; `gone`: the worker is no more; `busy`: too many questions wait;
-   * `refused`: it cannot answer, or what it answered makes no sense.
+   * `timeout`: no answer in time, or the worker is silent; `gone`: the worker is no more; `busy`:
+   * too many questions wait; `refused`: it cannot answer, or what it answered makes no sense.
    */
   | { readonly ok: false; readonly reason: "timeout" | "gone" | "busy" | "refused" };
 
