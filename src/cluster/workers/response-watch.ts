@@ -5,8 +5,8 @@ import type { Runtime } from "../../runtime.ts";
 
 /** What happens to a watched worker. */
 export interface ResponseEvents {
-  /** Sends a question; any message of the worker counts as its answer. */
-  ask(): void;
+  /** Asks the worker; any message of the worker counts as its answer. */
+  ping(): void;
   fellSilent(): void;
   answersAgain(): void;
   /** It was silent for longer than it may be. Called once; the watch is over. */
@@ -42,7 +42,7 @@ export function watchResponses(
       events.fellSilent();
     }
     unanswered++;
-    events.ask();
+    events.ping();
     cancel = runtime.after(ASK_MS, look);
   }
 

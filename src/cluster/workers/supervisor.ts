@@ -280,7 +280,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     const { id: worker } = slot;
     const hungMs = this.#parts.hungMs(this.#config);
     slot.watch = watchResponses(runtime, hungMs, {
-      ask: () => send(slot, { kind: "ping" }),
+      ping: () => send(slot, { kind: "ping" }),
       fellSilent: () => {
         log.error({ worker }, "a worker does not answer: the others serve without it");
         this.#announce();
