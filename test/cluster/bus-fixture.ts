@@ -13,6 +13,8 @@ export interface TestWorker {
   readonly bus: Bus;
   /** While true, what is sent to it is not taken. */
   isStuck: boolean;
+  /** While true, what it sends is lost. */
+  isMute: boolean;
   /** Delivers what waits. */
   release(): void;
   /** The supervisor finds that it does not answer, or answers again. */
@@ -45,10 +47,10 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
   const workers = new Map(
     ids.map((id): [string, TestWorker] => {
       const waiting: (() => void)[] = [];
-      const link = { isStuck: false };
+      const link = { isStuck: false, isMute: false };
       const outbox = new Outbox((packet, taken) => {
         taken();
-        attached.receive(structuredClone(packet));
+        if (!link.isMute) attached.receive(structuredClone(packet));
       });
       const bus = createBusEndpoint({
         self: id,
@@ -73,6 +75,12 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
         },
         set isStuck(isStuck) {
           link.isStuck = isStuck;
+        },
+        get isMute() {
+          return link.isMute;
+        },
+        set isMute(isMute) {
+          link.isMute = isMute;
         },
         release() {
           for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) next();

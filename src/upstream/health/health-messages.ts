@@ -48,6 +48,19 @@ export interface ServedMessage {
   readonly removed: readonly string[];
 }
 
+/**
+ * Everything that a worker has told before, so that a lost message does no lasting harm, and a sign
+ * that it still probes what belongs to it.
+ */
+export interface StateMessage {
+  /** Keys of all sets that it serves. */
+  readonly served: readonly string[];
+  /** Those that it probes. */
+  readonly owned: readonly string[];
+  /** Providers of those whose heads it hears, by set. */
+  readonly listening: readonly (readonly [set: string, provider: string])[];
+}
+
 /** The longest header that is passed on. */
 export const MAX_HEAD_BYTES = 16_384;
 const MAX_KEYS = 10_000;
@@ -113,6 +126,25 @@ export const SERVED: Topic<ServedMessage> = {
       : null;
   },
 };
+
+export const STATES: Topic<StateMessage> = {
+  name: "health.state",
+  parse(value) {
+    if (!isRecord(value)) return null;
+    const { served, owned, listening } = value;
+    return areKeys(served) && areKeys(owned) && arePairs(listening)
+      ? { served, owned, listening }
+      : null;
+  },
+};
+
+function arePairs(value: unknown): value is readonly (readonly [string, string])[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= MAX_KEYS &&
+    value.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every(isText))
+  );
+}
 
 function channelIn(value: unknown): NamedChannel | null {
   if (!isRecord(value)) return null;

@@ -18,6 +18,8 @@ import {
   PROBES,
   type ProbeMessage,
   SERVED,
+  STATES,
+  type StateMessage,
 } from "./health-messages.ts";
 import { createHintLimit } from "./hint-limit.ts";
 import type { Prober } from "./prober.ts";
@@ -61,12 +63,21 @@ export function createSharedHealth(parts: SharedHealthParts): SharedHealth {
   return new HealthExchange(parts);
 }
 
+/** How often a worker tells everything anew. */
+const STATE_MS = 10_000;
+/** Probe intervals, or such times, after which an owner that was not heard of is passed over. */
+const UNHEARD = 3;
+
 /** A set that this worker serves. */
 interface SharedSet {
   readonly key: string;
   readonly tracker: Tracker;
   /** Null = not known yet. */
   owner: WorkerId | null;
+  /** For how long the owner was not heard of, counted in whole `STATE_MS`. */
+  unheardMs: number;
+  /** Workers that were passed over as owners, until they are heard of. */
+  readonly unheard: Set<WorkerId>;
   /** Last probes by channel, and providers that are listened to, as the others were told. */
   readonly probes: Map<string, { readonly message: ProbeMessage; readonly atMs: number }>;
   readonly listening: Set<string>;
@@ -85,6 +96,7 @@ class HealthExchange implements SharedHealth {
   #sets: ReadonlyMap<string, SharedSet> = new Map();
   #byTracker: ReadonlyMap<Tracker, SharedSet> = new Map();
   #cancelSettle: (() => void) | null = null;
+  #cancelState: () => void;
 
   constructor(parts: SharedHealthParts) {
     this.#parts = parts;
@@ -101,8 +113,15 @@ class HealthExchange implements SharedHealth {
         this.#servedBy.set(from, keys);
         this.#settleSoon();
       }),
-      bus.subscribe(PROBES, (message) => this.#hearProbe(message)),
-      bus.subscribe(HEADS, (message) => this.#hearHead(message)),
+      bus.subscribe(STATES, (state, from) => this.#hearState(state, from)),
+      bus.subscribe(PROBES, (message, from) => {
+        this.#heardOf(message.set, from);
+        this.#hearProbe(message);
+      }),
+      bus.subscribe(HEADS, (message, from) => {
+        this.#heardOf(message.set, from);
+        this.#hearHead(message);
+      }),
       bus.subscribe(LISTENING, ({ set, provider, listening }) =>
         this.#of(set, provider, ({ tracker }, known) => tracker.listen(known, listening)),
       ),
@@ -114,6 +133,7 @@ class HealthExchange implements SharedHealth {
         if (shared !== undefined && this.#isOurs(shared)) parts.prober.hurry(shared.tracker);
       }),
     ];
+    this.#cancelState = parts.runtime.after(STATE_MS, () => this.#tellState());
   }
 
   probed(tracker: Tracker, { provider, transport, latencyMs, result }: Probe): void {
@@ -143,6 +163,7 @@ class HealthExchange implements SharedHealth {
   close(): void {
     for (const stop of this.#stops) stop();
     this.#cancelSettle?.();
+    this.#cancelState();
     for (const shared of this.#sets.values()) this.#leave(shared);
     this.#sets = new Map();
     this.#byTracker = new Map();
@@ -177,6 +198,8 @@ class HealthExchange implements SharedHealth {
       key,
       tracker,
       owner: null,
+      unheardMs: 0,
+      unheard: new Set(),
       probes: new Map(),
       listening: new Set(),
       detach,
@@ -248,6 +271,51 @@ class HealthExchange implements SharedHealth {
     this.#settleSoon();
   }
 
+  /** Tells everything anew, and passes over owners that were not heard of for too long. */
+  #tellState(): void {
+    this.#cancelState = this.#parts.runtime.after(STATE_MS, () => this.#tellState());
+    const sets = [...this.#sets.values()];
+    const ours = sets.filter((shared) => this.#isOurs(shared));
+    this.#parts.bus.publish(STATES, {
+      served: sets.map(({ key }) => key),
+      owned: ours.map(({ key }) => key),
+      listening: ours.flatMap(({ key, listening }) =>
+        [...listening].map((provider) => [key, provider] as const),
+      ),
+    });
+    for (const shared of sets) {
+      const { owner, tracker } = shared;
+      if (owner === null || this.#isOurs(shared)) continue;
+      shared.unheardMs += STATE_MS;
+      if (shared.unheardMs <= UNHEARD * Math.max(STATE_MS, tracker.set.probeIntervalMs)) continue;
+      shared.unheard.add(owner);
+      this.#settleSoon();
+    }
+  }
+
+  #hearState({ served, owned, listening }: StateMessage, from: WorkerId): void {
+    const before = this.#servedBy.get(from);
+    this.#servedBy.set(from, new Set(served));
+    for (const key of owned) this.#heardOf(key, from);
+    // Owners first: a new owner is listened to for what it tells here.
+    if (before?.size !== served.length || !served.every((key) => before.has(key))) this.#settle();
+    const heard = new Set(listening.map(([set, provider]) => `${set} ${provider}`));
+    for (const key of owned) {
+      const shared = this.#sets.get(key);
+      if (shared?.owner !== from) continue;
+      for (const provider of shared.tracker.set.providers)
+        shared.tracker.listen(provider, heard.has(`${key} ${provider.id}`));
+    }
+  }
+
+  /** Records that a worker told something of a set that it probes. */
+  #heardOf(key: string, from: WorkerId): void {
+    const shared = this.#sets.get(key);
+    if (shared === undefined) return;
+    if (shared.owner === from) shared.unheardMs = 0;
+    if (shared.unheard.delete(from)) this.#settle();
+  }
+
   /** Tells what a worker that has just started needs to know. */
   #tellAll({ key: set, probes, listening }: SharedSet): void {
     const { bus, runtime } = this.#parts;
@@ -268,9 +336,10 @@ class HealthExchange implements SharedHealth {
     this.#cancelSettle = null;
     const { prober, headWatch } = this.#parts;
     for (const shared of this.#sets.values()) {
-      const owner = this.#ownerOf(shared.key);
+      const owner = this.#ownerOf(shared);
       if (owner === shared.owner) continue;
       shared.owner = owner;
+      shared.unheardMs = 0;
       shared.probes.clear();
       shared.listening.clear();
       // The new owner says what it listens to.
@@ -288,12 +357,14 @@ class HealthExchange implements SharedHealth {
   }
 
   /** One of the serving workers that have the set; null = none has. */
-  #ownerOf(key: string): WorkerId | null {
+  #ownerOf({ key, unheard }: SharedSet): WorkerId | null {
     const { bus } = this.#parts;
     const having = bus
       .workers()
       .filter((id) =>
-        id === bus.self ? this.#sets.has(key) : this.#servedBy.get(id)?.has(key) === true,
+        id === bus.self
+          ? this.#sets.has(key)
+          : this.#servedBy.get(id)?.has(key) === true && !unheard.has(id),
       );
     return ownerAmong(having, key);
   }

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { createHealthSide } from "../../../src/app/health-side.ts";
 import type { Profile, Provider } from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
+import { SERVED } from "../../../src/upstream/health/health-messages.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
 import {
   createProfileRegistry,
@@ -118,7 +119,10 @@ function createFixture() {
   const setWell = (value: boolean): void => {
     isWell = value;
   };
-  return { bus, world, workers, probes, listeners, heads, begin, push, kill, setWell };
+  const setMute = (id: string, isMute: boolean): void => {
+    bus.worker(id).isMute = isMute;
+  };
+  return { bus, world, workers, probes, listeners, heads, begin, push, kill, setWell, setMute };
 }
 
 type Fixture = ReturnType<typeof createFixture>;
@@ -299,4 +303,44 @@ test("a Custom profile is probed by one of those that have it in memory", () => 
   assert.ok(probes.length >= 72 && probes.length <= 92, `${probes.length} probes`);
   for (const { registry } of having)
     assert.equal(trackerIn(registry, "acct/mine").health(PROVIDERS[0], "http").height, 100);
+});
+
+test("a message that was lost does no lasting harm: everything is told anew", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { bus, world, listeners, workers } = fixture;
+  // What its neighbours would hear if the owner had dropped the set, and had it again since.
+  const wrong = { whole: true, added: [], removed: [] };
+  bus.worker(owner).bus.publish(SERVED, wrong);
+  world.advance(200);
+  const both = new Set(listeners.filter(({ isOver }) => !isOver).map(({ worker }) => worker));
+  assert.equal(both.size, 2, "two probe a set of which they know different things");
+  world.advance(11_000);
+  const open = listeners.filter(({ isOver }) => !isOver);
+  assert.deepEqual([...new Set(open.map(({ worker }) => worker))], [owner]);
+  for (const { id } of PROVIDERS) fixture.push(id, 101);
+  for (const { tracker } of workers)
+    for (const provider of PROVIDERS) assert.equal(tracker.pushesHeads(provider), true);
+  assert.equal(ownerIn(fixture), owner);
+});
+
+test("a set of which its owner tells nothing is probed by the next worker, until it does again", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { world, probes, setMute, listeners } = fixture;
+  setMute(owner, true);
+  world.advance(30_000);
+  assert.deepEqual([...new Set(probes.splice(0).map(({ worker }) => worker))], [owner]);
+  world.advance(120_000);
+  const others = new Set(probes.splice(0).map(({ worker }) => worker));
+  others.delete(owner);
+  assert.equal(others.size, 1, "one other worker probes");
+  setMute(owner, false);
+  world.advance(11_000);
+  probes.length = 0;
+  assert.equal(ownerIn(fixture), owner);
+  const open = listeners.filter(({ isOver }) => !isOver);
+  assert.deepEqual([...new Set(open.map(({ worker }) => worker))], [owner]);
 });
