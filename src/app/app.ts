@@ -337,7 +337,13 @@ function upstreamSide(
     shares,
     budgets,
   });
-  const router = createRouter({ runtime, timerWheel, upstreams, limits: () => live().limits });
+  const router = createRouter({
+    runtime,
+    timerWheel,
+    upstreams,
+    limits: () => live().limits,
+    hedge: () => live().hedge,
+  });
   const bus = service?.bus ?? null;
   const limits = (): Config["limits"] => live().limits;
   const common = { runtime, timerWheel, router, sockets, shares, limits, log };

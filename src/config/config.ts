@@ -4,7 +4,7 @@
 import type { z } from "zod";
 import type { BudgetLimits } from "../core/provider/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
-import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
+import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
@@ -107,6 +107,8 @@ export interface Config {
   readonly deadlines: Deadlines;
   readonly methods: readonly ConfiguredMethod[];
   readonly selection: SelectionSettings;
+  /** How reads are hedged where a profile does not say; null = not at all. */
+  readonly hedge: HedgeSettings | null;
   readonly cluster: ClusterConfig;
   /** Null = a plain router. */
   readonly hosted: HostedConfig | null;
@@ -272,6 +274,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     deadlines: deadlinesOf(file),
     methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
+    hedge: hedgeOf(file.hedge),
     cluster: {
       enabled: file.cluster.enabled,
       nodeId: file.cluster.node_id,
@@ -381,6 +384,12 @@ function selectionOf({ strategies, cluster }: ConfigFile, env: Environment): Sel
   };
 }
 
+function hedgeOf(hedge: ConfigFile["hedge"]): HedgeSettings | null {
+  if (hedge === "off") return null;
+  const { max_extra: maxExtra, floor_ms: floorMs, ceiling_ms: ceilingMs } = hedge;
+  return { maxExtra, floorMs, ceilingMs };
+}
+
 function chainOf(chainName: string, chain: ConfigFile["chains"][string]): Chain {
   return {
     chainId: chain.chain_id,
@@ -396,9 +405,10 @@ type SetFile = ProfileFile["chains"][string];
 type ProviderFile = SetFile["providers"][number];
 
 function profileOf(slug: string, profile: ProfileFile, chains: readonly Chain[]): Profile {
+  const hedge = profile.hedge === undefined ? {} : { hedge: hedgeOf(profile.hedge) };
   const sets = chains.flatMap((chain): readonly (readonly [string, ProviderSet])[] => {
     const set = profile.chains[chain.chainName];
-    return set === undefined ? [] : [[chain.chainName, setOf(chain, set)]];
+    return set === undefined ? [] : [[chain.chainName, { ...setOf(chain, set), ...hedge }]];
   });
   return {
     slug,

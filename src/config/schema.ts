@@ -5,6 +5,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
+import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
@@ -272,9 +273,28 @@ const providerSet = z
   })
   .describe("The providers of one profile on one chain. The key is the chain's name.");
 
+const hedgeSettings = z
+  .strictObject({
+    max_extra: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(DEFAULT_HEDGE.maxExtra)
+      .describe("Most further calls, as a share of the calls that could be hedged."),
+    floor_ms: intervalMs(DEFAULT_HEDGE.floorMs, 60_000).describe(
+      "The least time after which a second provider is asked.",
+    ),
+    ceiling_ms: intervalMs(DEFAULT_HEDGE.ceilingMs, 60_000).describe(
+      "The longest such time; also the one where it is not known how long answers take.",
+    ),
+  })
+  .describe("How much, and when.");
+const hedge = z.union([z.literal("off"), hedgeSettings]).meta({ title: "`off` or a map" });
+
 const profile = z
   .strictObject({
     chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`."),
+    hedge: hedge.optional().describe("As `hedge` at the top. Default: that one."),
   })
   .describe(
     "A named provider set with its own health. `public` and `premium` are the managed pools; " +
@@ -620,6 +640,14 @@ export const configFile = z
     limits,
     deadlines,
     strategies,
+    hedge: hedge
+      .prefault({})
+      .describe(
+        "Reads that take longer than usual are asked of a second provider as well, and the first " +
+          "answer counts: after the 95th percentile of the provider, or three times the median " +
+          "of the next one if that is less. `off`, or how much and when. Never writes, traces and " +
+          "logs. Reloaded.",
+      ),
     hosted,
   })
   .describe("Configuration of svc.");

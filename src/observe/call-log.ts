@@ -19,6 +19,13 @@ export interface CallLog {
   finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void;
 }
 
+/** Whether a provider failed, or was left for another; a hedge alone is nothing to warn of. */
+function isRetried({ traces }: RoutedCall): boolean {
+  if (traces.length < 2) return false;
+  const inTurn = traces.filter(({ attempt }) => attempt.hedgedAfterMs === undefined);
+  return inTurn.length > 1 || traces.some(({ failure }) => failure !== null);
+}
+
 /** Categories of errors that matched no rule. */
 const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
 
@@ -28,7 +35,7 @@ export function createCallLog(log: Logger, runtime: Runtime, repeats: RepeatLimi
   return {
     finished(to, route, answer, requestId) {
       for (const trace of route.traces) noteUnknownError(parts, { to, route, trace });
-      if (route.traces.length > 1 || answer.outcome.kind === "fault")
+      if (isRetried(route) || answer.outcome.kind === "fault")
         warn(parts, { to, route, answer, requestId });
       if (log.isLevelEnabled("debug"))
         log.debug(lineOf({ to, route, answer, requestId }), "request");

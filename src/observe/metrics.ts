@@ -92,6 +92,15 @@ export const METRICS: readonly Metric[] = [
     collect: perSeries(({ panics }) => Object.entries(panics).map(([result, n]) => [[result], n])),
   },
   {
+    name: "svc_hedges_total",
+    type: "counter",
+    labels: [...CHAIN, "result"],
+    help:
+      "Calls that were asked of a second provider because the first took long, by whether that " +
+      "one answered first (won) or not (lost); over_budget = it was not asked.",
+    collect: perSeries(({ hedges }) => Object.entries(hedges).map(([result, n]) => [[result], n])),
+  },
+  {
     name: "svc_cluster_nodes",
     type: "gauge",
     merge: "max",

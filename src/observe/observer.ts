@@ -91,11 +91,13 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       countAnswer(to, route.request.call.method, answer);
       addTo(to.durations, Math.max(0, runtime.now() - route.startedAtMs));
       if (route.plan.panic === true) countPanic(to, route);
+      countHedges(to, route);
       calls.finished(to, route, answer, requestId);
     },
     cancelled(to, method, route) {
       count(to, method, 3);
       if (route?.plan.panic === true) countPanic(to, route);
+      if (route !== null) countHedges(to, route);
     },
     refused(code) {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
@@ -139,6 +141,16 @@ function countSockets(): Pick<Observer, "sockets" | "socketOpened" | "socketClos
 function countPanic({ panics }: Series, { traces }: RoutedCall): void {
   if (traces.length > 0) panics.sent++;
   else panics.refused++;
+}
+
+function countHedges({ hedges }: Series, { traces, overBudget }: RoutedCall): void {
+  if (overBudget) hedges.over_budget++;
+  if (traces.length < 2) return;
+  for (const { attempt } of traces) {
+    if (attempt.hedgedAfterMs === undefined) continue;
+    if (attempt.verdict === null) hedges.won++;
+    else hedges.lost++;
+  }
 }
 
 function countAnswer(to: Series, method: Method, { outcome, source }: Answer): void {

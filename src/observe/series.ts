@@ -23,6 +23,8 @@ export interface Series {
    * Calls while every circuit was open: sent all the same, or refused by the limit on such calls.
    */
   readonly panics: { sent: number; refused: number };
+  /** Calls that were hedged, by who answered first, and those for which the budget was spent. */
+  readonly hedges: { won: number; lost: number; over_budget: number };
   /** Errors of the operator's providers that match no rule. */
   readonly unknown: UnknownErrors;
 }
@@ -37,6 +39,7 @@ export function newSeries(profile: string, chain: string): Series {
     notifications: new Float64Array(SUBSCRIPTION_KINDS.length),
     sources: { provider: 0, cache: 0, merged: 0, shared: 0, local: 0, none: 0 },
     panics: { sent: 0, refused: 0 },
+    hedges: { won: 0, lost: 0, over_budget: 0 },
     unknown: createUnknownErrors(),
   };
 }

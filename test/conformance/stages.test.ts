@@ -29,14 +29,24 @@ const DEADLINE_MS = 1_000;
 const RAW =
   "0x02f86a01808085028fa6ae0082520894000000000000000000000000000000000000000080c080a0aa01a0bb";
 
+/** Hedges may be many here: the rules of the stage are tested, not the budget. */
+const HEDGE = { maxExtra: 1, floorMs: 20, ceilingMs: 100 };
+
 /** A stack under test: which calls pass which layers. */
 const STACKS = [
-  { name: "failover", method: "eth_gasPrice", coalesce: false, params: "[]" },
-  { name: "transactions", method: "eth_sendRawTransaction", coalesce: false, params: `["${RAW}"]` },
-  { name: "coalesce", method: "eth_gasPrice", coalesce: true, params: "[]" },
+  { name: "failover", method: "eth_gasPrice", coalesce: false, hedge: null, params: "[]" },
+  {
+    name: "transactions",
+    method: "eth_sendRawTransaction",
+    coalesce: false,
+    hedge: null,
+    params: `["${RAW}"]`,
+  },
+  { name: "coalesce", method: "eth_gasPrice", coalesce: true, hedge: null, params: "[]" },
+  { name: "hedge", method: "eth_gasPrice", coalesce: false, hedge: HEDGE, params: "[]" },
 ] as const;
 
-function bench({ method, coalesce, params }: (typeof STACKS)[number]) {
+function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
   const runtime = simulatedWorld(5);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
@@ -46,6 +56,7 @@ function bench({ method, coalesce, params }: (typeof STACKS)[number]) {
     timerWheel: createTimerWheel(runtime),
     coalesce,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    hedge: () => hedge,
     upstreams: {
       http: {
         send(_, listener) {

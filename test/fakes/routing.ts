@@ -1,7 +1,7 @@
 // Providers behind the real router, tracker and prober, in simulated time: how long each takes for
 // what, how many connections it has and how it fails is the test's to say.
 import assert from "node:assert/strict";
-import type { Provider } from "../../src/core/provider/profile.ts";
+import type { HedgeSettings, Provider } from "../../src/core/provider/profile.ts";
 import type { Strategy } from "../../src/core/routing/strategy.ts";
 import type { Call } from "../../src/core/rpc/call.ts";
 import type { Failure } from "../../src/core/rpc/failure.ts";
@@ -75,6 +75,8 @@ export interface RoutingFixtureOptions {
   /** False = nobody probes. */
   readonly probed?: boolean;
   readonly seed?: number;
+  /** How reads are hedged; absent = not at all. */
+  readonly hedge?: HedgeSettings;
 }
 
 /** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
@@ -190,6 +192,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
     timerWheel,
     upstreams: { http: upstream },
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    hedge: () => options.hedge ?? null,
   });
   if (options.probed !== false)
     createProber({ runtime, timerWheel, upstreams: { http: upstream } }).watch([tracker]);

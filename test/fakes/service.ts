@@ -68,6 +68,8 @@ export function configText(
       },
     },
     profiles: { [slug]: { chains: { ethereum: { ...set, providers } } } },
+    // Tests count calls to providers: only tests of hedges turn them on.
+    hedge: "off",
     deadlines: PATIENT,
     ...extra,
   });

@@ -92,6 +92,7 @@ function createFixture(
     timerWheel,
     upstreams: polls ? { ws: sockets, http: sockets } : { ws: sockets },
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
+    hedge: () => null,
   });
   const subscriptions = createSubscriptions({
     runtime,

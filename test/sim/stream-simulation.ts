@@ -158,7 +158,7 @@ function build(seed: number, reach: Reach, lies: boolean): Sim {
   );
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = reach === "sockets" ? { ws: sockets } : { ws: sockets, http: sockets };
-  const router = createRouter({ runtime, timerWheel, upstreams, limits });
+  const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge: () => null });
   const subscriptions = createSubscriptions({ runtime, timerWheel, router, sockets });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);

@@ -49,6 +49,7 @@ async function asked(
     timerWheel,
     upstreams: { ws },
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.5 }),
+    hedge: () => null,
   });
   void queryBlockLogs({ runtime, timerWheel, router }, question).then((it) => {
     found = it;

@@ -87,6 +87,7 @@ function createFixture(count: number): Fixture {
     timerWheel: createTimerWheel(runtime),
     upstreams: { http: upstream },
     limits,
+    hedge: () => null,
   });
   return {
     runtime,

@@ -43,7 +43,13 @@ function wing(t: TestContext, chain: Profile) {
   const registry = createProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
   const limits = (): typeof LIMITS => LIMITS;
   // Its streams use sockets alone.
-  const streamRouter = createRouter({ runtime, timerWheel, upstreams: { ws }, limits });
+  const streamRouter = createRouter({
+    runtime,
+    timerWheel,
+    upstreams: { ws },
+    limits,
+    hedge: () => null,
+  });
   const subscriptions = createSubscriptions({
     runtime,
     timerWheel,
@@ -71,7 +77,7 @@ function wing(t: TestContext, chain: Profile) {
     profileUpdater,
     subscriptions,
     ws,
-    router: createRouter({ runtime, timerWheel, upstreams, limits }),
+    router: createRouter({ runtime, timerWheel, upstreams, limits, hedge: () => null }),
   };
 }
 

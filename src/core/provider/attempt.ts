@@ -55,4 +55,6 @@ export interface Attempt extends Channel {
    * The event that failed this attempt and possibly others, such as the end of a shared connection.
    */
   readonly incident?: object;
+  /** Only of a hedge: how long (ms) the attempt had taken beside which this one was begun. */
+  readonly hedgedAfterMs?: number;
 }

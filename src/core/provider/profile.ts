@@ -60,6 +60,16 @@ export interface Provider {
   readonly guarded: boolean;
 }
 
+/** How reads that take long are asked of a second provider as well. */
+export interface HedgeSettings {
+  /** Further calls, as a share of the calls that could be hedged. */
+  readonly maxExtra: number;
+  /** The least time after which a second provider is asked. */
+  readonly floorMs: number;
+  /** The longest such time; also the one where it is not known how long answers take. */
+  readonly ceilingMs: number;
+}
+
 /** The providers of one profile on one chain, with the settings of their selection. */
 export interface ProviderSet {
   readonly chain: Chain;
@@ -75,6 +85,8 @@ export interface ProviderSet {
   readonly logVerification: LogVerification;
   /** Calls per second that log checks may make. */
   readonly verificationBudget: number;
+  /** How reads are hedged: null = not at all, absent = as those of all sets. */
+  readonly hedge?: HedgeSettings | null;
   readonly providers: readonly Provider[];
 }
 

@@ -79,6 +79,11 @@ export interface EvidenceAttempt {
   readonly category: string | null;
   readonly code: number | null;
   readonly latency_ms: number;
+  /**
+   * Only of a hedge: the attempt before it had taken this long, and went on beside it. One of the
+   * two then has the category `overtaken`.
+   */
+  readonly hedged_after_ms?: number;
 }
 
 /** The evidence of one request. */
@@ -86,7 +91,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
   const { profile, plan, attempts, source } = input;
   const selected = providerOf(source);
   const shown = (provider: Provider): string => (profile.managed ? provider.alias : provider.id);
-  const upstreamMs = attempts.reduce((sum, { latencyMs }) => sum + latencyMs, 0);
+  const hedges = attempts.filter(({ hedgedAfterMs }) => hedgedAfterMs !== undefined).length;
   return {
     version: EVIDENCE_VERSION,
     request_id: input.requestId,
@@ -97,12 +102,12 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     candidate_providers: plan.candidates.map(({ provider }) => shown(provider)),
     selected_provider: selected === null ? null : { id: shown(selected), ...regionOf(selected) },
     upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
-    svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMs)),
+    svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMsOf(attempts))),
     end_to_end_latency_ms: round(input.endToEndMs),
-    retries: Math.max(0, attempts.length - 1),
+    retries: Math.max(0, attempts.length - 1 - hedges),
     ...(plan.panic === true ? { panic: true } : {}),
     circuit_breaker_state: input.breakerState,
-    attempts: attempts.map(({ provider, transport, verdict, code, latencyMs }) => ({
+    attempts: attempts.map(({ provider, transport, verdict, code, latencyMs, hedgedAfterMs }) => ({
       provider: shown(provider),
       ...regionOf(provider),
       transport,
@@ -110,6 +115,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       category: verdict?.category ?? null,
       code,
       latency_ms: round(latencyMs),
+      ...(hedgedAfterMs === undefined ? {} : { hedged_after_ms: round(hedgedAfterMs) }),
     })),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
     ...(profile.managed
@@ -122,6 +128,17 @@ export function evidenceOf(input: EvidenceInput): Evidence {
         }),
     ...(input.node === null ? {} : { node: input.node }),
   };
+}
+
+/** For how long providers were asked: a hedge is asked beside another, not after it. */
+function upstreamMsOf(attempts: readonly Attempt[]): number {
+  let inTurnMs = 0;
+  let besideMs = 0;
+  for (const { latencyMs, hedgedAfterMs } of attempts) {
+    if (hedgedAfterMs === undefined) inTurnMs += latencyMs;
+    else besideMs = Math.max(besideMs, hedgedAfterMs + latencyMs);
+  }
+  return Math.max(inTurnMs, besideMs);
 }
 
 /** Whether the answer came from providers, but not from one asked for this very call. */

@@ -1,6 +1,8 @@
 // What the engine does with a call beyond asking one provider after the other, as a value: read
 // from the columns of the method table, the block that the call names, and the settings. Decides
 // once, before anything is asked.
+
+import type { HedgeSettings } from "../provider/profile.ts";
 import type { BlockRef } from "../rpc/call.ts";
 import type { Method, TransactionAnswer } from "../rpc/method.ts";
 
@@ -10,6 +12,8 @@ export interface Policy {
   readonly transaction: TransactionAnswer | null;
   /** Equal calls that are under way share one answer. */
   readonly coalesce: boolean;
+  /** When a second provider is asked as well; null = it never is. */
+  readonly hedge: HedgeSettings | null;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -21,16 +25,19 @@ export interface PolicySettings {
   readonly maxAttempts: number;
   /** False = no call shares an answer. */
   readonly coalesce: boolean;
+  /** Null = no call is hedged. */
+  readonly hedge: HedgeSettings | null;
 }
 
-/** One attempt that is waited for, and a late trial beside it. */
-const LANES_OF_READS = 2;
+/** One attempt that is waited for, and two beside it that take long. */
+const LANES_OF_READS = 3;
 
 /** The policy of a call. */
 export function policyOf(method: Method, block: BlockRef, settings: PolicySettings): Policy {
   return {
     transaction: method.transaction,
     coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
+    hedge: method.hedge && method.replaySafe ? settings.hedge : null,
     lanes: method.replaySafe ? LANES_OF_READS : 1,
     maxAttempts: settings.maxAttempts,
   };

@@ -97,6 +97,8 @@ export interface Method {
   readonly transaction: TransactionAnswer | null;
   /** Equal concurrent calls may share one answer. */
   readonly coalesce: boolean;
+  /** A read that may be asked of a second provider while the first one takes long. */
+  readonly hedge: boolean;
 }
 
 type Row = readonly [
@@ -127,6 +129,15 @@ const COALESCED: ReadonlySet<Category> = new Set([
   "network",
   "eip1559",
   "eip4844",
+] as const);
+
+/** Categories of calls that are too expensive to be asked twice, or differ between providers. */
+const NOT_HEDGED: ReadonlySet<Category> = new Set([
+  "logs",
+  "debug",
+  "trace",
+  "mempool",
+  "txpool",
 ] as const);
 
 // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*),
@@ -489,6 +500,7 @@ export const UNKNOWN_METHOD: Method = {
   handling: "route",
   transaction: null,
   coalesce: false,
+  hedge: false,
 };
 
 /** The row of all `personal_*` methods: refused, because they would use keys held by a node. */
@@ -504,6 +516,7 @@ const PERSONAL_METHOD: Method = {
   handling: "blocked",
   transaction: null,
   coalesce: false,
+  hedge: false,
 };
 
 /** Every row of the built-in table, by `index`. */
@@ -548,6 +561,7 @@ function builtInRows(): readonly Method[] {
           handling,
           transaction: transaction ?? null,
           coalesce: replaySafe && handling === "route" && COALESCED.has(category),
+          hedge: replaySafe && handling === "route" && !NOT_HEDGED.has(category),
         };
       }),
     ),

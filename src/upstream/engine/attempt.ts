@@ -31,8 +31,11 @@ export interface AttemptOwner {
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void;
   /** After `streaming`: the answer broke off. */
   brokeOff(pending: PendingAttempt, message: string): void;
-  /** It is a trial, and its caller has waited for it long enough. */
-  late(pending: PendingAttempt): void;
+  /**
+   * It takes long: may ask another provider as well. Returns when (ms from now) to tell so again;
+   * null = no more.
+   */
+  late(pending: PendingAttempt): number | null;
   /** It may be better off elsewhere. */
   departs(pending: PendingAttempt, why: Departure): void;
 }
@@ -49,8 +52,12 @@ export interface AttemptTerms {
   readonly channel: Channel;
   /** How long it may take. */
   readonly limitMs: number;
-  /** How long it keeps its caller waiting as a trial of a half-open circuit; null = it is none. */
-  readonly patienceMs: number | null;
+  /** It is the trial of a half-open circuit. */
+  readonly isTrial: boolean;
+  /** When its owner is first told that it takes long; null = never. */
+  readonly lookMs: number | null;
+  /** Of a hedge: how long the attempt had taken beside which it is begun; null = it is none. */
+  readonly hedgedAfterMs: number | null;
 }
 
 /** A timer that is later than this was held up: the wheel itself is up to two ticks late. */
@@ -78,15 +85,15 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   readonly #terms: AttemptTerms;
   readonly #owner: AttemptOwner;
   #dispatch: Dispatch | null = null;
-  #deadline: Timer | null = null;
-  #patience: Timer | null = null;
+  /** Runs out when its owner is told that it takes long, and at last with its time. */
+  #timer: Timer | null = null;
 
   constructor(parts: AttemptParts, job: Job, terms: AttemptTerms, owner: AttemptOwner) {
     this.provider = terms.channel.provider;
     this.transport = terms.channel.transport;
     this.method = job.request.call.method;
     this.caller = job.request.caller;
-    this.isTrial = terms.patienceMs !== null;
+    this.isTrial = terms.isTrial;
     this.startedAtMs = parts.runtime.now();
     this.#parts = parts;
     this.#job = job;
@@ -96,6 +103,10 @@ export class PendingAttempt implements AnswerListener, Outstanding {
 
   get sent(): boolean {
     return this.#dispatch?.sent === true;
+  }
+
+  get isHedge(): boolean {
+    return this.#terms.hedgedAfterMs !== null;
   }
 
   get queued(): boolean {
@@ -111,14 +122,12 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   start(): void {
     const { provider } = this;
     const { call, mayStream, room, deadlineMs, tracker, upstreams } = this.#job.request;
-    const { limitMs, patienceMs } = this.#terms;
+    const { limitMs, lookMs } = this.#terms;
     const upstream = (upstreams ?? this.#parts.upstreams)[this.transport];
     tracker.begin(this);
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);
-    this.#deadline = this.#parts.timerWheel.set(limitMs, () => this.#timedOut());
-    if (patienceMs !== null)
-      this.#patience = this.#parts.timerWheel.set(patienceMs, () => this.#owner.late(this));
+    this.#wait(lookMs, limitMs);
     const { methodName, body, idStart, idEnd } = call;
     const dispatch = upstream.send(
       { provider, methodName, body, idStart, idEnd, mayStream, room, deadlineMs },
@@ -152,6 +161,16 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     if (this.attempt === null) this.#owner.failed(this, failure, raw);
   }
 
+  /** It is waited for again: tells its owner that it takes long, if it does. */
+  look(): void {
+    this.#timer?.clear();
+    this.#timer = null;
+    const lookMs = this.#owner.late(this);
+    // Unless it has ended, or was looked at again meanwhile.
+    if (this.attempt === null && this.#timer === null)
+      this.#wait(lookMs, Math.max(0, this.#terms.limitMs - this.ageMs));
+  }
+
   leave(why: Departure): void {
     if (this.attempt === null) this.#owner.departs(this, why);
   }
@@ -177,15 +196,16 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     by: "answered" | "failed" | "cut",
   ): Attempt {
     const { provider, transport } = this;
-    this.#deadline?.clear();
-    this.#patience?.clear();
+    this.#timer?.clear();
     const code =
       failure === null
         ? null
         : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
     const incident = failure?.incident;
     const plain: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code };
-    const attempt = incident === undefined ? plain : { ...plain, incident };
+    const { hedgedAfterMs } = this.#terms;
+    const known = incident === undefined ? plain : { ...plain, incident };
+    const attempt = hedgedAfterMs === null ? known : { ...known, hedgedAfterMs };
     this.attempt = attempt;
     this.silent = this.#job.request.tracker.end(this, {
       attempt,
@@ -193,6 +213,15 @@ export class PendingAttempt implements AnswerListener, Outstanding {
       by,
     });
     return attempt;
+  }
+
+  /** Waits for its answer: for `leftMs` in all, or until its owner is told that it takes long. */
+  #wait(lookMs: number | null, leftMs: number): void {
+    const { timerWheel } = this.#parts;
+    this.#timer =
+      lookMs !== null && lookMs < leftMs
+        ? timerWheel.set(lookMs, () => this.look())
+        : timerWheel.set(leftMs, () => this.#timedOut());
   }
 
   /**

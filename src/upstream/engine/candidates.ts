@@ -39,6 +39,22 @@ export class Candidates {
     return null;
   }
 
+  /** The first one that could be asked beside another at once; null = nobody. */
+  besideOthers(): Channel | null {
+    for (let at = this.#cursor; at < this.#channels.length; at++) {
+      const channel = this.#channels[at];
+      if (channel !== undefined && this.#mayBeBeside(channel)) return channel;
+    }
+    return this.#passedOver?.find((channel) => this.#mayBeBeside(channel)) ?? null;
+  }
+
+  /** One of those that are left is asked out of turn. */
+  takeOut(taken: Channel): void {
+    const left = [...(this.#passedOver ?? []), ...this.#channels.slice(this.#cursor)];
+    this.#cursor = this.#channels.length;
+    this.#passedOver = left.filter((channel) => channel !== taken);
+  }
+
   /**
    * Whether a request that may be sent anywhere need not wait for a connection, since another
    * candidate has a free one.
@@ -66,6 +82,11 @@ export class Candidates {
     if (waiting === null) return null;
     const free = waiting.findIndex((channel) => this.#isFree(channel));
     return waiting.splice(Math.max(0, free), 1)[0] ?? null;
+  }
+
+  #mayBeBeside(channel: Channel): boolean {
+    const { tracker, call } = this.#job.request;
+    return this.#isFree(channel) && tracker.mayBeAskedBeside(channel, call.method);
   }
 
   #isFree({ provider, transport }: Channel): boolean {

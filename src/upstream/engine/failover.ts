@@ -1,9 +1,11 @@
-// Asks the providers of a plan, one after the other, until one answers or nobody is left. A trial
-// of a half-open provider that takes longer than usual goes on in a lane beside the next one, and
-// the first to answer has answered. The only stage that touches the tracker. What follows from a
-// failure is decided in core.
+// Asks the providers of a plan, one after the other, until one answers or nobody is left. An attempt
+// that takes long goes on in a lane beside the next one, and the first to answer has answered: a
+// trial of a half-open circuit, one that is overdue, and one beside which a hedge is begun. The only
+// stage that touches the tracker. What follows from a failure is decided in core.
 import type { Abandoned } from "../../core/billing/charging.ts";
+import type { Channel } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import { earn } from "../../core/routing/extra-calls.ts";
 import { nextMove } from "../../core/routing/failover.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import type { Departure } from "../health/silence-watch.ts";
@@ -16,6 +18,7 @@ import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts
 import type { Job } from "./job.ts";
 import { CROWDED, type FailedCall, judge, LEFT, OVERTAKEN, verdictOf } from "./judgement.ts";
 import { Lanes } from "./lanes.ts";
+import { COST, firstLookMs, lateMove } from "./late-move.ts";
 import { panicIsFull } from "./refusal.ts";
 import { RoomQueue, RoomWait } from "./room-wait.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
@@ -36,6 +39,8 @@ function plan(job: Job): void {
 }
 
 function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
+  const { request, policy } = job;
+  if (policy.hedge !== null) earn(request.tracker.extraCalls, COST, policy.hedge.maxExtra);
   const run = new FailoverRun(parts, job, listener);
   run.start();
   return run;
@@ -130,17 +135,34 @@ class FailoverRun implements AttemptOwner, RunningJob {
     this.#job.addFailed({ attempt, verdict, failure, raw: shown });
     const wasBeside = this.#lanes.isBeside(pending);
     this.#lanes.drop(pending);
-    // Beside one that is waited for, a failure says nothing new, unless it is the caller's own
-    // answer.
-    if (!wasBeside || this.#lanes.awaited === null || verdict.step === "return") this.#proceed();
+    // Unless it is the caller's own answer, a failure says nothing new beside one that is waited
+    // for, and the failure of a hedge leaves the call where it was.
+    if (verdict.step === "return") return this.#proceed();
+    if (wasBeside && this.#lanes.awaited !== null) return;
+    if (!wasBeside && pending.isHedge && this.#lanes.waitForBeside())
+      return this.#lanes.awaited?.look();
+    this.#proceed();
   }
 
-  /** A trial is slower than its provider usually is: the next one is asked as well. */
-  late(pending: PendingAttempt): void {
-    if (this.#over || pending !== this.#lanes.awaited || !this.#hasNext()) return;
-    if (this.#lanes.besideCount + 1 >= this.#job.policy.lanes) return;
-    this.#lanes.stepAside();
-    this.#tryNext();
+  late(pending: PendingAttempt): number | null {
+    const lanes = this.#lanes;
+    if (this.#over || pending !== lanes.awaited || !this.#hasNext()) return null;
+    if (lanes.besideCount + 1 >= this.#job.policy.lanes) return null;
+    const isAlone = lanes.besideCount === 0;
+    const move = lateMove({ job: this.#job, pending, candidates: this.#candidates, isAlone });
+    switch (move.kind) {
+      case "wait":
+        return move.ms;
+      case "next":
+        lanes.stepAside();
+        this.#tryNext();
+        return null;
+      case "hedge":
+        lanes.stepAside();
+        this.#candidates.takeOut(move.target);
+        this.#begin(move.target, pending.ageMs);
+        return null;
+    }
   }
 
   departs(pending: PendingAttempt, why: Departure): void {
@@ -196,7 +218,14 @@ class FailoverRun implements AttemptOwner, RunningJob {
   #tryNext(): void {
     const channel = this.#budget.isLate ? null : this.#candidates.next();
     if (channel === null) this.#noneLeft();
-    else this.#lanes.begin(channel, this.#budget.begin(this.#candidates.any));
+    else this.#begin(channel, null);
+  }
+
+  #begin(channel: Channel, hedgedAfterMs: number | null): void {
+    const couldFollow = this.#candidates.any;
+    const limitMs = this.#budget.begin(couldFollow);
+    const lookMs = firstLookMs(this.#job, couldFollow);
+    this.#lanes.begin(channel, { limitMs, lookMs, hedgedAfterMs });
   }
 
   /** Whether another provider could be asked beside those that were. */

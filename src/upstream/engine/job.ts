@@ -32,6 +32,8 @@ export class Job {
   failed: readonly FailedAttempt[] = NONE.failed;
   /** Where the answer came from; nowhere until there is one. */
   source: AnswerSource = NO_SOURCE;
+  /** A further provider would have been asked as well, and the budget for that was spent. */
+  overBudget = false;
   /** Jobs that the engine made by itself to carry this one out, for example to look up a write. */
   lookups: readonly Job[] = NONE.lookups;
 
@@ -60,6 +62,7 @@ export class Job {
     this.traces = [...this.traces, ...shared.traces];
     this.failed = [...this.failed, ...shared.failed];
     this.lookups = [...this.lookups, ...shared.lookups];
+    this.overBudget ||= shared.overBudget;
   }
 }
 

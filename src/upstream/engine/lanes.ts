@@ -4,9 +4,17 @@
 import { type Abandoned, abandonedAfter } from "../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../core/provider/attempt.ts";
 import { plainFailure } from "../../core/rpc/failure.ts";
-import { type AttemptOwner, type AttemptParts, PendingAttempt } from "./attempt.ts";
+import {
+  type AttemptOwner,
+  type AttemptParts,
+  type AttemptTerms,
+  PendingAttempt,
+} from "./attempt.ts";
 import type { Job } from "./job.ts";
 import { CANCELLED, OVERTAKEN, verdictOf } from "./judgement.ts";
+
+/** How an attempt is made. */
+type BeginTerms = Pick<AttemptTerms, "limitMs" | "lookMs" | "hedgedAfterMs">;
 
 /** The lanes of one call. */
 export class Lanes {
@@ -34,12 +42,13 @@ export class Lanes {
   }
 
   /** Asks a provider, and waits for it. One that fails at once has told its owner already. */
-  begin(channel: Channel, limitMs: number): void {
+  begin(channel: Channel, { limitMs, lookMs, hedgedAfterMs }: BeginTerms): void {
     const { call, tracker } = this.#job.request;
     const { provider, transport } = channel;
     const mayBeLate = this.#job.policy.lanes > 1 && this.#job.plan.panic !== true;
-    const patienceMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
-    const terms = { channel, limitMs, patienceMs };
+    const trialMs = mayBeLate ? tracker.trialPatienceMs(provider, transport, call.method) : null;
+    const isTrial = trialMs !== null;
+    const terms = { channel, limitMs, isTrial, lookMs: trialMs ?? lookMs, hedgedAfterMs };
     const pending = new PendingAttempt(this.#parts, this.#job, terms, this.#owner);
     this.awaited = pending;
     pending.start();

@@ -1,7 +1,8 @@
 // Routes calls: the engine, put together. Each layer is told of in its own file.
 
 import type { Abandoned } from "../../core/billing/charging.ts";
-import type { Transport } from "../../core/provider/profile.ts";
+import type { HedgeSettings, Transport } from "../../core/provider/profile.ts";
+import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
@@ -26,7 +27,9 @@ export interface RoutingEngine extends Router {
 
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
-  extends Readonly<Pick<Job, "request" | "startedAtMs" | "plan" | "traces" | "source">> {
+  extends Readonly<
+    Pick<Job, "request" | "startedAtMs" | "plan" | "traces" | "source" | "overBudget">
+  > {
   /**
    * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
    */
@@ -39,6 +42,8 @@ export interface RouterParts {
   readonly timerWheel: TimerWheel;
   readonly upstreams: Upstreams;
   readonly limits: () => RouterLimits;
+  /** How reads are hedged in sets that say nothing of it; null = not at all. */
+  readonly hedge: () => HedgeSettings | null;
   /** Equal reads share one answer; left out = each is asked by itself. */
   readonly coalesce?: boolean;
 }
@@ -63,8 +68,10 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     route(request, done) {
       const { method, block } = request.call;
       const { maxAttempts } = limits();
-      const coalesce = parts.coalesce === true && isUnrestricted(request);
-      const policy = policyOf(method, block, { maxAttempts, coalesce });
+      const isFree = isUnrestricted(request);
+      const coalesce = parts.coalesce === true && isFree;
+      const hedge = isFree ? hedgeOf(request, parts.hedge) : null;
+      const policy = policyOf(method, block, { maxAttempts, coalesce, hedge });
       const startedAtMs = runtime.now();
       const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
       const routed = new RoutedJob(request, policy, times, done);
@@ -78,6 +85,16 @@ export function createRouter(parts: RouterParts): RoutingEngine {
 /** Any provider may be asked, in the usual way: an answer to another caller would do. */
 function isUnrestricted({ pin, avoid, upstreams }: RouteRequest): boolean {
   return pin === null && avoid === null && upstreams === undefined;
+}
+
+/** How a call may be hedged: the service's own calls, which nobody waits for, are not. */
+function hedgeOf(
+  { tracker, caller }: RouteRequest,
+  usual: RouterParts["hedge"],
+): HedgeSettings | null {
+  const { hedge } = tracker.set;
+  if (caller === SERVICE_CALLER) return null;
+  return hedge === undefined ? usual() : hedge;
 }
 
 /** Hears how a routed call ended. */

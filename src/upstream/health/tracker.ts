@@ -59,6 +59,7 @@ import {
   unlearnUnserved,
   unservedNames,
 } from "../../core/provider/unserved-methods.ts";
+import { createExtraCalls, type ExtraCalls } from "../../core/routing/extra-calls.ts";
 import type { Plan } from "../../core/routing/plan.ts";
 import {
   type Awaited,
@@ -174,6 +175,8 @@ export interface ProviderState {
 /** The routing state of one provider set. */
 export interface Tracker {
   readonly set: ProviderSet;
+  /** What this worker may ask of the set beyond one call a call. */
+  readonly extraCalls: ExtraCalls;
   /**
    * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
    * and the strategy are ignored, its circuit is not.
@@ -197,6 +200,12 @@ export interface Tracker {
    * = its circuit is closed, so it is not a trial.
    */
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null;
+  /**
+   * The latency (ms) within which this share of answers to such calls arrived; null = unknown.
+   */
+  usualMs(channel: Channel, method: Method, share: number): number | null;
+  /** Whether a call may be asked of the provider beside another: it is in the best health. */
+  mayBeAskedBeside(channel: Channel, method: Method): boolean;
   /** Records the start of an attempt: from now on its provider may be found silent. */
   begin(out: Outstanding): void;
   /** Records the end of an attempt that began. True = its provider was silent. */
@@ -259,6 +268,9 @@ export type RoutingState = Pick<
   | "hasRoom"
   | "admit"
   | "trialPatienceMs"
+  | "extraCalls"
+  | "usualMs"
+  | "mayBeAskedBeside"
   | "begin"
   | "end"
   | "heard"
@@ -291,6 +303,7 @@ export function createTracker(
 
 class SetTracker implements Tracker {
   readonly set: ProviderSet;
+  readonly extraCalls: ExtraCalls;
   readonly #runtime: Runtime;
   readonly #providerStates: readonly ProviderState[];
   /** Unlisted methods that some provider served. */
@@ -312,6 +325,7 @@ class SetTracker implements Tracker {
     previous: Tracker | undefined,
   ) {
     this.set = set;
+    this.extraCalls = previous?.extraCalls ?? createExtraCalls();
     this.#runtime = runtime;
     const { shareOf = WHOLE_SHARES.of, budgetOf = () => null } = settings;
     this.#panicShare = shareOf("panic", PANIC_SLOTS, {
@@ -407,6 +421,22 @@ class SetTracker implements Tracker {
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
     const health = this.#healthOf(provider, transport);
     return health === null || health.breaker.kind === "closed" ? null : patienceMs(health, method);
+  }
+
+  usualMs({ provider, transport }: Channel, method: Method, share: number): number | null {
+    const health = this.#healthOf(provider, transport);
+    return health === null ? null : usualMs(health.latency, method, share);
+  }
+
+  mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
+    const health = this.#healthOf(provider, transport);
+    return (
+      health !== null &&
+      health.breaker.kind === "closed" &&
+      !health.wrongChain &&
+      health.cordon === null &&
+      methodLimitedForMs(health, method, this.#runtime.now()) === 0
+    );
   }
 
   begin(out: Outstanding): void {

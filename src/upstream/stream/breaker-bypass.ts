@@ -21,6 +21,10 @@ export class BreakerBypass implements RoutingState {
     return this.#strict.set;
   }
 
+  get extraCalls() {
+    return this.#strict.extraCalls;
+  }
+
   plan(call: Call, selection: Selection): Plan {
     const { candidates, excluded } = this.#strict.plan(call, selection);
     const { transport } = selection;
@@ -50,6 +54,14 @@ export class BreakerBypass implements RoutingState {
 
   trialPatienceMs(): number | null {
     return null;
+  }
+
+  usualMs(): number | null {
+    return null;
+  }
+
+  mayBeAskedBeside(): boolean {
+    return false;
   }
 
   /** Attempts are not watched for silence. */

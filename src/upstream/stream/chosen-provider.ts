@@ -32,6 +32,10 @@ export class ChosenProvider implements RoutingState {
     return this.#strict.set;
   }
 
+  get extraCalls() {
+    return this.#strict.extraCalls;
+  }
+
   plan(): Plan {
     return this.#plan;
   }
@@ -53,6 +57,14 @@ export class ChosenProvider implements RoutingState {
 
   trialPatienceMs(): number | null {
     return null;
+  }
+
+  usualMs(): number | null {
+    return null;
+  }
+
+  mayBeAskedBeside(): boolean {
+    return false;
   }
 
   /** Queries are not watched for silence. */

@@ -50,6 +50,12 @@ const attempt = z.object({
   category: z.string().nullable().describe("Kind of failure; null on success."),
   code: z.int().nullable().describe("The provider's own error code; null where it sent none."),
   latency_ms: ms,
+  hedged_after_ms: ms
+    .optional()
+    .describe(
+      "Of a hedge: the attempt before it had taken this long and went on beside it; the one that " +
+        "was slower is `overtaken`.",
+    ),
 });
 const evidence = z
   .object({
@@ -69,7 +75,7 @@ const evidence = z
     upstream_latency_ms: ms.nullable(),
     svc_overhead_ms: ms,
     end_to_end_latency_ms: ms,
-    retries: z.int().min(0).describe("Attempts after the first."),
+    retries: z.int().min(0).describe("Attempts after the first, hedges left out."),
     panic: z
       .literal(true)
       .optional()

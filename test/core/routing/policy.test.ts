@@ -2,11 +2,13 @@
 // share an answer, what is pending is never shared, and a configuration can only narrow that.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DEFAULT_HEDGE } from "../../../src/core/routing/hedge.ts";
 import { policyOf } from "../../../src/core/routing/policy.ts";
 import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
 import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
+import { methodTable } from "../../../src/core/rpc/method-table.ts";
 
-const SHARING = { maxAttempts: 3, coalesce: true };
+const SHARING = { maxAttempts: 3, coalesce: true, hedge: null };
 const BLOCKS: readonly BlockRef[] = [
   NO_BLOCK,
   { kind: "tag", tag: "pending" },
@@ -18,8 +20,8 @@ const BLOCKS: readonly BlockRef[] = [
   { kind: "range", from: 1, to: null },
 ];
 
-test("a read may have a late trial beside it; a write is out at one provider at a time", () => {
-  assert.equal(policyOf(methodOf("eth_getBalance"), NO_BLOCK, SHARING).lanes, 2);
+test("a read may have two late attempts beside it; a write is out at one provider at a time", () => {
+  assert.equal(policyOf(methodOf("eth_getBalance"), NO_BLOCK, SHARING).lanes, 3);
   assert.equal(policyOf(methodOf("eth_sendRawTransaction"), NO_BLOCK, SHARING).lanes, 1);
   assert.equal(policyOf(methodOf("vendor_unheardOf"), NO_BLOCK, SHARING).lanes, 1);
 });
@@ -32,9 +34,32 @@ test("a raw transaction passes its layer, by what it is answered with; nothing e
   assert.equal(transactionOf("eth_sendTransaction"), null);
 });
 
+test("reads are hedged where the settings say so; never writes, traces, logs and unlisted methods", () => {
+  const hedged = (name: string) =>
+    policyOf(methodOf(name), NO_BLOCK, { ...SHARING, hedge: DEFAULT_HEDGE }).hedge;
+  for (const name of ["eth_call", "eth_getBalance", "eth_blockNumber", "eth_getTransactionReceipt"])
+    assert.equal(hedged(name), DEFAULT_HEDGE, name);
+  for (const name of [
+    "eth_sendRawTransaction",
+    "eth_getLogs",
+    "erigon_getLogs",
+    "trace_filter",
+    "debug_traceTransaction",
+    "txpool_content",
+    "vendor_unheardOf",
+  ])
+    assert.equal(hedged(name), null, name);
+  assert.equal(policyOf(methodOf("eth_call"), NO_BLOCK, SHARING).hedge, null);
+  // A configuration may declare a known read to be a write.
+  const declared = methodTable([
+    { name: "eth_call", kind: "write", blockAt: null, cu: null, deadline: null },
+  ]).of("eth_call");
+  assert.equal(policyOf(declared, NO_BLOCK, { ...SHARING, hedge: DEFAULT_HEDGE }).hedge, null);
+});
+
 test("equal reads share an answer where the method and the settings say so", () => {
   const isShared = (name: string, block: BlockRef = NO_BLOCK, coalesce = true) =>
-    policyOf(methodOf(name), block, { maxAttempts: 3, coalesce }).coalesce;
+    policyOf(methodOf(name), block, { ...SHARING, coalesce }).coalesce;
   assert.equal(isShared("eth_gasPrice"), true);
   assert.equal(isShared("eth_getBalance", { kind: "number", number: 7 }), true);
   assert.equal(isShared("eth_getBalance", { kind: "tag", tag: "finalized" }), true);
@@ -49,11 +74,15 @@ test("of every method and block: what is shared is safe to repeat, and bounds ar
   for (const method of METHODS) {
     for (const block of BLOCKS) {
       for (const coalesce of [true, false]) {
-        const policy = policyOf(method, block, { maxAttempts: 5, coalesce });
+        const policy = policyOf(method, block, { maxAttempts: 5, coalesce, hedge: DEFAULT_HEDGE });
         const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;
         assert.equal(policy.maxAttempts, 5, about);
         assert.equal(policy.lanes > 1, method.replaySafe, about);
         assert.equal(policy.transaction, method.transaction, about);
+        if (policy.hedge !== null) {
+          assert.ok(method.hedge && method.replaySafe && method.transaction === null, about);
+          assert.doesNotMatch(method.category, /trace|debug|logs|pool/, about);
+        }
         if (policy.transaction !== null) assert.equal(method.replaySafe, false, about);
         if (!policy.coalesce) continue;
         assert.ok(coalesce && method.coalesce && method.replaySafe, about);

@@ -32,6 +32,7 @@ function asking(runtime: Runtime, http: Pick<Upstream, "send">, url = "http://no
     timerWheel: createTimerWheel(runtime),
     upstreams: { http },
     limits: () => ({ maxAttempts: 1, firstAttemptShare: 0.6 }),
+    hedge: () => null,
   });
   const method = methodOf("eth_gasPrice");
   const call = { methodName: method.name, method, block: NO_BLOCK };

@@ -49,6 +49,7 @@ function createFixture(name: string): Fixture {
     timerWheel: createTimerWheel(runtime),
     upstreams: { http: upstream },
     limits,
+    hedge: () => null,
   });
   const sent = writeRequest(name, Buffer.from(`["${SIGNED}"]`));
   const call = {

@@ -50,7 +50,13 @@ async function streamed(polls: boolean) {
   );
   const calls: RouteRequest[] = [];
   const upstreams = polls ? { ws: sockets, http: sockets } : { ws: sockets };
-  const router = createRouter({ runtime, timerWheel, upstreams, limits: () => LIMITS });
+  const router = createRouter({
+    runtime,
+    timerWheel,
+    upstreams,
+    limits: () => LIMITS,
+    hedge: () => null,
+  });
   const subscriptions = createSubscriptions({
     runtime,
     timerWheel,
@@ -130,6 +136,7 @@ function chosen() {
     runtime,
     timerWheel: createTimerWheel(runtime),
     limits: () => LIMITS,
+    hedge: () => null,
     upstreams: {
       ws: {
         send(_, listener) {

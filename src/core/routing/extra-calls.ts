@@ -1,0 +1,35 @@
+// The budget of a provider set for calls beyond one a call: hedges, and second questions after an
+// answer of `null`. A token bucket in credits, filled by a share of what calls cost. Starts empty.
+
+/** The budget; changed in place. */
+export interface ExtraCalls {
+  credits: number;
+}
+
+/** Most credits saved: the share of two thousand calls at 5 %. */
+export const MAX_SAVED_CREDITS = 100;
+
+/** An empty budget. */
+export function createExtraCalls(): ExtraCalls {
+  return { credits: 0 };
+}
+
+/** A call of this cost was routed, and allows a share of it for further calls. */
+export function earn(budget: ExtraCalls, cost: number, share: number): void {
+  budget.credits = Math.min(MAX_SAVED_CREDITS, budget.credits + cost * share);
+}
+
+/** Takes the cost of a further call; false = there is not enough, and nothing is taken. */
+export function take(budget: ExtraCalls, cost: number): boolean {
+  // Shares such as 0.05 are not exact: twenty of them may be a trifle less than 1.
+  if (budget.credits + ROUNDING < cost) return false;
+  budget.credits -= cost;
+  return true;
+}
+
+/** Takes the cost of a further call that is made in any case; others wait until it is earned. */
+export function owe(budget: ExtraCalls, cost: number): void {
+  budget.credits = Math.max(-MAX_SAVED_CREDITS, budget.credits - cost);
+}
+
+const ROUNDING = 1e-6;
