@@ -30,14 +30,22 @@ export function nodeAt(
   for (const step of path) {
     if (node === null) return null;
     value = memberOf(value, step);
+    const record: SchemaNode = recordOf(node) ?? node;
     node = asNode(
       typeof step === "number"
         ? itemOf(node)
-        : (node.properties?.[step] ?? node.additionalProperties),
+        : (record.properties?.[step] ?? record.additionalProperties),
     );
     node = node === null ? null : variantFor(node, memberOf(value, "kind"));
   }
   return node;
+}
+
+/** The record that a setting is, or may be beside a word such as `off`; null = it is none. */
+export function recordOf(node: SchemaNode): SchemaNode | null {
+  if (node.properties !== undefined) return node;
+  const options = (node.anyOf ?? []).map(asNode);
+  return options.find((option) => option?.properties !== undefined) ?? null;
 }
 
 /** The kinds of record that a setting may be, told apart by `kind`; empty = it has only one. */

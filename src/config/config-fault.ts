@@ -1,7 +1,7 @@
 // Faults of a configuration as shown to the operator: place, setting, what is wrong and what is
 // allowed. Shows keys and variable names, never values, which may be secrets.
 import type { z } from "zod";
-import { allowedText, asNode, nodeAt, type SchemaNode } from "./allowed.ts";
+import { allowedText, asNode, nodeAt, recordOf, type SchemaNode } from "./allowed.ts";
 
 /** One fault of the configuration. */
 export interface ConfigFault {
@@ -65,8 +65,18 @@ export function tableFaults(
         return issue.keys.slice(0, MAX_KEYS).map((key) => ({
           path: [...path, key],
           at: "key",
-          message: unknownKey(key, Object.keys(node?.properties ?? {})),
+          message: unknownKey(key, Object.keys((node && recordOf(node))?.properties ?? {})),
         }));
+      case "invalid_union": {
+        const within = withinRecord(issue.errors);
+        if (within !== null)
+          return tableFaults(
+            within.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })),
+            schema,
+            data,
+          );
+        return [{ path, at: "value", message: `must be ${allowedText(node)}` }];
+      }
       case "invalid_key":
         return [
           {
@@ -95,6 +105,19 @@ export function tableFaults(
         ];
     }
   });
+}
+
+/**
+ * What is wrong within a setting that is a record and may be one; null = it is of another kind.
+ */
+function withinRecord(
+  options: readonly (readonly z.core.$ZodIssue[])[],
+): readonly z.core.$ZodIssue[] | null {
+  return (
+    options.find((issues) =>
+      issues.some(({ path, code }) => path.length > 0 || code === "unrecognized_keys"),
+    ) ?? null
+  );
 }
 
 /** A hint if the value belongs in the provider's other URL setting. */

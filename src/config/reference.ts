@@ -5,6 +5,7 @@ import {
   asNode,
   configJsonSchema,
   itemOf,
+  recordOf,
   type SchemaNode,
   schemaOf,
   variantsOf,
@@ -123,7 +124,8 @@ function membersOf(node: SchemaNode): readonly Member[] {
  * null = there is none.
  */
 function innerOf(node: SchemaNode): { readonly node: SchemaNode; readonly suffix: string } | null {
-  if (node.properties !== undefined) return { node, suffix: "" };
+  const record = recordOf(node);
+  if (record !== null) return { node: record, suffix: "" };
   const value = asNode(node.additionalProperties);
   if (value?.properties !== undefined) return { node: value, suffix: ".NAME" };
   const item = itemOf(node);

@@ -2,6 +2,7 @@
 // been validated, so that it also reports where single settings are wrong. Knows no positions in
 // the file, only paths, and never puts a value into a message.
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
+import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
 import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
@@ -27,6 +28,20 @@ export function brokenRules(data: unknown, production: boolean): readonly Breach
       profileRules(["profiles", slug], profile, chains, devnet),
     ),
     ...regionRules(data),
+    ...hedgeRules(["hedge"], member(data, "hedge")),
+    ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
+      hedgeRules(["profiles", slug, "hedge"], member(profile, "hedge")),
+    ),
+  ];
+}
+
+function hedgeRules(path: Breach["path"], hedge: unknown): readonly Breach[] {
+  const floorMs = member(hedge, "floor_ms") ?? DEFAULT_HEDGE.floorMs;
+  const ceilingMs = member(hedge, "ceiling_ms") ?? DEFAULT_HEDGE.ceilingMs;
+  if (typeof floorMs !== "number" || typeof ceilingMs !== "number" || floorMs <= ceilingMs)
+    return [];
+  return [
+    breach(path, `must have a floor_ms (${floorMs}) not above its ceiling_ms (${ceilingMs})`),
   ];
 }
 

@@ -86,6 +86,7 @@ describe("configuration: what is accepted", () => {
         expectedNodes: null,
         listenUrl: "",
       },
+      hedge: { maxExtra: 0.05, floorMs: 20, ceilingMs: 1_000 },
       hosted: null,
       secret: null,
       previousSecret: null,
@@ -439,6 +440,18 @@ profiles:
       ],
       [true, false],
     );
+  });
+
+  it("takes hedges in part, and `off` for all or for a profile", () => {
+    assert.deepEqual(accepted(`${VALID}\nhedge: { max_extra: 0.02 }`).hedge, {
+      maxExtra: 0.02,
+      floorMs: 20,
+      ceilingMs: 1_000,
+    });
+    assert.equal(accepted(`${VALID}\nhedge: off`).hedge, null);
+    const config = accepted(VALID.replace("  public:\n", "  public:\n    hedge: off\n"));
+    assert.equal(config.profiles[0]?.chains.get("ethereum")?.hedge, null);
+    assert.notEqual(config.hedge, null, "the others are hedged");
   });
 
   it("gives every class of method its configured deadline", () => {

@@ -354,6 +354,28 @@ const REFUSALS: readonly Refusal[] = [
     "deadlines.cheap_ms",
     /from 1 to/,
   ],
+  ["hedges by another word", "devnet: true\nhedge: never", 2, "hedge", /`off` or a map/],
+  [
+    "hedges without an end",
+    "devnet: true\nhedge: { max_extra: 3 }",
+    2,
+    "hedge.max_extra",
+    /above 0, up to 1/,
+  ],
+  [
+    "an unknown key of hedges",
+    "devnet: true\nhedge: { floor: 3 }",
+    2,
+    "hedge.floor",
+    /did you mean `floor_ms`/,
+  ],
+  [
+    "hedges whose floor is above their ceiling",
+    "devnet: true\nhedge: { floor_ms: 2000 }",
+    2,
+    "hedge",
+    /floor_ms \(2000\) not above its ceiling_ms \(1000\)/,
+  ],
   [
     "a share above one",
     "devnet: true\nlimits: { first_attempt_share: 1.1 }",

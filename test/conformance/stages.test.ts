@@ -298,3 +298,88 @@ for (let seed = 1; seed <= 20; seed++) {
     assert.equal(fresh.answers.length + it.sent.length - sentBefore, 1, "nothing is left to join");
   });
 }
+
+const HEDGING = STACKS[3];
+
+test("hedge: the first to answer has answered, the other is cancelled, and its answer goes back", () => {
+  for (const winner of [0, 1]) {
+    const it = bench(HEDGING);
+    const { route, answers } = it.ask();
+    it.runtime.advance(130);
+    assert.equal(it.open().length, 2, "where nothing is known, after the ceiling");
+    const [first, second] = it.sent;
+    assert.ok(first !== undefined && second !== undefined);
+    const [won, lost] = winner === 0 ? [first, second] : [second, first];
+    it.answer(won, '"0x1"');
+    assert.equal(lost.cancelled, true);
+    assert.equal(it.answer(lost, '"0x2"').recycled, 1);
+    it.runtime.advance(2 * DEADLINE_MS);
+    assert.equal(answers.length, 1);
+    assert.deepEqual(
+      route.traces.map(({ attempt }) => [
+        attempt.verdict?.category ?? "ok",
+        attempt.hedgedAfterMs !== undefined,
+      ]),
+      [
+        ["overtaken", winner === 0],
+        ["ok", winner === 1],
+      ],
+    );
+    assert.equal(it.runtime.pendingTimers(), 0, "no timer is left");
+  }
+});
+
+test("hedge: one that fails leaves the call where it was, and one beside it that fails too ends it", () => {
+  const it = bench(HEDGING);
+  const { answers } = it.ask();
+  it.runtime.advance(130);
+  const [first, second] = it.sent;
+  assert.ok(first !== undefined && second !== undefined);
+  second.over = true;
+  second.listener.failed(plainFailure("network", "reset"), null);
+  assert.deepEqual([answers.length, it.open().length], [0, 1]);
+  it.answer(first, '"0x1"');
+  assert.deepEqual(
+    answers.map(({ outcome }) => outcome.kind),
+    ["result"],
+  );
+
+  const failing = bench(HEDGING);
+  const lost = failing.ask();
+  failing.runtime.advance(130);
+  for (const one of failing.sent) {
+    one.over = true;
+    one.listener.failed(plainFailure("network", "reset"), null);
+  }
+  assert.deepEqual(
+    lost.answers.map(({ outcome }) => outcome.kind),
+    ["fault"],
+  );
+});
+
+test("hedge: a caller who leaves ends both attempts", () => {
+  const it = bench(HEDGING);
+  const { route, answers } = it.ask();
+  it.runtime.advance(130);
+  assert.equal(it.open().length, 2);
+  assert.equal(route.cancel().sent, true);
+  assert.deepEqual(it.open(), []);
+  it.runtime.advance(2 * DEADLINE_MS);
+  assert.deepEqual([answers.length, it.runtime.pendingTimers()], [0, 0]);
+});
+
+test("hedge: without a budget the call waits, and says so", () => {
+  const it = bench({ ...HEDGING, hedge: { ...HEDGE, maxExtra: 0.5 } });
+  const { route, answers } = it.ask();
+  it.runtime.advance(400);
+  assert.equal(it.open().length, 1, "half a credit is not enough");
+  assert.equal(route.overBudget, true);
+  const [first] = it.open();
+  assert.ok(first !== undefined);
+  it.answer(first, '"0x1"');
+  assert.equal(answers.length, 1);
+  const next = it.ask();
+  it.runtime.advance(130);
+  assert.deepEqual([it.open().length, next.route.overBudget], [2, false]);
+  next.route.cancel();
+});

@@ -46,6 +46,8 @@ export interface Ask {
 export interface Routed {
   readonly route: RoutedCall;
   readonly outcome: () => Outcome | null;
+  /** How often its end was told. */
+  readonly endings: () => number;
   /** How long it took; null = it is still under way. */
   readonly tookMs: () => number | null;
 }
@@ -119,6 +121,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
     } = {}) {
       const startedAtMs = runtime.now();
       let ended: Outcome | null = null;
+      let endings = 0;
       let tookMs: number | null = null;
       const call: Call = {
         methodName: method,
@@ -131,10 +134,11 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
         { call, tracker, strategy, deadlineMs, mayStream: true, ...who },
         ({ outcome }) => {
           ended = outcome;
+          endings++;
           tookMs = runtime.now() - startedAtMs;
         },
       );
-      return { route, outcome: () => ended, tookMs: () => tookMs };
+      return { route, outcome: () => ended, endings: () => endings, tookMs: () => tookMs };
     },
   };
   const upstream: Pick<Upstream, "send" | "isFree"> = {

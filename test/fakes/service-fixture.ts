@@ -19,6 +19,8 @@ export interface ShownAttempt {
   readonly category: string | null;
   readonly code: number | null;
   readonly latency_ms: number;
+  /** Only of a hedge. */
+  readonly hedged_after_ms?: number;
 }
 
 /** Settings of a fixture; each is merged into the configuration as written there. */

@@ -41,6 +41,7 @@ const SERIES = {
   notifications: new Float64Array(4),
   sources: { provider: 3, cache: 0, merged: 0, shared: 2, local: 0, none: 4 },
   panics: { sent: 1, refused: 2 },
+  hedges: { won: 4, lost: 3, over_budget: 2 },
   unknown: createUnknownErrors(),
 };
 
@@ -110,6 +111,8 @@ test("values are written with their labels, escaped, and histograms end with the
     'svc_requests_total{profile="team",chain="ethereum",method="odd\\"name\\\\of\\na method",' +
       'outcome="success"} 3',
     'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
+    'svc_hedges_total{profile="team",chain="ethereum",result="won"} 4',
+    'svc_hedges_total{profile="team",chain="ethereum",result="over_budget"} 2',
     'svc_request_duration_seconds_bucket{profile="team",chain="ethereum",le="+Inf"} 0',
     'svc_answers_total{profile="team",chain="ethereum",source="provider"} 3',
     'svc_answers_total{profile="team",chain="ethereum",source="shared"} 2',

@@ -1,5 +1,5 @@
-// When a read that takes long is asked of a second provider as well (a hedge), and when it no longer
-// waits for the first one alone. Times and numbers only: knows no provider and no clock.
+// When a read that takes long is asked of a second provider as well (a hedge), and when it no
+// longer waits for the first one alone. Times and numbers only: knows no provider and no clock.
 import type { HedgeSettings } from "../provider/profile.ts";
 
 /** How reads are hedged where nothing else is configured. */

@@ -82,6 +82,7 @@ function run(
         request,
         plan: { candidates: [], excluded: [] },
         traces: [],
+        overBudget: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

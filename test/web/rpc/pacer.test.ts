@@ -72,6 +72,7 @@ function createFixture(size: RateLimitSize) {
         request,
         plan: { candidates: [], excluded: [] },
         traces: [],
+        overBudget: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: false, countedAsTimeout: false }),

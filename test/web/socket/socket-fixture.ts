@@ -179,6 +179,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         request,
         plan: { candidates: [], excluded: [] },
         traces: [],
+        overBudget: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

@@ -235,6 +235,7 @@ function echo(runtime: Runtime, count: () => void): Router {
         request,
         plan: { candidates: [], excluded: [] },
         traces: [],
+        overBudget: false,
         startedAtMs: runtime.now(),
         source: provider === undefined ? NO_SOURCE : { kind: "provider", provider },
         cancel: () => ({ sent: false, countedAsTimeout: false }),

@@ -65,6 +65,7 @@ function sessionFixture(body: string, failing: Error | null = null) {
         request,
         plan: { candidates: [], excluded: [] },
         traces: [],
+        overBudget: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: true, countedAsTimeout: false }),
