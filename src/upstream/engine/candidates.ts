@@ -86,7 +86,13 @@ export class Candidates {
 
   #mayBeBeside(channel: Channel): boolean {
     const { tracker, call } = this.#job.request;
-    return this.#isFree(channel) && tracker.mayBeAskedBeside(channel, call.method);
+    const { provider } = channel;
+    return (
+      !provider.backup &&
+      this.#isFree(channel) &&
+      tracker.hasRoom(provider, call) &&
+      tracker.mayBeAskedBeside(channel, call.method)
+    );
   }
 
   #isFree({ provider, transport }: Channel): boolean {

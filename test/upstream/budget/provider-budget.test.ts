@@ -84,6 +84,7 @@ function service(
     timerWheel,
     upstreams: { http },
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    hedge: () => null,
   });
   if (probed) createProber({ runtime, timerWheel, upstreams: { http } }).watch([tracker]);
   const outcomes: Outcome[] = [];
