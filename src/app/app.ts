@@ -337,15 +337,10 @@ function upstreamSide(
     shares,
     budgets,
   });
-  const router = createRouter({
-    runtime,
-    timerWheel,
-    upstreams,
-    limits: () => live().limits,
-    hedge: () => live().hedge,
-  });
-  const bus = service?.bus ?? null;
   const limits = (): Config["limits"] => live().limits;
+  const hedge = (): Config["hedge"] => live().hedge;
+  const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge });
+  const bus = service?.bus ?? null;
   const common = { runtime, timerWheel, router, sockets, shares, limits, log };
   const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
   const { subscriptions } = streams;
