@@ -131,7 +131,7 @@ export function followerOf({ keyCache, credit, loader }: Followers): ClusterFoll
       const changed = { keys: refs("key"), accounts: refs("account") };
       if (changed.keys.size + changed.accounts.size > 0) keyCache.changedElsewhere(changed);
       for (const accountId of refs("returned")) credit.returned(accountId);
-      for (const accountId of refs("recall")) credit.recall(accountId);
+      credit.recall(refs("recall"));
       profiles.read(refs("profile"));
     },
     contact(contact) {

@@ -38,10 +38,11 @@ import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
 import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
-import { followerOf, joinCluster, type NodeView, viewOf } from "./cluster.ts";
+import { type Followers, followerOf, joinCluster, type NodeView, viewOf } from "./cluster.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { statementsOver } from "./store-service.ts";
+import { openWorkerChanges, type WorkerChanges } from "./worker-changes.ts";
 
 /** The running hosted service. */
 export interface Hosting {
@@ -105,8 +106,14 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
   let cluster: Cluster | null = null;
   try {
     cluster = await joinCluster({ ...parts, store, onError });
-    const claims = cluster?.claims ?? claimsOf(busOf(parts));
-    return await hostingOver({ ...parts, store, cluster, claims, onError });
+    const bus = busOf(parts);
+    const claims = cluster?.claims ?? claimsOf(bus);
+    const { nodeTimeoutMs } = parts.settings;
+    const workerChanges =
+      bus === null || cluster !== null
+        ? null
+        : await openWorkerChanges({ ...parts, bus, store, nodeTimeoutMs, onError });
+    return await hostingOver({ ...parts, store, cluster, workerChanges, claims, onError });
   } catch (error) {
     await cluster?.close();
     await store.close();
@@ -119,6 +126,8 @@ interface StoreParts extends HostingParts {
   readonly store: Store;
   /** Null = this service is one node. */
   readonly cluster: Cluster | null;
+  /** Null = this process is the whole service, or it hears of changes as a node of a cluster. */
+  readonly workerChanges: WorkerChanges | null;
   /** Which node does what one does for all. */
   readonly claims: JobClaims;
   readonly onError: (error: unknown) => void;
@@ -159,7 +168,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const sessions = await sessionsOf(shared);
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
   const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit });
-  cluster?.follow(followerOf({ keyCache, credit, loader: custom.loader }));
+  follow(parts, { keyCache, credit, loader: custom.loader });
   const endJobs = startJobs({ store, runtime, log, onError }, claims);
 
   return {
@@ -173,6 +182,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       await endJobs().catch(onError);
+      parts.workerChanges?.close();
       admission.close();
       custom.loader.close();
       await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
@@ -182,6 +192,13 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
       );
     },
   };
+}
+
+/** Has what is in memory follow what other processes of the service change in the store. */
+function follow({ cluster, workerChanges }: StoreParts, followers: Followers): void {
+  const follower = followerOf(followers);
+  cluster?.follow(follower);
+  workerChanges?.follow(follower);
 }
 
 async function legacyFormsOf({
@@ -200,7 +217,7 @@ async function legacyFormsOf({
 }
 
 function creditOf(
-  { store, runtime, settings, cluster, onError }: StoreParts,
+  { store, runtime, settings, cluster, workerChanges, onError }: StoreParts,
   node: string,
 ): Promise<Credit> {
   return openCredit({
@@ -211,6 +228,7 @@ function creditOf(
     ...(cluster === null
       ? {}
       : { replaces: cluster.replaces, processId: cluster.processId, recalls: true }),
+    ...(workerChanges === null ? {} : { recalls: true, recorded: workerChanges.written }),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,

@@ -32,7 +32,7 @@ function slowProfiles() {
     },
     credit: {
       returned: (id) => void told.push(`returned ${id}`),
-      recall: (id) => void told.push(`recall ${id}`),
+      recall: (ids) => void told.push(...[...ids].map((id) => `recall ${id}`)),
     },
     loader: {
       changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),

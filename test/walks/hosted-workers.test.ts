@@ -8,6 +8,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { audit } from "../../src/hosted/audit/audit.ts";
+import { deleteKey } from "../../src/hosted/keys/change.ts";
 import { openStore } from "../../src/store/store.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
@@ -31,7 +32,11 @@ interface Fixture {
   readonly dataDir: string;
 }
 
-async function fixture(t: TestContext, env: Record<string, string> = {}): Promise<Fixture> {
+async function fixture(
+  t: TestContext,
+  env: Record<string, string> = {},
+  hosted: Record<string, unknown> = {},
+): Promise<Fixture> {
   const provider = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
   const dataDir = mkdtempSync(join(tmpdir(), "svc-workers-"));
   t.after(async () => {
@@ -49,6 +54,7 @@ async function fixture(t: TestContext, env: Record<string, string> = {}): Promis
         flush_interval_ms: 100,
         keys_per_hour: 1_000,
         buckets: Object.fromEntries(["managed", "reduced", "public"].map((name) => [name, FAST])),
+        ...hosted,
       },
     },
     {},
@@ -166,6 +172,50 @@ test("workers that are killed at any moment lose no money and bill nothing twice
 async function callOften(caller: WorkerCaller, times: number): Promise<void> {
   for (let n = 0; n < times && !caller.isOver; n++) await caller.call();
 }
+
+test("credit that lies idle in one worker pays calls in the other", async (t) => {
+  const own = await fixture(t, {}, { free_cu_per_month: 0, fallback_days: 0 });
+  const { url } = own.service;
+  const { json: made } = await post(`${url}/api/v1/keys`, "", { name: "one" });
+  // Sixty compute units, less than the smallest lease.
+  const credit = await post(`${url}/api/v1/operator/accounts/${made.account_id}/credit`, OPERATOR, {
+    usd: "0.0003",
+    reference: "sixty",
+  });
+  assert.equal(credit.status, 200);
+  // Each of these connections is served once, whichever worker has it. Where a machine is so busy
+  // that a recall takes longer than a call waits for it, the next call is served.
+  const callers = Array.from({ length: 8 }, () => openCaller(t, own.port, `/rpc/k/${made.key}/1`));
+  for (const caller of callers) await until("credit at every worker", () => caller.call(), 20_000);
+  assert.equal(new Set(callers.map(({ worker }) => worker)).size, 2);
+  own.service.signal("SIGTERM");
+  assert.equal(await own.service.ended, 0);
+  const { balanceN, leases, differences } = await booksOf(own.dataDir);
+  assert.deepEqual(
+    { balanceN, leases, differences },
+    { balanceN: 60n * CU - 8n * CALL_N, leases: [], differences: [] },
+  );
+});
+
+test("a revocation is heard of by all workers when the one that wrote it tells nobody", {
+  skip: postgres.kind === "yes" ? false : postgres.reason,
+}, async (t) => {
+  const { url, drop } = await newDatabase();
+  t.after(drop);
+  const own = await fixture(t, { DATABASE_URL: url });
+  const made = (await post(`${own.service.url}/api/v1/keys`)).json;
+  const credit = `${own.service.url}/api/v1/operator/accounts/${made.account_id}/credit`;
+  await post(credit, OPERATOR, { usd: "1", reference: "test" });
+  const callers = await keyed(t, own, made.key);
+  // What a worker leaves that is killed between its commit and its broadcast.
+  const store = await openStore({ url, dataDir: own.dataDir });
+  t.after(() => store.close());
+  const changes = { key: async () => {}, account: async () => {} };
+  const ref = { id: made.id, scope: { accountId: made.account_id, profiles: null } };
+  assert.equal(await deleteKey({ store, changes, nowMs: Date.now() }, ref), "deleted");
+  for (const caller of callers)
+    await until("a refusal", async () => !(await caller.call()) && / 401 /.test(caller.status));
+});
 
 test("a key that is revoked at one worker is refused at all, and its sockets are closed", async (t) => {
   const own = await fixture(t);

@@ -3,6 +3,7 @@
 // keys and methods by name only.
 import type { NodeIdentity } from "../../cluster/identity.ts";
 import { type Epoch, join, type MayReplace, newProcessId } from "../../cluster/node-rows.ts";
+import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
 import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
@@ -13,12 +14,14 @@ import {
   type DryWallet,
   isDryHere,
   mayRecall,
+  RECALL_MS,
+  type ReturnedCredit,
   recall,
   returnCredit,
   setAside,
   spareN,
 } from "./recall.ts";
-import { createRefillBatcher, type RefillBatcher } from "./refill-batcher.ts";
+import { createRefillBatcher, type RefillBatcher, ROUND_MS } from "./refill-batcher.ts";
 import { type Counted, UsageBuffer } from "./usage-buffer.ts";
 import {
   leaseRequestOf,
@@ -70,8 +73,11 @@ export interface Credit {
    * next call: it is not for the node that returned it.
    */
   returned(accountId: string): void;
-  /** Another node has too little of the account: returns what this one can spare. */
-  recall(accountId: string): void;
+  /**
+   * Other nodes have too little of these accounts: returns what this one can spare, many in one
+   * transaction.
+   */
+  recall(accountIds: Iterable<string>): void;
   /** An account has no callers any more: its lease is returned with the next flush. */
   evict(accountId: string): void;
   /**
@@ -126,6 +132,8 @@ export interface CreditParts {
     Partial<CreditSettings>;
   /** Whether other nodes may have some of an account idle, and hear when it is called back. */
   readonly recalls?: boolean;
+  /** Called after a recall or a return was written for the others to read. */
+  readonly recorded?: () => void;
   /** Receives failures in the background, and reports of lost usage. */
   readonly onError: (error: unknown) => void;
 }
@@ -157,6 +165,10 @@ class LeasedCredit implements Credit {
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
   readonly #flushLoop: FlushLoop;
+  /** Accounts that others called back, and until when they wait for it; the work on them. */
+  readonly #recalled = new Map<string, number>();
+  #returning: Promise<void> | null = null;
+  #cancelRecalls: () => void = () => undefined;
   /** Counts returns, so that each has a name of its own. */
   #returns = 0;
 
@@ -252,13 +264,11 @@ class LeasedCredit implements Credit {
     this.#refills.request(wallet);
   }
 
-  recall(accountId: string): void {
-    const wallet = this.#wallets.get(accountId);
-    const { epoch } = this.#flushLoop;
-    if (wallet === undefined || epoch === null) return;
-    const nowMs = this.#runtime.now();
-    const amountN = spareN(wallet, nowMs);
-    if (amountN > 0) void this.#return(wallet, { epoch, amountN, nowMs });
+  recall(accountIds: Iterable<string>): void {
+    const untilMs = this.#runtime.now() + RECALL_MS;
+    for (const accountId of accountIds)
+      if (this.#wallets.has(accountId)) this.#recalled.set(accountId, untilMs);
+    this.#answerRecalls();
   }
 
   evict(accountId: string): void {
@@ -293,6 +303,9 @@ class LeasedCredit implements Credit {
   }
 
   async close(): Promise<void> {
+    this.#recalled.clear();
+    await this.#returning;
+    this.#cancelRecalls();
     await this.#refills.close();
     await this.#flushLoop.close();
   }
@@ -324,30 +337,63 @@ class LeasedCredit implements Credit {
     return false;
   }
 
-  /** Returns a part of a wallet; what became of it, the next refill learns. */
-  async #return(
-    wallet: OpenWallet,
-    {
-      epoch,
-      amountN,
-      nowMs,
-    }: { readonly epoch: Epoch; readonly amountN: number; readonly nowMs: number },
-  ): Promise<void> {
-    setAside(wallet, amountN, nowMs);
-    const { accountId } = wallet;
-    const name = `return:${accountId}:${epoch.nodeId}:${epoch.epoch}:${++this.#returns}`;
-    const atMs = this.#runtime.wallMs();
-    const isReturned = await this.#store
-      .transaction((tx) => returnCredit(tx, epoch, { accountId, amountN, name, atMs }))
-      .catch((error: unknown) => {
+  #answerRecalls(): void {
+    this.#cancelRecalls();
+    if (this.#returning !== null || this.#recalled.size === 0) return;
+    this.#returning = this.#returnRecalled().finally(() => {
+      this.#returning = null;
+      this.#cancelRecalls = this.#runtime.after(ROUND_MS, () => this.#answerRecalls());
+    });
+  }
+
+  /** One transaction after the other, so that recalls of many accounts hold nothing else up. */
+  async #returnRecalled(): Promise<void> {
+    for (const part of chunks([...this.#recalled])) {
+      const { epoch } = this.#flushLoop;
+      // Leases of an epoch that is over are closed by others.
+      if (epoch === null) return this.#recalled.clear();
+      await this.#return(epoch, this.#sparedOf(epoch, part));
+    }
+  }
+
+  /** Sets aside what the wallets of accounts can spare; those that cannot yet are asked again. */
+  #sparedOf(
+    { nodeId, epoch }: Epoch,
+    recalled: readonly (readonly [string, number])[],
+  ): ReadonlyMap<OpenWallet, ReturnedCredit> {
+    const nowMs = this.#runtime.now();
+    const spared = new Map<OpenWallet, ReturnedCredit>();
+    for (const [accountId, untilMs] of recalled) {
+      const wallet = this.#wallets.get(accountId);
+      const amountN = wallet === undefined ? 0 : spareN(wallet, nowMs);
+      if (amountN !== null || nowMs >= untilMs) this.#recalled.delete(accountId);
+      if (wallet === undefined || amountN === null || amountN === 0) continue;
+      setAside(wallet, amountN, nowMs);
+      const name = `return:${accountId}:${nodeId}:${epoch}:${++this.#returns}`;
+      spared.set(wallet, { accountId, amountN, name });
+    }
+    return spared;
+  }
+
+  /** Returns parts of wallets; what became of them, the next refill learns. */
+  async #return(epoch: Epoch, spared: ReadonlyMap<OpenWallet, ReturnedCredit>): Promise<void> {
+    if (spared.size === 0) return;
+    const given = { returns: [...spared.values()], atMs: this.#runtime.wallMs() };
+    const returned = await this.#store
+      .transaction((tx) => returnCredit(tx, epoch, given))
+      .catch((error: unknown): ReadonlySet<string> => {
         this.#flushLoop.report(error);
-        return false;
+        return new Set();
       });
+    if (returned.size > 0) this.#parts.recorded?.();
     if (this.#flushLoop.epoch !== epoch) return;
-    wallet.isClosing = false;
-    if (isReturned && wallet.waiters === null) return;
-    wallet.isUncertain = !isReturned;
-    this.#refills.request(wallet);
+    for (const wallet of spared.keys()) {
+      const isReturned = returned.has(wallet.accountId);
+      wallet.isClosing = false;
+      if (isReturned && wallet.waiters === null) continue;
+      wallet.isUncertain = !isReturned;
+      this.#refills.request(wallet);
+    }
   }
 
   /** Wallets that are dry here while other nodes have some. */
@@ -383,6 +429,7 @@ class LeasedCredit implements Credit {
       );
       return { answers: granted, dry: found };
     });
+    if (dry.length > 0) this.#parts.recorded?.();
     if (answers === null) this.#flushLoop.fence(epoch);
     if (answers === null || this.#flushLoop.epoch !== epoch)
       throw new Error("this node's epoch is over: it joins again");

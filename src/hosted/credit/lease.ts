@@ -230,7 +230,8 @@ async function move(
   }
 }
 
-async function addToBalances(
+/** Adds amounts to balances, the rows of which are locked already. */
+export async function addToBalances(
   tx: Tx,
   changes: readonly (readonly [string, bigint])[],
 ): Promise<void> {

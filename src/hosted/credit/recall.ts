@@ -3,9 +3,9 @@
 import { sql } from "kysely";
 import { recordChange } from "../../cluster/change-log.ts";
 import type { Epoch } from "../../cluster/node-rows.ts";
-import { lockAccounts, type Tx } from "../../ledger/ledger.ts";
+import { lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import { moveOn, withTargets } from "../../ledger/merged-accounts.ts";
-import type { LeaseGrant, LeaseRequest } from "./lease.ts";
+import { addToBalances, type LeaseGrant, type LeaseRequest } from "./lease.ts";
 import type { OpenWallet } from "./wallet.ts";
 
 /** For how long a dry wallet waits for what was called back. */
@@ -52,10 +52,15 @@ export async function recall(tx: Tx, accountIds: readonly string[]): Promise<voi
   await recordChange(tx, ...accountIds.map((ref) => ({ topic: "recall", ref }) as const));
 }
 
-/** What a wallet can spare for another node; 0 = nothing, or not now. */
-export function spareN(wallet: OpenWallet, nowMs: number): number {
-  const isBusy = wallet.isClosing || wallet.isRefilling || wallet.isRecalling;
-  if (isBusy || wallet.grantedN === 0 || nowMs - wallet.returnedAtMs < RETURN_EVERY_MS) return 0;
+/**
+ * What a wallet can spare for another node; 0 = nothing; null = the store is being asked about it,
+ * or it has returned something just now: that is to be known first.
+ */
+export function spareN(wallet: OpenWallet, nowMs: number): number | null {
+  if (wallet.isRecalling) return 0;
+  if (wallet.isClosing || wallet.isRefilling) return null;
+  if (wallet.grantedN === 0) return 0;
+  if (nowMs - wallet.returnedAtMs < RETURN_EVERY_MS) return null;
   return nowMs - wallet.usedAtMs < IN_USE_MS
     ? Math.floor(wallet.availableN / 2)
     : wallet.availableN;
@@ -80,35 +85,42 @@ export interface ReturnedCredit {
   readonly amountN: number;
   /** Unique to this return. */
   readonly name: string;
-  readonly atMs: number;
 }
 
 /**
- * Moves a part of a lease back to the balance, and tells the other nodes; false = there is no such
- * lease any more.
+ * Moves parts of leases back to their balances, and tells the other nodes. Returns the accounts of
+ * which that was done; of the others there is no such lease any more.
  */
 export async function returnCredit(
   tx: Tx,
   { nodeId, epoch }: Epoch,
-  { accountId, amountN, name, atMs }: ReturnedCredit,
-): Promise<boolean> {
-  const amount = BigInt(amountN);
-  await lockAccounts(tx, await withTargets(tx, [accountId]));
-  const { numUpdatedRows } = await tx
-    .updateTable("credit_lease")
-    .set((eb) => ({ granted_n: eb("granted_n", "-", amount) }))
-    .where("account_id", "=", accountId)
-    .where("node_id", "=", nodeId)
-    .where("epoch", "=", epoch)
-    .where(sql<boolean>`granted_n - spent_n >= cast(${amount} as bigint)`)
-    .executeTakeFirst();
-  if (numUpdatedRows === 0n) return false;
-  await tx
-    .updateTable("account")
-    .set((eb) => ({ balance_n: eb("balance_n", "+", amount) }))
-    .where("id", "=", accountId)
-    .execute();
-  await moveOn(tx, new Map([[accountId, name]]), atMs);
-  await recordChange(tx, { topic: "returned", ref: accountId });
-  return true;
+  { returns, atMs }: { readonly returns: readonly ReturnedCredit[]; readonly atMs: number },
+): Promise<ReadonlySet<string>> {
+  const accountIds = returns.map(({ accountId }) => accountId).sort();
+  const [first = "", ...others] = await withTargets(tx, accountIds);
+  if (others.length === 0) await lockAccount(tx, first);
+  else await lockAccounts(tx, [first, ...others]);
+  const rows = returns.map(
+    ({ accountId, amountN }) =>
+      sql`(cast(${accountId} as text), cast(${BigInt(amountN)} as bigint))`,
+  );
+  const taken = await sql<{ readonly account_id: string }>`
+    update credit_lease set granted_n = granted_n - change.column2
+    from (values ${sql.join(rows)}) as change
+    where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}
+      and granted_n - spent_n >= change.column2
+    returning account_id`.execute(tx);
+  const returned = new Set(taken.rows.map(({ account_id }) => account_id));
+  const done = returns.filter(({ accountId }) => returned.has(accountId));
+  if (done.length === 0) return returned;
+  await addToBalances(
+    tx,
+    done.map(({ accountId, amountN }) => [accountId, BigInt(amountN)]),
+  );
+  await moveOn(tx, new Map(done.map(({ accountId, name }) => [accountId, name])), atMs);
+  await recordChange(
+    tx,
+    ...done.map(({ accountId: ref }) => ({ topic: "returned", ref }) as const),
+  );
+  return returned;
 }

@@ -197,7 +197,7 @@ function act(fixture: Fixture): void {
   const { credit, holds } = run;
   // As if another node were dry, whether or not it is.
   if (random() < RECALLED && !run.faults.isGone)
-    credit.recall(accountIds[Math.floor(random() * accountIds.length)] ?? "");
+    credit.recall([accountIds[Math.floor(random() * accountIds.length)] ?? ""]);
   if (random() < 0.5 && holds.length < MAX_HOLDS) {
     const first = Math.floor(runtime.now() / ACTIVE_MS);
     const range = random() < STRAY ? accountIds.length : ACTIVE;
@@ -282,7 +282,7 @@ async function hear(fixture: Fixture): Promise<void> {
     if (topic === "recall" || topic === "returned") see(fixture, topic);
     for (const { credit, faults } of fixture.nodes) {
       if (faults.isGone) continue;
-      if (topic === "recall") credit.recall(ref);
+      if (topic === "recall") credit.recall([ref]);
       else if (topic === "returned") credit.returned(ref);
     }
   }
