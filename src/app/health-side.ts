@@ -33,7 +33,7 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
   const { trackersByKey } = parts.registry;
   const common = { runtime, timerWheel };
   if (bus === null) {
-    const prober = createProber({ ...common, upstreams });
+    const prober = createProber({ ...common, upstreams, finality: true });
     const headWatch = createHeadWatch({ ...common, sockets: upstreams.ws, headSeen });
     return { prober, headWatch, close: () => closeAll(prober, headWatch) };
   }
@@ -41,6 +41,8 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
   const prober = createProber({
     ...common,
     upstreams,
+    finality: true,
+    onFinalized: (tracker, provider, height) => shared?.finalized(tracker, provider, height),
     onProbe: (tracker, probe) => shared?.probed(tracker, probe),
   });
   const headWatch = createHeadWatch({

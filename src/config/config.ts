@@ -397,6 +397,7 @@ function chainOf(chainName: string, chain: ConfigFile["chains"][string]): Chain 
     name: chain.name ?? chainName,
     aliases: chain.aliases,
     blockTimeMs: chain.block_time_ms,
+    finalityDepth: chain.finality_depth,
   };
 }
 

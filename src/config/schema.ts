@@ -3,6 +3,7 @@
 // variables; rules across several settings are in `rules.ts`.
 import { isIP } from "node:net";
 import { z } from "zod";
+import { DEFAULT_FINALITY_DEPTH } from "../core/provider/finality.ts";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
@@ -307,6 +308,15 @@ const chain = z
     name: label.optional().describe("Human-readable name. Default: the chain's key."),
     aliases: z.array(word).max(20).default([]).describe("Other names accepted in URLs."),
     block_time_ms: intervalMs(12_000, 3_600_000).describe("Usual time between two blocks."),
+    finality_depth: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .default(DEFAULT_FINALITY_DEPTH)
+      .describe(
+        "Blocks taken off the height that a provider reports as finalized, where only one reports " +
+          "any. Of several providers, the second highest report counts unchanged.",
+      ),
   })
   .describe("A chain this instance serves. The key is its name in URLs. Fixed until restart.");
 

@@ -97,6 +97,7 @@ describe("configuration: what is accepted", () => {
       name: "ethereum",
       aliases: [],
       blockTimeMs: 12_000,
+      finalityDepth: 64,
     });
     const set = profiles[0]?.chains.get("ethereum");
     assert.deepEqual(

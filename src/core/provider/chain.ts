@@ -10,6 +10,8 @@ export interface Chain {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly blockTimeMs: number;
+  /** Blocks taken off what a single provider reports as final; absent = the default. */
+  readonly finalityDepth?: number | undefined;
 }
 
 /**

@@ -127,7 +127,7 @@ class Listening {
     const head = readHead(raw);
     if (head === null) return;
     this.#height = head.number;
-    this.#tracker.recordHead(this.#provider, head.number);
+    this.#tracker.recordHead(this.#provider, head.number, head);
     this.#parts.headSeen?.(this.#tracker, this.#provider, head);
     this.#watchStale();
   }

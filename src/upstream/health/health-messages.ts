@@ -29,6 +29,13 @@ export interface HeadMessage {
   readonly raw: Uint8Array | null;
 }
 
+/** What a provider reports as final. */
+export interface FinalizedMessage {
+  readonly set: string;
+  readonly provider: string;
+  readonly height: number;
+}
+
 /** Whether every head of a provider is heard. */
 export interface ListeningMessage {
   readonly set: string;
@@ -87,6 +94,15 @@ export const HEADS: Topic<HeadMessage> = {
     if (!isText(set) || !isText(provider) || !isHeight(height)) return null;
     if (raw !== null && !(raw instanceof Uint8Array && raw.length <= MAX_HEAD_BYTES)) return null;
     return { set, provider, height, raw };
+  },
+};
+
+export const FINALIZED: Topic<FinalizedMessage> = {
+  name: "health.finalized",
+  parse(value) {
+    if (!isRecord(value)) return null;
+    const { set, provider, height } = value;
+    return isText(set) && isText(provider) && isHeight(height) ? { set, provider, height } : null;
   },
 };
 

@@ -6,6 +6,7 @@ import { type Provider, type Transport, transportsOf } from "../../core/provider
 import { classify } from "../../core/provider-errors/classify.ts";
 import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
 import { methodOf } from "../../core/rpc/method.ts";
+import { readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
 import { rpcCall } from "../rpc-call.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
@@ -32,6 +33,10 @@ export interface ProberParts {
   readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
   /** Called with every probe after its tracker; absent = not called. */
   readonly onProbe?: (tracker: Tracker, probe: Probe) => void;
+  /** True = providers are also asked for their finalized block. */
+  readonly finality?: boolean;
+  /** Called with every report of a finalized height, after its tracker; absent = not called. */
+  readonly onFinalized?: (tracker: Tracker, provider: Provider, height: number) => void;
 }
 
 const TIMEOUT_MS = 5_000;
@@ -44,6 +49,10 @@ const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
 /** A provider that pushes its heads is probed only in one of this many rounds. */
 const PUSHED_ROUNDS = 5;
+/** How often a provider is asked for its finalized block, at most. */
+const FINALITY_EVERY_MS = 30_000;
+/** The same after it has refused. */
+const FINALITY_REFUSED_MS = 600_000;
 /** How long a quiet provider has to answer a check. */
 const CHECK_MS = 1_000;
 /** Errors that refuse the service itself: repeating soon would make it worse. */
@@ -142,6 +151,9 @@ class ProbeLoop {
   /** The provider refuses the service and is probed rarely. */
   #refused = false;
   #stopped = false;
+  /** When the provider may be asked again for its finalized block. */
+  #finalityAtMs = Number.NEGATIVE_INFINITY;
+  #cancelFinality = (): void => {};
   /** Until when another worker finds no provider usable. */
   #urgentUntilMs = Number.NEGATIVE_INFINITY;
   #cancelWait: () => void;
@@ -173,6 +185,7 @@ class ProbeLoop {
     this.#stopped = true;
     this.#cancelWait();
     this.#cancelProbe();
+    this.#cancelFinality();
   }
 
   #round(): void {
@@ -200,8 +213,30 @@ class ProbeLoop {
         // The result of this probe may have been an outage, which has already started the next
         // round.
         if (round === this.#latestRound) this.#wait(this.#pauseMs(result, startedAtMs));
+        if (result.kind === "ok") this.#askFinality();
       },
     );
+  }
+
+  /** Asks for the finalized block, if that is due. A refusal is no failure of the provider. */
+  #askFinality(): void {
+    const { runtime, finality, onFinalized } = this.#parts;
+    const { provider } = this.#target;
+    const nowMs = runtime.now();
+    const isDue =
+      nowMs >= this.#finalityAtMs &&
+      nowMs - this.#tracker.finalizedAtMs(provider) >= FINALITY_EVERY_MS;
+    if (finality !== true || !isDue || this.#stopped) return;
+    this.#finalityAtMs = nowMs + FINALITY_EVERY_MS;
+    this.#cancelFinality = callHeight(this.#parts, this.#target, FINALIZED, (height) => {
+      if (this.#stopped) return;
+      if (typeof height !== "number") {
+        this.#finalityAtMs = nowMs + FINALITY_REFUSED_MS;
+        return;
+      }
+      this.#tracker.recordFinalized(provider, height);
+      onFinalized?.(this.#tracker, provider, height);
+    });
   }
 
   #wait(ms: number): void {
@@ -291,14 +326,16 @@ function probeOnce(
 ): () => void {
   const { runtime } = parts;
   const beganAtMs = runtime.now();
-  let cancel = callQuantity(parts, target, { method: "eth_chainId", timeoutMs }, (chainId) => {
+  const chainIdCall = { method: "eth_chainId", timeoutMs, ...QUANTITY };
+  let cancel = callHeight(parts, target, chainIdCall, (chainId) => {
     if (typeof chainId !== "number") return done(chainId, 0);
     const startedAtMs = runtime.now();
     const call = {
       method: "eth_blockNumber",
       timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)),
+      ...QUANTITY,
     };
-    cancel = callQuantity(parts, target, call, (height) => {
+    cancel = callHeight(parts, target, call, (height) => {
       done(
         typeof height === "number" ? { kind: "ok", chainId, height } : height,
         runtime.now() - startedAtMs,
@@ -308,11 +345,39 @@ function probeOnce(
   return () => cancel();
 }
 
-/** Sends a call without parameters whose result is a hex quantity. */
-function callQuantity(
+/** A call whose result says a number. */
+interface NumberCall {
+  readonly method: string;
+  readonly params: string;
+  readonly timeoutMs: number;
+  /** The number in a result; null = there is none. */
+  readonly read: (result: Buffer) => number | null;
+}
+
+/** A call without parameters whose result is a hex quantity. */
+const QUANTITY = {
+  params: "[]",
+  read(result: Buffer): number | null {
+    const text = result.toString("latin1", 0, 20);
+    return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : null;
+  },
+} as const;
+
+/** The longest block without its transactions that is read. */
+const MAX_BLOCK_BYTES = 262_144;
+
+const FINALIZED: NumberCall = {
+  method: "eth_getBlockByNumber",
+  params: '["finalized",false]',
+  timeoutMs: TIMEOUT_MS,
+  read: (result) => (result.length > MAX_BLOCK_BYTES ? null : (readHead(result)?.number ?? null)),
+};
+
+/** Sends such a call. */
+function callHeight(
   parts: ProberParts,
   { provider, transport }: Channel,
-  { method, timeoutMs }: { readonly method: string; readonly timeoutMs: number },
+  { method, params, timeoutMs, read }: NumberCall,
   done: (result: number | Extract<Probe["result"], { kind: "failed" }>) => void,
 ): () => void {
   const upstream = parts.upstreams[transport];
@@ -327,12 +392,12 @@ function callQuantity(
   };
   return rpcCall(
     parts.timerWheel,
-    { upstream, provider, method, params: "[]", timeoutMs, isProbe: true },
+    { upstream, provider, method, params, timeoutMs, isProbe: true },
     {
       result(result) {
-        const text = result.toString("latin1", 0, 20);
-        if (/^"0x[0-9a-fA-F]{1,13}"$/.test(text)) done(Number(text.slice(1, -1)));
-        else failed(plainFailure("body", "not a hex quantity"));
+        const number = read(result);
+        if (number === null) failed(plainFailure("body", "not a number"));
+        else done(number);
       },
       failed,
     },

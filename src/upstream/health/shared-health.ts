@@ -9,6 +9,7 @@ import { ownerAmong } from "../../core/workers/rendezvous.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { HeadWatch } from "./head-watch.ts";
 import {
+  FINALIZED,
   HEADS,
   type HeadMessage,
   HINTS,
@@ -47,6 +48,8 @@ export interface SharedHealth {
   probed(tracker: Tracker, probe: Probe): void;
   /** Tells the others of a head that was pushed to us. */
   headSeen(tracker: Tracker, provider: Provider, head: Head): void;
+  /** Tells the others what a provider has reported to us as final. */
+  finalized(tracker: Tracker, provider: Provider, height: number): void;
   listening(tracker: Tracker, provider: Provider, listening: boolean): void;
   close(): void;
 }
@@ -122,6 +125,9 @@ class HealthExchange implements SharedHealth {
         this.#heardOf(message.set, from);
         this.#hearHead(message);
       }),
+      bus.subscribe(FINALIZED, ({ set, provider, height }) =>
+        this.#of(set, provider, ({ tracker }, known) => tracker.recordFinalized(known, height)),
+      ),
       bus.subscribe(LISTENING, ({ set, provider, listening }) =>
         this.#of(set, provider, ({ tracker }, known) => tracker.listen(known, listening)),
       ),
@@ -150,6 +156,11 @@ class HealthExchange implements SharedHealth {
     if (set === undefined || !this.#limit.head(set, this.#parts.runtime.now())) return;
     const isLong = raw.length > MAX_HEAD_BYTES;
     this.#parts.bus.publish(HEADS, { set, provider, height, raw: isLong ? null : raw });
+  }
+
+  finalized(tracker: Tracker, { id: provider }: Provider, height: number): void {
+    const set = this.#byTracker.get(tracker)?.key;
+    if (set !== undefined) this.#parts.bus.publish(FINALIZED, { set, provider, height });
   }
 
   listening(tracker: Tracker, { id: provider }: Provider, listening: boolean): void {
@@ -248,8 +259,8 @@ class HealthExchange implements SharedHealth {
 
   #hearHead({ set, provider, height, raw }: HeadMessage): void {
     this.#of(set, provider, ({ tracker }, known) => {
-      tracker.recordHead(known, height);
       const head = raw === null ? null : readHead(Buffer.from(raw));
+      tracker.recordHead(known, height, head ?? undefined);
       if (head !== null) this.#parts.headSeen(tracker, known, head);
     });
   }

@@ -2,6 +2,11 @@
 // and probes, reports health. Sends nothing.
 import type { Attempt, Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
 import {
+  clearBranch,
+  createBranchView,
+  type PushedBlock,
+} from "../../core/provider/branch-view.ts";
+import {
   admitted,
   type Breaker,
   CLOSED,
@@ -79,6 +84,7 @@ import type { ProviderBudget } from "../budget/provider-budget.ts";
 import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
 import { type HealthReport, reportOf } from "./health-report.ts";
+import { type KnownBlocks, type ProviderBlocks, RecordedBlocks } from "./known-blocks.ts";
 import {
   type Departure,
   type Outstanding,
@@ -153,8 +159,7 @@ export interface Selection {
  * The state of one provider, which a new tracker takes over when a profile is reloaded. Live and
  * mutable: not for readers.
  */
-export interface ProviderState {
-  readonly provider: Provider;
+export interface ProviderState extends ProviderBlocks {
   /** Where it stands for this node. */
   readonly region: RegionPlacement;
   readonly http: Health | null;
@@ -163,11 +168,8 @@ export interface ProviderState {
   readonly unserved: UnservedMethods;
   /** The channels with their attempts in flight. */
   readonly watched: Readonly<Record<Transport, WatchedChannel | null>>;
-  sample: HeadSample | null;
   /** True = the service is subscribed to its heads. */
   listening: boolean;
-  /** When it last pushed a head (ms). */
-  pushedAtMs: number;
   /** What may still be sent to it; null = it has no limits. */
   readonly budget: ProviderBudget | null;
 }
@@ -233,10 +235,16 @@ export interface Tracker {
   recordHint(provider: Provider, transport: Transport, hint: HealthHint): void;
   /** Sets whether the service is subscribed to the provider's heads. */
   listen(provider: Provider, listening: boolean): void;
-  /** Records a pushed head. */
-  recordHead(provider: Provider, height: number): void;
+  /** Records a pushed head; without `block` its hash is not known. */
+  recordHead(provider: Provider, height: number, block?: PushedBlock): void;
+  /** Records the height that a provider reports as final. */
+  recordFinalized(provider: Provider, height: number): void;
+  /** When the provider last reported a final height; -Infinity = never. */
+  finalizedAtMs(provider: Provider): number;
   /** The consensus height; null = unknown. */
   head(): number | null;
+  /** What the providers tell of their blocks. */
+  readonly blocks: KnownBlocks;
   /** Whether the provider pushes its heads, so that they need not be polled. */
   pushesHeads(provider: Provider): boolean;
   health(provider: Provider, transport: Transport): HealthReport;
@@ -278,6 +286,7 @@ export type RoutingState = Pick<
   | "waitMs"
   | "takePanicSlot"
   | "freePanicSlot"
+  | "blocks"
 >;
 
 /** Settings of a tracker. */
@@ -304,6 +313,7 @@ export function createTracker(
 class SetTracker implements Tracker {
   readonly set: ProviderSet;
   readonly extraCalls: ExtraCalls;
+  readonly blocks: RecordedBlocks;
   readonly #runtime: Runtime;
   readonly #providerStates: readonly ProviderState[];
   /** Unlisted methods that some provider served. */
@@ -341,6 +351,12 @@ class SetTracker implements Tracker {
         before: previous?.inherit(provider) ?? null,
         budget: budgetOf(provider),
       }),
+    );
+    this.blocks = new RecordedBlocks(
+      set,
+      runtime,
+      this.#providerStates,
+      previous?.blocks.finalized() ?? null,
     );
     const watched = this.#providerStates
       .flatMap((state) => [state.watched.http, state.watched.ws])
@@ -525,6 +541,8 @@ class SetTracker implements Tracker {
       if (!wrongChain)
         this.#notifyListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
       this.#sample(providerState, null);
+      providerState.finalized = null;
+      clearBranch(providerState.branch);
       if (!wrongChain) this.#notifyOutage();
       return;
     }
@@ -563,16 +581,30 @@ class SetTracker implements Tracker {
 
   listen(provider: Provider, listening: boolean): void {
     const providerState = this.#stateOf(provider);
-    if (providerState !== null) providerState.listening = listening;
+    if (providerState === null) return;
+    providerState.listening = listening;
+    if (!listening) clearBranch(providerState.branch);
   }
 
-  recordHead(provider: Provider, height: number): void {
+  recordHead(provider: Provider, height: number, block?: PushedBlock): void {
     const providerState = this.#stateOf(provider);
     if (providerState === null || providerState.ws?.wrongChain === true || !isHeight(height))
       return;
     providerState.pushedAtMs = this.#runtime.now();
     if (providerState.ws !== null) providerState.ws.heardAtMs = providerState.pushedAtMs;
     this.#sample(providerState, { height, atMs: providerState.pushedAtMs, polled: false });
+    this.blocks.pushed(providerState, block ?? null);
+  }
+
+  recordFinalized(provider: Provider, height: number): void {
+    const providerState = this.#stateOf(provider);
+    if (providerState === null || !isHeight(height)) return;
+    if (providerState.http?.wrongChain === true || providerState.ws?.wrongChain === true) return;
+    this.blocks.reportedFinal(providerState, height);
+  }
+
+  finalizedAtMs(provider: Provider): number {
+    return this.#stateOf(provider)?.finalized?.atMs ?? NEVER_MS;
   }
 
   head(): number | null {
@@ -907,6 +939,8 @@ function createState(
     unserved:
       http === null && ws === null ? createUnserved() : (before?.unserved ?? createUnserved()),
     sample: http === null && ws === null ? null : (before?.sample ?? null),
+    finalized: http === null && ws === null ? null : (before?.finalized ?? null),
+    branch: createBranchView(),
     listening: false,
     pushedAtMs: NEVER_MS,
     budget,

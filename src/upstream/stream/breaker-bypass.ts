@@ -25,6 +25,10 @@ export class BreakerBypass implements RoutingState {
     return this.#strict.extraCalls;
   }
 
+  get blocks() {
+    return this.#strict.blocks;
+  }
+
   plan(call: Call, selection: Selection): Plan {
     const { candidates, excluded } = this.#strict.plan(call, selection);
     const { transport } = selection;

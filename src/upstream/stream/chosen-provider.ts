@@ -36,6 +36,10 @@ export class ChosenProvider implements RoutingState {
     return this.#strict.extraCalls;
   }
 
+  get blocks() {
+    return this.#strict.blocks;
+  }
+
   plan(): Plan {
     return this.#plan;
   }

@@ -1,0 +1,148 @@
+// What the providers of one set have told of the blocks of their chain: how far it is final, what
+// its newest block is, and which branch each provider is on. Sends nothing.
+import { BranchChanges } from "../../core/provider/branch-changes.ts";
+import {
+  agreedHash,
+  type BranchView,
+  clearBranch,
+  hashAt,
+  type PushedBlock,
+  pushBlock,
+} from "../../core/provider/branch-view.ts";
+import {
+  DEFAULT_FINALITY_DEPTH,
+  type FinalitySample,
+  finalizedHeightOf,
+  servedTipOf,
+} from "../../core/provider/finality.ts";
+import { HEAD_FRESH_MS, type HeadSample } from "../../core/provider/head.ts";
+import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
+import type { Runtime } from "../../runtime.ts";
+
+/** What is known of the blocks of one chain, as the providers of one set tell it. */
+export interface KnownBlocks {
+  /** The highest block that at least two providers have, or the only one; null = unknown. */
+  servedTip(): number | null;
+  /** At or below this height the chain does not change any more; null = unknown. */
+  finalized(): number | null;
+  /**
+   * The hash of a recent block on which all providers that push their heads agree; null = unknown
+   * or disputed.
+   */
+  agreedHash(number: number): string | null;
+  /** The hash that the provider has at a recent height; null = unknown. */
+  pushedHash(provider: Provider, number: number): string | null;
+  /** The newest block that the provider has pushed; null = it does not push its heads. */
+  pushedTip(provider: Provider): number | null;
+  /** Counts the reorganisations that any of the providers has told of. */
+  readonly epoch: number;
+  /** Whether no reorganisation has reached this height since the count was `epoch`. */
+  isUntouched(number: number, epoch: number): boolean;
+}
+
+/** What is kept of one provider; changed in place. */
+export interface ProviderBlocks {
+  readonly provider: Provider;
+  sample: HeadSample | null;
+  /** What it last reported as final. */
+  finalized: FinalitySample | null;
+  /** The blocks that it has pushed. */
+  readonly branch: BranchView;
+  /** When it last pushed a head (ms). */
+  pushedAtMs: number;
+}
+
+/** The blocks of one set, recorded by its tracker. */
+export class RecordedBlocks implements KnownBlocks {
+  readonly #set: ProviderSet;
+  readonly #runtime: Runtime;
+  readonly #providers: readonly ProviderBlocks[];
+  readonly #changes = new BranchChanges();
+  /** As last found: it never goes back. */
+  #finalized: number | null;
+
+  constructor(
+    set: ProviderSet,
+    runtime: Runtime,
+    providers: readonly ProviderBlocks[],
+    finalized: number | null,
+  ) {
+    this.#set = set;
+    this.#runtime = runtime;
+    this.#providers = providers;
+    this.#finalized = finalized;
+  }
+
+  get epoch(): number {
+    return this.#changes.epoch;
+  }
+
+  isUntouched(number: number, epoch: number): boolean {
+    return this.#changes.isUntouched(number, epoch);
+  }
+
+  servedTip(): number | null {
+    return servedTipOf(
+      this.#providers.map(({ sample }) => sample),
+      this.#runtime.now(),
+    );
+  }
+
+  finalized(): number | null {
+    return this.#finalized;
+  }
+
+  agreedHash(number: number): string | null {
+    return agreedHash(this.#pushing(), number);
+  }
+
+  pushedHash(provider: Provider, number: number): string | null {
+    const blocks = this.#of(provider);
+    return blocks === null || !this.#pushes(blocks) ? null : hashAt(blocks.branch, number);
+  }
+
+  pushedTip(provider: Provider): number | null {
+    const blocks = this.#of(provider);
+    if (blocks === null || blocks.branch.tip === -1 || !this.#pushes(blocks)) return null;
+    return blocks.branch.tip;
+  }
+
+  /** A provider has pushed a block; null = only its height is known. */
+  pushed({ branch }: ProviderBlocks, block: PushedBlock | null): void {
+    if (block === null) return clearBranch(branch);
+    const abandoned = pushBlock(branch, block);
+    if (abandoned !== null) this.#changes.abandon(abandoned);
+  }
+
+  /** A provider has reported a height as final. */
+  reportedFinal(blocks: ProviderBlocks, height: number): void {
+    const nowMs = this.#runtime.now();
+    blocks.finalized = { height, atMs: nowMs };
+    this.#finalized = finalizedHeightOf({
+      reports: this.#providers.map(({ finalized }) => finalized),
+      servedTip: this.servedTip(),
+      finalityDepth: this.#set.chain.finalityDepth ?? DEFAULT_FINALITY_DEPTH,
+      previous: this.#finalized,
+      nowMs,
+    });
+  }
+
+  #of({ index, id }: Provider): ProviderBlocks | null {
+    const blocks = this.#providers[index];
+    if (blocks?.provider.id === id) return blocks;
+    return this.#providers.find(({ provider }) => provider.id === id) ?? null;
+  }
+
+  *#pushing(): Iterable<BranchView> {
+    for (const blocks of this.#providers) if (this.#pushes(blocks)) yield blocks.branch;
+  }
+
+  /** A provider that has been silent for long may be on a branch that nobody is on any more. */
+  #pushes({ pushedAtMs }: ProviderBlocks): boolean {
+    const freshMs = Math.max(HEAD_FRESH_MS, QUIET_BLOCKS * this.#set.chain.blockTimeMs);
+    return this.#runtime.now() - pushedAtMs < freshMs;
+  }
+}
+
+/** After so many block times without a head a provider does not push its heads. */
+const QUIET_BLOCKS = 3;
