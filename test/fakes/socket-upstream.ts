@@ -5,6 +5,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
+import { isFinalityProbe } from "./upstream.ts";
 
 /** One JSON-RPC request that reached the provider. */
 export interface SocketAsked {
@@ -264,6 +265,8 @@ class Peer implements SocketPeer {
   #hear(body: string): void {
     const { method, params }: { method: string; params: unknown } = JSON.parse(body);
     const id = /"id"\s*:\s*("(?:[^"\\]|\\.)*"|[^,}\s]+)/.exec(body)?.[1] ?? "null";
+    if (isFinalityProbe({ method, params }))
+      return this.send(`{"jsonrpc":"2.0","id":${id},"result":null}`);
     const asked: SocketAsked = { method, id, params, body };
     this.#node.asked.push(asked);
     const reply: SocketReplier = {

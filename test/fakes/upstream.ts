@@ -55,6 +55,17 @@ export interface ScriptedUpstream {
 
 const PROBES = new Set(["eth_chainId", "eth_blockNumber"]);
 
+/** Whether a request is the prober's, for the finalized block: scripted providers know of none. */
+export function isFinalityProbe(asked: {
+  readonly method: string;
+  readonly params: unknown;
+}): boolean {
+  return (
+    asked.method === "eth_getBlockByNumber" &&
+    JSON.stringify(asked.params) === '["finalized",false]'
+  );
+}
+
 /**
  * Starts a provider of chain 1 at height 100 that answers `"0x1"` until told otherwise. What probes
  * ask is answered truthfully, whoever asks.
@@ -104,6 +115,7 @@ export async function scriptedUpstream(
         );
         return;
       }
+      if (facts !== null && isFinalityProbe(parsed)) return reply.result("null");
       const one: Asked = {
         path: request.url ?? "/",
         method: parsed.method,
