@@ -77,11 +77,13 @@ test("finalized blocks are asked for every half minute, and rarely where that is
       const text = body.toString();
       const isFinality = text.includes("eth_getBlockByNumber");
       if (isFinality) asked.set(id, (asked.get(id) ?? 0) + 1);
-      const block = `{"number":"0x50","hash":"0x${"a".repeat(64)}","parentHash":"0x${"b".repeat(64)}"}`;
+      const hashes = `"hash":"0x${"a".repeat(64)}","parentHash":"0x${"b".repeat(64)}"`;
+      const block = `{"number":"0x50",${hashes}}`;
       const quantity = text.includes("eth_chainId") ? '"0x1"' : '"0x64"';
       const answer = Buffer.from(isFinality ? block : quantity);
       runtime.after(10, () => {
-        if (isFinality && index === 1) listener.failed(plainFailure("error", "unknown block"), null);
+        if (isFinality && index === 1)
+          listener.failed(plainFailure("error", "unknown block"), null);
         else listener.result(answer, { start: 0, end: answer.length, idAt: null });
       });
       return { sent: true, cancel() {} };
