@@ -8,6 +8,7 @@ import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
+import { OVERTAKEN } from "../upstream/engine/judgement.ts";
 import { repeatsSecret } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";
@@ -19,11 +20,17 @@ export interface CallLog {
   finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void;
 }
 
-/** Whether a provider failed, or was left for another; a hedge alone is nothing to warn of. */
+/**
+ * Whether a provider failed, or was left for another. A hedge, or a second question after `null`,
+ * is nothing to warn of.
+ */
 function isRetried({ traces }: RoutedCall): boolean {
   if (traces.length < 2) return false;
-  const inTurn = traces.filter(({ attempt }) => attempt.hedgedAfterMs === undefined);
-  return inTurn.length > 1 || traces.some(({ failure }) => failure !== null);
+  const isHedged = traces.some(({ attempt }) => attempt.hedgedAfterMs !== undefined);
+  return traces.some(
+    ({ attempt: { verdict } }) =>
+      verdict !== null && !(isHedged && verdict.category === OVERTAKEN.category),
+  );
 }
 
 /** Categories of errors that matched no rule. */

@@ -97,8 +97,19 @@ export const METRICS: readonly Metric[] = [
     labels: [...CHAIN, "result"],
     help:
       "Calls that were asked of a second provider because the first took long, by whether that " +
-      "one answered first (won) or not (lost); over_budget = it was not asked.",
+      "one answered first (won) or not (lost); over_budget = it, or one with a higher head after null, was not asked.",
     collect: perSeries(({ hedges }) => Object.entries(hedges).map(([result, n]) => [[result], n])),
+  },
+  {
+    name: "svc_asked_again_total",
+    type: "counter",
+    labels: [...CHAIN, "result"],
+    help:
+      "Calls for a transaction, receipt or block that were asked of a provider with a higher head " +
+      "because the first answered null, by whether that one had it. Out of the budget of hedges.",
+    collect: perSeries(({ askedAgain }) =>
+      Object.entries(askedAgain).map(([result, n]) => [[result], n]),
+    ),
   },
   {
     name: "svc_cluster_nodes",

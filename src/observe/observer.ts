@@ -91,13 +91,13 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       countAnswer(to, route.request.call.method, answer);
       addTo(to.durations, Math.max(0, runtime.now() - route.startedAtMs));
       if (route.plan.panic === true) countPanic(to, route);
-      countHedges(to, route);
+      countFurther(to, route);
       calls.finished(to, route, answer, requestId);
     },
     cancelled(to, method, route) {
       count(to, method, 3);
       if (route?.plan.panic === true) countPanic(to, route);
-      if (route !== null) countHedges(to, route);
+      if (route !== null) countFurther(to, route);
     },
     refused(code) {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
@@ -143,8 +143,13 @@ function countPanic({ panics }: Series, { traces }: RoutedCall): void {
   else panics.refused++;
 }
 
-function countHedges({ hedges }: Series, { traces, overBudget }: RoutedCall): void {
+/** Counts the further calls that were made for a call. */
+function countFurther(
+  { hedges, askedAgain: again }: Series,
+  { traces, overBudget, askedAgain }: RoutedCall,
+): void {
   if (overBudget) hedges.over_budget++;
+  if (askedAgain !== null) again[askedAgain]++;
   if (traces.length < 2) return;
   for (const { attempt } of traces) {
     if (attempt.hedgedAfterMs === undefined) continue;

@@ -44,6 +44,13 @@ const STACKS = [
   },
   { name: "coalesce", method: "eth_gasPrice", coalesce: true, hedge: null, params: "[]" },
   { name: "hedge", method: "eth_gasPrice", coalesce: false, hedge: HEDGE, params: "[]" },
+  {
+    name: "ask again",
+    method: "eth_getTransactionReceipt",
+    coalesce: false,
+    hedge: HEDGE,
+    params: '["0xaa"]',
+  },
 ] as const;
 
 function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {

@@ -14,6 +14,8 @@ export interface Policy {
   readonly coalesce: boolean;
   /** When a second provider is asked as well; null = it never is. */
   readonly hedge: HedgeSettings | null;
+  /** After `null` a provider with a higher head is asked as well. */
+  readonly askAgain: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -34,13 +36,20 @@ const LANES_OF_READS = 3;
 
 /** The policy of a call. */
 export function policyOf(method: Method, block: BlockRef, settings: PolicySettings): Policy {
+  const hedge = method.hedge && method.replaySafe ? settings.hedge : null;
   return {
     transaction: method.transaction,
     coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
-    hedge: method.hedge && method.replaySafe ? settings.hedge : null,
+    hedge,
+    askAgain: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
     lanes: method.replaySafe ? LANES_OF_READS : 1,
     maxAttempts: settings.maxAttempts,
   };
+}
+
+/** It is asked for by hash or number, so that `null` means that a node does not have it. */
+function namesOneThing(method: Method, { kind }: BlockRef): boolean {
+  return method.block === null || kind === "number" || kind === "hash";
 }
 
 /** What is pending differs from node to node, and from one moment to the next. */

@@ -97,6 +97,8 @@ export interface Method {
   readonly transaction: TransactionAnswer | null;
   /** Equal concurrent calls may share one answer. */
   readonly coalesce: boolean;
+  /** `null` means that the node does not have it: others may. */
+  readonly mayBeMissing: boolean;
   /** A read that may be asked of a second provider while the first one takes long. */
   readonly hedge: boolean;
 }
@@ -130,6 +132,20 @@ const COALESCED: ReadonlySet<Category> = new Set([
   "eip1559",
   "eip4844",
 ] as const);
+
+/** Transactions, receipts and blocks. */
+const MAY_BE_MISSING: ReadonlySet<string> = new Set([
+  "eth_getTransactionByHash",
+  "eth_getTransactionReceipt",
+  "eth_getRawTransactionByHash",
+  "eth_getBlockByHash",
+  "eth_getBlockByNumber",
+  "eth_getHeaderByHash",
+  "eth_getHeaderByNumber",
+  "eth_getBlockReceipts",
+  "eth_getBlockTransactionCountByHash",
+  "eth_getBlockTransactionCountByNumber",
+]);
 
 /** Categories of calls that are too expensive to be asked twice, or differ between providers. */
 const NOT_HEDGED: ReadonlySet<Category> = new Set([
@@ -500,6 +516,7 @@ export const UNKNOWN_METHOD: Method = {
   handling: "route",
   transaction: null,
   coalesce: false,
+  mayBeMissing: false,
   hedge: false,
 };
 
@@ -516,6 +533,7 @@ const PERSONAL_METHOD: Method = {
   handling: "blocked",
   transaction: null,
   coalesce: false,
+  mayBeMissing: false,
   hedge: false,
 };
 
@@ -561,6 +579,7 @@ function builtInRows(): readonly Method[] {
           handling,
           transaction: transaction ?? null,
           coalesce: replaySafe && handling === "route" && COALESCED.has(category),
+          mayBeMissing: MAY_BE_MISSING.has(name),
           hedge: replaySafe && handling === "route" && !NOT_HEDGED.has(category),
         };
       }),

@@ -7,6 +7,7 @@ import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
+import { askAgain } from "./ask-again.ts";
 import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
 import { Job, type JobTimes } from "./job.ts";
@@ -28,7 +29,10 @@ export interface RoutingEngine extends Router {
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
   extends Readonly<
-    Pick<Job, "request" | "startedAtMs" | "plan" | "traces" | "source" | "overBudget">
+    Pick<
+      Job,
+      "request" | "startedAtMs" | "plan" | "traces" | "source" | "overBudget" | "askedAgain"
+    >
   > {
   /**
    * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
@@ -62,6 +66,7 @@ export function createRouter(parts: RouterParts): RoutingEngine {
   const engine = stack(
     failover({ ...parts, firstAttemptShare }),
     transactions(runtime),
+    askAgain(runtime),
     coalesce(parts),
   );
   return {

@@ -50,7 +50,12 @@ import {
   STALE_MS,
   usualMs,
 } from "../../core/provider/latency.ts";
-import type { Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
+import {
+  type Provider,
+  type ProviderSet,
+  type Transport,
+  transportsOf,
+} from "../../core/provider/profile.ts";
 import { type RegionPlacement, regionPlacement } from "../../core/provider/region.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import {
@@ -174,6 +179,14 @@ export interface ProviderState extends ProviderBlocks {
   readonly budget: ProviderBudget | null;
 }
 
+/** The providers with a higher head than another. */
+export interface Ahead {
+  /** The highest head known. */
+  readonly head: number;
+  /** Ids of all others. */
+  readonly others: ReadonlySet<string>;
+}
+
 /** The routing state of one provider set. */
 export interface Tracker {
   readonly set: ProviderSet;
@@ -208,6 +221,11 @@ export interface Tracker {
   usualMs(channel: Channel, method: Method, share: number): number | null;
   /** Whether a call may be asked of the provider beside another: it is in the best health. */
   mayBeAskedBeside(channel: Channel, method: Method): boolean;
+  /**
+   * Who may know more than a provider that does not have what a call asks for: the others, to be
+   * left out, and the highest head. Null = nobody in the best health has a higher head.
+   */
+  aheadOf(provider: Provider, call: Call): Ahead | null;
   /** Records the start of an attempt: from now on its provider may be found silent. */
   begin(out: Outstanding): void;
   /** Records the end of an attempt that began. True = its provider was silent. */
@@ -279,6 +297,7 @@ export type RoutingState = Pick<
   | "extraCalls"
   | "usualMs"
   | "mayBeAskedBeside"
+  | "aheadOf"
   | "begin"
   | "end"
   | "heard"
@@ -452,6 +471,36 @@ class SetTracker implements Tracker {
       !health.wrongChain &&
       health.cordon === null &&
       methodLimitedForMs(health, method, this.#runtime.now()) === 0
+    );
+  }
+
+  aheadOf(provider: Provider, call: Call): Ahead | null {
+    const nowMs = this.#runtime.now();
+    const heightOf = ({ sample }: ProviderState): number | null =>
+      sample !== null && nowMs - sample.atMs < HEAD_FRESH_MS ? sample.height : null;
+    const asked = this.#stateOf(provider);
+    const known = asked === null ? null : heightOf(asked);
+    if (known === null) return null;
+    const least = call.block.kind === "number" ? Math.max(known + 1, call.block.number) : known + 1;
+    const others = new Set<string>();
+    let head = known;
+    for (const state of this.#providerStates) {
+      const height = heightOf(state);
+      if (height !== null && height >= least && this.#isInBestHealth(state, call))
+        head = Math.max(head, height);
+      else others.add(state.provider.id);
+    }
+    return others.size === this.#providerStates.length ? null : { head, others };
+  }
+
+  #isInBestHealth({ provider, region }: ProviderState, call: Call): boolean {
+    return (
+      !provider.backup &&
+      region.reason === null &&
+      this.hasRoom(provider, call) &&
+      transportsOf(provider).some((transport) =>
+        this.mayBeAskedBeside({ provider, transport }, call.method),
+      )
     );
   }
 

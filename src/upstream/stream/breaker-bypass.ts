@@ -7,7 +7,7 @@ import type { Plan } from "../../core/routing/plan.ts";
 import type { BlockRef, Call } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
-import type { AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
+import type { Ahead, AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
 
 /** A tracker without open circuits. Its user must limit how often it is asked. */
 export class BreakerBypass implements RoutingState {
@@ -66,6 +66,10 @@ export class BreakerBypass implements RoutingState {
 
   mayBeAskedBeside(): boolean {
     return false;
+  }
+
+  aheadOf(): Ahead | null {
+    return null;
   }
 
   /** Attempts are not watched for silence. */

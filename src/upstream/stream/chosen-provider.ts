@@ -7,7 +7,7 @@ import type { Plan } from "../../core/routing/plan.ts";
 import type { BlockRef, Call } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
-import type { AttemptEnd, RoutingState } from "../health/tracker.ts";
+import type { Ahead, AttemptEnd, RoutingState } from "../health/tracker.ts";
 
 /**
  * What counts of its queries. `nothing`: the provider is asked even if its circuit is open, and
@@ -69,6 +69,10 @@ export class ChosenProvider implements RoutingState {
 
   mayBeAskedBeside(): boolean {
     return false;
+  }
+
+  aheadOf(): Ahead | null {
+    return null;
   }
 
   /** Queries are not watched for silence. */

@@ -2,6 +2,7 @@
 // share an answer, what is pending is never shared, and a configuration can only narrow that.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { HedgeSettings } from "../../../src/core/provider/profile.ts";
 import { DEFAULT_HEDGE } from "../../../src/core/routing/hedge.ts";
 import { policyOf } from "../../../src/core/routing/policy.ts";
 import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
@@ -55,6 +56,22 @@ test("reads are hedged where the settings say so; never writes, traces, logs and
     { name: "eth_call", kind: "write", blockAt: null, cu: null, deadline: null },
   ]).of("eth_call");
   assert.equal(policyOf(declared, NO_BLOCK, { ...SHARING, hedge: DEFAULT_HEDGE }).hedge, null);
+});
+
+test("what may be missing is asked again where hedges are on, by hash or number", () => {
+  const isAsked = (
+    name: string,
+    block: BlockRef = NO_BLOCK,
+    hedge: HedgeSettings | null = DEFAULT_HEDGE,
+  ) => policyOf(methodOf(name), block, { ...SHARING, hedge }).askAgain;
+  assert.equal(isAsked("eth_getTransactionReceipt"), true);
+  assert.equal(isAsked("eth_getBlockByHash"), true);
+  assert.equal(isAsked("eth_getBlockByNumber", { kind: "number", number: 7 }), true);
+  assert.equal(isAsked("eth_getBlockReceipts", { kind: "hash" }), true);
+  assert.equal(isAsked("eth_getBlockByNumber"), false, "`latest` is never missing");
+  assert.equal(isAsked("eth_getBlockByNumber", { kind: "tag", tag: "pending" }), false);
+  assert.equal(isAsked("eth_getBalance"), false);
+  assert.equal(isAsked("eth_getTransactionReceipt", NO_BLOCK, null), false);
 });
 
 test("equal reads share an answer where the method and the settings say so", () => {

@@ -36,6 +36,8 @@ test("a method of the configuration has a row of its own, with the defaults of u
     handling: "route",
     transaction: null,
     coalesce: false,
+    mayBeMissing: false,
+    hedge: false,
   });
   assert.equal(index, METHODS.length);
   const { replaySafe, cu, block, deadline } = table.of("foo_write");

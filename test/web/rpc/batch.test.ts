@@ -83,6 +83,7 @@ function run(
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
+        askedAgain: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

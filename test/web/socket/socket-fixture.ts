@@ -180,6 +180,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
+        askedAgain: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

@@ -1,0 +1,190 @@
+// A provider that does not have a transaction, receipt or block may be behind: one with a higher
+// head is asked before the caller is told, once for each question and head, within the budget.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
+import { plainFailure } from "../../../src/core/rpc/failure.ts";
+import { methodOf } from "../../../src/core/rpc/method.ts";
+import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
+import type { Answer } from "../../../src/upstream/engine/answer.ts";
+import { createRouter } from "../../../src/upstream/engine/router.ts";
+import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
+import { simulatedWorld } from "../../fakes/runtime.ts";
+
+const RECEIPT = "eth_getTransactionReceipt";
+
+interface Asked {
+  readonly provider: string;
+  cancelled: boolean;
+}
+
+/** Two providers in this order; each answers with its text, or fails without one, or is silent. */
+function bench(heads: readonly number[], says: (string | null | "silent")[]) {
+  const runtime = simulatedWorld(7);
+  const providers = heads.map((_, n) => fakeProvider(n, { priority: n, wsUrl: null }));
+  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const see = (n: number, height: number): void => {
+    const provider = providers[n] ?? assert.fail();
+    const result = { kind: "ok", chainId: 1, height } as const;
+    tracker.recordProbe({ provider, transport: "http", latencyMs: 1, result });
+  };
+  for (const [n, height] of heads.entries()) see(n, height);
+  const asked: Asked[] = [];
+  let recycled = 0;
+  const router = createRouter({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    hedge: () => ({ maxExtra: 0.5, floorMs: 20, ceilingMs: 1_000 }),
+    upstreams: {
+      http: {
+        send({ provider }, listener) {
+          const one: Asked = { provider: provider.id, cancelled: false };
+          asked.push(one);
+          const text = says[provider.index];
+          runtime.after(5, () => {
+            if (one.cancelled || text === "silent") return;
+            if (text === null || text === undefined)
+              return listener.failed(plainFailure("network", "reset"), null);
+            const body = Buffer.from(text);
+            const back = (): void => void recycled++;
+            const lender = { headroomBytes: 0, reuse: back, recycle: back };
+            listener.result(body, { start: 0, end: body.length, idAt: null }, lender);
+          });
+          return {
+            sent: true,
+            cancel() {
+              one.cancelled = true;
+            },
+          };
+        },
+      },
+    },
+  });
+  const ask = (params: string, method = RECEIPT, block: BlockRef = NO_BLOCK) => {
+    const answers: string[] = [];
+    const told = ({ outcome }: Answer): void => {
+      if (outcome.kind !== "result") return void answers.push(outcome.kind);
+      answers.push(outcome.body.toString("latin1", outcome.start, outcome.end));
+      outcome.pool?.recycle(outcome.body);
+    };
+    const call = { methodName: method, method: methodOf(method), block };
+    const route = router.route(
+      {
+        call: { ...call, ...writeRequest(method, Buffer.from(params)) },
+        tracker,
+        strategy: "priority",
+        pin: null,
+        transport: "http",
+        avoid: null,
+        caller: { key: "test" },
+        deadlineMs: 5_000,
+        mayStream: true,
+      },
+      told,
+    );
+    return { route, answers };
+  };
+  /** Saves credits for these many second questions, then forgets what was asked. */
+  const save = (credits: number): void => {
+    tracker.extraCalls.credits = credits;
+    asked.length = 0;
+  };
+  return { runtime, asked, ask, see, save, recycled: () => recycled };
+}
+
+test("null is asked again of a provider that is ahead, and its answer counts", () => {
+  const it = bench([100, 101], ["null", '{"status":"0x1"}']);
+  it.save(1);
+  const { route, answers } = it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  assert.deepEqual(answers, ['{"status":"0x1"}']);
+  assert.deepEqual(
+    route.traces.map(({ attempt }) => attempt.provider.id),
+    ["p0", "p1"],
+  );
+  assert.equal(route.source.kind === "provider" && route.source.provider.id, "p1");
+  assert.equal(route.askedAgain, "found");
+  assert.equal(it.recycled(), 2, "both answers went back");
+  it.runtime.advance(500);
+  assert.equal(it.runtime.pendingTimers(), 0);
+});
+
+test("nobody is asked again where nobody in good health is ahead, or the head is unknown", () => {
+  for (const heads of [
+    [100, 100],
+    [101, 100],
+  ]) {
+    const it = bench(heads, ["null", '"0x1"']);
+    it.save(5);
+    const { answers } = it.ask('["0xaa"]');
+    it.runtime.advance(50);
+    assert.deepEqual([answers, it.asked.length], [["null"], 1]);
+  }
+  const stale = bench([100, 101], ["null", '"0x1"']);
+  stale.runtime.advance(31_000);
+  stale.see(0, 100);
+  stale.save(5);
+  const { answers } = stale.ask('["0xaa"]');
+  stale.runtime.advance(50);
+  assert.deepEqual([answers, stale.asked.length], [["null"], 1]);
+});
+
+test("once for each question and head, and only within the budget", () => {
+  const it = bench([100, 101], ["null", "null"]);
+  it.save(0);
+  const poor = it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  assert.deepEqual([poor.answers, it.asked.length], [["null"], 1]);
+  assert.equal(poor.route.overBudget, true);
+  it.save(10);
+  for (let n = 0; n < 5; n++) {
+    assert.deepEqual(it.ask('["0xaa"]').answers, []);
+    it.runtime.advance(50);
+  }
+  assert.equal(it.asked.length, 6, "once at this head");
+  const other = it.ask('["0xbb"]');
+  it.runtime.advance(50);
+  assert.deepEqual([other.answers, it.asked.length], [["null"], 8]);
+  it.see(1, 102);
+  it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  assert.equal(it.asked.length, 10, "again at the next head");
+});
+
+test("a block is asked again only of one whose head has its number", () => {
+  const block = (number: number): BlockRef => ({ kind: "number", number });
+  const it = bench([100, 101], ["null", '{"number":"0x65"}']);
+  it.save(10);
+  const known = it.ask('["0x65",false]', "eth_getBlockByNumber", block(101));
+  it.runtime.advance(50);
+  assert.deepEqual(known.answers, ['{"number":"0x65"}']);
+  const future = it.ask('["0x66",false]', "eth_getBlockByNumber", block(102));
+  it.runtime.advance(50);
+  assert.deepEqual(future.answers, ["null"]);
+});
+
+test("where the second one fails or is silent, null is told; a caller who leaves ends it", () => {
+  for (const [says, withinMs] of [
+    [null, 50],
+    ["silent", 1_100],
+  ] as const) {
+    const it = bench([100, 101], ["null", says]);
+    it.save(1);
+    const { answers, route } = it.ask('["0xaa"]');
+    it.runtime.advance(withinMs);
+    assert.deepEqual(answers, ["null"]);
+    assert.equal(route.askedAgain, "missing");
+  }
+  const left = bench([100, 101], ["null", "silent"]);
+  left.save(1);
+  const { answers, route } = left.ask('["0xaa"]');
+  left.runtime.advance(20);
+  assert.equal(left.asked.length, 2);
+  assert.deepEqual(route.cancel(), { sent: true, countedAsTimeout: false });
+  assert.equal(left.asked[1]?.cancelled, true);
+  left.runtime.advance(5_000);
+  assert.deepEqual(answers, []);
+});
