@@ -21,7 +21,7 @@ export interface CallLog {
 }
 
 /**
- * Whether a provider failed, or was left for another. A hedge, or a second question after `null`,
+ * Whether a provider failed, or was left for another. A hedge, or a recheck of `null`,
  * is nothing to warn of.
  */
 function isRetried({ traces }: RoutedCall): boolean {

@@ -101,14 +101,14 @@ export const METRICS: readonly Metric[] = [
     collect: perSeries(({ hedges }) => Object.entries(hedges).map(([result, n]) => [[result], n])),
   },
   {
-    name: "svc_asked_again_total",
+    name: "svc_null_rechecks_total",
     type: "counter",
     labels: [...CHAIN, "result"],
     help:
       "Calls for a transaction, receipt or block that were asked of a provider with a higher head " +
       "because the first answered null, by whether that one had it. Out of the budget of hedges.",
-    collect: perSeries(({ askedAgain }) =>
-      Object.entries(askedAgain).map(([result, n]) => [[result], n]),
+    collect: perSeries(({ rechecked }) =>
+      Object.entries(rechecked).map(([result, n]) => [[result], n]),
     ),
   },
   {

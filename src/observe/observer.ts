@@ -145,11 +145,11 @@ function countPanic({ panics }: Series, { traces }: RoutedCall): void {
 
 /** Counts the further calls that were made for a call. */
 function countFurther(
-  { hedges, askedAgain: again }: Series,
-  { traces, overBudget, askedAgain }: RoutedCall,
+  { hedges, rechecked: rechecks }: Series,
+  { traces, overBudget, rechecked }: RoutedCall,
 ): void {
   if (overBudget) hedges.over_budget++;
-  if (askedAgain !== null) again[askedAgain]++;
+  if (rechecked !== null) rechecks[rechecked]++;
   if (traces.length < 2) return;
   for (const { attempt } of traces) {
     if (attempt.hedgedAfterMs === undefined) continue;

@@ -26,7 +26,7 @@ export interface Series {
   /** Calls that were hedged, by who answered first, and those for which the budget was spent. */
   readonly hedges: { won: number; lost: number; over_budget: number };
   /** Calls that were asked again after `null`, by whether the second provider had an answer. */
-  readonly askedAgain: { found: number; missing: number };
+  readonly rechecked: { found: number; missing: number };
   /** Errors of the operator's providers that match no rule. */
   readonly unknown: UnknownErrors;
 }
@@ -42,7 +42,7 @@ export function newSeries(profile: string, chain: string): Series {
     sources: { provider: 0, cache: 0, merged: 0, shared: 0, local: 0, none: 0 },
     panics: { sent: 0, refused: 0 },
     hedges: { won: 0, lost: 0, over_budget: 0 },
-    askedAgain: { found: 0, missing: 0 },
+    rechecked: { found: 0, missing: 0 },
     unknown: createUnknownErrors(),
   };
 }

@@ -45,7 +45,7 @@ const STACKS = [
   { name: "coalesce", method: "eth_gasPrice", coalesce: true, hedge: null, params: "[]" },
   { name: "hedge", method: "eth_gasPrice", coalesce: false, hedge: HEDGE, params: "[]" },
   {
-    name: "ask again",
+    name: "recheck",
     method: "eth_getTransactionReceipt",
     coalesce: false,
     hedge: HEDGE,

@@ -42,7 +42,7 @@ const SERIES = {
   sources: { provider: 3, cache: 0, merged: 0, shared: 2, local: 0, none: 4 },
   panics: { sent: 1, refused: 2 },
   hedges: { won: 4, lost: 3, over_budget: 2 },
-  askedAgain: { found: 5, missing: 6 },
+  rechecked: { found: 5, missing: 6 },
   unknown: createUnknownErrors(),
 };
 
@@ -113,7 +113,7 @@ test("values are written with their labels, escaped, and histograms end with the
       'outcome="success"} 3',
     'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
     'svc_hedges_total{profile="team",chain="ethereum",result="won"} 4',
-    'svc_asked_again_total{profile="team",chain="ethereum",result="found"} 5',
+    'svc_null_rechecks_total{profile="team",chain="ethereum",result="found"} 5',
     'svc_hedges_total{profile="team",chain="ethereum",result="over_budget"} 2',
     'svc_request_duration_seconds_bucket{profile="team",chain="ethereum",le="+Inf"} 0',
     'svc_answers_total{profile="team",chain="ethereum",source="provider"} 3',

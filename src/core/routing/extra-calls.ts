@@ -1,4 +1,4 @@
-// The budget of a provider set for calls beyond one a call: hedges, and second questions after an
+// The budget of a provider set for calls beyond one a call: hedges, and rechecks after an
 // answer of `null`. A token bucket in credits, filled by a share of what calls cost. Starts empty.
 
 /** The budget; changed in place. */

@@ -15,7 +15,7 @@ export interface Policy {
   /** When a second provider is asked as well; null = it never is. */
   readonly hedge: HedgeSettings | null;
   /** After `null` a provider with a higher head is asked as well. */
-  readonly askAgain: boolean;
+  readonly recheckNull: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -41,7 +41,7 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     transaction: method.transaction,
     coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
     hedge,
-    askAgain: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
+    recheckNull: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
     lanes: method.replaySafe ? LANES_OF_READS : 1,
     maxAttempts: settings.maxAttempts,
   };

@@ -34,8 +34,8 @@ export class Job {
   source: AnswerSource = NO_SOURCE;
   /** A further provider would have been asked as well, and the budget for that was spent. */
   overBudget = false;
-  /** What a second question after `null` brought; null = there was none. */
-  askedAgain: "found" | "missing" | null = null;
+  /** What a recheck of `null` brought; null = there was none. */
+  rechecked: "found" | "missing" | null = null;
   /** Jobs that the engine made by itself to carry this one out, for example to look up a write. */
   lookups: readonly Job[] = NONE.lookups;
 
@@ -65,7 +65,7 @@ export class Job {
     this.failed = [...this.failed, ...shared.failed];
     this.lookups = [...this.lookups, ...shared.lookups];
     this.overBudget ||= shared.overBudget;
-    this.askedAgain ??= shared.askedAgain;
+    this.rechecked ??= shared.rechecked;
   }
 }
 

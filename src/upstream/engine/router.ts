@@ -7,10 +7,10 @@ import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
-import { askAgain } from "./ask-again.ts";
 import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
 import { Job, type JobTimes } from "./job.ts";
+import { recheckNull } from "./recheck-null.ts";
 import type { RouteRequest, Upstreams } from "./route-request.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } from "./stage.ts";
 import { transactions } from "./transactions.ts";
@@ -29,10 +29,7 @@ export interface RoutingEngine extends Router {
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
   extends Readonly<
-    Pick<
-      Job,
-      "request" | "startedAtMs" | "plan" | "traces" | "source" | "overBudget" | "askedAgain"
-    >
+    Pick<Job, "request" | "startedAtMs" | "plan" | "traces" | "source" | "overBudget" | "rechecked">
   > {
   /**
    * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
@@ -66,7 +63,7 @@ export function createRouter(parts: RouterParts): RoutingEngine {
   const engine = stack(
     failover({ ...parts, firstAttemptShare }),
     transactions(runtime),
-    askAgain(runtime),
+    recheckNull(runtime),
     coalesce(parts),
   );
   return {

@@ -63,7 +63,7 @@ test("what may be missing is asked again where hedges are on, by hash or number"
     name: string,
     block: BlockRef = NO_BLOCK,
     hedge: HedgeSettings | null = DEFAULT_HEDGE,
-  ) => policyOf(methodOf(name), block, { ...SHARING, hedge }).askAgain;
+  ) => policyOf(methodOf(name), block, { ...SHARING, hedge }).recheckNull;
   assert.equal(isAsked("eth_getTransactionReceipt"), true);
   assert.equal(isAsked("eth_getBlockByHash"), true);
   assert.equal(isAsked("eth_getBlockByNumber", { kind: "number", number: 7 }), true);

@@ -83,7 +83,7 @@ function run(
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
-        askedAgain: null,
+        rechecked: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

@@ -73,7 +73,7 @@ function createFixture(size: RateLimitSize) {
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
-        askedAgain: null,
+        rechecked: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: false, countedAsTimeout: false }),

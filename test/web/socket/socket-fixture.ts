@@ -180,7 +180,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
-        askedAgain: null,
+        rechecked: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

@@ -236,7 +236,7 @@ function echo(runtime: Runtime, count: () => void): Router {
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
-        askedAgain: null,
+        rechecked: null,
         startedAtMs: runtime.now(),
         source: provider === undefined ? NO_SOURCE : { kind: "provider", provider },
         cancel: () => ({ sent: false, countedAsTimeout: false }),

@@ -66,7 +66,7 @@ function sessionFixture(body: string, failing: Error | null = null) {
         plan: { candidates: [], excluded: [] },
         traces: [],
         overBudget: false,
-        askedAgain: null,
+        rechecked: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: true, countedAsTimeout: false }),

@@ -1,6 +1,6 @@
 // "Not found" for a transaction, receipt or block may come from a provider that is a block behind:
 // it is asked once more of one whose head is higher, before the caller is told. Once for each
-// question and head, out of the budget of further calls, and never for long.
+// call and head, out of the budget of further calls, and never for long.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import { take } from "../../core/routing/extra-calls.ts";
 import type { Call } from "../../core/rpc/call.ts";
@@ -17,16 +17,16 @@ import {
   type Stage,
 } from "./stage.ts";
 
-/** The layer of second questions. */
-export function askAgain(runtime: Pick<Runtime, "now">): PolicyLayer {
-  const askedOf = new WeakMap<RoutingState, AskedQuestions>();
+/** The layer of rechecks. */
+export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
+  const askedOf = new WeakMap<RoutingState, RecheckedCalls>();
   return {
-    appliesTo: (policy) => policy.askAgain,
+    appliesTo: (policy) => policy.recheckNull,
     layer: (next) => (job, listener) => {
       const { tracker } = job.request;
-      const asked = askedOf.get(tracker) ?? new AskedQuestions();
+      const asked = askedOf.get(tracker) ?? new RecheckedCalls();
       askedOf.set(tracker, asked);
-      return new AskAgainRun({ runtime, next, asked }, job, listener).start();
+      return new RecheckRun({ runtime, next, asked }, job, listener).start();
     },
   };
 }
@@ -34,44 +34,44 @@ export function askAgain(runtime: Pick<Runtime, "now">): PolicyLayer {
 /** Longest time that the second provider may take: an answer is there already. */
 const SECOND_MS = 1_000;
 /** Of the bytes of a request; a longer one is not asked again. */
-const MAX_QUESTION_BYTES = 1_024;
-/** Questions that are remembered for one head. */
-const MAX_QUESTIONS = 4_096;
+const MAX_REQUEST_BYTES = 1_024;
+/** Calls that are remembered for one head. */
+const MAX_KEYS = 4_096;
 
 /** What was asked again since the head moved. */
-class AskedQuestions {
-  readonly #questions = new Set<string>();
+class RecheckedCalls {
+  readonly #keys = new Set<string>();
   #head = Number.NaN;
 
-  /** Whether a question may be asked again at this height. */
-  mayAsk(question: string, head: number): boolean {
-    if (head !== this.#head) this.#questions.clear();
+  /** Whether a call may be asked again at this height. */
+  mayRecheck(key: string, head: number): boolean {
+    if (head !== this.#head) this.#keys.clear();
     this.#head = head;
-    return this.#questions.size < MAX_QUESTIONS && !this.#questions.has(question);
+    return this.#keys.size < MAX_KEYS && !this.#keys.has(key);
   }
 
-  add(question: string): void {
-    this.#questions.add(question);
+  add(key: string): void {
+    this.#keys.add(key);
   }
 }
 
-interface AskAgainParts {
+interface RecheckParts {
   readonly runtime: Pick<Runtime, "now">;
   readonly next: Stage;
-  readonly asked: AskedQuestions;
+  readonly asked: RecheckedCalls;
 }
 
 /** A call that may be asked again. */
-class AskAgainRun implements JobListener, RunningJob {
-  readonly #parts: AskAgainParts;
+class RecheckRun implements JobListener, RunningJob {
+  readonly #parts: RecheckParts;
   readonly #job: Job;
   readonly #listener: JobListener;
   #running: RunningJob | null = null;
-  /** The second question has been begun. */
+  /** The recheck has begun. */
   #isSecond = false;
   #over = false;
 
-  constructor(parts: AskAgainParts, job: Job, listener: JobListener) {
+  constructor(parts: RecheckParts, job: Job, listener: JobListener) {
     this.#parts = parts;
     this.#job = job;
     this.#listener = listener;
@@ -87,7 +87,7 @@ class AskAgainRun implements JobListener, RunningJob {
     if (this.#over) return NOTHING_SENT;
     this.#over = true;
     const left = this.#running?.cancel() ?? NOTHING_SENT;
-    // Before the second question there was an answer.
+    // Before the recheck there was an answer.
     return this.#isSecond ? { sent: true, countedAsTimeout: false } : left;
   }
 
@@ -96,40 +96,40 @@ class AskAgainRun implements JobListener, RunningJob {
     if (second === null) return this.#finish(answer);
     const { outcome, source } = answer;
     if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
-    this.#ask(second, { outcome: resultOf("null"), source });
+    this.#recheck(second, { outcome: resultOf("null"), source });
   }
 
-  /** The question to a provider that may know more; null = it is not asked. */
+  /** The call to a provider that may know more; null = there is none. */
   #secondJob({ source }: Answer): Job | null {
     const { request, policy, endsAtMs } = this.#job;
     const { tracker, call } = request;
-    if (source.kind !== "provider" || call.body.length > MAX_QUESTION_BYTES) return null;
+    if (source.kind !== "provider" || call.body.length > MAX_REQUEST_BYTES) return null;
     const startedAtMs = this.#parts.runtime.now();
     const deadlineMs = Math.min(SECOND_MS, endsAtMs - startedAtMs);
     const ahead = deadlineMs > 0 ? tracker.aheadOf(source.provider, call) : null;
     if (ahead === null) return null;
-    const question = questionOf(call);
-    if (!this.#parts.asked.mayAsk(question, ahead.head)) return null;
+    const key = keyOf(call);
+    if (!this.#parts.asked.mayRecheck(key, ahead.head)) return null;
     if (!take(tracker.extraCalls, COST)) {
       this.#job.overBudget = true;
       return null;
     }
-    this.#parts.asked.add(question);
+    this.#parts.asked.add(key);
     return new Job(
       { ...request, avoid: ahead.others, deadlineMs },
-      { ...policy, hedge: null, askAgain: false, lanes: 1, maxAttempts: 1 },
+      { ...policy, hedge: null, recheckNull: false, lanes: 1, maxAttempts: 1 },
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
     );
   }
 
-  #ask(second: Job, otherwise: Answer): void {
+  #recheck(second: Job, otherwise: Answer): void {
     this.#isSecond = true;
     this.#running = this.#parts.next(second, {
       ended: (answer) => {
         const { outcome } = answer;
         const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
         this.#job.absorb(second);
-        this.#job.askedAgain = hasAnswer && !isNull(outcome) ? "found" : "missing";
+        this.#job.rechecked = hasAnswer && !isNull(outcome) ? "found" : "missing";
         this.#finish(hasAnswer ? answer : otherwise);
       },
     });
@@ -142,7 +142,7 @@ class AskAgainRun implements JobListener, RunningJob {
 }
 
 /** All bytes of a request but those of its id. */
-function questionOf({ body, idStart, idEnd }: Call): string {
+function keyOf({ body, idStart, idEnd }: Call): string {
   return `${body.toString("latin1", 0, idStart)}\n${body.toString("latin1", idEnd)}`;
 }
 

@@ -1,5 +1,5 @@
 // A provider that does not have a transaction, receipt or block may be behind: one with a higher
-// head is asked before the caller is told, once for each question and head, within the budget.
+// head is asked before the caller is told, once for each call and head, within the budget.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
@@ -87,7 +87,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
     );
     return { route, answers };
   };
-  /** Saves credits for these many second questions, then forgets what was asked. */
+  /** Saves credits for these many rechecks, then forgets what was asked. */
   const save = (credits: number): void => {
     tracker.extraCalls.credits = credits;
     asked.length = 0;
@@ -106,7 +106,7 @@ test("null is asked again of a provider that is ahead, and its answer counts", (
     ["p0", "p1"],
   );
   assert.equal(route.source.kind === "provider" && route.source.provider.id, "p1");
-  assert.equal(route.askedAgain, "found");
+  assert.equal(route.rechecked, "found");
   assert.equal(it.recycled(), 2, "both answers went back");
   it.runtime.advance(500);
   assert.equal(it.runtime.pendingTimers(), 0);
@@ -132,7 +132,7 @@ test("nobody is asked again where nobody in good health is ahead, or the head is
   assert.deepEqual([answers, stale.asked.length], [["null"], 1]);
 });
 
-test("once for each question and head, and only within the budget", () => {
+test("once for each call and head, and only within the budget", () => {
   const it = bench([100, 101], ["null", "null"]);
   it.save(0);
   const poor = it.ask('["0xaa"]');
@@ -176,7 +176,7 @@ test("where the second one fails or is silent, null is told; a caller who leaves
     const { answers, route } = it.ask('["0xaa"]');
     it.runtime.advance(withinMs);
     assert.deepEqual(answers, ["null"]);
-    assert.equal(route.askedAgain, "missing");
+    assert.equal(route.rechecked, "missing");
   }
   const left = bench([100, 101], ["null", "silent"]);
   left.save(1);
