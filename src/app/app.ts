@@ -11,6 +11,7 @@ import { createObserver } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import { createProviderBudgets } from "../upstream/budget/provider-budgets.ts";
+import type { QuotaSource } from "../upstream/budget/quota-source.ts";
 import { createRouter } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
@@ -26,6 +27,7 @@ import { checkProviders } from "../upstream/provider-check.ts";
 import {
   createProfileRegistry,
   type ProfileRegistry,
+  type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
 import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
@@ -57,6 +59,7 @@ import { type NodeView, named, openRouterNode } from "./cluster.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { type Hosting, type HostingParts, openHosting } from "./hosted.ts";
+import { openQuotaLedger, quotasOver } from "./quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
@@ -120,7 +123,9 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const outside = { ...surroundings, log: labelled(surroundings.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
-  const providers = upstreamSide(config, outside, () => live.config);
+  const quotas = await quotasOf(config, outside);
+  const providers = upstreamSide(config, { ...outside, quotas }, () => live.config);
+  await providers.budgets.ready();
   const { profileUpdater, registry, check } = providers;
   const serving = servingOf({ profileUpdater, registry, rules: addressRulesOf(config), check });
   if (isAlone(outside)) warnOfKeyless(config, log);
@@ -307,36 +312,31 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
     );
 }
 
+/** The surroundings of what talks to providers; `quotas` hands out their credits. */
+type UpstreamOutside = Omit<Outside, "version"> & { readonly quotas: QuotaSource };
+
 /** Everything that talks to providers, with its observer. */
 function upstreamSide(
   config: Config,
-  { runtime, log, service }: Pick<Outside, "runtime" | "log" | "service">,
+  { runtime, log, service, quotas }: UpstreamOutside,
   live: () => Config,
 ) {
   const timerWheel = createTimerWheel(runtime);
   const guard = createSsrfGuard({ rules: addressRulesOf(config) });
   const budget = new MemoryBudget(() => live().limits);
   const shares = sharesOf(runtime, service);
-  const budgets = createProviderBudgets(runtime, shares);
-  const sockets = meteredSockets(
-    createSockets({ runtime, timerWheel, guard, budget, limits: socketLimits(live) }),
-    { runtime, budgets },
-  );
+  const budgets = createProviderBudgets({ runtime, quotas, shares });
+  const meter = { runtime, budgets };
+  const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
+  const sockets = meteredSockets(createSockets(socketParts), meter);
   const observer = createObserver(log, runtime);
-  const client = config.upstream.http;
-  const onReturnedTwice = observer.returnedTwice;
-  const httpParts = { budget, timerWheel, client, shares, onReturnedTwice };
-  const http = meteredUpstream(createHttpUpstream(runtime, httpLimits(live), guard, httpParts), {
-    runtime,
-    budgets,
-  });
+  const { returnedTwice: onReturnedTwice } = observer;
+  const httpParts = { budget, timerWheel, client: config.upstream.http, shares, onReturnedTwice };
+  const plainHttp = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
+  const http = meteredUpstream(plainHttp, meter);
   const upstreams = { http, ws: sockets };
-  const registry = createProfileRegistry(config.chains, config.profiles, runtime, {
-    ...config.selection,
-    onChange: observer.channelChanged,
-    shares,
-    budgets,
-  });
+  const ofRegistry = { onChange: observer.channelChanged, shares, budgets };
+  const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
   const hedge = (): Config["hedge"] => live().hedge;
   const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge });
@@ -356,6 +356,7 @@ function upstreamSide(
   return {
     timerWheel,
     budget,
+    budgets,
     observer,
     registry,
     router,
@@ -367,8 +368,28 @@ function upstreamSide(
       health.close();
       subscriptions.close();
       await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
+      budgets.close();
+      await quotas.close();
     },
   };
+}
+
+function registryOf(
+  { chains, profiles, selection }: Config,
+  runtime: Runtime,
+  settings: Pick<ProfileRegistrySettings, "onChange" | "shares" | "budgets">,
+): ProfileRegistry {
+  return createProfileRegistry(chains, profiles, runtime, { ...selection, ...settings });
+}
+
+/** Who hands out the credits of providers. */
+function quotasOf(
+  { dataDir }: Config,
+  { runtime, log, service }: Pick<Outside, "runtime" | "log" | "service">,
+): Promise<QuotaSource> {
+  return service === undefined || service.workers === 1
+    ? openQuotaLedger({ runtime, log, dataDir })
+    : Promise.resolve(quotasOver(service.bus));
 }
 
 /** How bounds of the service are divided between its workers. */

@@ -3,6 +3,7 @@ import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { unnamedNode } from "../app/hosted.ts";
+import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
@@ -33,6 +34,8 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   const running = await settled(start.config);
   warnOfKeyless(running, log);
   const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
+  const { dataDir } = running;
+  const quotas = await openQuotaLedger({ runtime: realRuntime, log, dataDir });
   const supervisor = createSupervisor<Config>({
     runtime: realRuntime,
     log,
@@ -47,6 +50,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
   if (file !== null) serveStatements(supervisor.bus, file.statements);
+  serveQuotas(supervisor.bus, quotas);
   serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });
   const started = await supervisor.started;
   if (!started.ok) {
@@ -67,6 +71,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     },
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;
+      await quotas.close();
       await file?.close();
       release();
     },

@@ -496,10 +496,10 @@ function budgetOf(limits: NonNullable<ProviderFile["limits"]>): BudgetLimits {
   return {
     rps: limits.rps,
     concurrency: limits.concurrency,
-    daily: null,
-    monthly: null,
-    resetsOn: 1,
-    credits: new Map(),
+    daily: limits.daily,
+    monthly: limits.monthly,
+    resetsOn: limits.resets_on,
+    credits: new Map(Object.entries(limits.credits)),
   };
 }
 

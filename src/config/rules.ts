@@ -350,8 +350,40 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
         );
       if (!aliases.has(alias)) aliases.set(alias, index);
     }
-    if (isMap(provider)) breaches.push(...endpointRules([...path, index], provider));
+    if (isMap(provider)) {
+      breaches.push(...endpointRules([...path, index], provider));
+      breaches.push(...limitRules([...path, index, "limits"], member(provider, "limits")));
+    }
   }
+  return breaches;
+}
+
+/** Limits of a provider that contradict each other, or count nothing. */
+function limitRules(path: Breach["path"], limits: unknown): readonly Breach[] {
+  const breaches: Breach[] = [];
+  const [daily, monthly] = [member(limits, "daily") ?? null, member(limits, "monthly") ?? null];
+  if (typeof daily === "number" && typeof monthly === "number" && daily > monthly)
+    breaches.push(
+      breach([...path, "daily"], "must not be above `monthly`, which would end within a day"),
+    );
+  if (monthly === null && member(limits, "resets_on") !== undefined)
+    breaches.push(
+      breach([...path, "resets_on"], "must stand beside `monthly`: nothing else begins on a day"),
+    );
+  const least = [daily, monthly].filter((limit) => typeof limit === "number");
+  const prices = entriesOf(member(limits, "credits"));
+  if (least.length === 0 && prices.length > 0)
+    breaches.push(
+      breach([...path, "credits"], "must stand beside `daily` or `monthly`, which count credits"),
+    );
+  for (const [method, price] of prices)
+    if (least.some((limit) => typeof price === "number" && price > limit))
+      breaches.push(
+        breach(
+          [...path, "credits", method],
+          "must not be above `daily` or `monthly`: it could never be asked",
+        ),
+      );
   return breaches;
 }
 

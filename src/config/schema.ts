@@ -139,6 +139,11 @@ const capabilities = z
   .prefault({})
   .describe("What the provider can and cannot do.");
 
+const creditLimit = z.int().min(1).max(1_000_000_000_000).nullable().default(null);
+
+/** Most methods with a price in credits. */
+const MAX_CREDITS = 500;
+
 const budget = z
   .strictObject({
     rps: z
@@ -155,11 +160,24 @@ const budget = z
       .nullable()
       .default(null)
       .describe("Most requests that are not answered yet; `null` = not declared."),
+    daily: creditLimit.describe("Most credits in a day (UTC); `null` = not declared."),
+    monthly: creditLimit.describe(
+      "Most credits in a month (UTC); `null` = not declared. A provider whose month is spent " +
+        "faster than it passes, by more than a day, is asked after others.",
+    ),
+    resets_on: count(1, 28, 1).describe("The day on which a month begins."),
+    credits: z
+      .record(methodName, z.int().min(0).max(1_000_000))
+      .refine((prices) => Object.keys(prices).length <= MAX_CREDITS)
+      .meta({ title: `a map of up to ${MAX_CREDITS} method names to whole numbers up to 1000000` })
+      .default({})
+      .describe("What a request of a method costs, in credits; methods that are not named: 1."),
   })
   .optional()
   .describe(
     "What may be sent to this provider, by all workers together. Beyond it another provider is " +
-      "asked. Everything counts: calls, probes, checks and subscriptions.",
+      "asked. Everything counts: calls, probes, checks and subscriptions. What was spent of days " +
+      "and months is kept in `data_dir`.",
   );
 
 const provider = z

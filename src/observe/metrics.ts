@@ -36,6 +36,9 @@ export const CHECK_RESULTS = [
   ["over_budget", "overBudget"],
 ] as const;
 
+const LIMIT_NAMES = ["rps", "concurrency", "daily", "monthly"] as const;
+type LimitName = (typeof LIMIT_NAMES)[number];
+
 const BREAKER_VALUE = { closed: 0, half_open: 1, open: 2 } as const;
 
 const CHAIN: readonly string[] = ["profile", "chain"];
@@ -326,6 +329,31 @@ export const METRICS: readonly Metric[] = [
     collect: perProvider(({ health }) => one(health.rateLimitedForMs / 1000)),
   },
   {
+    name: "svc_provider_limit",
+    type: "gauge",
+    merge: "max",
+    labels: [...CHAIN, "provider", "limit"],
+    help:
+      "Declared limits of providers (rps, concurrency: requests; daily, monthly: credits); for " +
+      "the operator.",
+    collect: perBudget(({ limit }) => limit),
+  },
+  {
+    name: "svc_provider_limit_in_use",
+    type: "gauge",
+    labels: [...CHAIN, "provider", "limit"],
+    help: "Requests of the last second (rps), and requests at once (concurrency); for the operator.",
+    collect: perBudget(({ used }, name) => (isQuota(name) ? null : used)),
+  },
+  {
+    name: "svc_provider_credits_spent",
+    type: "gauge",
+    merge: "max",
+    labels: [...CHAIN, "provider", "limit"],
+    help: "Credits spent of this day (daily) and this month (monthly); for the operator.",
+    collect: perBudget(({ used }, name) => (isQuota(name) ? used : null)),
+  },
+  {
     name: "svc_cordoned",
     type: "gauge",
     merge: "max",
@@ -533,6 +561,27 @@ function perProvider(
 ): Metric["collect"] {
   return ({ providers }) =>
     providers.flatMap((reading) => prefixed(reading.labels, samplesOf(reading)));
+}
+
+/** Collects from every declared limit of every provider; null = not of this one. */
+function perBudget(
+  readingOf: (
+    limit: { readonly limit: number; readonly used: number },
+    name: LimitName,
+  ) => number | null,
+): Metric["collect"] {
+  return ({ budgets }) =>
+    budgets.flatMap(({ labels, budget }) =>
+      LIMIT_NAMES.flatMap((name): readonly Sample[] => {
+        const limit = budget[name];
+        const value = limit === null ? null : readingOf(limit, name);
+        return value === null ? [] : [[[...labels, name], value]];
+      }),
+    );
+}
+
+function isQuota(name: LimitName): boolean {
+  return name === "daily" || name === "monthly";
 }
 
 /** Collects a flag of every wallet that pays for gas. */

@@ -5,6 +5,7 @@ import { type Provider, transportsOf } from "../core/provider/profile.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import type { SessionGauges } from "../payments/session/sessions.ts";
+import type { BudgetReport } from "../upstream/budget/provider-budget.ts";
 import type { Filters } from "../upstream/filter/filters.ts";
 import type { HealthReport } from "../upstream/health/health-report.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
@@ -58,15 +59,43 @@ export interface ProviderReading {
   readonly socket: SocketReport | null;
 }
 
+/** A provider of a profile on one chain, and what may be sent to it. */
+export interface BudgetReading {
+  /** Values of the labels `profile`, `chain` and `provider`. */
+  readonly labels: readonly string[];
+  readonly budget: BudgetReport;
+}
+
 /** The sources, with what several metrics share already read. */
 export interface Readings extends MetricFacts {
   readonly providers: readonly ProviderReading[];
   readonly reports: readonly SubscriptionReport[];
+  /** Of the providers with limits. */
+  readonly budgets: readonly BudgetReading[];
 }
 
 /** Reads what several metrics share. */
 export function takeReadings(facts: MetricFacts): Readings {
-  return { ...facts, providers: providersOf(facts), reports: facts.subscriptions.reports() };
+  return {
+    ...facts,
+    providers: providersOf(facts),
+    reports: facts.subscriptions.reports(),
+    budgets: budgetsOf(facts),
+  };
+}
+
+/** What operators bought of their vendors is theirs to see. */
+function budgetsOf({ registry, realIds }: MetricFacts): readonly BudgetReading[] {
+  if (!realIds) return [];
+  return registry.profiles.flatMap(({ profile, trackers }) =>
+    [...trackers.values()].flatMap((tracker) =>
+      tracker.set.providers.flatMap((provider): readonly BudgetReading[] => {
+        const budget = tracker.budget(provider);
+        const labels = [profile.slug, tracker.set.chain.chainName, provider.id];
+        return budget === null ? [] : [{ labels, budget }];
+      }),
+    ),
+  );
 }
 
 function providersOf({ registry, socketOf, realIds }: MetricFacts): readonly ProviderReading[] {

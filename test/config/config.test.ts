@@ -171,7 +171,13 @@ profiles:
             priority: 10
             weight: 3
             backup: true
-            limits: { rps: 50, concurrency: 8 }
+            limits:
+              rps: 50
+              concurrency: 8
+              daily: 1000
+              monthly: 20000
+              resets_on: 15
+              credits: { eth_getLogs: 75 }
             archival: true
             region: eu-west
             headers: { Authorization: Bearer x }
@@ -243,10 +249,10 @@ limits: { max_attempts: 5 }
       budget: {
         rps: 50,
         concurrency: 8,
-        daily: null,
-        monthly: null,
-        resetsOn: 1,
-        credits: new Map(),
+        daily: 1_000,
+        monthly: 20_000,
+        resetsOn: 15,
+        credits: new Map([["eth_getLogs", 75]]),
       },
       archival: true,
       region: "eu-west",

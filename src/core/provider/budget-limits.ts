@@ -17,5 +17,16 @@ export interface BudgetLimits {
   readonly credits: ReadonlyMap<string, number>;
 }
 
+const SHORTAGES = ["rps_limit", "concurrency_limit", "daily_limit", "monthly_limit"] as const;
+
 /** Why a provider must not be asked now, by its own limits. */
-export type Shortage = "rps_limit" | "concurrency_limit" | "daily_limit" | "monthly_limit";
+export type Shortage = (typeof SHORTAGES)[number];
+
+export function isShortage(reason: string): reason is Shortage {
+  return SHORTAGES.some((shortage) => shortage === reason);
+}
+
+/** What a request of a method costs at a provider. */
+export function creditsOf({ credits }: Pick<BudgetLimits, "credits">, methodName: string): number {
+  return credits.size === 0 ? 1 : (credits.get(methodName) ?? 1);
+}

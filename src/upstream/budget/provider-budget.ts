@@ -1,6 +1,6 @@
 // What may still be sent to one provider: counts its requests, over both transports, against the
 // limits that its operator declared. Sends nothing and chooses nobody.
-import type { BudgetLimits, Shortage } from "../../core/provider/budget-limits.ts";
+import { type BudgetLimits, creditsOf, type Shortage } from "../../core/provider/budget-limits.ts";
 import {
   countSent,
   createSecondWindow,
@@ -9,11 +9,26 @@ import {
 } from "../../core/provider/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
+import { ProviderQuota, type QuotaReport } from "./provider-quota.ts";
+import type { QuotaSource } from "./quota-source.ts";
 
 /** What is left of the limits of a provider, for display. */
 export interface BudgetReport {
   readonly rps: { readonly limit: number; readonly used: number } | null;
   readonly concurrency: { readonly limit: number; readonly used: number } | null;
+  readonly daily: QuotaReport | null;
+  readonly monthly: QuotaReport | null;
+  /** The month is spent faster than it passes: others are asked first. */
+  readonly aheadOfPace: boolean;
+}
+
+/** What a budget works with. */
+export interface BudgetParts {
+  /** The provider, its profile and chain. */
+  readonly key: string;
+  readonly runtime: Pick<Runtime, "now" | "wallMs">;
+  readonly shareOf: BudgetShareOf;
+  readonly quotas: QuotaSource;
 }
 
 /** Divides the limits of a provider between workers. */
@@ -27,25 +42,23 @@ const PLACE_WAIT_MS = 5;
 /** Counts what is sent to one provider. */
 export class ProviderBudget {
   #limits: BudgetLimits;
-  readonly #runtime: Pick<Runtime, "now">;
-  readonly #shareOf: BudgetShareOf;
+  readonly #parts: BudgetParts;
+  readonly #runtime: BudgetParts["runtime"];
   readonly #window = createSecondWindow();
   #inFlight = 0;
   #rps: Allowance | null = null;
   #concurrency: Allowance | null = null;
+  #quota: ProviderQuota | null = null;
   /** Requests that found no room, and the second in which they did. */
   readonly #refused = { rps: 0, concurrency: 0, second: 0 };
   /** Requests of the service itself that wait for room, and until when they come first. */
   #reserved = 0;
   #reservedUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    limits: BudgetLimits,
-    parts: { readonly runtime: Pick<Runtime, "now">; readonly shareOf: BudgetShareOf },
-  ) {
+  constructor(limits: BudgetLimits, parts: BudgetParts) {
     this.#limits = limits;
+    this.#parts = parts;
     this.#runtime = parts.runtime;
-    this.#shareOf = parts.shareOf;
     this.#divide();
   }
 
@@ -68,12 +81,13 @@ export class ProviderBudget {
   }
 
   /** Milliseconds until a request of a method may be sent, as far as is known. */
-  waitMs(_methodName: string): number {
+  waitMs(methodName: string): number {
     const nowMs = this.#runtime.now();
     const windowMs =
       this.#rps === null ? 0 : (roomInMs(this.#window, this.#rps.limit, nowMs) ?? SECOND_MS);
     const isFull = this.#concurrency !== null && this.#inFlight >= this.#concurrency.limit;
-    return Math.max(windowMs, isFull ? PLACE_WAIT_MS : 0);
+    const quotaMs = this.#quota?.waitMs(creditsOf(this.#limits, methodName)) ?? 0;
+    return Math.max(windowMs, isFull ? PLACE_WAIT_MS : 0, quotaMs);
   }
 
   /**
@@ -86,7 +100,18 @@ export class ProviderBudget {
     if (isOwn && this.#reserved > 0) this.#reserved -= 1;
     countSent(this.#window, 1, this.#runtime.now());
     if (this.#concurrency !== null) this.#inFlight += 1;
+    this.#quota?.spend(creditsOf(this.#limits, methodName));
     return null;
+  }
+
+  /** Whether the month is spent faster than it passes, so that others are asked first. */
+  isAheadOfPace(): boolean {
+    return this.#quota?.isAheadOfPace() === true;
+  }
+
+  /** The first credits, while they are under way. */
+  get pending(): Promise<void> | null {
+    return this.#quota?.pending ?? null;
   }
 
   /** A request in flight has ended. */
@@ -106,18 +131,22 @@ export class ProviderBudget {
     return {
       rps: rps === null ? null : { limit: rps, used: sentWithin(this.#window, nowMs) },
       concurrency: concurrency === null ? null : { limit: concurrency, used: this.#inFlight },
+      ...(this.#quota?.report() ?? { daily: null, monthly: null }),
+      aheadOfPace: this.isAheadOfPace(),
     };
   }
 
-  /** Gives its parts of limits back. */
+  /** Gives its parts of limits back, and the credits that it did not spend. */
   close(): void {
+    this.#quota?.close();
+    this.#quota = null;
     this.#rps?.close();
     this.#concurrency?.close();
     this.#rps = null;
     this.#concurrency = null;
   }
 
-  #shortageOf(_methodName: string, reserved: number): Shortage | null {
+  #shortageOf(methodName: string, reserved: number): Shortage | null {
     const rps = this.#rps;
     if (rps !== null && sentWithin(this.#window, this.#runtime.now()) + reserved >= rps.limit) {
       this.#refuse("rps", rps);
@@ -128,7 +157,7 @@ export class ProviderBudget {
       this.#refuse("concurrency", concurrency);
       return "concurrency_limit";
     }
-    return null;
+    return this.#quota?.shortageOf(creditsOf(this.#limits, methodName)) ?? null;
   }
 
   #reservedNow(): number {
@@ -149,15 +178,18 @@ export class ProviderBudget {
   }
 
   #divide(): void {
-    const { rps, concurrency } = this.#limits;
+    const { rps, concurrency, daily, monthly } = this.#limits;
+    const { key, runtime, quotas } = this.#parts;
+    if (daily !== null || monthly !== null)
+      this.#quota = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
     const sent = (): number => sentWithin(this.#window, this.#runtime.now());
     if (rps !== null)
-      this.#rps = this.#shareOf("rps", rps, {
+      this.#rps = this.#parts.shareOf("rps", rps, {
         used: sent,
         wanted: () => sent() + this.#refused.rps,
       });
     if (concurrency !== null)
-      this.#concurrency = this.#shareOf("concurrency", concurrency, {
+      this.#concurrency = this.#parts.shareOf("concurrency", concurrency, {
         used: () => this.#inFlight,
         wanted: () => this.#inFlight + this.#refused.concurrency,
       });

@@ -4,6 +4,7 @@ import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
 import { ProviderBudget } from "./provider-budget.ts";
+import type { QuotaSource } from "./quota-source.ts";
 
 /** Finds the budgets of providers. */
 export interface ProviderBudgets {
@@ -13,13 +14,24 @@ export interface ProviderBudgets {
   find(provider: Provider): ProviderBudget | null;
   /** Forgets the budgets of all others. */
   retain(providers: readonly Provider[]): void;
+  /** Ends when every budget has the credits that it asked for at first. */
+  ready(): Promise<void>;
+  /** Gives back what was not spent. */
+  close(): void;
 }
 
-/** Creates budgets; `shares` absent = this process is the whole service. */
-export function createProviderBudgets(
-  runtime: Pick<Runtime, "now">,
-  shares: Shares = WHOLE_SHARES,
-): ProviderBudgets {
+/** What budgets work with. */
+export interface ProviderBudgetsParts {
+  readonly runtime: Pick<Runtime, "now" | "wallMs">;
+  /** Credits of days and months. */
+  readonly quotas: QuotaSource;
+  /** Absent = this process is the whole service. */
+  readonly shares?: Shares;
+}
+
+/** Creates budgets. */
+export function createProviderBudgets(parts: ProviderBudgetsParts): ProviderBudgets {
+  const { runtime, quotas, shares = WHOLE_SHARES } = parts;
   const byKey = new Map<string, ProviderBudget>();
   const byProvider = new WeakMap<Provider, ProviderBudget>();
   return {
@@ -31,7 +43,9 @@ export function createProviderBudgets(
       const budget =
         known ??
         new ProviderBudget(limits, {
+          key,
           runtime,
+          quotas,
           shareOf: (what, total, use) => shares.of(`${what} ${key}`, total, use),
         });
       known?.change(limits);
@@ -47,6 +61,12 @@ export function createProviderBudgets(
         byKey.delete(key);
         budget.close();
       }
+    },
+    async ready() {
+      await Promise.all([...byKey.values()].map(({ pending }) => pending));
+    },
+    close() {
+      for (const budget of byKey.values()) budget.close();
     },
   };
 }

@@ -1,5 +1,6 @@
-// A call that finds every provider at its own limit a second or at once waits a few milliseconds
-// for room, and is planned anew then. Only so many calls wait at a time.
+// A call that finds every provider at its own limit waits a few milliseconds where there is room by
+// then, and is planned anew. Only so many calls wait at a time.
+import { isShortage } from "../../core/provider/budget-limits.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Job } from "./job.ts";
 
@@ -65,10 +66,7 @@ export class RoomWait {
   /** How long to wait; null = no provider of the plan has room soon. */
   #waitMs(): number | null {
     const { plan, request, startedAtMs } = this.#job;
-    const isShort = plan.excluded.some(
-      ({ reason }) => reason === "rps_limit" || reason === "concurrency_limit",
-    );
-    if (!isShort) return null;
+    if (!plan.excluded.some(({ reason }) => isShortage(reason))) return null;
     const { tracker, call, strategy, transport, pin } = request;
     const roomMs = tracker.waitMs(call, { strategy, transport, pin });
     const waitedMs = this.#queue.runtime.now() - startedAtMs;

@@ -85,7 +85,7 @@ import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ProviderBudget } from "../budget/provider-budget.ts";
+import type { BudgetReport, ProviderBudget } from "../budget/provider-budget.ts";
 import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
 import { type HealthReport, reportOf } from "./health-report.ts";
@@ -266,6 +266,8 @@ export interface Tracker {
   /** Whether the provider pushes its heads, so that they need not be polled. */
   pushesHeads(provider: Provider): boolean;
   health(provider: Provider, transport: Transport): HealthReport;
+  /** What was sent of what may be sent to the provider; null = it has no limits. */
+  budget(provider: Provider): BudgetReport | null;
   /** Reports of the methods with fresh readings. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[];
   /**
@@ -682,6 +684,10 @@ class SetTracker implements Tracker {
         };
   }
 
+  budget(provider: Provider): BudgetReport | null {
+    return this.#stateOf(provider)?.budget?.report() ?? null;
+  }
+
   methods(provider: Provider, transport: Transport): readonly MethodReport[] {
     const health = this.#healthOf(provider, transport);
     return health === null ? [] : methodReadings(health.latency, this.#runtime.now());
@@ -763,7 +769,9 @@ class SetTracker implements Tracker {
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
-    const limited = methodLimitedForMs(health, call.method, nowMs) > 0;
+    const limited =
+      methodLimitedForMs(health, call.method, nowMs) > 0 ||
+      providerState.budget?.isAheadOfPace() === true;
     return {
       provider,
       transport,

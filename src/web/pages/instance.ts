@@ -7,6 +7,7 @@ import type { Provider, Transport } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
+import type { BudgetReport } from "../../upstream/budget/provider-budget.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 import { socketDocument, subscriptionsDocument } from "./stream-document.ts";
@@ -177,6 +178,7 @@ function profileMetrics(
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
       region: provider.region,
+      ...(facts.realIds ? { limits: limitsDocument(tracker.budget(provider)) } : {}),
       transports: TRANSPORTS.filter(
         (transport) => (transport === "http" ? provider.url : provider.wsUrl) !== null,
       ).map((transport) => ({
@@ -185,6 +187,26 @@ function profileMetrics(
       })),
     })),
   };
+}
+
+/** What was sent of what may be sent to a provider; null = no limit is declared. */
+function limitsDocument(budget: BudgetReport | null): unknown {
+  if (budget === null) return null;
+  const { rps, concurrency, daily, monthly } = budget;
+  return {
+    rps: rps === null ? null : { limit: rps.limit, in_use: rps.used },
+    concurrency:
+      concurrency === null ? null : { limit: concurrency.limit, in_use: concurrency.used },
+    daily: quotaDocument(daily),
+    monthly: quotaDocument(monthly),
+    ahead_of_pace: budget.aheadOfPace,
+  };
+}
+
+function quotaDocument(quota: BudgetReport["daily"]): unknown {
+  if (quota === null) return null;
+  const { limit, used, resetsInMs } = quota;
+  return { limit, spent: used, left: Math.max(0, limit - used), resets_in_ms: resetsInMs };
 }
 
 /** Provider errors that no rule classifies; the operator can add rules in `error_rules`. */

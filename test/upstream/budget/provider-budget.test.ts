@@ -8,6 +8,7 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { meteredUpstream } from "../../../src/upstream/budget/metered-upstream.ts";
 import { createProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
+import type { QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
 import { createProber } from "../../../src/upstream/health/prober.ts";
@@ -25,6 +26,9 @@ const NO_LIMITS: BudgetLimits = {
   resetsOn: 1,
   credits: new Map(),
 };
+
+/** Nothing here has a quota. */
+const NO_QUOTAS: QuotaSource = { lease: async () => null, giveBack() {}, close: async () => {} };
 
 interface Arrival {
   readonly provider: string;
@@ -44,7 +48,7 @@ function service(
       budget: limit === null ? null : { ...NO_LIMITS, ...limit },
     }),
   );
-  const budgets = createProviderBudgets(runtime);
+  const budgets = createProviderBudgets({ runtime, quotas: NO_QUOTAS });
   const tracker = createTracker(fakeSet(providers), runtime, {
     ...SELECTION,
     budgetOf: (provider) => budgets.open("set", provider),

@@ -1,0 +1,152 @@
+// The credits of providers for the whole service: one process keeps what was spent, in `data_dir`,
+// and hands credits out to itself or, over the bus, to the workers.
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { QuotaLimits, QuotaRecord } from "../core/provider/quota.ts";
+import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
+import type { Runtime } from "../runtime.ts";
+import { QUOTA_FILE, readQuotas, writeQuotas } from "../store/quota-file.ts";
+import { createQuotaLedger } from "../upstream/budget/quota-ledger.ts";
+import type { QuotaLease, QuotaRequest, QuotaSource } from "../upstream/budget/quota-source.ts";
+
+/** What the ledger of a service is opened with. */
+export interface QuotaLedgerPlace {
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly dataDir: string;
+}
+
+/** Opens the ledger of this service. */
+export async function openQuotaLedger(place: QuotaLedgerPlace): Promise<QuotaSource> {
+  const { runtime, log, dataDir } = place;
+  return createQuotaLedger({
+    runtime,
+    records: await recordsIn(place),
+    keep: (records) => writeQuotas(dataDir, records),
+    onError: (error) =>
+      log.error(
+        { problem: textOf(error) },
+        "what was spent of the credits of providers cannot be kept in data_dir: limits hold until " +
+          "the service ends",
+      ),
+  });
+}
+
+/** What was kept; a file that cannot be read is put aside. */
+async function recordsIn({
+  log,
+  dataDir,
+}: QuotaLedgerPlace): Promise<ReadonlyMap<string, QuotaRecord>> {
+  try {
+    return await readQuotas(dataDir);
+  } catch (error) {
+    const file = join(dataDir, QUOTA_FILE);
+    await rename(file, `${file}.unreadable`).catch(() => {});
+    log.error(
+      { problem: textOf(error) },
+      `${QUOTA_FILE} in data_dir cannot be read and was put aside: daily and monthly limits of ` +
+        "providers are counted from zero",
+    );
+    return new Map();
+  }
+}
+
+interface GiveBack {
+  readonly key: string;
+  readonly unspent: QuotaLease;
+}
+
+const LEASE: QuestionTopic<QuotaRequest, QuotaLease> = {
+  name: "quota-lease",
+  parse: parseRequest,
+  parseAnswer: parseLease,
+};
+const GIVE_BACK: QuestionTopic<GiveBack, boolean> = {
+  name: "quota-give-back",
+  parse: parseGiveBack,
+  parseAnswer: (value) => (typeof value === "boolean" ? value : null),
+};
+const ANSWER_MS = 2_000;
+
+/** Hands credits out to workers. */
+export function serveQuotas(bus: Bus, ledger: QuotaSource): void {
+  bus.serve(LEASE, async (request) => {
+    const lease = await ledger.lease(request);
+    // The ledger always answers; the port allows for those that do not.
+    return lease ?? { dayMs: 0, daySpent: 0, monthMs: 0, monthSpent: 0, credits: 0 };
+  });
+  bus.serve(GIVE_BACK, ({ key, unspent }) => {
+    ledger.giveBack(key, unspent);
+    return true;
+  });
+}
+
+/** Credits from the process that keeps the ledger. */
+export function quotasOver(bus: Bus): QuotaSource {
+  const underWay = new Set<Promise<unknown>>();
+  return {
+    async lease(message) {
+      const reply = await bus.request(SUPERVISOR, { topic: LEASE, message, timeoutMs: ANSWER_MS });
+      return reply.ok ? reply.value : null;
+    },
+    giveBack(key, unspent) {
+      const message = { key, unspent };
+      const told: Promise<unknown> = bus
+        .request(SUPERVISOR, { topic: GIVE_BACK, message, timeoutMs: ANSWER_MS })
+        .then(() => underWay.delete(told));
+      underWay.add(told);
+    },
+    async close() {
+      await Promise.all(underWay);
+    },
+  };
+}
+
+function parseRequest(value: unknown): QuotaRequest | null {
+  const { key, limits, credits } = fieldsOf(value);
+  const parsed = parseLimits(limits);
+  return typeof key === "string" && isCount(credits) && parsed !== null
+    ? { key, credits, limits: parsed }
+    : null;
+}
+
+function parseLimits(value: unknown): QuotaLimits | null {
+  const { daily = null, monthly = null, resetsOn } = fieldsOf(value);
+  return (daily === null || isCount(daily)) &&
+    (monthly === null || isCount(monthly)) &&
+    isCount(resetsOn) &&
+    resetsOn >= 1 &&
+    resetsOn <= 28
+    ? { daily, monthly, resetsOn }
+    : null;
+}
+
+function parseLease(value: unknown): QuotaLease | null {
+  const { dayMs, daySpent, monthMs, monthSpent, credits } = fieldsOf(value);
+  return isCount(dayMs) &&
+    isCount(daySpent) &&
+    isCount(monthMs) &&
+    isCount(monthSpent) &&
+    isCount(credits)
+    ? { dayMs, daySpent, monthMs, monthSpent, credits }
+    : null;
+}
+
+function parseGiveBack(value: unknown): GiveBack | null {
+  const { key, unspent } = fieldsOf(value);
+  const lease = parseLease(unspent);
+  return typeof key === "string" && lease !== null ? { key, unspent: lease } : null;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? { ...value } : {};
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

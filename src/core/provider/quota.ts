@@ -1,0 +1,153 @@
+// The credits of a day and a month (UTC): what was spent of them, what may be handed out, and
+// whether a month is spent faster than it passes. Pure: the time is an argument.
+import type { BudgetLimits } from "./budget-limits.ts";
+
+/** The limits of days and months. */
+export type QuotaLimits = Pick<BudgetLimits, "daily" | "monthly" | "resetsOn">;
+
+/** What was spent, or handed out to be spent, of the credits of one provider. */
+export interface QuotaRecord {
+  /** When the day began (ms since the epoch). */
+  readonly dayMs: number;
+  readonly daySpent: number;
+  readonly monthMs: number;
+  readonly monthSpent: number;
+}
+
+/** A period of time (ms since the epoch); the end is not part of it. */
+export interface Period {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+const DAY_MS = 86_400_000;
+/** Parts of a month that may be spent ahead of time: one day of it. */
+const AHEAD_PARTS = 30;
+
+/** The day of a moment. */
+export function dayOf(wallMs: number): Period {
+  const startMs = Math.floor(wallMs / DAY_MS) * DAY_MS;
+  return { startMs, endMs: startMs + DAY_MS };
+}
+
+/** The month of a moment, where months begin on a day from 1 to 28. */
+export function monthOf(wallMs: number, resetsOn: number): Period {
+  const shift = resetsOn - 1;
+  const day = Math.floor(wallMs / DAY_MS) - shift;
+  let year = EPOCH_YEAR + Math.floor(day / DAYS_OF_YEAR);
+  // The average year may be off by one at its ends.
+  while (daysUntil(year, 0) > day) year--;
+  while (daysUntil(year + 1, 0) <= day) year++;
+  let month = 0;
+  while (month < 11 && daysUntil(year, month + 1) <= day) month++;
+  return {
+    startMs: (daysUntil(year, month) + shift) * DAY_MS,
+    endMs: (daysUntil(year, month + 1) + shift) * DAY_MS,
+  };
+}
+
+/**
+ * The record as of a moment: a period that has ended begins anew. A clock that was set back begins
+ * none: what was counted later still counts, unless it is more than a period ahead.
+ */
+export function recordAt(
+  record: QuotaRecord | null,
+  wallMs: number,
+  resetsOn: number,
+): QuotaRecord {
+  const day = dayOf(wallMs);
+  const month = monthOf(wallMs, resetsOn);
+  const keepsDay = record !== null && isCurrent(record.dayMs, day);
+  const keepsMonth = record !== null && isCurrent(record.monthMs, month);
+  return {
+    dayMs: keepsDay ? record.dayMs : day.startMs,
+    daySpent: keepsDay ? record.daySpent : 0,
+    monthMs: keepsMonth ? record.monthMs : month.startMs,
+    monthSpent: keepsMonth ? record.monthSpent : 0,
+  };
+}
+
+/** Credits that neither the day nor the month has spent. */
+export function creditsLeft(record: QuotaRecord, { daily, monthly }: QuotaLimits): number {
+  return Math.max(
+    0,
+    Math.min(
+      daily === null ? Number.POSITIVE_INFINITY : daily - record.daySpent,
+      monthly === null ? Number.POSITIVE_INFINITY : monthly - record.monthSpent,
+    ),
+  );
+}
+
+/** The record after credits were spent, or handed out to be spent. */
+export function spent(record: QuotaRecord, credits: number): QuotaRecord {
+  return {
+    ...record,
+    daySpent: record.daySpent + credits,
+    monthSpent: record.monthSpent + credits,
+  };
+}
+
+/** The record after credits came back that were handed out in the periods of `since`. */
+export function returned(
+  record: QuotaRecord,
+  credits: number,
+  since: Pick<QuotaRecord, "dayMs" | "monthMs">,
+): QuotaRecord {
+  const ofDay = record.dayMs === since.dayMs ? credits : 0;
+  const ofMonth = record.monthMs === since.monthMs ? credits : 0;
+  return {
+    ...record,
+    daySpent: Math.max(0, record.daySpent - ofDay),
+    monthSpent: Math.max(0, record.monthSpent - ofMonth),
+  };
+}
+
+/** Which of the two leaves less; null = both leave at least `credits`. */
+export function bindingQuota(
+  record: QuotaRecord,
+  limits: QuotaLimits,
+  credits: number,
+): "daily_limit" | "monthly_limit" | null {
+  if (creditsLeft(record, limits) >= credits) return null;
+  const left = (limit: number | null, used: number): number =>
+    limit === null ? Number.POSITIVE_INFINITY : limit - used;
+  const isMonth = left(limits.monthly, record.monthSpent) < credits;
+  return isMonth ? "monthly_limit" : "daily_limit";
+}
+
+/**
+ * When as much of the month will have passed as was spent of it, less one day; earlier than that
+ * the provider is asked after others. -Infinity = months are not limited.
+ */
+export function onPaceAtMs(
+  { monthMs, monthSpent }: QuotaRecord,
+  { monthly, resetsOn }: QuotaLimits,
+): number {
+  if (monthly === null) return Number.NEGATIVE_INFINITY;
+  const { startMs, endMs } = monthOf(monthMs, resetsOn);
+  const lengthMs = endMs - startMs;
+  return startMs + lengthMs * (monthSpent / monthly - 1 / AHEAD_PARTS);
+}
+
+function isCurrent(startMs: number, { startMs: nowMs, endMs }: Period): boolean {
+  return startMs >= nowMs && startMs <= endMs;
+}
+
+const EPOCH_YEAR = 1970;
+const DAYS_OF_YEAR = 365.2425;
+/** Days of a common year before each month, and of all of it. */
+const DAYS_BEFORE = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
+const FEBRUARY = 1;
+
+/** Days from the epoch to the first of a month, 0 to 12. */
+function daysUntil(year: number, month: number): number {
+  const isLeap = leapDaysBefore(year + 1) > leapDaysBefore(year);
+  const leapDays = leapDaysBefore(year) - leapDaysBefore(EPOCH_YEAR);
+  const ofYear = (DAYS_BEFORE[month] ?? 0) + (isLeap && month > FEBRUARY ? 1 : 0);
+  return 365 * (year - EPOCH_YEAR) + leapDays + ofYear;
+}
+
+function leapDaysBefore(year: number): number {
+  const last = year - 1;
+  return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
+}

@@ -1,0 +1,201 @@
+// The credits of a day and a month that this process may spend at one provider: leased ahead of
+// need, so that no call waits for them. Spends nothing by itself.
+import {
+  bindingQuota,
+  dayOf,
+  monthOf,
+  onPaceAtMs,
+  type QuotaLimits,
+  type QuotaRecord,
+} from "../../core/provider/quota.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { QuotaLease, QuotaSource } from "./quota-source.ts";
+
+/** What is spent of a day or a month, for display. */
+export interface QuotaReport {
+  readonly limit: number;
+  readonly used: number;
+  readonly resetsInMs: number;
+}
+
+/** What a quota works with. */
+export interface QuotaParts {
+  readonly runtime: Pick<Runtime, "now" | "wallMs">;
+  readonly source: QuotaSource;
+}
+
+/** The least that is leased at once. */
+const LEAST_LEASE = 16;
+/** A lease is between these parts of the limit: what a crash costs. */
+const LEAST_PARTS = 200;
+const MOST_PARTS = 20;
+/** A lease suffices for as many seconds like the last one. */
+const LEASE_SECONDS = 2;
+/** Least time between two requests that bring nothing. */
+const ASK_EVERY_MS = 250;
+/** How long a lease may take that is under way; nobody knows. */
+const PENDING_MS = 5;
+
+/** The credits of one provider. */
+export class ProviderQuota {
+  readonly #key: string;
+  readonly #limits: QuotaLimits;
+  readonly #parts: QuotaParts;
+  /** What was spent by all, as far as was heard. */
+  #lease: QuotaLease | null = null;
+  /** Of the lease. */
+  #left = 0;
+  #endsAtWallMs = Number.NEGATIVE_INFINITY;
+  #onPaceAtWallMs = Number.NEGATIVE_INFINITY;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #spentSinceAsked = 0;
+  #asking: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(key: string, limits: QuotaLimits, parts: QuotaParts) {
+    this.#key = key;
+    this.#limits = limits;
+    this.#parts = parts;
+    this.#ask();
+  }
+
+  /** The lease under way, if there is one. */
+  get pending(): Promise<void> | null {
+    return this.#asking;
+  }
+
+  /** Which quota does not let so many credits be spent now; null = both do. */
+  shortageOf(credits: number): "daily_limit" | "monthly_limit" | null {
+    if (this.#left >= credits && this.#parts.runtime.wallMs() < this.#endsAtWallMs) return null;
+    this.#leave();
+    this.#ask();
+    const record = this.#lease;
+    const binding = record === null ? null : bindingQuota(record, this.#limits, credits);
+    return binding ?? (this.#limits.daily === null ? "monthly_limit" : "daily_limit");
+  }
+
+  /** Spends credits of which there was no shortage. */
+  spend(credits: number): void {
+    this.#left -= credits;
+    this.#spentSinceAsked += credits;
+    if (this.#left * 2 < (this.#lease?.credits ?? 0)) this.#ask();
+  }
+
+  /** Milliseconds until so many credits may be there. */
+  waitMs(credits: number): number {
+    const wallMs = this.#parts.runtime.wallMs();
+    if (this.#left >= credits && wallMs < this.#endsAtWallMs) return 0;
+    const record = this.#lease;
+    if (record === null || wallMs >= this.#endsAtWallMs) return PENDING_MS;
+    const { endMs } = this.#periodOf(bindingQuota(record, this.#limits, credits), record);
+    return endMs === null ? PENDING_MS : Math.max(PENDING_MS, endMs - wallMs);
+  }
+
+  /** Whether the month is spent faster than it passes. */
+  isAheadOfPace(): boolean {
+    return (
+      this.#onPaceAtWallMs !== Number.NEGATIVE_INFINITY &&
+      this.#parts.runtime.wallMs() < this.#onPaceAtWallMs
+    );
+  }
+
+  report(): { readonly daily: QuotaReport | null; readonly monthly: QuotaReport | null } {
+    const wallMs = this.#parts.runtime.wallMs();
+    const { daily, monthly, resetsOn } = this.#limits;
+    const day = dayOf(wallMs);
+    const month = monthOf(wallMs, resetsOn);
+    const lease = this.#lease;
+    const usedOf = (spent: number | undefined): number => Math.max(0, (spent ?? 0) - this.#left);
+    const isToday = lease !== null && lease.dayMs >= day.startMs;
+    const isThisMonth = lease !== null && lease.monthMs >= month.startMs;
+    return {
+      daily:
+        daily === null
+          ? null
+          : {
+              limit: daily,
+              used: isToday ? usedOf(lease.daySpent) : 0,
+              resetsInMs: day.endMs - wallMs,
+            },
+      monthly:
+        monthly === null
+          ? null
+          : {
+              limit: monthly,
+              used: isThisMonth ? usedOf(lease.monthSpent) : 0,
+              resetsInMs: month.endMs - wallMs,
+            },
+    };
+  }
+
+  /** Gives back what was not spent. */
+  close(): void {
+    this.#isClosed = true;
+    this.#giveBack();
+  }
+
+  #periodOf(
+    binding: ReturnType<typeof bindingQuota>,
+    { dayMs, monthMs }: QuotaRecord,
+  ): { readonly endMs: number | null } {
+    switch (binding) {
+      case null:
+        return { endMs: null };
+      case "daily_limit":
+        return dayOf(dayMs);
+      case "monthly_limit":
+        return monthOf(monthMs, this.#limits.resetsOn);
+    }
+  }
+
+  /** Leaves a lease whose day or month is over. */
+  #leave(): void {
+    if (this.#left > 0 && this.#parts.runtime.wallMs() >= this.#endsAtWallMs) this.#giveBack();
+  }
+
+  #giveBack(): void {
+    const lease = this.#lease;
+    if (lease === null || this.#left <= 0) return;
+    this.#parts.source.giveBack(this.#key, { ...lease, credits: this.#left });
+    this.#left = 0;
+  }
+
+  /** Asks for more, unless that is under way, or brought nothing a moment ago. */
+  #ask(): void {
+    const { runtime, source } = this.#parts;
+    const nowMs = runtime.now();
+    const brought = this.#lease?.credits ?? 0;
+    if (this.#asking !== null || this.#isClosed) return;
+    const isOver = runtime.wallMs() >= this.#endsAtWallMs;
+    if (brought === 0 && !isOver && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
+    // Nobody has answered.
+    if (this.#lease === null && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
+    const seconds = Math.min(1, Math.max(0.05, (nowMs - this.#askedAtMs) / 1_000));
+    const usual = Math.ceil((LEASE_SECONDS * this.#spentSinceAsked) / seconds);
+    const { daily, monthly } = this.#limits;
+    const limit = Math.min(daily ?? Number.MAX_SAFE_INTEGER, monthly ?? daily ?? 0);
+    const most = Math.max(LEAST_LEASE, Math.ceil(limit / MOST_PARTS));
+    const credits = Math.min(most, Math.max(LEAST_LEASE, Math.ceil(limit / LEAST_PARTS), usual));
+    this.#askedAtMs = nowMs;
+    this.#spentSinceAsked = 0;
+    this.#asking = source
+      .lease({ key: this.#key, limits: this.#limits, credits })
+      .then((lease) => this.#take(lease));
+  }
+
+  #take(lease: QuotaLease | null): void {
+    this.#asking = null;
+    if (lease === null) return;
+    const isOther = this.#lease?.dayMs !== lease.dayMs || this.#lease.monthMs !== lease.monthMs;
+    if (isOther) this.#giveBack();
+    this.#left += lease.credits;
+    this.#lease = lease;
+    this.#endsAtWallMs = Math.min(
+      dayOf(lease.dayMs).endMs,
+      monthOf(lease.monthMs, this.#limits.resetsOn).endMs,
+    );
+    const monthSpent = lease.monthSpent - this.#left;
+    this.#onPaceAtWallMs = onPaceAtMs({ ...lease, monthSpent }, this.#limits);
+    if (this.#isClosed) this.#giveBack();
+  }
+}

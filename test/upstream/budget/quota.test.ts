@@ -1,0 +1,194 @@
+// Credits of days and months in simulated time: through crashes, several workers, turns of days and
+// disks that fail, no more is ever spent than the limit, and close to all of it can be.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { QuotaLimits } from "../../../src/core/provider/quota.ts";
+import { ProviderQuota } from "../../../src/upstream/budget/provider-quota.ts";
+import { createQuotaLedger, type QuotaRecords } from "../../../src/upstream/budget/quota-ledger.ts";
+import type { QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
+import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+
+const KEY = "public ethereum vendor";
+const DAY_MS = 86_400_000;
+
+/** A disk that outlives the processes that write to it. */
+function disk() {
+  return { kept: new Map() as QuotaRecords, writes: 0, fails: false };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function started(runtime: ReturnType<typeof simulatedWorld>, on: ReturnType<typeof disk>) {
+  const errors: unknown[] = [];
+  const ledger = createQuotaLedger({
+    runtime,
+    records: on.kept,
+    keep: async (records) => {
+      await turn();
+      if (on.fails) throw new Error("no space left");
+      on.kept = records;
+      on.writes += 1;
+    },
+    onError: (error) => void errors.push(error),
+  });
+  return { ledger, errors };
+}
+
+async function settle(runtime: ReturnType<typeof simulatedWorld>): Promise<void> {
+  for (let n = 0; n < 4; n++) {
+    await turn();
+    runtime.advance(20);
+  }
+}
+
+function spendAll(quota: ProviderQuota, calls: number, credits = 1): number {
+  let spent = 0;
+  for (let n = 0; n < calls; n++) {
+    if (quota.shortageOf(credits) !== null) break;
+    quota.spend(credits);
+    spent += credits;
+  }
+  return spent;
+}
+
+for (const seed of [1, 2, 3])
+  test(`never more than the limits, whatever crashes and however often (seed ${seed})`, async () => {
+    const runtime = simulatedWorld(seed);
+    const random = seededRandom(seed);
+    const limits: QuotaLimits = { daily: 2_000, monthly: 7_000, resetsOn: 1 };
+    const on = disk();
+    const byDay = new Map<number, number>();
+    let month = 0;
+    let { ledger } = started(runtime, on);
+    const worker = (): ProviderQuota => new ProviderQuota(KEY, limits, { runtime, source: ledger });
+    let workers = [worker(), worker()];
+    for (let step = 0; step < 400; step++) {
+      const quota = workers[Math.floor(random() * workers.length)] ?? assert.fail();
+      const day = Math.floor(runtime.wallMs() / DAY_MS);
+      const spent = spendAll(quota, Math.floor(random() * 60), 1 + Math.floor(random() * 3));
+      byDay.set(day, (byDay.get(day) ?? 0) + spent);
+      month += spent;
+      const chance = random();
+      if (chance < 0.03) {
+        // The process dies: what it holds and what was not written is gone.
+        ledger = started(runtime, on).ledger;
+        workers = [worker(), worker()];
+      } else if (chance < 0.06) {
+        for (const one of workers) one.close();
+        workers = [worker(), worker()];
+      } else if (chance < 0.08) runtime.advance(random() * DAY_MS);
+      await settle(runtime);
+    }
+    for (const [day, spent] of byDay) assert.ok(spent <= 2_000, `day ${day}: ${spent}`);
+    assert.ok(runtime.wallMs() < Date.UTC(2026, 1, 1), "all of it in one month");
+    assert.ok(month <= 7_000, `${month} in a month`);
+    assert.ok(month >= 5_000, `${month}: crashes cost little`);
+  });
+
+test("one process can spend all of it, and names what it lacks until the day turns", async () => {
+  const runtime = simulatedWorld(5);
+  const on = disk();
+  const { ledger } = started(runtime, on);
+  const limits: QuotaLimits = { daily: 100, monthly: 1_000, resetsOn: 1 };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source: ledger });
+  await quota.pending;
+  let spent = 0;
+  for (let n = 0; n < 40; n++) {
+    spent += spendAll(quota, 10);
+    await settle(runtime);
+  }
+  assert.equal(spent, 100);
+  assert.equal(quota.shortageOf(1), "daily_limit");
+  const { daily, monthly } = quota.report();
+  assert.deepEqual([daily?.used, daily?.limit, monthly?.used], [100, 100, 100]);
+  assert.equal(quota.waitMs(1), daily?.resetsInMs);
+  runtime.advance((daily?.resetsInMs ?? 0) + 1);
+  quota.shortageOf(1);
+  await settle(runtime);
+  assert.equal(quota.shortageOf(1), null);
+  assert.equal(quota.report().daily?.used, 0);
+  assert.equal(quota.report().monthly?.used, 100);
+});
+
+test("a clean end gives back what was not spent, and a start goes on from there", async () => {
+  const runtime = simulatedWorld(6);
+  const on = disk();
+  const first = started(runtime, on);
+  const limits: QuotaLimits = { daily: null, monthly: 10_000, resetsOn: 1 };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source: first.ledger });
+  await quota.pending;
+  assert.equal(spendAll(quota, 3, 5), 15);
+  quota.close();
+  const closed = first.ledger.close();
+  await settle(runtime);
+  await closed;
+  assert.equal(on.kept.get(KEY)?.monthSpent, 15);
+  const again = new ProviderQuota(KEY, limits, { runtime, source: started(runtime, on).ledger });
+  await again.pending;
+  assert.equal(again.report().monthly?.used, 15);
+});
+
+test("a steady rate costs a write every second or so, not one a call", async () => {
+  const runtime = simulatedWorld(7);
+  const on = disk();
+  const { ledger } = started(runtime, on);
+  const limits: QuotaLimits = { daily: 1_000_000, monthly: null, resetsOn: 1 };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source: ledger });
+  await quota.pending;
+  let refused = 0;
+  for (let n = 0; n < 10_000; n++) {
+    if (quota.shortageOf(40) === null) quota.spend(40);
+    else refused += 1;
+    runtime.advance(1);
+    if (n % 5 === 0) await turn();
+  }
+  assert.equal(refused, 0, "no call waits for a lease");
+  assert.ok(on.writes <= 60, `${on.writes} writes in 10 s`);
+});
+
+test("a disk that fails is told of, and limits hold in memory", async () => {
+  const runtime = simulatedWorld(8);
+  const on = disk();
+  on.fails = true;
+  const { ledger, errors } = started(runtime, on);
+  const limits: QuotaLimits = { daily: 50, monthly: null, resetsOn: 1 };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source: ledger });
+  await quota.pending;
+  let spent = 0;
+  for (let n = 0; n < 20; n++) {
+    spent += spendAll(quota, 10);
+    await settle(runtime);
+  }
+  assert.equal(spent, 50);
+  assert.ok(errors.length > 0);
+});
+
+test("nobody who hands out credits: nothing is spent, and it is asked again", async () => {
+  const runtime = simulatedWorld(9);
+  let asked = 0;
+  let answers = false;
+  const source: QuotaSource = {
+    lease: async ({ credits }) => {
+      asked += 1;
+      const record = { dayMs: 0, daySpent: 0, monthMs: 0, monthSpent: 0 };
+      return answers
+        ? { ...record, dayMs: runtime.wallMs(), monthMs: runtime.wallMs(), credits }
+        : null;
+    },
+    giveBack() {},
+    close: async () => {},
+  };
+  const limits: QuotaLimits = { daily: 50, monthly: null, resetsOn: 1 };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source });
+  for (let n = 0; n < 100; n++) {
+    assert.equal(quota.shortageOf(1), "daily_limit");
+    await turn();
+    runtime.advance(10);
+  }
+  assert.ok(asked <= 5, `${asked} requests in a second`);
+  answers = true;
+  runtime.advance(300);
+  quota.shortageOf(1);
+  await turn();
+  assert.equal(quota.shortageOf(1), null);
+});
