@@ -2,6 +2,9 @@
 // not have. How it looks is for eyes.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { z } from "zod";
@@ -16,7 +19,7 @@ import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 const WORDS =
   "chains name ready reasons version cluster enabled status profiles profile providers id " +
   "transports transport calls share cordoned p50 p95 p99 probe methods method age_ms " +
-  "agreed missing surplus socket state opened subscriptions open subscribers notifications " +
+  "limits limit rps concurrency daily monthly left agreed missing surplus socket state opened subscriptions open subscribers notifications " +
   "failovers ended streams kind pinned events " +
   "from to totals cu usd hour";
 
@@ -33,16 +36,24 @@ const SOCKET_STATES: Record<SocketReport["state"], true> = {
   waiting: true,
 };
 
+const OPERATOR = "operator-operator-operator";
+
 let upstream: ScriptedUpstream;
 let sockets: SocketUpstream;
 let client: WebSocket;
 let service: Service;
+let dataDir = "";
 let page = "";
 
 before(async () => {
   upstream = await scriptedUpstream();
   sockets = await socketUpstream();
-  service = await startService(configText([{ id: "a", url: upstream.url, ws_url: sockets.url }]));
+  const limits = { rps: 100, concurrency: 100, daily: 1_000, monthly: 10_000 };
+  const provider = { id: "a", url: upstream.url, ws_url: sockets.url, limits };
+  dataDir = mkdtempSync(join(tmpdir(), "svc-dashboard-"));
+  service = await startService(
+    configText([provider], { server: { port: 0, operator_token: OPERATOR }, data_dir: dataDir }),
+  );
   await service.probed();
   client = await subscriber();
   page = (await service.get("/dashboard")).text;
@@ -53,6 +64,7 @@ after(async () => {
   await service.close();
   await sockets.close();
   await upstream.close();
+  rmSync(dataDir, { recursive: true, force: true });
 });
 
 test("the page is HTML that may load nothing, and talk to its own instance only", async () => {
@@ -95,6 +107,9 @@ test("every field that the page reads exists in what the endpoints answer", asyn
   const answers = (await Promise.all(paths.map((path) => service.get(path)))).map(
     ({ json }) => json,
   );
+  const authorization = `Bearer ${OPERATOR}`;
+  const told = await fetch(`${service.url}/api/metrics/ethereum`, { headers: { authorization } });
+  answers.push(JSON.parse(await told.text()));
   const known = new Set(
     [...answers, z.toJSONSchema(operatorUsage)].flatMap((it) => [...fieldsOf(it)]),
   );

@@ -26,7 +26,7 @@ async function limitsOf(url: string, provider: string) {
   const response = await fetch(`${url}/api/metrics/1`, {
     headers: { authorization: `Bearer ${OPERATOR}` },
   });
-  const { profiles } = await response.json();
+  const { profiles } = JSON.parse(await response.text());
   return profiles[0].providers.find(({ id }: { id: string }) => id === provider).limits;
 }
 
