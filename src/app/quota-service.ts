@@ -92,10 +92,10 @@ export function quotasOver(bus: Bus): QuotaSource {
     },
     giveBack(key, unspent) {
       const message = { key, unspent };
-      const told: Promise<unknown> = bus
+      const returning: Promise<unknown> = bus
         .request(SUPERVISOR, { topic: GIVE_BACK, message, timeoutMs: ANSWER_MS })
-        .then(() => underWay.delete(told));
-      underWay.add(told);
+        .then(() => underWay.delete(returning));
+      underWay.add(returning);
     },
     async close() {
       await Promise.all(underWay);

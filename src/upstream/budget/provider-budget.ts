@@ -23,7 +23,7 @@ export interface BudgetReport {
 }
 
 /** What a budget works with. */
-export interface BudgetParts {
+export interface ProviderBudgetParts {
   /** The provider, its profile and chain. */
   readonly key: string;
   readonly runtime: Pick<Runtime, "now" | "wallMs">;
@@ -42,20 +42,20 @@ const PLACE_WAIT_MS = 5;
 /** Counts what is sent to one provider. */
 export class ProviderBudget {
   #limits: BudgetLimits;
-  readonly #parts: BudgetParts;
-  readonly #runtime: BudgetParts["runtime"];
+  readonly #parts: ProviderBudgetParts;
+  readonly #runtime: ProviderBudgetParts["runtime"];
   readonly #window = createSecondWindow();
   #inFlight = 0;
   #rps: Allowance | null = null;
   #concurrency: Allowance | null = null;
-  #quota: ProviderQuota | null = null;
+  #credits: ProviderQuota | null = null;
   /** Requests that found no room, and the second in which they did. */
   readonly #refused = { rps: 0, concurrency: 0, second: 0 };
   /** Requests of the service itself that wait for room, and until when they come first. */
   #reserved = 0;
   #reservedUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: BudgetLimits, parts: BudgetParts) {
+  constructor(limits: BudgetLimits, parts: ProviderBudgetParts) {
     this.#limits = limits;
     this.#parts = parts;
     this.#runtime = parts.runtime;
@@ -86,7 +86,7 @@ export class ProviderBudget {
     const windowMs =
       this.#rps === null ? 0 : (roomInMs(this.#window, this.#rps.limit, nowMs) ?? SECOND_MS);
     const isFull = this.#concurrency !== null && this.#inFlight >= this.#concurrency.limit;
-    const quotaMs = this.#quota?.waitMs(creditsOf(this.#limits, methodName)) ?? 0;
+    const quotaMs = this.#credits?.waitMs(creditsOf(this.#limits, methodName)) ?? 0;
     return Math.max(windowMs, isFull ? PLACE_WAIT_MS : 0, quotaMs);
   }
 
@@ -100,18 +100,18 @@ export class ProviderBudget {
     if (isOwn && this.#reserved > 0) this.#reserved -= 1;
     countSent(this.#window, 1, this.#runtime.now());
     if (this.#concurrency !== null) this.#inFlight += 1;
-    this.#quota?.spend(creditsOf(this.#limits, methodName));
+    this.#credits?.spend(creditsOf(this.#limits, methodName));
     return null;
   }
 
   /** Whether the month is spent faster than it passes, so that others are asked first. */
   isAheadOfPace(): boolean {
-    return this.#quota?.isAheadOfPace() === true;
+    return this.#credits?.isAheadOfPace() === true;
   }
 
   /** The first credits, while they are under way. */
   get pending(): Promise<void> | null {
-    return this.#quota?.pending ?? null;
+    return this.#credits?.pending ?? null;
   }
 
   /** A request in flight has ended. */
@@ -131,15 +131,15 @@ export class ProviderBudget {
     return {
       rps: rps === null ? null : { limit: rps, used: sentWithin(this.#window, nowMs) },
       concurrency: concurrency === null ? null : { limit: concurrency, used: this.#inFlight },
-      ...(this.#quota?.report() ?? { daily: null, monthly: null }),
+      ...(this.#credits?.report() ?? { daily: null, monthly: null }),
       aheadOfPace: this.isAheadOfPace(),
     };
   }
 
   /** Gives its parts of limits back, and the credits that it did not spend. */
   close(): void {
-    this.#quota?.close();
-    this.#quota = null;
+    this.#credits?.close();
+    this.#credits = null;
     this.#rps?.close();
     this.#concurrency?.close();
     this.#rps = null;
@@ -157,7 +157,7 @@ export class ProviderBudget {
       this.#refuse("concurrency", concurrency);
       return "concurrency_limit";
     }
-    return this.#quota?.shortageOf(creditsOf(this.#limits, methodName)) ?? null;
+    return this.#credits?.shortageOf(creditsOf(this.#limits, methodName)) ?? null;
   }
 
   #reservedNow(): number {
@@ -181,7 +181,7 @@ export class ProviderBudget {
     const { rps, concurrency, daily, monthly } = this.#limits;
     const { key, runtime, quotas } = this.#parts;
     if (daily !== null || monthly !== null)
-      this.#quota = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
+      this.#credits = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
     const sent = (): number => sentWithin(this.#window, this.#runtime.now());
     if (rps !== null)
       this.#rps = this.#parts.shareOf("rps", rps, {

@@ -56,7 +56,7 @@ export class ProviderQuota {
     this.#key = key;
     this.#limits = limits;
     this.#parts = parts;
-    this.#ask();
+    this.#requestMore();
   }
 
   /** The lease under way, if there is one. */
@@ -68,7 +68,7 @@ export class ProviderQuota {
   shortageOf(credits: number): "daily_limit" | "monthly_limit" | null {
     if (this.#left >= credits && this.#parts.runtime.wallMs() < this.#endsAtWallMs) return null;
     this.#leave();
-    this.#ask();
+    this.#requestMore();
     const record = this.#lease;
     const binding = record === null ? null : bindingQuota(record, this.#limits, credits);
     return binding ?? (this.#limits.daily === null ? "monthly_limit" : "daily_limit");
@@ -78,7 +78,7 @@ export class ProviderQuota {
   spend(credits: number): void {
     this.#left -= credits;
     this.#spentSinceAsked += credits;
-    if (this.#left * 2 < (this.#lease?.credits ?? 0)) this.#ask();
+    if (this.#left * 2 < (this.#lease?.credits ?? 0)) this.#requestMore();
   }
 
   /** Milliseconds until so many credits may be there. */
@@ -161,7 +161,7 @@ export class ProviderQuota {
   }
 
   /** Asks for more, unless that is under way, or brought nothing a moment ago. */
-  #ask(): void {
+  #requestMore(): void {
     const { runtime, source } = this.#parts;
     const nowMs = runtime.now();
     const brought = this.#lease?.credits ?? 0;

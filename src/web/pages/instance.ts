@@ -203,9 +203,9 @@ function limitsDocument(budget: BudgetReport | null): unknown {
   };
 }
 
-function quotaDocument(quota: BudgetReport["daily"]): unknown {
-  if (quota === null) return null;
-  const { limit, used, resetsInMs } = quota;
+function quotaDocument(credits: BudgetReport["daily"]): unknown {
+  if (credits === null) return null;
+  const { limit, used, resetsInMs } = credits;
   return { limit, spent: used, left: Math.max(0, limit - used), resets_in_ms: resetsInMs };
 }
 
