@@ -7,6 +7,7 @@ import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
+import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
 import { createObserver } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
@@ -342,7 +343,8 @@ function upstreamSide(
   const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge });
   const bus = service?.bus ?? null;
   const common = { runtime, timerWheel, router, sockets, shares, limits, log };
-  const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
+  const workers = service?.workers ?? 1;
+  const streams = streamSide(bus, { ...common, workers, onMove: observer.streamMoved });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
   const health = createHealthSide({ runtime, timerWheel, upstreams, registry, headSeen }, bus);
@@ -410,7 +412,9 @@ function streamSide(
   parts: Parameters<typeof createSubscriptions>[0] & { readonly limits: () => Config["limits"] },
 ) {
   const { runtime, timerWheel, limits } = parts;
-  const subscriptions = createSubscriptions(parts);
+  const logFilters =
+    bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, runtime, "log filters");
+  const subscriptions = createSubscriptions({ ...parts, logFilters });
   const filters = createFilters({
     runtime,
     timerWheel,

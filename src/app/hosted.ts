@@ -17,6 +17,11 @@ import {
   openAddressLimit,
   sharedAddressLimits,
 } from "../core/workers/shared-address-limits.ts";
+import {
+  createSharedHoldings,
+  type Holdings,
+  NO_SHARED_HOLDINGS,
+} from "../core/workers/shared-holdings.ts";
 import { type Admission, createAdmission } from "../hosted/admission/admission.ts";
 import { audit } from "../hosted/audit/audit.ts";
 import { exportStore } from "../hosted/audit/export.ts";
@@ -155,6 +160,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     keyCache,
     sharing: cluster?.rateShares ?? null,
     profiles: custom.loader,
+    waitingBatches: waitingBatchesOf(parts),
   });
   const broadcast = broadcastOf(parts, { keyCache, custom });
   const changes: Invalidations = {
@@ -516,6 +522,13 @@ function limitsOf(parts: HostingParts): OpenAddressLimit {
 
 function workerOf(parts: HostingParts): string | null {
   return busOf(parts)?.self ?? null;
+}
+
+function waitingBatchesOf(parts: HostingParts): Holdings {
+  const bus = busOf(parts);
+  return bus === null
+    ? NO_SHARED_HOLDINGS
+    : createSharedHoldings(bus, parts.runtime, "waiting batches");
 }
 
 /** Who does what one does for all: this process, or the worker that owns the job. */

@@ -103,7 +103,7 @@ test("when the worker that listens is killed, another one listens", async (t) =>
     await until("its end", () => !isAlive(pid));
     await until("what became of its sockets", () => childrenOf(service.pid).length === WORKERS);
   }
-  assert.ok(!ws.peers().includes(peer), "no worker had that connection");
+  await until("the end of that connection", () => !ws.peers().includes(peer));
   await until("heads at another worker", () => ws.subscriptions("newHeads") === 1);
   const { number } = mine();
   await until("an answer", async () => {

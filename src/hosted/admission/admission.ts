@@ -12,6 +12,7 @@ import type { LimitSharing } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Method } from "../../core/rpc/method.ts";
+import type { Holdings } from "../../core/workers/shared-holdings.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Credit, Wallet } from "../credit/credit.ts";
 import type { KeyCache } from "../keys/key-cache.ts";
@@ -113,6 +114,8 @@ export interface AdmissionParts {
   /** How nodes share rate limits; absent or null = this process is alone. */
   readonly sharing?: LimitSharing | null;
   readonly profiles: Pick<ProfileLoader, "prepare" | "touch">;
+  /** The batches that wait at all workers; absent = this process is alone. */
+  readonly waitingBatches?: Holdings;
 }
 
 /** How often open sockets are checked for whether they may stay open. */
@@ -126,7 +129,7 @@ export function createAdmission(parts: AdmissionParts): Admission {
 class KeyAdmission implements Admission {
   readonly keyCache: KeyCache;
   readonly keyless: boolean;
-  readonly batches = createWaitingBatches();
+  readonly batches: WaitingBatches;
   readonly #parts: AdmissionParts;
   /** Compute units of notifications that were delivered while credit was being fetched. */
   readonly #owedCu = new Map<AccountState, number>();
@@ -136,6 +139,7 @@ class KeyAdmission implements Admission {
     this.#parts = parts;
     this.keyCache = parts.keyCache;
     this.keyless = parts.settings.keyless;
+    this.batches = createWaitingBatches(parts.waitingBatches);
     this.#cancelSweep = parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 

@@ -1,5 +1,7 @@
-// How many different log filters each caller has open, so that no caller can use up all streams.
-// Knows no stream and no provider.
+// How many different log filters each caller has open, at all workers of the service, so that no
+// caller can use up all streams. Knows no stream and no provider.
+import { createHash } from "node:crypto";
+import type { Holdings } from "../../core/workers/shared-holdings.ts";
 import type { RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, Subscriber } from "./subscriber.ts";
 
@@ -19,32 +21,41 @@ export interface FilterQuota {
   ): () => void;
 }
 
-/** Creates an empty quota. */
-export function createFilterQuota(): FilterQuota {
-  /** Number of subscriptions by caller and stream. */
+/** Creates an empty quota; `holdings` tells of the filters that callers have at other workers. */
+export function createFilterQuota(holdings: Holdings): FilterQuota {
+  /** Number of subscriptions by caller and filter. */
   const callers = new Map<string, Map<string, number>>();
 
-  function give(id: string, key: string): void {
-    const streams = callers.get(id);
-    const left = (streams?.get(key) ?? 0) - 1;
-    if (streams === undefined) return;
-    if (left > 0) streams.set(key, left);
-    else streams.delete(key);
-    if (streams.size === 0) callers.delete(id);
+  function give(id: string, filter: string): void {
+    const filters = callers.get(id);
+    const left = (filters?.get(filter) ?? 0) - 1;
+    if (filters === undefined) return;
+    if (left > 0) return void filters.set(filter, left);
+    filters.delete(filter);
+    holdings.remove(id, filter);
+    if (filters.size === 0) callers.delete(id);
   }
 
   return {
     allows({ id, maxLogFilters }, key) {
-      const streams = callers.get(id);
-      return streams === undefined || streams.has(key) || streams.size < maxLogFilters;
+      const filter = nameOf(key);
+      const filters = callers.get(id) ?? NO_FILTERS;
+      const elsewhere = holdings.elsewhere(id);
+      if (filters.has(filter) || elsewhere.has(filter)) return true;
+      let count = filters.size;
+      for (const other of elsewhere) if (!filters.has(other)) count++;
+      return count < maxLogFilters;
     },
     hold({ id }, key, subscriber, join) {
-      const streams = callers.get(id) ?? new Map<string, number>();
-      callers.set(id, streams);
-      streams.set(key, (streams.get(key) ?? 0) + 1);
+      const filter = nameOf(key);
+      const filters = callers.get(id) ?? new Map<string, number>();
+      callers.set(id, filters);
+      const before = filters.get(filter) ?? 0;
+      filters.set(filter, before + 1);
+      if (before === 0) holdings.add(id, filter);
       let held = true;
       const release = (): void => {
-        if (held) give(id, key);
+        if (held) give(id, filter);
         held = false;
       };
       const leave = join(releasing(subscriber, release));
@@ -54,6 +65,14 @@ export function createFilterQuota(): FilterQuota {
       };
     },
   };
+}
+
+const NO_FILTERS: ReadonlyMap<string, number> = new Map();
+const NAME_CHARS = 16;
+
+/** A short name for a filter, which may be long: the same at every worker. */
+function nameOf(key: string): string {
+  return createHash("sha256").update(key).digest("base64url").slice(0, NAME_CHARS);
 }
 
 /** Wraps a subscriber so that `release` is called when it ends. */

@@ -5,6 +5,7 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
 import type { SubscriptionKind } from "../../core/stream/subscription.ts";
+import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-holdings.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import { withinBounds } from "./block-bounds.ts";
@@ -60,7 +61,7 @@ export interface Subscriptions {
   close(): void;
 }
 
-/** Most streams at one time, and most of them without subscribers. */
+/** Most streams of a service at one time, and most of a worker without subscribers. */
 const MAX_STREAMS = 10_000;
 const MAX_IDLE = 1_000;
 /**
@@ -81,6 +82,10 @@ interface Entry {
 export interface SubscriptionParts
   extends Omit<SourceParts, "polls">,
     Pick<BlockLogsQueryParts, "shares"> {
+  /** The log filters that callers have at all workers; absent = this process is alone. */
+  readonly logFilters?: Holdings;
+  /** Number of workers that divide the bounds of the service; absent = 1. */
+  readonly workers?: number;
   /** Called for each subscription that moved to another provider. */
   readonly onMove?: (move: StreamMove) => void;
   /** Absent = no log. */
@@ -101,11 +106,12 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
     polls: rest.router.reaches("http") ? createPolls(rest) : null,
   };
   const counted = new Map<string, SubscriptionCounts>();
-  const filterQuota = createFilterQuota();
+  const filterQuota = createFilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
   const checks = createLogCheckRegistry(rest, log ?? null);
   const { entries, begin, makeRoom } = createStreamTable({
     counted,
     onMove,
+    maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
     newStream: (request, owner) =>
       new Stream(parts, request, checks.of(request.profile, request.tracker), owner),
   });
@@ -152,13 +158,14 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
 interface StreamTableParts {
   readonly onMove: SubscriptionParts["onMove"] | undefined;
   readonly counted: Map<string, SubscriptionCounts>;
+  readonly maxStreams: number;
   readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
 }
 
 /**
  * Creates the bounded table of open streams by key; when room is needed, the longest idle one ends.
  */
-function createStreamTable({ counted, onMove, newStream }: StreamTableParts) {
+function createStreamTable({ counted, onMove, maxStreams, newStream }: StreamTableParts) {
   const entries = new Map<string, Entry>();
   /** Streams without subscribers, longest idle first. */
   const idle = new Map<string, Stream>();
@@ -174,7 +181,7 @@ function createStreamTable({ counted, onMove, newStream }: StreamTableParts) {
       idle() {
         if (idle.size >= MAX_IDLE) endLongestIdle();
         idle.set(key, stream);
-        return entries.size > MAX_STREAMS / 2 ? PRESSED_LINGER_MS : LINGER_MS;
+        return entries.size > maxStreams / 2 ? PRESSED_LINGER_MS : LINGER_MS;
       },
       used: () => void idle.delete(key),
       failedOver(reason) {
@@ -195,8 +202,8 @@ function createStreamTable({ counted, onMove, newStream }: StreamTableParts) {
   }
 
   function makeRoom(): boolean {
-    if (entries.size >= MAX_STREAMS) endLongestIdle();
-    return entries.size < MAX_STREAMS;
+    if (entries.size >= maxStreams) endLongestIdle();
+    return entries.size < maxStreams;
   }
 
   return { entries, begin, makeRoom };
