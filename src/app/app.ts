@@ -342,9 +342,9 @@ function upstreamSide(
   const hedge = (): Config["hedge"] => live().hedge;
   const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge });
   const bus = service?.bus ?? null;
-  const common = { runtime, timerWheel, router, sockets, shares, limits, log };
   const workers = service?.workers ?? 1;
-  const streams = streamSide(bus, { ...common, workers, onMove: observer.streamMoved });
+  const common = { runtime, timerWheel, router, sockets, shares, limits, log, workers };
+  const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
   const health = createHealthSide({ runtime, timerWheel, upstreams, registry, headSeen }, bus);

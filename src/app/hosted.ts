@@ -17,12 +17,12 @@ import {
   openAddressLimit,
   sharedAddressLimits,
 } from "../core/workers/shared-address-limits.ts";
+import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
 import {
-  createSharedHoldings,
-  type Holdings,
-  NO_SHARED_HOLDINGS,
-} from "../core/workers/shared-holdings.ts";
-import { type Admission, createAdmission } from "../hosted/admission/admission.ts";
+  type Admission,
+  type AdmissionParts,
+  createAdmission,
+} from "../hosted/admission/admission.ts";
 import { audit } from "../hosted/audit/audit.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, openCredit } from "../hosted/credit/credit.ts";
@@ -158,9 +158,8 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     settings,
     credit,
     keyCache,
-    sharing: cluster?.rateShares ?? null,
     profiles: custom.loader,
-    waitingBatches: waitingBatchesOf(parts),
+    ...sharedLimitsOf(parts),
   });
   const broadcast = broadcastOf(parts, { keyCache, custom });
   const changes: Invalidations = {
@@ -524,11 +523,12 @@ function workerOf(parts: HostingParts): string | null {
   return busOf(parts)?.self ?? null;
 }
 
-function waitingBatchesOf(parts: HostingParts): Holdings {
+/** What bounds accounts over all processes of the service. */
+function sharedLimitsOf(parts: StoreParts): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
   const bus = busOf(parts);
-  return bus === null
-    ? NO_SHARED_HOLDINGS
-    : createSharedHoldings(bus, parts.runtime, "waiting batches");
+  const waitingBatches =
+    bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, parts.runtime, "waiting batches");
+  return { sharing: parts.cluster?.rateShares ?? null, waitingBatches };
 }
 
 /** Who does what one does for all: this process, or the worker that owns the job. */
