@@ -40,7 +40,7 @@ const MAX_THINGS = 1_024;
 const MAX_HOLDERS = 100_000;
 const MAX_CHARS = 512;
 
-type Told = readonly (readonly [holder: string, things: readonly string[]])[];
+type HoldingsMessage = readonly (readonly [holder: string, things: readonly string[]])[];
 
 interface HeldElsewhere {
   readonly things: readonly string[];
@@ -56,19 +56,19 @@ class SharedHoldings implements Holdings {
   readonly worker: WorkerId;
   readonly #bus: Bus;
   readonly #clock: Clock;
-  readonly #topic: Topic<Told>;
+  readonly #topic: Topic<HoldingsMessage>;
   readonly #here = new Map<string, Set<string>>();
   readonly #others = new Map<WorkerId, Map<string, HeldElsewhere>>();
   readonly #untold = new Set<string>();
   #isTelling = false;
   #isRepeating = false;
 
-  constructor(bus: Bus, clock: Clock, topic: Topic<Told>) {
+  constructor(bus: Bus, clock: Clock, topic: Topic<HoldingsMessage>) {
     this.worker = bus.self;
     this.#bus = bus;
     this.#clock = clock;
     this.#topic = topic;
-    bus.subscribe(topic, (told, from) => this.#hear(told, from));
+    bus.subscribe(topic, (message, from) => this.#hear(message, from));
     bus.onWorkers(() => this.#workersChanged());
   }
 
@@ -99,10 +99,10 @@ class SharedHoldings implements Holdings {
     return all ?? NOTHING;
   }
 
-  #hear(told: Told, from: WorkerId): void {
+  #hear(message: HoldingsMessage, from: WorkerId): void {
     const theirs = this.#others.get(from) ?? new Map<string, HeldElsewhere>();
     this.#others.set(from, theirs);
-    for (const [holder, things] of told) {
+    for (const [holder, things] of message) {
       theirs.delete(holder);
       if (things.length > 0) theirs.set(holder, { things, heardAtMs: this.#clock.now() });
       const [oldest = holder] = theirs.keys();
@@ -152,15 +152,15 @@ class SharedHoldings implements Holdings {
   }
 }
 
-function topicOf(name: string): Topic<Told> {
+function topicOf(name: string): Topic<HoldingsMessage> {
   return {
     name: `holdings.${name}`,
     parse: (value) =>
-      Array.isArray(value) && value.length <= MAX_TOLD && value.every(isTold) ? value : null,
+      Array.isArray(value) && value.length <= MAX_TOLD && value.every(isHolding) ? value : null,
   };
 }
 
-function isTold(entry: unknown): boolean {
+function isHolding(entry: unknown): boolean {
   if (!Array.isArray(entry) || entry.length !== 2) return false;
   const [holder, things]: readonly unknown[] = entry;
   return (
