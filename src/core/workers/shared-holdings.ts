@@ -13,14 +13,12 @@ export interface Holdings {
   elsewhere(holder: string): ReadonlySet<string>;
 }
 
-const NOTHING: ReadonlySet<string> = new Set();
-
 /** The holdings of a process that is the whole service. */
 export const NO_SHARED_HOLDINGS: Holdings = {
   worker: "1",
   add() {},
   remove() {},
-  elsewhere: () => NOTHING,
+  elsewhere: () => new Set(),
 };
 
 /** The time, and the way to wait. */
@@ -96,7 +94,7 @@ class SharedHoldings implements Holdings {
         for (const thing of held.things) all.add(thing);
       }
     }
-    return all ?? NOTHING;
+    return all ?? new Set();
   }
 
   #hear(message: HoldingsMessage, from: WorkerId): void {
@@ -130,10 +128,7 @@ class SharedHoldings implements Holdings {
     for (const holder of holders) this.#untold.delete(holder);
     this.#bus.publish(
       this.#topic,
-      holders.map((holder) => [
-        holder,
-        [...(this.#here.get(holder) ?? NOTHING)].slice(0, MAX_THINGS),
-      ]),
+      holders.map((holder) => [holder, [...(this.#here.get(holder) ?? [])].slice(0, MAX_THINGS)]),
     );
     const [next] = this.#untold;
     if (next !== undefined) this.#tellSoon(next);

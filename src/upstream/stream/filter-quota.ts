@@ -39,7 +39,7 @@ export function createFilterQuota(holdings: Holdings): FilterQuota {
   return {
     allows({ id, maxLogFilters }, key) {
       const filter = nameOf(key);
-      const filters = callers.get(id) ?? NO_FILTERS;
+      const filters = callers.get(id) ?? new Map<string, number>();
       const elsewhere = holdings.elsewhere(id);
       if (filters.has(filter) || elsewhere.has(filter)) return true;
       let count = filters.size;
@@ -67,7 +67,6 @@ export function createFilterQuota(holdings: Holdings): FilterQuota {
   };
 }
 
-const NO_FILTERS: ReadonlyMap<string, number> = new Map();
 const NAME_CHARS = 16;
 
 /** A short name for a filter, which may be long: the same at every worker. */
