@@ -13,6 +13,7 @@ import type { PublicNode } from "../core/routing/evidence.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
+import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { openStore, type Store } from "../store/store.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -112,12 +113,14 @@ export async function openRouterNode(
 export interface Followers {
   readonly keyCache: Pick<KeyCache, "changedElsewhere" | "recheck" | "setContact">;
   readonly credit: Pick<Credit, "returned" | "recall">;
+  /** Null = there are no payment channels. */
+  readonly sessions: Pick<Sessions, "wanted"> | null;
   /** Keeps failures to itself. */
   readonly loader: Pick<ProfileLoader, "changed" | "reload">;
 }
 
 /** Has what is in memory follow what other nodes change. */
-export function followerOf({ keyCache, credit, loader }: Followers): ClusterFollower {
+export function followerOf({ keyCache, credit, sessions, loader }: Followers): ClusterFollower {
   const profiles = profileReader(loader);
   return {
     changed(read: ChangesRead) {
@@ -132,6 +135,7 @@ export function followerOf({ keyCache, credit, loader }: Followers): ClusterFoll
       if (changed.keys.size + changed.accounts.size > 0) keyCache.changedElsewhere(changed);
       for (const accountId of refs("returned")) credit.returned(accountId);
       credit.recall(refs("recall"));
+      for (const channelId of refs("channel")) sessions?.wanted(channelId);
       profiles.read(refs("profile"));
     },
     contact(contact) {

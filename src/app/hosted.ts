@@ -30,6 +30,7 @@ import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import type { Payments } from "../payments/payments.ts";
+import type { SessionProcesses } from "../payments/session/open.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
@@ -170,10 +171,10 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const payments = await paymentsOf({ ...shared, changes, node });
   const paywall =
     payments === null ? null : createPurchasePaywall({ payments, runtime, openLimit });
-  const sessions = await sessionsOf(shared);
+  const sessions = await sessionsOf({ ...shared, processes: processesOf(parts, credit) });
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
   const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit });
-  follow(parts, { keyCache, credit, loader: custom.loader });
+  follow(parts, { keyCache, credit, sessions, loader: custom.loader });
   const endJobs = startJobs({ store, runtime, log, onError }, claims);
 
   return {
@@ -379,12 +380,23 @@ async function paymentsOf({
   });
 }
 
+interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "node"> {
+  readonly processes: SessionProcesses | null;
+}
+
+/** This process among those that take calls of channels; null = no other one has the store. */
+function processesOf(parts: StoreParts, credit: Credit): SessionProcesses | null {
+  const { store, settings } = parts;
+  if (store.engine === "sqlite" && busOf(parts) === null) return null;
+  return { presence: () => credit.presence(), heartbeatMs: settings.flushIntervalMs };
+}
+
 /** Pay-per-call, if a rail supports it; null = not available. Imported like payments. */
 async function sessionsOf({
   config,
   settings,
   ...parts
-}: Omit<PaymentHostingParts, "changes" | "node">): Promise<Sessions | null> {
+}: SessionHostingParts): Promise<Sessions | null> {
   const { rails: all, offerMs, waitMs } = settings.payments;
   const rails = all.filter((rail) => rail.kind === "session");
   if (rails.length === 0) return null;

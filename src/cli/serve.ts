@@ -30,7 +30,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const complete = (config: Config): Config => local?.complete(config) ?? config;
   const config = named(complete(first.config), realRuntime);
   const workers = workerCount(config);
-  if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne(config)}`);
+  if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
   const start = workers === 1 ? startHere : startWorkers;
   const service = await start({ config, log, version, workers }).catch((error: unknown) => {
     void local?.close();

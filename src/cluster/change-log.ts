@@ -17,7 +17,9 @@ export type ChangeTopic =
   /** A node has too little of a balance, and others have some of it idle: the account's id. */
   | "recall"
   /** Idle credit came back to a balance: the account's id. */
-  | "returned";
+  | "returned"
+  /** A process waits until another one no longer has a payment channel to itself: its id. */
+  | "channel";
 
 /** One change. */
 export interface Change {
@@ -132,6 +134,7 @@ const TOPICS: ReadonlySet<string> = new Set<ChangeTopic>([
   "profile",
   "recall",
   "returned",
+  "channel",
 ]);
 
 /** Topics of a later version are left out: what they are about, this version does not keep. */

@@ -12,6 +12,13 @@ export interface Epoch {
   readonly epoch: bigint;
 }
 
+/** The signs of life of this process. */
+export interface Presence {
+  readonly epoch: Epoch;
+  /** When the last one that was written began, on the monotonic clock. */
+  readonly heardAtMs: number;
+}
+
 /** How often a node has shown that it lives: another reading that differs is a sign of life. */
 export interface NodeHeartbeat {
   readonly epoch: bigint;

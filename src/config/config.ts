@@ -13,7 +13,6 @@ import { configJsonSchema, schemaOf } from "./allowed.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
 import { type HostedConfig, hostedOf } from "./hosted.ts";
-import { oneProcessBreaches } from "./one-process.ts";
 import { brokenRules } from "./rules.ts";
 import {
   type ConfigFile,
@@ -164,7 +163,6 @@ export function loadConfig(input: ConfigInput): ConfigResult {
         ]
       : []),
     ...fileFaults(input.file, document, file.error?.issues ?? [], production),
-    ...processFaults(input.file, document, { variables, switches }),
     ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) =>
       unplaced("environment", "", fault),
     ),
@@ -199,22 +197,6 @@ function numbersRead(settings: Variables, names: readonly string[]): GivenSettin
 }
 
 type GivenSettings = Readonly<Record<string, string | number>>;
-
-/** Settings that ask for several processes where one is needed. */
-function processFaults(
-  file: string,
-  document: ConfigDocument,
-  given: { readonly variables: GivenSettings; readonly switches: GivenSettings },
-): readonly ConfigFault[] {
-  const environment = given.variables["SVC_WORKERS"];
-  const flag = given.switches["workers"];
-  return oneProcessBreaches({ file: document.data, environment, flag }).map((breach) => {
-    if (breach.source === "file") return placed(file, document, breach);
-    return breach.source === "flag"
-      ? unplaced("command line", "--", breach)
-      : unplaced("environment", "", breach);
-  });
-}
 
 function fileFaults(
   file: string,

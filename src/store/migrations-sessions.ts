@@ -108,3 +108,42 @@ async function createCalls(db: Kysely<unknown>): Promise<void> {
     .column("created_at")
     .execute();
 }
+
+/** Creates the tables by which several processes take the calls of one channel. */
+export async function createSessionOwners(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("session_owner")
+    .addColumn("channel_id", "text", (column) =>
+      column.primaryKey().references("session_channel.id"),
+    )
+    .addColumn("node_id", "text", (column) => column.notNull())
+    .addColumn("epoch", "bigint", (column) => column.notNull())
+    .addColumn("is_exclusive", "bigint", (column) => column.notNull())
+    .addColumn("since", "bigint", (column) => column.notNull())
+    .addColumn("is_wanted", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createIndex("session_owner_wanted")
+    .on("session_owner")
+    .columns(["node_id", "epoch"])
+    .where(sql<boolean>`is_wanted = 1`)
+    .execute();
+  await db.schema
+    .createTable("session_hold")
+    .addColumn("channel_id", "text", (column) => column.notNull().references("session_channel.id"))
+    .addColumn("node_id", "text", (column) => column.notNull())
+    .addColumn("epoch", "bigint", (column) => column.notNull())
+    .addColumn("number", "bigint", (column) => column.notNull())
+    .addColumn("units", "bigint", (column) => column.notNull().check(sql`units >= 0`))
+    .addColumn("voucher_units", "bigint", (column) => column.notNull())
+    .addColumn("fingerprint", "text", (column) => column.notNull())
+    .addColumn("challenge_id", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("session_hold_pk", ["channel_id", "node_id", "epoch", "number"])
+    .execute();
+  await db.schema
+    .createIndex("session_hold_by_age")
+    .on("session_hold")
+    .column("created_at")
+    .execute();
+}

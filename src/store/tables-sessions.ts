@@ -78,3 +78,34 @@ export interface SessionCallTable {
   readonly reruns: bigint;
   readonly created_at: bigint;
 }
+
+/** The process that takes the calls of a channel; between several processes only. */
+export interface SessionOwnerTable {
+  readonly channel_id: string;
+  /** A process, as its row in `node` tells. */
+  readonly node_id: string;
+  readonly epoch: bigint;
+  /** 1 = it holds amounts in its memory, and no other process takes calls. */
+  readonly is_exclusive: bigint;
+  /** Since when no other process took a call; clock of the database. */
+  readonly since: bigint;
+  /** 1 = another process waits until it is exclusive no more. */
+  readonly is_wanted: bigint;
+}
+
+/** The price of a call under way, on a channel whose calls several processes take. */
+export interface SessionHoldTable {
+  readonly channel_id: string;
+  /** The process that makes the call. */
+  readonly node_id: string;
+  readonly epoch: bigint;
+  /** Number of the hold within its process. */
+  readonly number: bigint;
+  readonly units: bigint;
+  /** What identifies the request, as in `session_call`. */
+  readonly voucher_units: bigint;
+  readonly fingerprint: string;
+  readonly challenge_id: string;
+  /** Clock of the database. */
+  readonly created_at: bigint;
+}

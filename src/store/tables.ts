@@ -11,6 +11,8 @@ import type {
 import type {
   SessionCallTable,
   SessionChannelTable,
+  SessionHoldTable,
+  SessionOwnerTable,
   SessionTransactionTable,
 } from "./tables-sessions.ts";
 
@@ -41,6 +43,8 @@ export interface Tables {
   readonly session_channel: SessionChannelTable;
   readonly session_transaction: SessionTransactionTable;
   readonly session_call: SessionCallTable;
+  readonly session_owner: SessionOwnerTable;
+  readonly session_hold: SessionHoldTable;
   readonly change_log: ChangeLogTable;
   readonly job: JobTable;
   readonly rate_demand: RateDemandTable;

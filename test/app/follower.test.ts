@@ -34,6 +34,7 @@ function slowProfiles() {
       returned: (id) => void told.push(`returned ${id}`),
       recall: (ids) => void told.push(...[...ids].map((id) => `recall ${id}`)),
     },
+    sessions: { wanted: (id) => void told.push(`wanted ${id}`) },
     loader: {
       changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),
       reload: () => load("every profile"),

@@ -7,8 +7,11 @@ import type { Tables } from "../../store/tables.ts";
 import { closeEnded } from "../credit/node.ts";
 import { audit } from "./audit.ts";
 
-/** The tables by which nodes work together hold for minutes: a copy begins without them. */
-type ExportedTable = Exclude<keyof Tables, "change_log" | "job" | "rate_demand">;
+/** The tables by which processes work together hold for minutes: a copy begins without them. */
+type ExportedTable = Exclude<
+  keyof Tables,
+  "change_log" | "job" | "rate_demand" | "session_owner" | "session_hold"
+>;
 
 /** Number of rows by table. */
 export type ExportCounts = Readonly<Record<ExportedTable, bigint>>;

@@ -2,7 +2,13 @@
 // ahead of need. Methods on the path of a request do no I/O and create no promise. Knows accounts,
 // keys and methods by name only.
 import type { NodeIdentity } from "../../cluster/identity.ts";
-import { type Epoch, join, type MayReplace, newProcessId } from "../../cluster/node-rows.ts";
+import {
+  type Epoch,
+  join,
+  type MayReplace,
+  newProcessId,
+  type Presence,
+} from "../../cluster/node-rows.ts";
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
@@ -99,6 +105,8 @@ export interface Credit {
   isUnwritten(accountId: string | null): boolean;
   /** The unwritten charges, nano-USD. */
   unwrittenN(): number;
+  /** This process as others see it; null = its epoch is over, and the next one has not begun. */
+  presence(): Presence | null;
   /** Writes usage and returns every lease. Throws if the store cannot be written. */
   close(): Promise<void>;
   /** Wallets in memory. */
@@ -286,6 +294,11 @@ class LeasedCredit implements Credit {
     if (wallet.freeMonth === this.#usage.month) return wallet.freeCu + wallet.freeHeldCu;
     this.#refills.request(wallet);
     return null;
+  }
+
+  presence(): Presence | null {
+    const { epoch, heardAtMs } = this.#flushLoop;
+    return epoch === null ? null : { epoch, heardAtMs };
   }
 
   flush(): Promise<void> {

@@ -66,6 +66,8 @@ const SWEEP_EVERY = 10;
 export class FlushLoop {
   /** The epoch of this node's leases; null = it is over, and the next one has not begun. */
   epoch: Epoch | null;
+  /** When the last flush that succeeded began, on the monotonic clock. */
+  heardAtMs: number;
   /** When this node stops spending unless a flush has succeeded by then, on the monotonic clock. */
   stopAtMs: number;
   readonly #parts: FlushLoopParts;
@@ -89,6 +91,7 @@ export class FlushLoop {
     this.#parts = parts;
     this.epoch = epoch;
     this.#processId = processId;
+    this.heardAtMs = startedAtMs;
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
     const { store, runtime, node, settings } = parts;
     const { nodeTimeoutMs } = settings;
@@ -200,6 +203,7 @@ export class FlushLoop {
       if (outcome === "written") {
         this.#seq = batch.seq;
         this.#pending = null;
+        this.heardAtMs = batch.firstTriedAtMs;
         this.stopAtMs = batch.firstTriedAtMs + settings.nodeTimeoutMs / 2;
         if (!isRetry) return;
       } else {
@@ -267,6 +271,7 @@ export class FlushLoop {
     await closeEnded(store, runtime.wallMs());
     this.epoch = epoch;
     this.#seq = 0n;
+    this.heardAtMs = startedAtMs;
     this.stopAtMs = startedAtMs + settings.nodeTimeoutMs / 2;
   }
 

@@ -9,6 +9,7 @@ import type { SessionChannel } from "./channel-record.ts";
 import { confirmWithin } from "./confirmation.ts";
 import type { Hex, SessionPayload } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
+import { pause } from "./pause.ts";
 import { chainDown, invalid, pending, type Refused, refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { Snapshot } from "./terms.ts";
@@ -48,7 +49,10 @@ export async function closeForPayer(
     if (!(await refresh(parts, live, 0))) return chainDown();
   }
   try {
-    if (live.record.state === "open" && !(await becomesIdle(parts, live)))
+    if (
+      live.record.state === "open" &&
+      !((await becomesIdle(parts, live)) && (await becomesQuiet(parts, live)))
+    )
       return refused(stillBusy(parts.waitMs));
     const { id, state, spent } = live.record;
     if (state === "open" && payload.units < spent) {
@@ -168,6 +172,8 @@ function asUnreachable(error: unknown): "unreachable" {
   throw error;
 }
 
+const QUIET_PAUSE_MS = 50;
+
 /**
  * Stops accepting calls, and waits for those in flight; false = they take too long, and the channel
  * goes on.
@@ -184,4 +190,17 @@ async function becomesIdle({ runtime, waitMs }: SessionRail, live: LiveChannel):
   live.idle.delete(run);
   if (!isIdle) live.ending = false;
   return isIdle;
+}
+
+/** Waits for calls of other processes; false = they take too long. */
+async function becomesQuiet(
+  { runtime, waitMs, ownership }: SessionRail,
+  live: LiveChannel,
+): Promise<boolean> {
+  const untilMs = runtime.now() + waitMs;
+  while (!(await ownership.isQuiet(live.record.id))) {
+    if (runtime.now() >= untilMs) return false;
+    await pause(runtime, QUIET_PAUSE_MS);
+  }
+  return true;
 }

@@ -10,7 +10,8 @@ import type { SessionChannel } from "./channel-record.ts";
 import { confirm } from "./confirmation.ts";
 import type { EscrowBlock, EscrowState } from "./escrow.ts";
 import { leaveForeign } from "./foreign-channels.ts";
-import { pause, type SessionRail } from "./session-rail.ts";
+import { pause } from "./pause.ts";
+import type { SessionRail } from "./session-rail.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
 /** Checks channels in the background. */
@@ -225,7 +226,7 @@ async function lookAfter(
   channel: SessionChannel,
   seen: Seen,
 ): Promise<number | null> {
-  const { store, transactions, live } = parts;
+  const { store, transactions } = parts;
   for (const transaction of await transactions.open(store.db, channel.id))
     await confirm(parts, transaction);
   const now = await syncWithChain(parts, channel.id, seen);
@@ -234,7 +235,7 @@ async function lookAfter(
   if (now.state === "opening") return null;
   if (now.state === "closing" || now.closeRequestedAtMs !== null) {
     // Calls in flight are still charged: there is time.
-    if (now.state === "open" && (live.peek(channel.id)?.underWay.size ?? 0) > 0) return null;
+    if (now.state === "open" && (await hasCalls(parts, channel))) return null;
     if (!open.some((transaction) => transaction.kind === "close"))
       await send(parts, await beginClose(parts, channel.id));
     return null;
@@ -245,6 +246,18 @@ async function lookAfter(
     return null;
   }
   return open.length > 0 ? null : nextLookMs(parts, now);
+}
+
+/**
+ * Whether calls of a channel are under way. Those of other processes are waited for a few times
+ * only: such a process may stand still, and the payer gets the deposit in the end.
+ */
+async function hasCalls(
+  { live, ownership }: SessionRail,
+  { id, looks }: SessionChannel,
+): Promise<boolean> {
+  if ((live.peek(id)?.underWay.size ?? 0) > 0) return true;
+  return looks < MAX_VAIN && !(await ownership.isQuiet(id));
 }
 
 function isDue({ policy, runtime }: SessionRail, channel: SessionChannel): boolean {

@@ -6,6 +6,8 @@ import { insertCall, isCharged, type RecordedCall } from "./call-record.ts";
 import { type ChannelMoney, type Voucher, withCharge } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import type { Hex } from "./descriptor.ts";
+import type { HeldCall } from "./live-channels.ts";
+import { deleteHold } from "./ownership-record.ts";
 import type { SessionRail, SettlePolicy } from "./session-rail.ts";
 
 /** A delivered call, and the vouchers that pay for it. */
@@ -21,6 +23,8 @@ export interface VoucherCharge {
   readonly cu: number;
   readonly status: number;
   readonly body: string | null;
+  /** What the call holds until it is charged. */
+  readonly held: HeldCall;
 }
 
 /**
@@ -30,6 +34,8 @@ export interface VoucherCharge {
 export interface WrittenCharge {
   readonly channel: SessionChannel;
   readonly call: RecordedCall | null;
+  /** True = other processes saw the hold of the call, and see it no more. */
+  readonly isHoldRemoved: boolean;
 }
 
 /** Writes charges. */
@@ -70,7 +76,10 @@ export function createChargeBatcher(
           const written = charged[at];
           if (written === undefined)
             reject(new Error(`no charge was written for channel ${charge.channelId}`));
-          else resolve(written);
+          else {
+            charge.held.isRemoved = written.isHoldRemoved;
+            resolve(written);
+          }
         }
       } catch (error) {
         for (const { reject } of group) reject(error);
@@ -107,10 +116,13 @@ async function chargeIn(
 ): Promise<WrittenCharge> {
   const channel = await channels.lock(tx, charge.channelId);
   if (channel === null) throw new Error(`channel ${charge.channelId} is gone from the store`);
+  const { channelId, held } = charge;
+  const isHoldRemoved = held.written !== null;
+  if (held.written !== null) await deleteHold(tx, { channelId, ...held.written });
   const money =
     channel.state === "open" ? withCharge(channel, charge.units, vouchersOf(charge)) : null;
   if (money === null || (await isCharged(tx, { ...charge, voucherUnits: charge.promised.units })))
-    return { channel, call: null };
+    return { channel, call: null, isHoldRemoved };
   const atMs = runtime.wallMs();
   const change = { ...money, calls: channel.calls + 1n, owedSinceMs: channel.owedSinceMs ?? atMs };
   const next = {
@@ -122,7 +134,7 @@ async function chargeIn(
   await channels.write(tx, channel.id, { spent, vouchers, calls, owedSinceMs, lookAtMs });
   const call = callOf(charge, next);
   await insertCall(tx, call, atMs);
-  return { channel: next, call };
+  return { channel: next, call, isHoldRemoved };
 }
 
 function vouchersOf({ promised, accepted }: VoucherCharge): readonly Voucher[] {

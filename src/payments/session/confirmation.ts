@@ -7,7 +7,8 @@ import { ChainFailure } from "../rails/chain.ts";
 import { greaterOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
 import type { ChannelEvent } from "./escrow.ts";
-import { pause, type SessionRail } from "./session-rail.ts";
+import { pause } from "./pause.ts";
+import type { SessionRail } from "./session-rail.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
 /** The status of a transaction. */

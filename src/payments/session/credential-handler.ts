@@ -48,14 +48,17 @@ export function createCredentialHandler(parts: CredentialHandlerParts): Credenti
     take: (credential) => take(parts, credential),
     async remind(channelId, units) {
       // A channel of another rail must not be loaded here: it would count as one of this rail.
-      const record =
-        session.live.peek(channelId)?.record ??
-        (await session.channels.read(session.store.db, channelId));
+      const known = session.live.peek(channelId);
+      const isKnown = known !== null && session.ownership.isOwn(known);
+      const record = isKnown
+        ? known.record
+        : await session.channels.read(session.store.db, channelId);
       if (
         record === null ||
         wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null
       )
         return null;
+      session.live.note(record);
       const live = await session.live.find(channelId);
       return live === null || live === "full" ? null : snapshotOf(live, units);
     },

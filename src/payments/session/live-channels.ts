@@ -1,12 +1,28 @@
 // Channels in memory: amounts held for calls in flight, vouchers not written yet, the time of the
 // last read from the chain. Bounded: the least recently used channel is dropped first, and none
 // that is in use. The store is authoritative.
+import type { Epoch } from "../../cluster/node-rows.ts";
 import type { RateLimitOwner } from "../../core/billing/rate-limit.ts";
 import type { Store } from "../../store/store.ts";
+import type { CallKey } from "./call-record.ts";
 import type { Voucher } from "./channel.ts";
 import { acceptedOf } from "./channel.ts";
 import type { ChannelRecord, SessionChannel } from "./channel-record.ts";
 import { descriptorText, type Hex } from "./descriptor.ts";
+import type { HoldKey } from "./ownership-record.ts";
+
+/** The price of a call under way. */
+export interface HeldCall {
+  readonly units: bigint;
+  readonly call: Omit<CallKey, "channelId">;
+  /** Resolves when the call has ended. */
+  readonly over: Promise<void>;
+  release(): void;
+  /** Where other processes see it; null = nowhere. */
+  written: Pick<HoldKey, "epoch" | "number"> | null;
+  /** True = its row was removed together with its charge. */
+  isRemoved: boolean;
+}
 
 /** A channel that is in use. */
 export interface LiveChannel extends RateLimitOwner {
@@ -16,10 +32,16 @@ export interface LiveChannel extends RateLimitOwner {
   readonly descriptor: string;
   /** The highest voucher, written or not; null = there is none. */
   accepted: Voucher | null;
-  /** Held for calls in flight, base units. */
+  /** Held for calls in flight, base units: of this process, and of others when last seen. */
   held: bigint;
+  heldElsewhere: bigint;
   /** Requests in flight, by the text that identifies a repetition. */
-  readonly underWay: Map<string, Promise<void>>;
+  readonly underWay: Map<string, HeldCall>;
+  /** The epoch in which this process alone takes its calls; null = others may. */
+  own: Epoch | null;
+  /** Resolves after the last change of ownership, of which so many wait or run. */
+  turn: Promise<void>;
+  queued: number;
   /** When the chain was last read, on the monotonic clock. */
   checkedMs: number;
   /** A chain read under way: concurrent callers share it. */
@@ -28,6 +50,11 @@ export interface LiveChannel extends RateLimitOwner {
   ending: boolean;
   /** Called when nothing is held any more. */
   readonly idle: Set<() => void>;
+}
+
+/** What calls under way hold of a channel, as far as this process knows. */
+export function heldOf({ held, heldElsewhere }: LiveChannel): bigint {
+  return held + heldElsewhere;
 }
 
 /** The channels in memory. */
@@ -66,18 +93,7 @@ export function createLiveChannels({
     const there = all.get(record.id);
     if (there !== undefined) return there;
     if (all.size >= maxChannels && !makeRoom()) return "full";
-    const live: LiveChannel = {
-      record,
-      descriptor: descriptorText(record.descriptor),
-      accepted: record.vouchers.at(-1) ?? null,
-      held: 0n,
-      underWay: new Map(),
-      checkedMs: NEVER,
-      checking: null,
-      ending: false,
-      idle: new Set(),
-      fullAtMs: null,
-    };
+    const live = unused(record);
     all.set(record.id, live);
     return live;
   }
@@ -85,8 +101,7 @@ export function createLiveChannels({
   function makeRoom(): boolean {
     let tried = 0;
     for (const [id, channel] of all) {
-      if (channel.held === 0n && channel.underWay.size === 0 && !channel.ending)
-        return all.delete(id);
+      if (isUnused(channel)) return all.delete(id);
       if (++tried >= MAX_TRIED) return false;
     }
     return false;
@@ -122,6 +137,29 @@ export function createLiveChannels({
       return count;
     },
   };
+}
+
+function unused(record: SessionChannel): LiveChannel {
+  return {
+    record,
+    descriptor: descriptorText(record.descriptor),
+    accepted: record.vouchers.at(-1) ?? null,
+    held: 0n,
+    heldElsewhere: 0n,
+    underWay: new Map(),
+    own: null,
+    turn: Promise.resolve(),
+    queued: 0,
+    checkedMs: NEVER,
+    checking: null,
+    ending: false,
+    idle: new Set(),
+    fullAtMs: null,
+  };
+}
+
+function isUnused({ held, underWay, queued, ending }: LiveChannel): boolean {
+  return held === 0n && underWay.size === 0 && queued === 0 && !ending;
 }
 
 /**

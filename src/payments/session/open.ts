@@ -27,6 +27,7 @@ import {
 import { parseHex } from "./descriptor.ts";
 import { createEscrow } from "./escrow.ts";
 import { createLiveChannels } from "./live-channels.ts";
+import { createOwnership, ONLY_PROCESS, type OwnershipParts } from "./ownership.ts";
 import { invalid, invalidAs, type Refused, refused } from "./refusals.ts";
 import { resealChannels } from "./reseal.ts";
 import type { SessionRail } from "./session-rail.ts";
@@ -64,7 +65,12 @@ export interface SessionsParts {
   readonly rateLimitSize: RateLimitSize;
   /** Between two checks of a channel that owes something. */
   readonly watchMs?: number;
+  /** Null = no other process can have the store. */
+  readonly processes: SessionProcesses | null;
 }
+
+/** This process among those on one store. */
+export type SessionProcesses = Pick<OwnershipParts, "presence" | "heartbeatMs">;
 
 /** Far shorter than the fifteen minutes that a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;
@@ -113,6 +119,11 @@ function openRail(
   const terms = termsOf(settings, addressOf(walletKey));
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
   const channels = createChannelRecord(sealer);
+  const live = createLiveChannels({ store, channels });
+  const ownership =
+    parts.processes === null
+      ? ONLY_PROCESS
+      : createOwnership({ store, runtime, channels, live, waitMs, ...parts.processes });
   const session: SessionRail = {
     runtime,
     store,
@@ -125,7 +136,8 @@ function openRail(
     vouchers,
     channels,
     transactions: createTransactionRecord(sealer),
-    live: createLiveChannels({ store, channels }),
+    live,
+    ownership,
     waitMs,
   };
   const voucherAcceptor = createVoucherAcceptor({
@@ -179,6 +191,10 @@ class AllRails implements Sessions {
     }
   }
 
+  wanted(channelId: string): void {
+    for (const { session } of this.#opened.rails) session.ownership.wanted(parseHex(channelId));
+  }
+
   gauges(): ReturnType<Sessions["gauges"]> {
     const { rails } = this.#opened;
     const sum = (of: (rail: OpenRail) => number): number =>
@@ -193,7 +209,11 @@ class AllRails implements Sessions {
 
   async close(): Promise<void> {
     const { rails, vouchers } = this.#opened;
-    await Promise.all([...rails.map((rail) => rail.watch.close()), vouchers.close()]);
+    await Promise.all([
+      ...rails.map((rail) => rail.watch.close()),
+      ...rails.map(({ session }) => session.ownership.close()),
+      vouchers.close(),
+    ]);
   }
 
   async #take(

@@ -3,7 +3,7 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { BadPayment } from "../rails/rail.ts";
 import { requiredFor } from "./channel.ts";
-import type { LiveChannel } from "./live-channels.ts";
+import { heldOf, type LiveChannel } from "./live-channels.ts";
 import type { Snapshot } from "./terms.ts";
 
 /** A refusal; with a 402 a new challenge is added. */
@@ -83,17 +83,15 @@ export function refused(why: Fault): Refused {
 }
 
 /** The state of a channel for its payer, for a call of `units`; null = it can pay for nothing. */
-export function snapshotOf(
-  { record, accepted, held, ending }: LiveChannel,
-  units: bigint,
-): Snapshot | null {
+export function snapshotOf(live: LiveChannel, units: bigint): Snapshot | null {
+  const { record, accepted, ending } = live;
   if (record.state !== "open" || record.closeRequestedAtMs !== null || ending) return null;
   return {
     chainId: record.chainId,
     channelId: record.id,
     descriptor: record.descriptor,
     acceptedUnits: accepted?.units ?? 0n,
-    requiredUnits: requiredFor(record, held, units),
+    requiredUnits: requiredFor(record, heldOf(live), units),
     depositUnits: record.deposit,
     settledUnits: record.settled,
     spentUnits: record.spent,

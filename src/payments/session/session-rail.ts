@@ -6,6 +6,7 @@ import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { Escrow } from "./escrow.ts";
 import type { LiveChannels } from "./live-channels.ts";
+import type { Ownership } from "./ownership.ts";
 import type { Settler } from "./settlement-wallet.ts";
 import type { SessionTerms } from "./terms.ts";
 import type { TransactionRecord } from "./transaction-record.ts";
@@ -34,11 +35,7 @@ export interface SessionRail {
   readonly channels: ChannelRecord;
   readonly transactions: TransactionRecord;
   readonly live: LiveChannels;
+  readonly ownership: Ownership;
   /** How long a request waits for its chain before its caller is told to repeat it. */
   readonly waitMs: number;
-}
-
-/** Resolves after `ms`. */
-export function pause(runtime: Runtime, ms: number): Promise<void> {
-  return new Promise((resolve) => runtime.after(ms, resolve));
 }

@@ -12,7 +12,8 @@ import { FRESH_DEPOSIT_MS, FRESH_MS, refresh } from "./chain-sync.ts";
 import { greaterOf, lesserOf, requiredFor, type Voucher } from "./channel.ts";
 import type { ChargeBatcher } from "./charge-batcher.ts";
 import { descriptorText, type Hex, type SessionPayload, signerOf } from "./descriptor.ts";
-import type { LiveChannel } from "./live-channels.ts";
+import { type HeldCall, heldOf, type LiveChannel } from "./live-channels.ts";
+import type { EnteringCall } from "./ownership.ts";
 import { receiptHeaders } from "./receipt.ts";
 import {
   beingClosed,
@@ -105,12 +106,14 @@ async function take(
   credential: VoucherCredential,
 ): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
   const { session } = parts;
+  const { ownership } = session;
   const { payload, call, challengeId, expired } = credential;
   const wrong = await checkVoucher(session, live, payload);
   if (wrong !== null) return wrong;
   const asked = call === null ? null : { payload, call, challengeId };
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const { calls } = live.record;
+    const isOwn = ownership.isOwn(live);
     const before = asked === null ? null : await again(parts, live, asked);
     if (before !== null) return before;
     if (expired)
@@ -128,11 +131,34 @@ async function take(
     )
       return chainDown();
     // The same request may have begun, or even ended, meanwhile.
-    if (asked !== null && (live.underWay.has(keyOf(asked)) || live.record.calls !== calls))
+    if (asked !== null && live.underWay.has(keyOf(asked))) continue;
+    if (isOwn && ownership.isOwn(live)) {
+      if (asked === null || live.record.calls === calls) return accept(parts, live, credential);
       continue;
-    return accept(parts, live, credential);
+    }
+    const entered = await ownership.enter(live, enteringOf(parts, live, credential));
+    if (entered.kind === "accepted") return entered.value;
+    if (entered.kind === "busy")
+      return busy("another process of the service takes the calls of this channel");
   }
   return busy("the channel is too busy");
+}
+
+/** A credential as a call that is accepted under the lock of its channel. */
+function enteringOf(
+  parts: VoucherAcceptorParts,
+  live: LiveChannel,
+  credential: VoucherCredential,
+): EnteringCall<VoucherHold | Managed | Refused> {
+  const { payload, call, challengeId } = credential;
+  const asked = call === null ? null : { payload, call, challengeId };
+  return {
+    key: asked === null ? null : callKeyOf(asked),
+    underWayKey: asked === null ? "" : keyOf(asked),
+    units: call?.units ?? 0n,
+    promised: payload.units,
+    accept: () => accept(parts, live, credential),
+  };
 }
 
 /** Records a voucher and holds the price of the call, in one synchronous step. */
@@ -198,20 +224,25 @@ async function again(
   asked: Asked,
 ): Promise<VoucherHold | RecordedAnswer | Refused | null> {
   const { payload, call, challengeId } = asked;
-  await live.underWay.get(keyOf(asked));
-  if (payload.units > (live.accepted?.units ?? 0n)) return null;
-  const { store } = parts.session;
+  await live.underWay.get(keyOf(asked))?.over;
+  const { store, ownership, channels } = parts.session;
+  const isOwn = ownership.isOwn(live);
+  if (isOwn && payload.units > (live.accepted?.units ?? 0n)) return null;
   const found = await findCall(store.db, {
     channelId: live.record.id,
     voucherUnits: payload.units,
     fingerprint: call.fingerprint,
   });
+  if (found !== null && !isOwn) {
+    const record = await channels.read(store.db, live.record.id);
+    if (record !== null) parts.session.live.note(record);
+  }
   // A payer with a high voucher may make the same call again and again: under another challenge,
   // and as long as the voucher covers it, it is a new call.
   const isNew =
     found !== null &&
     found.challengeId !== challengeId &&
-    payload.units >= requiredFor(live.record, live.held, call.units);
+    payload.units >= requiredFor(live.record, heldOf(live), call.units);
   return found === null || isNew ? null : repeated(parts, live, { found, asked });
 }
 
@@ -263,7 +294,7 @@ function note(
   { units: promised, signature }: Voucher,
   units: bigint,
 ): Refused | null {
-  const { record, held } = live;
+  const { record } = live;
   // Its payer is closing it, which may still fail: nobody should open another channel meanwhile.
   if (live.ending && record.state === "open") return beingClosed();
   const snapshot = snapshotOf(live, units);
@@ -280,7 +311,7 @@ function note(
       snapshot,
     );
   if (promised > (live.accepted?.units ?? 0n)) live.accepted = { units: promised, signature };
-  const required = requiredFor(record, held, units);
+  const required = requiredFor(record, heldOf(live), units);
   if (promised >= required) return null;
   const reason =
     `The voucher promises ${promised} base units, and has to promise ${required}: sign one for ` +
@@ -293,28 +324,36 @@ function hold(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): Vou
   const { call, challengeId } = asked;
   const key = keyOf(asked);
   const over = Promise.withResolvers<void>();
-  live.held += call.units;
-  live.underWay.set(key, over.promise);
-  let held = true;
-  const release = (): void => {
-    if (!held) return;
-    held = false;
-    live.held -= call.units;
-    live.underWay.delete(key);
-    over.resolve();
-    if (live.underWay.size === 0) for (const run of [...live.idle]) run();
+  let isOver = false;
+  const held: HeldCall = {
+    units: call.units,
+    call: callKeyOf(asked),
+    over: over.promise,
+    written: null,
+    isRemoved: false,
+    release() {
+      if (isOver) return;
+      isOver = true;
+      live.held -= call.units;
+      live.underWay.delete(key);
+      over.resolve();
+      if (held.written !== null && !held.isRemoved) parts.session.ownership.ended(live, held);
+      if (live.underWay.size === 0) for (const run of [...live.idle]) run();
+    },
   };
+  live.held += call.units;
+  live.underWay.set(key, held);
   return {
     kind: "hold",
-    release,
+    release: held.release,
     async settle(end) {
       try {
         const units = lesserOf(end.units, call.units);
-        if (units > 0n) return await charged(parts, live, { asked, end: { ...end, units } });
+        if (units > 0n) return await charged(parts, live, { asked, end: { ...end, units }, held });
         const headers = receiptOf(parts.session.runtime, live, challengeId);
         return { ...billOf(parts, live, { cu: end.cu, chargedUnits: 0n }), headers };
       } finally {
-        release();
+        held.release();
       }
     },
   };
@@ -323,12 +362,13 @@ function hold(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): Vou
 interface Ended {
   readonly asked: Asked;
   readonly end: CallEnd;
+  readonly held: HeldCall;
 }
 
 async function charged(
   parts: VoucherAcceptorParts,
   live: LiveChannel,
-  { asked, end }: Ended,
+  { asked, end, held }: Ended,
 ): Promise<CallBill | RecordedAnswer | Refused> {
   const { session, charges } = parts;
   const { payload, call, challengeId } = asked;
@@ -345,6 +385,7 @@ async function charged(
     cu,
     status,
     body,
+    held,
   };
   const written = await charges.write(charge).catch((error: unknown) => {
     session.log.warn(
@@ -397,6 +438,10 @@ function keptBody({ body, abandoned }: CallEnd): string | null {
 
 function keyOf({ payload, call, challengeId }: Asked): string {
   return `${payload.units} ${challengeId} ${call.fingerprint}`;
+}
+
+function callKeyOf({ payload, call, challengeId }: Asked): HeldCall["call"] {
+  return { voucherUnits: payload.units, fingerprint: call.fingerprint, challengeId };
 }
 
 function receiptOf(

@@ -90,6 +90,7 @@ function createFixture(
     },
   };
   const credit: Credit = {
+    presence: () => null,
     wallet: () => wallet,
     hold(_, amountN) {
       if (purse.availableN < amountN) return false;

@@ -1,6 +1,7 @@
 // Pay-per-call over the fake chain, as one process after the other would run it on the same store;
 // and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
+import { beat, join, type Presence } from "../../../src/cluster/node-rows.ts";
 import { createChannelFunding } from "../../../src/payments/session/channel-funding.ts";
 import { createChannelRecord } from "../../../src/payments/session/channel-record.ts";
 import {
@@ -19,6 +20,7 @@ import {
   ZERO_ADDRESS,
 } from "../../../src/payments/session/descriptor.ts";
 import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
+import { createOwnership, ONLY_PROCESS } from "../../../src/payments/session/ownership.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
 import { createTransactionRecord } from "../../../src/payments/session/transaction-record.ts";
@@ -27,7 +29,7 @@ import { createSealer } from "../../../src/secrets/sealer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
-import { type Fate, mortalProcess } from "../mortal-process.ts";
+import { type Fate, type MortalProcess, mortalProcess } from "../mortal-process.ts";
 import {
   escrowOf,
   FakeReserve,
@@ -69,6 +71,8 @@ export interface LifeOptions {
   readonly waitMs?: number;
   readonly perSecond?: number;
   readonly secret?: string;
+  /** True = other processes may have the store at the same time; they see each other by rows. */
+  readonly amongOthers?: boolean;
   /** What is configured otherwise. */
   readonly terms?: Partial<SessionTerms>;
 }
@@ -174,6 +178,18 @@ function startLife(
     waitMs = 5_000,
     perSecond = 1_000,
   } = options;
+  const live = createLiveChannels({ store: mine, channels });
+  const ownership = options.amongOthers
+    ? createOwnership({
+        store: mine,
+        runtime: process.runtime,
+        channels,
+        live,
+        waitMs,
+        presence: presenceOf(store, process),
+        heartbeatMs: BLOCK_MS,
+      })
+    : ONLY_PROCESS;
   const session: SessionRail = {
     runtime: process.runtime,
     store: mine,
@@ -190,7 +206,8 @@ function startLife(
     },
     channels,
     transactions: createTransactionRecord(sealer),
-    live: createLiveChannels({ store: mine, channels }),
+    live,
+    ownership,
     waitMs,
   };
   const voucherAcceptor = createVoucherAcceptor({
@@ -212,6 +229,34 @@ function startLife(
     calls: process.calls,
     end: process.end,
   };
+}
+
+let processes = 0;
+
+/** The row of a process, which shows every second that it lives for as long as it does. */
+function presenceOf(
+  store: Store,
+  { runtime, isDead }: Pick<MortalProcess, "runtime" | "isDead">,
+): () => Presence | null {
+  const node = { id: `process-${++processes}`, region: "" };
+  let presence: Presence | null = null;
+  const joined = join(store, node, {
+    wallMs: runtime.wallMs(),
+    replaces: "any",
+    processId: node.id,
+  });
+  async function show(): Promise<void> {
+    const heardAtMs = runtime.now();
+    const epoch = presence?.epoch ?? (await joined);
+    if (epoch === null || isDead()) return;
+    if (await beat(store, epoch, runtime.wallMs())) presence = { epoch, heardAtMs };
+  }
+  const again = (): void => {
+    void show();
+    runtime.after(BLOCK_MS, again);
+  };
+  again();
+  return () => presence;
 }
 
 /** A channel by a number of the test's. */
