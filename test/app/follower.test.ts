@@ -58,9 +58,15 @@ test("a profile that hangs holds up no key, and no more than one profile is load
     ),
   );
   assert.deepEqual(told.splice(0), ["key_1", "acc_1 a"]);
-  follower.changed(some({ topic: "key", ref: "key_2" }, { topic: "recall", ref: "acc_2" }));
+  follower.changed(
+    some(
+      { topic: "key", ref: "key_2" },
+      { topic: "recall", ref: "acc_2" },
+      { topic: "channel", ref: "0x01" },
+    ),
+  );
   follower.changed({ kind: "all" });
-  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", "every key"]);
+  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", "wanted 0x01", "every key"]);
   await letGo();
   assert.deepEqual(told.splice(0), ["acc_1 b"]);
   await letGo();
