@@ -110,7 +110,7 @@ async function createCalls(db: Kysely<unknown>): Promise<void> {
 }
 
 /** Creates the tables by which several processes take the calls of one channel. */
-export async function createSessionOwners(db: Kysely<unknown>): Promise<void> {
+export async function createSessionOwnership(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("session_owner")
     .addColumn("channel_id", "text", (column) =>

@@ -5,7 +5,7 @@ import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster } from "./migrations-cluster.ts";
 import { createPurchases } from "./migrations-payments.ts";
-import { createSessionOwners, createSessions } from "./migrations-sessions.ts";
+import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
 
 /** Every migration by name, in the order of names. */
@@ -20,7 +20,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "008_purchases": { up: createPurchases },
   "009_sessions": { up: createSessions },
   "010_cluster": { up: createCluster },
-  "011_session_owners": { up: createSessionOwners },
+  "011_session_owners": { up: createSessionOwnership },
 };
 
 /**

@@ -232,7 +232,7 @@ class SharedOwnership implements Ownership {
     await this.#running;
   }
 
-  /** Whether this process shows often enough that it lives: then no other one takes its channels. */
+  /** Whether this process shows often enough that it lives: nobody takes its channels then. */
   #isFresh({ heardAtMs }: Presence): boolean {
     const { runtime, heartbeatMs } = this.#parts;
     return runtime.now() - heardAtMs < Math.max(LEAST_FRESH_MS, FRESH_BEATS * heartbeatMs);
