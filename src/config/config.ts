@@ -454,6 +454,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     weight: provider.weight,
     backup: provider.backup,
     budget: provider.limits === undefined ? null : budgetOf(provider.limits),
+    price: provider.price,
     archival: provider.archival,
     region: provider.region ?? null,
     headers:

@@ -203,7 +203,10 @@ function chainWordFault(
   ids: ReadonlyMap<number, string>,
 ): string | null {
   if (RESERVED_CHAIN_NAMES.has(word.toLowerCase()))
-    return `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}`;
+    return (
+      `must not be a word of the URL grammar: ${[...RESERVED_CHAIN_NAMES].join(", ")}; ` +
+      `rename it, for example to \`${word.slice(0, 64)}-chain\``
+    );
   const first = chainOfWord.get(word.toLowerCase());
   if (first === chain) return "is given twice for this chain, letter case ignored";
   if (first !== undefined)
@@ -352,14 +355,19 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
     }
     if (isMap(provider)) {
       breaches.push(...endpointRules([...path, index], provider));
-      breaches.push(...limitRules([...path, index, "limits"], member(provider, "limits")));
+      const hasPrice = typeof member(provider, "price") === "number";
+      const limits = { limits: member(provider, "limits"), hasPrice };
+      breaches.push(...limitRules([...path, index, "limits"], limits));
     }
   }
   return breaches;
 }
 
 /** Limits of a provider that contradict each other, or count nothing. */
-function limitRules(path: Breach["path"], limits: unknown): readonly Breach[] {
+function limitRules(
+  path: Breach["path"],
+  { limits, hasPrice }: { readonly limits: unknown; readonly hasPrice: boolean },
+): readonly Breach[] {
   const breaches: Breach[] = [];
   const [daily, monthly] = [member(limits, "daily") ?? null, member(limits, "monthly") ?? null];
   if (typeof daily === "number" && typeof monthly === "number" && daily > monthly)
@@ -372,9 +380,12 @@ function limitRules(path: Breach["path"], limits: unknown): readonly Breach[] {
     );
   const least = [daily, monthly].filter((limit) => typeof limit === "number");
   const prices = entriesOf(member(limits, "credits"));
-  if (least.length === 0 && prices.length > 0)
+  if (least.length === 0 && !hasPrice && prices.length > 0)
     breaches.push(
-      breach([...path, "credits"], "must stand beside `daily` or `monthly`, which count credits"),
+      breach(
+        [...path, "credits"],
+        "must stand beside `daily`, `monthly` or `price`: nothing else counts credits",
+      ),
     );
   for (const [method, price] of prices)
     if (least.some((limit) => typeof price === "number" && price > limit))

@@ -210,6 +210,17 @@ const provider = z
       .default(false)
       .describe("Asked only where no other provider of the chain can be."),
     limits: budget,
+    price: z
+      .number()
+      .min(0)
+      .max(1_000_000)
+      .nullable()
+      .default(null)
+      .describe(
+        "USD of a million credits of this provider, by which the `cheapest` strategy orders: a " +
+          "request costs as many as `limits.credits` says, else one. `null` = not declared: asked " +
+          "after those with a price.",
+      ),
     archival: z.boolean().default(false).describe("Serves state of any block, however old."),
     region: word
       .optional()

@@ -128,6 +128,7 @@ describe("configuration: what is accepted", () => {
       weight: 1,
       backup: false,
       budget: null,
+      price: null,
       archival: false,
       region: null,
       headers: {},
@@ -171,6 +172,7 @@ profiles:
             priority: 10
             weight: 3
             backup: true
+            price: 0.4
             limits:
               rps: 50
               concurrency: 8
@@ -254,6 +256,7 @@ limits: { max_attempts: 5 }
         resetsOn: 15,
         credits: new Map([["eth_getLogs", 75]]),
       },
+      price: 0.4,
       archival: true,
       region: "eu-west",
       headers: { Authorization: "Bearer x" },

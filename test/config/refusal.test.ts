@@ -143,7 +143,7 @@ const PROVIDER_REFUSALS: readonly (readonly [
     ["{ id: a, url: 'http://a', limits: { rps: 5, credits: { eth_call: 2 } } }"],
     8,
     "[0].limits.credits",
-    /must stand beside `daily` or `monthly`/,
+    /must stand beside `daily`, `monthly` or `price`/,
   ],
   [
     "a method that a whole day could not pay for",
@@ -151,6 +151,20 @@ const PROVIDER_REFUSALS: readonly (readonly [
     8,
     "[0].limits.credits.eth_call",
     /could never be asked/,
+  ],
+  [
+    "a price below nothing",
+    ["{ id: a, url: 'http://a', price: -1 }"],
+    8,
+    "[0].price",
+    /a number from 0 to 1000000/,
+  ],
+  [
+    "a price in words",
+    ["{ id: a, url: 'http://a', price: low }"],
+    8,
+    "[0].price",
+    /a number from 0 to 1000000/,
   ],
   [
     "a half credit",

@@ -31,7 +31,7 @@ export const TARIFF: Tariff = tariffOf({
   weights: {},
   notificationCu: 3,
   nanoPerCu: 5_000,
-  factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 },
+  factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
 });
 
 /** What a request carries. */

@@ -35,6 +35,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     weight: 1,
     backup: false,
     budget: null,
+    price: null,
     archival: false,
     region: null,
     headers: {},

@@ -99,6 +99,12 @@ test(
       ["my-nodes", "fastest", "mine"],
     );
     assert.deepEqual(own.json.svc_meta.excluded, []);
+    const cheapest = await it.service.post(`/rpc/profile/my-nodes/cheapest/1?key=${it.owner.key}`, {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "eth_gasPrice",
+    });
+    assert.match(cheapest.json.error.message, /Custom profiles have no such strategy/);
     const pinned = await it.service.post(
       `/rpc/profile/my-nodes/provider/mine/1?key=${it.owner.key}`,
       { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" },

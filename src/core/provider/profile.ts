@@ -42,6 +42,8 @@ export interface Provider {
   readonly backup: boolean;
   /** What may be sent to it; null = no limit is declared. */
   readonly budget: BudgetLimits | null;
+  /** USD of a million of its credits; null = not declared. */
+  readonly price: number | null;
   readonly archival: boolean;
   /** Where it is; null = not stated. */
   readonly region: string | null;

@@ -40,7 +40,7 @@ export function planOf(
 ): Plan {
   const excluded: Exclusion[] = [];
   const capable = capableOf(considered, call, excluded);
-  order(capable, strategy, draw);
+  order(capable, strategy, draw, call.methodName);
   // Almost always: then the tiers change nothing.
   if (areAllHealthy(capable)) return { candidates: capable, excluded };
   const candidates: Considered[] = [];

@@ -2,6 +2,7 @@
 // A new strategy is a row of it. Knows what was measured, not who is healthy: the health tiers come
 // after it.
 
+import { creditsOf } from "../provider/budget-limits.ts";
 import type { Reading } from "../provider/latency.ts";
 import type { Provider } from "../provider/profile.ts";
 
@@ -53,6 +54,8 @@ export interface StrategyRow<Name extends string = Strategy> {
   readonly summary: string;
   /** By how much it multiplies the compute units of a call, unless the settings say otherwise. */
   readonly factor: number;
+  /** It reads settings that only operators make: profiles of accounts do not have it. */
+  readonly operatorOnly?: true;
   /**
    * Calls that a reading needs before this strategy prefers it to a coarser one; null = it looks at
    * no readings.
@@ -62,7 +65,7 @@ export interface StrategyRow<Name extends string = Strategy> {
    * Orders entrants in place: they come shuffled, nearer regions first, and stay as they came
    * where the strategy knows no difference. Null = they stay so altogether.
    */
-  readonly order: ((entrants: Entrant[], draw: Draw) => void) | null;
+  readonly order: ((entrants: Entrant[], draw: Draw, methodName: string) => void) | null;
 }
 
 const TABLE = [
@@ -97,6 +100,15 @@ const TABLE = [
     factor: 1,
     minCalls: null,
     order: orderByPriority,
+  },
+  {
+    name: "cheapest",
+    formerNames: [],
+    summary: "The provider with the lowest declared `price` of the call; undeclared ones last.",
+    factor: 1,
+    operatorOnly: true,
+    minCalls: null,
+    order: orderByPrice,
   },
 ] as const satisfies readonly StrategyRow<string>[];
 
@@ -153,12 +165,13 @@ export function minCallsOf(strategy: Strategy, settings: SelectionSettings): num
 
 /**
  * Puts the entrants in the order of the strategy, in place. Those between which it has no reason to
- * choose stand by region, and within a region in a random order.
+ * choose stand by region, and within a region in a random order. A method without a name costs one
+ * credit.
  */
-export function order(entrants: Entrant[], strategy: Strategy, draw: Draw): void {
+export function order(entrants: Entrant[], strategy: Strategy, draw: Draw, methodName = ""): void {
   shuffle(entrants, draw.random);
   sortByRegion(entrants);
-  ROWS[strategy].order?.(entrants, draw);
+  ROWS[strategy].order?.(entrants, draw, methodName);
 }
 
 /**
@@ -260,6 +273,24 @@ function ascending(left: number | null, right: number | null): number {
   if (left === null) return 1;
   if (right === null) return -1;
   return left - right;
+}
+
+/** The cheapest call first. */
+function orderByPrice(entrants: Entrant[], _draw: Draw, methodName: string): void {
+  sortStable(entrants, (left, right) =>
+    ascending(priceOf(left.provider, methodName), priceOf(right.provider, methodName)),
+  );
+}
+
+/** What a call of a method costs at a provider; null = not declared. */
+function priceOf({ price, budget }: Provider, methodName: string): number | null {
+  if (price === null) return null;
+  return price * (budget === null ? 1 : creditsOf(budget, methodName));
+}
+
+/** Whether only profiles of the operator have a strategy. */
+export function isOperatorOnly(strategy: Strategy): boolean {
+  return ROWS[strategy].operatorOnly === true;
 }
 
 /** Draws without replacement by configured weights, nearer regions first. */

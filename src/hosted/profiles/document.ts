@@ -237,6 +237,7 @@ function providerOf(
     weight: 1,
     backup: false,
     budget: null,
+    price: null,
     archival: limits.archival,
     region: region ?? null,
     headers,

@@ -12,6 +12,7 @@ import {
 } from "../../core/provider/profile.ts";
 import {
   DEFAULT_STRATEGY,
+  isOperatorOnly,
   STRATEGY_NAMES,
   STRATEGY_SPELLINGS,
   type Strategy,
@@ -201,7 +202,8 @@ function resolve({ registry, observer, account }: Scene, input: TargetInput): Ta
   const chain = registry.chain(parts.chain ?? "");
   const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
   if (chain === undefined || tracker === undefined) return unknownChain(registry, served, parts);
-  const strategy = strategyOf(parts.strategy, query.get("strategy"), input.strategy);
+  const choices = [parts.strategy, query.get("strategy"), input.strategy];
+  const strategy = strategyOf(served.profile, choices);
   if (typeof strategy !== "string") return strategy;
   const wanted = isElsewhere(account, named)
     ? undefined
@@ -345,14 +347,19 @@ function unknownChain(registry: ProfileRegistry, served: ServedProfile, parts: P
 }
 
 /** The strategy: the path wins over the query, the header and the default. */
-function strategyOf(...choices: readonly (string | null | undefined)[]): Strategy | Fault {
+function strategyOf(
+  { owner }: Pick<Profile, "owner">,
+  choices: readonly (string | null | undefined)[],
+): Strategy | Fault {
   const chosen = choices.find((choice) => choice !== null && choice !== undefined);
   const strategy = STRATEGY_SPELLINGS.get(chosen ?? DEFAULT_STRATEGY);
-  return (
-    strategy ??
-    fault("invalid_field", "no strategy has this name", {
-      nextAction: `use ${STRATEGY_NAMES.slice(0, -1).join(", ")} or ${STRATEGY_NAMES.at(-1)}`,
-    })
+  const isForOwner = strategy === undefined || owner === null || !isOperatorOnly(strategy);
+  if (strategy !== undefined && isForOwner) return strategy;
+  const names = STRATEGY_NAMES.filter((name) => owner === null || !isOperatorOnly(name));
+  return fault(
+    "invalid_field",
+    strategy === undefined ? "no strategy has this name" : "Custom profiles have no such strategy",
+    { nextAction: `use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}` },
   );
 }
 

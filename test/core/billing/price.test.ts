@@ -13,7 +13,13 @@ import {
 } from "../../../src/core/billing/price.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 
-const factors = { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 };
+const factors = {
+  "load-balanced": 1,
+  "latency-weighted": 1.5,
+  fastest: 2,
+  priority: 1,
+  cheapest: 1,
+};
 const tariff = tariffOf({ factors, nanoPerCu: 5_000, notificationCu: 3, weights: {} });
 
 test("every weight of the published table at load-balanced", () => {

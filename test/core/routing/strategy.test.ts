@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { type Breaker, CLOSED } from "../../../src/core/provider/breaker.ts";
 import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
 import type { Reading } from "../../../src/core/provider/latency.ts";
+import type { Provider } from "../../../src/core/provider/profile.ts";
 import { type Considered, planOf, tierOf } from "../../../src/core/routing/plan.ts";
 import {
   type Entrant,
@@ -135,6 +136,38 @@ test("load-balanced goes by weight, within a region", () => {
   assert.ok(Math.abs(shareFirst(1, elsewhere.slice(1), ask) - 1 / 3) < 0.04);
 });
 
+test("cheapest goes by the price of the call, undeclared ones last, alike ones as they come", () => {
+  const limits = {
+    rps: null,
+    concurrency: null,
+    daily: null,
+    monthly: null,
+    resetsOn: 1,
+    credits: new Map([["eth_getLogs", 75]]),
+  };
+  const provider = (index: number, overrides: Partial<Provider>): Considered => ({
+    ...entrant(index),
+    provider: fakeProvider(index, overrides),
+  });
+  const entrants = [
+    provider(0, {}),
+    provider(1, { price: 0.5, budget: limits }),
+    provider(2, { price: 2 }),
+    provider(3, { price: 0 }),
+  ];
+  const by = (methodName: string): number[] => {
+    const list = [...entrants];
+    const draw = { settings: SELECTION, replaySafe: true, random: seededRandom(3) };
+    order(list, "cheapest", draw, methodName);
+    return list.map((one) => one.provider.index);
+  };
+  assert.deepEqual(by("eth_call"), [3, 1, 2, 0]);
+  assert.deepEqual(by("eth_getLogs"), [3, 2, 1, 0], "75 credits of half a dollar");
+  const free = [0, 1, 2].map((index) => provider(index, { price: 0 }));
+  for (const index of [0, 1, 2])
+    assert.ok(Math.abs(shareFirst(index, free, { strategy: "cheapest" }) - 1 / 3) < 0.04);
+});
+
 test("priority decides before the region, the region among providers of one priority", () => {
   const entrants = [
     entrant(0, { priority: 2, regionRank: 0 }),
@@ -202,6 +235,7 @@ test("property: regions change the order only between providers that a strategy 
   const known = {
     "load-balanced": () => true,
     priority: (left, right) => left.provider.priority === right.provider.priority,
+    cheapest: () => true,
     fastest: (left, right) =>
       left.reading?.latencyMs === right.reading?.latencyMs &&
       (isRead(left) || left.probeMs === right.probeMs),

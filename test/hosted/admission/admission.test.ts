@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000;
 const SETTINGS: AdmissionSettings = {
   keyless: false,
   tariff: tariffOf({
-    factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 },
+    factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
     nanoPerCu: 5_000,
     notificationCu: 3,
     weights: {},

@@ -14,7 +14,7 @@ const SOURCES: readonly SourceKind[] = (
   ["provider", "cache", "merged", "shared", "local", "none"] as const
 ).map((kind) => ({ kind }));
 const TARIFF: Tariff = tariffOf({
-  factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1 },
+  factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
   nanoPerCu: 5_000,
   notificationCu: 3,
   weights: {},

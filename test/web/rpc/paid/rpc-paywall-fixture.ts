@@ -69,6 +69,7 @@ const FACTORS: Readonly<Record<Strategy, number>> = {
   "latency-weighted": 1.5,
   fastest: 2,
   priority: 1,
+  cheapest: 1,
 };
 const BUCKET = { perSecond: 1_000, burst: 1_000 };
 

@@ -24,7 +24,7 @@ import { configOf, configText } from "../../../fakes/service.ts";
 
 const URL_PATH = "/rpc/session/load-balanced/ethereum";
 const GAS_PRICE = '{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice"}';
-const FACTORS = { "load-balanced": 1, "latency-weighted": 1, fastest: 1, priority: 1 };
+const FACTORS = { "load-balanced": 1, "latency-weighted": 1, fastest: 1, priority: 1, cheapest: 1 };
 
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
