@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import type { Cluster } from "../cluster/cluster.ts";
 import { ALONE, claimsOfOwner, type JobClaims } from "../cluster/job-claims.ts";
+import { createRateShares, type RateShares } from "../cluster/rate-shares.ts";
 import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
@@ -49,6 +50,7 @@ import { type CustomHosting, type CustomServing, openCustomProfiles } from "./cu
 import type { ServiceParts } from "./service-parts.ts";
 import { statementsOver } from "./store-service.ts";
 import { openWorkerChanges, type WorkerChanges } from "./worker-changes.ts";
+import { tokensOver } from "./worker-tokens.ts";
 
 /** The running hosted service. */
 export interface Hosting {
@@ -97,6 +99,8 @@ const SETTLE_MS = 25;
 const SETTLE_WAIT_MS = 500;
 /** Time limit of each step of closing. */
 const CLOSE_MS = 5_000;
+/** Between two questions of a worker for tokens of rate limits. */
+const TOKENS_MS = 5;
 /** Smallest lease of credit, in compute units. */
 const MIN_SLICE_CU = 100;
 
@@ -144,6 +148,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const legacyForms = await legacyFormsOf(parts);
   const custom = await openCustomProfiles(parts);
   const openLimit = limitsOf(parts);
+  const rateShares = rateSharesOf(parts);
   const node = cluster?.node.id ?? nodeIdOf(config, runtime, workerOf(parts));
   const credit = await creditOf(parts, node);
   const keyCache = createKeyCache({
@@ -160,7 +165,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     credit,
     keyCache,
     profiles: custom.loader,
-    ...sharedLimitsOf(parts),
+    ...sharedLimitsOf(parts, rateShares),
   });
   const broadcast = broadcastOf(parts, { keyCache, custom });
   const changes: Invalidations = {
@@ -188,10 +193,9 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       await endJobs().catch(onError);
-      parts.workerChanges?.close();
       admission.close();
       custom.loader.close();
-      await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
+      await leaveOthers(parts, rateShares);
       await closeStore(
         { runtime, log, onError },
         { payments, sessions, credit, legacyForms, store },
@@ -205,6 +209,16 @@ function follow({ cluster, workerChanges }: StoreParts, followers: Followers): v
   const follower = followerOf(followers);
   cluster?.follow(follower);
   workerChanges?.follow(follower);
+}
+
+/** Hears no more of the other processes of the service. */
+async function leaveOthers(
+  { cluster, workerChanges, runtime, onError }: StoreParts,
+  rateShares: RateShares | null,
+): Promise<void> {
+  rateShares?.close();
+  workerChanges?.close();
+  await within(runtime, CLOSE_MS, cluster?.close() ?? Promise.resolve()).catch(onError);
 }
 
 async function legacyFormsOf({
@@ -531,16 +545,30 @@ function limitsOf(parts: HostingParts): OpenAddressLimit {
   return bus === null ? openAddressLimit : sharedAddressLimits(bus, parts.runtime);
 }
 
+/** How the rate limits of accounts are shared; null = this process is the whole service. */
+function rateSharesOf(parts: StoreParts): RateShares | null {
+  const { cluster, runtime, onError } = parts;
+  if (cluster !== null) return cluster.rateShares;
+  const bus = busOf(parts);
+  if (bus === null) return null;
+  const members = (): number => parts.service?.workers ?? 1;
+  const spacingMs = TOKENS_MS;
+  return createRateShares({ ask: tokensOver(bus), runtime, members, spacingMs, onError });
+}
+
 function workerOf(parts: HostingParts): string | null {
   return busOf(parts)?.self ?? null;
 }
 
 /** What bounds accounts over all processes of the service. */
-function sharedLimitsOf(parts: StoreParts): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
+function sharedLimitsOf(
+  parts: StoreParts,
+  sharing: RateShares | null,
+): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
   const bus = busOf(parts);
   const waitingBatches =
     bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, parts.runtime, "waiting batches");
-  return { sharing: parts.cluster?.rateShares ?? null, waitingBatches };
+  return { sharing, waitingBatches };
 }
 
 /** Who does what one does for all: this process, or the worker that owns the job. */

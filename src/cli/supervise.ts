@@ -7,6 +7,7 @@ import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
+import { serveTokens } from "../app/worker-tokens.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
@@ -51,6 +52,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   });
   if (file !== null) serveStatements(supervisor.bus, file.statements);
   serveQuotas(supervisor.bus, quotas);
+  serveTokens(supervisor.bus, realRuntime);
   serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });
   const started = await supervisor.started;
   if (!started.ok) {

@@ -2,7 +2,6 @@
 // and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
 // port.
 import type { Logger } from "pino";
-import type { LimitSharing } from "../core/billing/shared-limit.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
@@ -13,8 +12,9 @@ import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { createMembership, type Membership } from "./membership.ts";
 import { type MayReplace, newProcessId } from "./node-rows.ts";
-import { createRateShares } from "./rate-shares.ts";
+import { createRateShares, type RateShares } from "./rate-shares.ts";
 import { waitForNodeId } from "./start.ts";
+import { storedTokens } from "./stored-tokens.ts";
 
 /** Times and addresses of a cluster. */
 export interface ClusterSettings {
@@ -59,7 +59,7 @@ export interface Cluster {
   readonly membership: Membership;
   readonly claims: JobClaims;
   /** Rate limits that the nodes share. */
-  readonly rateShares: LimitSharing;
+  readonly rateShares: RateShares;
   /** Passes on what was changed since this node was opened. */
   follow(follower: ClusterFollower): void;
   close(): Promise<void>;
@@ -67,6 +67,8 @@ export interface Cluster {
 
 /** Between two readings of the store that nothing asked for. */
 const POLL_MS = 1_000;
+/** Between two questions for tokens of rate limits. */
+const TOKENS_MS = 50;
 
 /**
  * Waits until the id of this node is free, and listens. Throws with a text for the operator where
@@ -113,10 +115,10 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
   const { nodeTimeoutMs } = settings;
   const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
   const rateShares = createRateShares({
-    store,
+    ask: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
     runtime,
-    processId: `${node.id} ${newProcessId(runtime)}`,
     members: () => membership.members,
+    spacingMs: TOKENS_MS,
     onError,
   });
   const ends: (() => unknown)[] = [() => rateShares.close()];

@@ -10,7 +10,7 @@ import type { Store } from "../store/store.ts";
 /** A job that one node does for all. */
 export interface SingleJob {
   readonly name: string;
-  /** From the end of one run to the start of the next one. */
+  /** From the end of one run to the start of the next one; 0 = at each start, or when asked. */
   readonly everyMs: number;
   /** Has to do no harm when it is cut short or runs twice: a claim can be lost. */
   readonly run: () => Promise<void>;
@@ -31,6 +31,8 @@ export interface JobClaimParts {
   readonly nodeTimeoutMs: number;
 }
 
+const FIRST = "1";
+
 /** The jobs of a process that serves alone. */
 export const ALONE: JobClaims = {
   async runIfDue({ run }) {
@@ -39,11 +41,15 @@ export const ALONE: JobClaims = {
   },
 };
 
-/** The jobs of the workers of one machine: each belongs to one that serves. */
+/**
+ * The jobs of the workers of one machine: each belongs to one that serves. At a start none serves
+ * yet, and what is to be done then belongs to the first.
+ */
 export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
   return {
-    async runIfDue({ name, run }) {
-      if (bus.ownerOf(`job ${name}`) !== bus.self) return false;
+    async runIfDue({ name, everyMs, run }) {
+      const owner = everyMs === 0 ? FIRST : bus.ownerOf(`job ${name}`);
+      if (owner !== bus.self) return false;
       await run();
       return true;
     },

@@ -12,7 +12,9 @@ import { type NodeRow, noteSkew, readNodes } from "./node-rows.ts";
 export interface Membership {
   /** Reads memory only. */
   health(): ClusterHealth;
-  /** Rows of the store that respond, workers counted one by one; at least 1. */
+  /**
+   * Rows of the store that responded at the last reading, workers counted one by one; at least 1.
+   */
   readonly members: number;
   /** For how long the database has not answered this node. */
   silentMs(): number;
@@ -67,6 +69,7 @@ export function createMembership(parts: MembershipParts): Membership {
 class StoreMembership implements Membership {
   readonly #parts: MembershipParts;
   #nodes: ReadonlyMap<string, ObservedNode> = new Map();
+  #members = 1;
   #skewMs = 0;
   #writtenSkewMs = 0;
   #heardAtMs: number;
@@ -81,9 +84,7 @@ class StoreMembership implements Membership {
   }
 
   get members(): number {
-    let responding = 0;
-    for (const observed of this.#nodes.values()) if (this.#responds(observed)) responding++;
-    return Math.max(1, responding);
+    return this.#members;
   }
 
   silentMs(): number {
@@ -146,6 +147,11 @@ class StoreMembership implements Membership {
     this.#heardAtMs = startedAtMs;
     this.#nodes = new Map(
       nodes.map((row) => [row.id, observedAgain(this.#nodes.get(row.id), row, nowMs)]),
+    );
+    // Without the database the number that is known stays: others may serve as well as before.
+    this.#members = Math.max(
+      1,
+      [...this.#nodes.values()].filter((observed) => this.#responds(observed)).length,
     );
     if (nodes.length === 0 || nowMs - startedAtMs > MAX_ROUND_TRIP_MS) return;
     this.#skewMs = runtime.wallMs() - (nowMs - startedAtMs) / 2 - databaseMs;

@@ -1,62 +1,68 @@
-// Rate limits that nodes share: what each takes of a limit is written and read four times a second,
-// in one statement. Knows no caller: limits have digests for names.
+// Rate limits that processes share: gathers what this one needs of them into few questions to the
+// book, one at a time, and has calls wait for the answers. Knows no caller, and not where the book
+// is.
 import { createHash } from "node:crypto";
-import { type RawBuilder, sql } from "kysely";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import {
+  type AskTokens,
   type LimitSharing,
-  type OtherDemand,
-  type OwnDemand,
+  type LimitStart,
   SharedLimit,
 } from "../core/billing/shared-limit.ts";
 import type { Runtime } from "../runtime.ts";
-import { databaseNow, isPostgres } from "../store/engine.ts";
-import type { Store } from "../store/store.ts";
 
 /** What limits are shared with. */
 export interface RateShareParts {
-  readonly store: Store;
+  readonly ask: AskTokens;
   readonly runtime: Runtime;
-  /** This process among those that share; unique to its start. */
-  readonly processId: string;
   /** Processes that share now, this one included. */
   readonly members: () => number;
-  readonly intervalMs?: number;
+  /** Between the starts of two questions. */
+  readonly spacingMs: number;
   readonly onError: (error: unknown) => void;
 }
 
-/** Limits of this node that it shares with others. */
+/** Limits of this process that it shares with others. */
 export interface RateShares extends LimitSharing {
   /** Limits that are shared now. */
   readonly size: number;
   close(): void;
 }
 
-/** Four statements a second. */
-const INTERVAL_MS = 250;
-/** Limits that are used at one time: more keep to equal parts. */
+/** Limits that are used at one time: of more, a process keeps to equal parts. */
 const MAX_LIMITS = 5_000;
-/** How long a row says something after its debt is refilled. */
-const KEPT_MS = 5_000;
+const MAX_PER_QUESTION = 500;
+/** The longest that a call waits for the book. */
+const WAIT_MS = 500;
+/** Between two looks for limits that nobody uses. */
+const SWEEP_MS = 1_000;
+/** Time to the next question after one that failed. */
+const FAILED_MS = 250;
 const SCOPE_CHARACTERS = 22;
 
-/** Shares limits over a store. */
-export function createRateShares(parts: RateShareParts): RateShares {
-  return new StoreRateShares(parts);
+interface Waiter {
+  readonly run: () => void;
 }
 
-class StoreRateShares implements RateShares {
+/** Shares limits whose book is asked by `ask`. */
+export function createRateShares(parts: RateShareParts): RateShares {
+  return new BookedRateShares(parts);
+}
+
+class BookedRateShares implements RateShares {
   readonly #parts: RateShareParts;
   readonly #limits = new Map<string, SharedLimit>();
-  readonly #intervalMs: number;
-  #syncedAtMs = Number.NEGATIVE_INFINITY;
-  #isSyncing = false;
+  readonly #due = new Set<SharedLimit>();
+  readonly #waiters = new Map<SharedLimit, Waiter[]>();
+  #nextAtMs = Number.NEGATIVE_INFINITY;
+  #isAsking = false;
+  #isFailing = false;
   #isClosed = false;
   #cancelTimer: (() => void) | null = null;
+  #cancelSweep: (() => void) | null = null;
 
   constructor(parts: RateShareParts) {
     this.#parts = parts;
-    this.#intervalMs = parts.intervalMs ?? INTERVAL_MS;
   }
 
   get nodes(): number {
@@ -67,133 +73,129 @@ class StoreRateShares implements RateShares {
     return this.#limits.size;
   }
 
-  begin(
-    scope: string,
-    size: RateLimitSize,
-    start: { readonly debt: number; readonly nowMs: number },
-  ): SharedLimit | null {
+  begin(scope: string, size: RateLimitSize, start: LimitStart): SharedLimit | null {
     const digest = digestOf(scope);
     const known = this.#limits.get(digest);
-    if (known !== undefined) return known;
+    // One of another size goes on where this one is: the book knows both by their scope.
+    if (known !== undefined) this.#end(digest, known);
     if (this.#limits.size >= MAX_LIMITS || this.#isClosed) return null;
-    const limit = new SharedLimit({ size, sharing: this, onStale: () => this.#arm() }, start);
+    const limit = new SharedLimit({ scope: digest, size, sharing: this }, start);
     this.#limits.set(digest, limit);
-    this.#arm();
+    this.#cancelSweep ??= this.#parts.runtime.after(SWEEP_MS, () => this.#sweep());
     return limit;
+  }
+
+  due(limit: SharedLimit): void {
+    if (limit.isEnded || this.#isClosed || this.#due.has(limit)) return;
+    this.#due.add(limit);
+    this.#arm();
+  }
+
+  wait(limit: SharedLimit, run: () => void): () => void {
+    const { runtime } = this.#parts;
+    let isDone = false;
+    const once = (): void => {
+      if (isDone) return;
+      isDone = true;
+      cancelTimer();
+      run();
+    };
+    const cancelTimer = runtime.after(this.#isClosed ? 0 : WAIT_MS, once);
+    const waiters = this.#waiters.get(limit) ?? [];
+    this.#waiters.set(limit, waiters);
+    waiters.push({ run: once });
+    this.due(limit);
+    return () => {
+      isDone = true;
+      cancelTimer();
+    };
   }
 
   close(): void {
     this.#isClosed = true;
     this.#cancelTimer?.();
+    this.#cancelSweep?.();
   }
 
-  /** At once where the last time is long enough ago. */
   #arm(): void {
-    if (this.#cancelTimer !== null || this.#isSyncing || this.#isClosed) return;
+    if (this.#cancelTimer !== null || this.#isAsking || this.#isClosed) return;
     const { runtime } = this.#parts;
-    const waitMs = Math.max(0, this.#syncedAtMs + this.#intervalMs - runtime.now());
+    const waitMs = this.#nextAtMs - runtime.now();
+    if (waitMs <= 0) return this.#start();
     this.#cancelTimer = runtime.after(waitMs, () => {
       this.#cancelTimer = null;
-      this.#isSyncing = true;
-      this.#sync()
-        .catch((error: unknown) => {
-          if (!this.#isClosed) this.#parts.onError(error);
-        })
-        .finally(() => {
-          this.#isSyncing = false;
-          if (this.#limits.size > 0) this.#arm();
-        });
+      this.#start();
     });
   }
 
-  async #sync(): Promise<void> {
+  #start(): void {
+    this.#isAsking = true;
+    this.#nextAtMs = this.#parts.runtime.now() + this.#parts.spacingMs;
+    void this.#askOnce().finally(() => {
+      this.#isAsking = false;
+      if (this.#due.size > 0) this.#arm();
+    });
+  }
+
+  async #askOnce(): Promise<void> {
+    // Limits that become due until the end of this turn of the event loop are asked for as well.
+    await Promise.resolve();
+    const { runtime, ask } = this.#parts;
+    const limits = [...this.#due].slice(0, MAX_PER_QUESTION);
+    for (const limit of limits) this.#due.delete(limit);
+    const waiters = limits.map((limit) => this.#waiters.get(limit) ?? []);
+    for (const limit of limits) this.#waiters.delete(limit);
+    const asks = limits.map((limit, at) => limit.ask(runtime.now(), waiters[at]?.length ?? 0));
+    try {
+      const grants = await ask(asks);
+      for (const [at, limit] of limits.entries()) {
+        const grant = grants[at];
+        if (grant === undefined) limit.failed(runtime.now());
+        else limit.answer(grant, runtime.now());
+      }
+      this.#isFailing = false;
+    } catch (error) {
+      for (const limit of limits) limit.failed(runtime.now());
+      this.#failed(error);
+    }
+    for (const list of waiters) this.#call(list);
+  }
+
+  /** Told once: what follows from a store that does not answer is told elsewhere. */
+  #failed(error: unknown): void {
+    this.#nextAtMs = this.#parts.runtime.now() + FAILED_MS;
+    if (!this.#isFailing && !this.#isClosed) this.#parts.onError(error);
+    this.#isFailing = true;
+  }
+
+  #call(waiters: readonly Waiter[]): void {
+    for (const { run } of waiters) {
+      try {
+        run();
+      } catch (error) {
+        this.#parts.onError(error);
+      }
+    }
+  }
+
+  /** Gives idle tokens back, and ends limits that nobody uses. */
+  #sweep(): void {
     const { runtime } = this.#parts;
-    const startedAtMs = runtime.now();
-    this.#syncedAtMs = startedAtMs;
-    for (const [scope, limit] of this.#limits)
-      if (limit.isOver(startedAtMs)) this.#limits.delete(scope);
-    const due = [...this.#limits].flatMap(([scope, limit]) =>
-      limit.isDue(startedAtMs) ? [{ scope, limit, own: limit.own(startedAtMs) }] : [],
-    );
-    if (due.length === 0) return;
-    const heard = await exchange(this.#parts, due);
     const nowMs = runtime.now();
-    for (const { scope, limit } of due) limit.hear(heard.get(scope) ?? [], nowMs);
+    for (const [digest, limit] of this.#limits) {
+      if (limit.hasIdleTokens(nowMs)) this.due(limit);
+      else if (limit.isIdle(nowMs) && !this.#waiters.has(limit)) this.#end(digest, limit);
+    }
+    this.#cancelSweep =
+      this.#limits.size === 0 ? null : runtime.after(SWEEP_MS, () => this.#sweep());
+  }
+
+  #end(digest: string, limit: SharedLimit): void {
+    limit.isEnded = true;
+    this.#limits.delete(digest);
   }
 }
 
 function digestOf(scope: string): string {
   return createHash("sha256").update(scope).digest("base64url").slice(0, SCOPE_CHARACTERS);
-}
-
-interface DueLimit {
-  readonly scope: string;
-  readonly limit: SharedLimit;
-  readonly own: OwnDemand;
-}
-
-interface DemandRow {
-  readonly scope: string;
-  readonly node_id: string;
-  readonly used: number;
-  readonly debt: number;
-  readonly demand: number;
-  readonly age: bigint | number;
-}
-
-/** Writes what this process takes, and reads what the others do. */
-async function exchange(
-  { store, processId }: RateShareParts,
-  due: readonly DueLimit[],
-): Promise<ReadonlyMap<string, readonly OtherDemand[]>> {
-  const { db } = store;
-  const write = written(db, processId, due);
-  const now = databaseNow(db);
-  const scopes = sql.join(due.map(({ scope }) => scope));
-  const read = sql<DemandRow>`select scope, node_id, used, debt, demand, ${now} - at as age
-    from rate_demand where scope in (${scopes}) and node_id <> ${processId}
-    and expires_at > ${now}`;
-  const { rows } = await (async () => {
-    // One statement on a server; an embedded store changes nothing within a reading.
-    if (isPostgres(db)) return sql<DemandRow>`with written as (${write}) ${read}`.execute(db);
-    await write.execute(db);
-    return read.execute(db);
-  })();
-  const heard = new Map<string, OtherDemand[]>();
-  for (const { scope, node_id, used, debt, demand, age } of rows) {
-    const list = heard.get(scope) ?? [];
-    const ageMs = Math.max(0, Number(age));
-    list.push({ nodeId: node_id, used: Number(used), debt: Number(debt), demand, ageMs });
-    heard.set(scope, list);
-  }
-  return heard;
-}
-
-function written(
-  db: Store["db"],
-  processId: string,
-  due: readonly DueLimit[],
-): RawBuilder<unknown> {
-  const now = databaseNow(db);
-  const rows = due.map(({ scope, limit, own: { used, debt, demand } }) => {
-    const keptMs = BigInt(Math.ceil((debt * 1_000) / limit.size.perSecond) + KEPT_MS);
-    return sql`(cast(${scope} as text), cast(${processId} as text),
-      cast(${used} as double precision), cast(${debt} as double precision),
-      cast(${demand} as double precision), ${now}, ${now} + cast(${keptMs} as bigint))`;
-  });
-  return sql`insert into rate_demand (scope, node_id, used, debt, demand, at, expires_at)
-    values ${sql.join(rows)} on conflict (scope, node_id) do update set used = excluded.used,
-      debt = excluded.debt, demand = excluded.demand, at = excluded.at,
-      expires_at = excluded.expires_at`;
-}
-
-const REMOVED_AT_ONCE = 1_000;
-
-/** Removes what says nothing any more; true = there may be more. */
-export async function removeOldDemand({ db }: Pick<Store, "db">): Promise<boolean> {
-  const { numAffectedRows } =
-    await sql`delete from rate_demand where (scope, node_id) in (select scope, node_id
-    from rate_demand where expires_at < ${databaseNow(db)}
-    limit ${sql.lit(REMOVED_AT_ONCE)})`.execute(db);
-  return numAffectedRows === BigInt(REMOVED_AT_ONCE);
 }

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import { removeOldChanges } from "./change-log.ts";
 import { type JobClaims, repeatJobs } from "./job-claims.ts";
 import { forgetNodes } from "./node-rows.ts";
-import { removeOldDemand } from "./rate-shares.ts";
+import { removeOldLimits } from "./stored-tokens.ts";
 
 /** What is swept with. */
 interface SweepParts {
@@ -29,7 +29,7 @@ export function startRetention(parts: SweepParts): () => Promise<void> {
   let isClosed = false;
   const steps = [
     () => removeOldChanges(store),
-    () => removeOldDemand(store),
+    () => removeOldLimits(store),
     () => forgetNodes(store, FORGOTTEN_MS),
   ];
   async function run(): Promise<void> {

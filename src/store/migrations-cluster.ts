@@ -21,15 +21,16 @@ export async function createCluster(db: Kysely<unknown>): Promise<void> {
     .execute();
   // Lost in a crash of the server, which is right for numbers that hold for seconds.
   const unlogged = isPostgres(db) ? sql`unlogged` : sql``;
+  await sql`create ${unlogged} table rate_limit (
+    scope text primary key, full_at double precision not null, step_ms double precision not null,
+    burst double precision not null, wanted double precision not null,
+    owed double precision not null, part double precision not null,
+    granted double precision not null)`.execute(db);
+  await db.schema.createIndex("rate_limit_by_end").on("rate_limit").column("full_at").execute();
   await sql`create ${unlogged} table rate_demand (
-    scope text not null, node_id text not null, used double precision not null,
-    debt double precision not null, demand double precision not null, at bigint not null,
-    expires_at bigint not null, primary key (scope, node_id))`.execute(db);
-  await db.schema
-    .createIndex("rate_demand_by_end")
-    .on("rate_demand")
-    .column("expires_at")
-    .execute();
+    scope text not null, node_id text not null, wanted double precision not null,
+    at bigint not null, primary key (scope, node_id))`.execute(db);
+  await db.schema.createIndex("rate_demand_by_time").on("rate_demand").column("at").execute();
 }
 
 async function createChangeLog(db: Kysely<unknown>): Promise<void> {

@@ -26,19 +26,27 @@ export interface JobTable {
   readonly claimed_until: bigint;
 }
 
-/** What a node takes of a rate limit that the nodes share. May be lost at any time. */
-export interface RateDemandTable {
+/** A rate limit that the nodes share: what of it is granted. May be lost at any time. */
+export interface RateLimitTable {
   /** Which limit, and of whom, as a digest. */
   readonly scope: string;
+  /** When it is full; clock of the database. */
+  readonly full_at: number;
+  /** What the statement was asked for that wrote the row first. */
+  readonly step_ms: number;
+  readonly burst: number;
+  readonly wanted: number;
+  readonly owed: number;
+  readonly part: number;
+  /** What the last statement granted. */
+  readonly granted: number;
+}
+
+/** What a node wanted last of a rate limit that the nodes share. May be lost at any time. */
+export interface RateDemandTable {
+  readonly scope: string;
   readonly node_id: string;
-  /** Tokens taken since this node began to count. */
-  readonly used: number;
-  /** Tokens that all nodes took and that are not refilled yet, as far as this one knows. */
-  readonly debt: number;
-  /** Tokens asked for in a second, lately. */
-  readonly demand: number;
+  readonly wanted: number;
   /** Clock of the database. */
   readonly at: bigint;
-  /** When the debt is refilled and the row says nothing more. */
-  readonly expires_at: bigint;
 }

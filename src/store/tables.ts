@@ -2,7 +2,12 @@
 // both engines. Names ending in `_n` are nano-USD, names in `_at` and `_until` are milliseconds
 // since the epoch.
 import type { Generated } from "kysely";
-import type { ChangeLogTable, JobTable, RateDemandTable } from "./tables-cluster.ts";
+import type {
+  ChangeLogTable,
+  JobTable,
+  RateDemandTable,
+  RateLimitTable,
+} from "./tables-cluster.ts";
 import type {
   PurchaseSubmissionTable,
   PurchaseTable,
@@ -47,6 +52,7 @@ export interface Tables {
   readonly session_hold: SessionHoldTable;
   readonly change_log: ChangeLogTable;
   readonly job: JobTable;
+  readonly rate_limit: RateLimitTable;
   readonly rate_demand: RateDemandTable;
 }
 

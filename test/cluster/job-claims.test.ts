@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createJobClaims, repeatJobs } from "../../src/cluster/job-claims.ts";
+import { claimsOfOwner, createJobClaims, repeatJobs } from "../../src/cluster/job-claims.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { openStore } from "../../src/store/store.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -147,4 +147,13 @@ eachStore(({ engine, open, place }) => {
     assert.equal(await running, true);
     assert.equal(await second.runIfDue(job), false);
   });
+});
+
+test("before any worker serves, a job of the start is done by the first worker alone", async () => {
+  const done: string[] = [];
+  for (const self of ["1", "2", "3"]) {
+    const claims = claimsOfOwner({ self, ownerOf: () => self });
+    await claims.runIfDue({ name: "reseal", everyMs: 0, run: async () => void done.push(self) });
+  }
+  assert.deepEqual(done, ["1"]);
 });

@@ -217,6 +217,27 @@ test("a revocation is heard of by all workers when the one that wrote it tells n
     await until("a refusal", async () => !(await caller.call()) && / 401 /.test(caller.status));
 });
 
+test("workers serve the rate limit of an account together, the burst of a fresh one included", async (t) => {
+  const managed = { per_second: 20, burst: 40 };
+  const own = await fixture(t, {}, { buckets: { managed, reduced: managed, public: managed } });
+  const key = await grantedKey(own);
+  const callers = Array.from({ length: 16 }, () => openCaller(t, own.port, `/rpc/k/${key}/1`));
+  const startMs = performance.now();
+  const floods = callers.map(async (caller) => {
+    while (performance.now() - startMs < 3_000) {
+      await caller.call();
+      assert.match(caller.status, / (200|429) /);
+    }
+  });
+  await Promise.all(floods);
+  const allowed = 40 + (20 * (performance.now() - startMs)) / 1_000;
+  const served = callers.reduce((sum, { answered }) => sum + answered, 0);
+  t.diagnostic(`${served} of ${Math.floor(allowed)}`);
+  assert.equal(new Set(callers.map(({ worker }) => worker)).size, 2);
+  assert.ok(served <= allowed * 1.05, `${served}, more than ${allowed}`);
+  assert.ok(served >= 40, `${served}, less than the burst`);
+});
+
 test("a key that is revoked at one worker is refused at all, and its sockets are closed", async (t) => {
   const own = await fixture(t);
   const { service } = own;

@@ -4,7 +4,7 @@
 import { type Fault, fault } from "../faults/rpc-fault.ts";
 import type { RateLimit } from "./access.ts";
 import { FULL_MS, type RateLimitSize, remaining, take, waitMs } from "./gcra.ts";
-import { type LimitSharing, type SharedLimit, unsharedPart } from "./shared-limit.ts";
+import { equalPartOf, type LimitSharing, type SharedLimit } from "./shared-limit.ts";
 
 /** The state of a rate limit, as shown to the caller. */
 export interface RateLimitStatus {
@@ -20,7 +20,7 @@ export interface RateLimitStatus {
 export interface RateLimitOwner {
   /** Time (ms) at which each limit is full again, by name; null = none was used yet. */
   fullAtMs: Map<string, number> | null;
-  /** Those that nodes share now, by their names; absent or null = none. */
+  /** Those that processes share now, by their names; absent or null = none. */
   shared?: Map<string, SharedLimit> | null;
   /** Tells owners apart in all of the service. */
   readonly id?: string;
@@ -30,55 +30,94 @@ export interface RateLimitOwner {
 export interface RateLimitNow {
   readonly size: RateLimitSize;
   readonly nowMs: number;
-  /** How nodes share the limits of an owner with an id; absent or null = they do not. */
+  /** How processes share the limits of an owner with an id; absent or null = they do not. */
   readonly sharing?: LimitSharing | null;
+}
+
+/** The same for a call that may wait for a token. */
+interface TakingNow extends RateLimitNow {
+  /** The call has waited before, and must be decided now. */
+  readonly isFinal: boolean;
 }
 
 /** Takes a token; a fault = there is none. */
 export function takeToken(
   owner: RateLimitOwner,
   { name }: RateLimit,
-  { size, nowMs, sharing }: RateLimitNow,
+  { size, nowMs }: RateLimitNow,
 ): Fault | null {
-  const shared = owner.shared?.get(name);
-  if (shared !== undefined) return takeShared(owner, name, { shared, nowMs });
-  const part = partOf(size, sharing);
-  owner.fullAtMs ??= new Map();
-  const fullAtMs = owner.fullAtMs.get(name) ?? FULL_MS;
-  const next = take(fullAtMs, part ?? size, nowMs);
-  if (next !== null) {
-    owner.fullAtMs.set(name, next);
+  return takeHere(owner, name, { size, nowMs });
+}
+
+/**
+ * Takes a token of a limit that processes may share. A fault = there is none; the limit itself = it
+ * has to be waited for what is left of it.
+ */
+export function takeSharedToken(
+  owner: RateLimitOwner,
+  limit: RateLimit,
+  now: TakingNow,
+): Fault | SharedLimit | null {
+  const { size, nowMs, isFinal } = now;
+  const shared = sharedLimitOf(owner, limit, now);
+  if (shared === null) return takeHere(owner, limit.name, { size: hereOf(now), nowMs });
+  const taken = shared.take(nowMs, isFinal);
+  if (taken === "wait") return shared;
+  return taken === 0 ? null : exceeded(size, taken);
+}
+
+/** The limit that a call would have to wait for, which is asked for; null = none. */
+export function awaitedLimit(
+  owner: RateLimitOwner,
+  limit: RateLimit,
+  now: RateLimitNow,
+): SharedLimit | null {
+  const shared = sharedLimitOf(owner, limit, now);
+  return shared?.isUnknown(now.nowMs) === true ? shared : null;
+}
+
+/** The limit as it is shared; null = it is not, or there are no others. */
+function sharedLimitOf(
+  owner: RateLimitOwner,
+  { name }: RateLimit,
+  { size, nowMs, sharing }: RateLimitNow,
+): SharedLimit | null {
+  const known = owner.shared?.get(name);
+  if (known !== undefined && !known.isEnded && isSame(known.size, size)) return known;
+  if (known !== undefined) owner.shared?.delete(name);
+  if (sharing === null || sharing === undefined || sharing.nodes <= 1 || owner.id === undefined)
     return null;
-  }
-  if (part !== null && sharing !== null && sharing !== undefined && owner.id !== undefined) {
-    const begun = sharing.begin(`${name} ${owner.id}`, size, { debt: part.burst, nowMs });
-    if (begun !== null)
-      return takeShared(share(owner, begun, name), name, { shared: begun, nowMs });
-  }
-  return exceeded(size, waitMs(fullAtMs, part ?? size, nowMs));
+  const usedMs = Math.max(0, (owner.fullAtMs?.get(name) ?? FULL_MS) - nowMs);
+  const owed = Math.ceil((usedMs * size.perSecond) / 1_000 - TOLERANCE);
+  const begun = sharing.begin(`${name} ${owner.id}`, size, { owed, nowMs });
+  if (begun === null) return null;
+  owner.fullAtMs?.delete(name);
+  owner.shared ??= new Map();
+  owner.shared.set(name, begun);
+  return begun;
 }
 
-/** What a node takes of a limit before others have to know; null = there are no others. */
-function partOf(size: RateLimitSize, sharing: RateLimitNow["sharing"]): RateLimitSize | null {
-  if (sharing === null || sharing === undefined || sharing.nodes <= 1) return null;
-  return unsharedPart(size, sharing.nodes);
+function isSame(a: RateLimitSize, b: RateLimitSize): boolean {
+  return a === b || (a.perSecond === b.perSecond && a.burst === b.burst);
 }
 
-/** Takes a token that other nodes may take as well. */
-function takeShared(
+/** What this process takes of a limit that it does not share. */
+function hereOf({ size, sharing }: RateLimitNow): RateLimitSize {
+  const nodes = sharing?.nodes ?? 1;
+  return nodes > 1 ? equalPartOf(size, nodes) : size;
+}
+
+function takeHere(
   owner: RateLimitOwner,
   name: string,
-  { shared, nowMs }: { readonly shared: SharedLimit; readonly nowMs: number },
+  { size, nowMs }: { readonly size: RateLimitSize; readonly nowMs: number },
 ): Fault | null {
-  if (shared.isOver(nowMs)) owner.shared?.delete(name);
-  const afterMs = shared.take(nowMs);
-  return afterMs === 0 ? null : exceeded(shared.size, afterMs);
-}
-
-function share(owner: RateLimitOwner, limit: SharedLimit, name: string): RateLimitOwner {
-  owner.shared ??= new Map();
-  owner.shared.set(name, limit);
-  return owner;
+  owner.fullAtMs ??= new Map();
+  const fullAtMs = owner.fullAtMs.get(name) ?? FULL_MS;
+  const next = take(fullAtMs, size, nowMs);
+  if (next === null) return exceeded(size, waitMs(fullAtMs, size, nowMs));
+  owner.fullAtMs.set(name, next);
+  return null;
 }
 
 function exceeded({ perSecond, burst }: RateLimitSize, afterMs: number): Fault {
@@ -92,37 +131,23 @@ function exceeded({ perSecond, burst }: RateLimitSize, afterMs: number): Fault {
 export function rateLimitStatusOf(
   owner: RateLimitOwner,
   { name }: RateLimit,
-  { size, nowMs, sharing }: RateLimitNow,
+  { size, nowMs }: RateLimitNow,
 ): RateLimitStatus {
   const shared = owner.shared?.get(name);
-  if (shared !== undefined)
-    return {
-      name,
-      burst: size.burst,
-      windowS: windowS(size),
-      remaining: shared.remaining(nowMs),
-      resetS: Math.ceil(shared.fullInMs(nowMs) / 1_000),
-    };
   const fullAtMs = owner.fullAtMs?.get(name) ?? FULL_MS;
-  const part = partOf(size, sharing);
-  if (part !== null) {
-    const taken = (Math.max(0, fullAtMs - nowMs) * part.perSecond) / 1_000;
-    return {
-      name,
-      burst: size.burst,
-      windowS: windowS(size),
-      remaining: Math.max(0, Math.floor(size.burst - taken)),
-      resetS: Math.ceil(taken / size.perSecond),
-    };
-  }
+  const isShared = shared !== undefined && !shared.isEnded;
+  const fullInMs = isShared ? shared.fullInMs(nowMs) : fullAtMs - nowMs;
   return {
     name,
     burst: size.burst,
     windowS: windowS(size),
-    remaining: remaining(fullAtMs, size, nowMs),
-    resetS: Math.max(0, Math.ceil((fullAtMs - nowMs) / 1_000)),
+    remaining: isShared ? shared.remaining(nowMs) : remaining(fullAtMs, size, nowMs),
+    resetS: Math.max(0, Math.ceil(fullInMs / 1_000)),
   };
 }
+
+/** Sums of steps are not exact. */
+const TOLERANCE = 1e-6;
 
 function windowS({ burst, perSecond }: RateLimitSize): number {
   return Math.max(1, Math.round(burst / perSecond));

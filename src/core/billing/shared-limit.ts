@@ -1,231 +1,220 @@
-// A rate limit that several nodes share, as one of them counts it: what it takes itself at once,
-// what others take as soon as it hears of it, and its share of what is left until it hears again.
-// Knows no clock and no store.
-import type { RateLimitSize } from "./gcra.ts";
+// A rate limit that several processes share, as one of them has it: the tokens that it was granted
+// and has not spent. One book has all tokens of a limit, so that together the processes never take
+// more than the limit allows. Knows no clock and not where the book is.
+import { FULL_MS, type RateLimitSize, take, waitMs } from "./gcra.ts";
 
-/** What another node says of its part. */
-export interface OtherDemand {
-  readonly nodeId: string;
-  /** Tokens taken since it began to count. */
-  readonly used: number;
-  /** Tokens that all have taken and that are not refilled yet, as far as it knows. */
-  readonly debt: number;
-  /** Tokens asked for in a second, lately. */
-  readonly demand: number;
-  /** How old this is. */
-  readonly ageMs: number;
+/** What a process asks the book for. */
+export interface TokenAsk {
+  /** Which limit, and of whom. */
+  readonly scope: string;
+  readonly size: RateLimitSize;
+  readonly wanted: number;
+  /** Tokens that were taken without a grant; negative = granted ones that nobody needed. */
+  readonly owed: number;
 }
 
-/** What this node says of its part. */
-export interface OwnDemand {
-  readonly used: number;
+/** What the book answers. */
+export interface TokenGrant {
+  readonly granted: number;
+  /** Until there is another token, where less was granted than was wanted. */
+  readonly waitMs: number;
+  /** Tokens of the limit that are granted and not refilled yet. */
   readonly debt: number;
-  readonly demand: number;
 }
 
-/** The port to what nodes tell each other. */
+/** Asks the book; one answer for each ask, in their order. */
+export type AskTokens = (asks: readonly TokenAsk[]) => Promise<readonly TokenGrant[]>;
+
+/** The port to the book. */
 export interface LimitSharing {
-  /** Nodes that may take of a limit, this one included. */
+  /** Processes that may take of a limit, this one included. */
   readonly nodes: number;
   /**
-   * Shares a limit from now on, of which `debt` tokens are taken; null = too many are shared: this
-   * node keeps to an equal part.
+   * Shares a limit from now on, of which `owed` tokens are taken here; null = too many are shared:
+   * this process keeps to an equal part.
    */
   begin(scope: string, size: RateLimitSize, start: LimitStart): SharedLimit | null;
+  /** Has the book asked for a limit soon. */
+  due(limit: SharedLimit): void;
+  /**
+   * Calls back once when the book has answered or cannot be reached; the returned function cancels.
+   */
+  wait(limit: SharedLimit, run: () => void): () => void;
 }
 
 /** Where a limit stands when it begins to be shared. */
 export interface LimitStart {
-  readonly debt: number;
+  readonly owed: number;
   readonly nowMs: number;
 }
 
-/** A demand is never quite zero: a node that is asked for the first time has a share. */
-const LEAST_DEMAND = 0.5;
+/** How long tokens that are asked for ahead should last. */
+const AHEAD_S = 0.4;
+/** Most tokens that all processes have ahead of need, as a part of the burst. */
+const MOST_AHEAD = 0.25;
+/** Below this part of what was granted, more is asked for. */
+const LOW_WATER = 1 / 3;
 /** How much the newest interval counts in the demand. */
 const NEWEST = 0.5;
 /** Calls within less time than this say little of a rate. */
 const SHORTEST_MS = 100;
-/** Limits that are far from used up are told of no more often than this. */
-const SLACK_MS = 2_000;
-/** What is older says nothing of the present demand. */
-const STALE_MS = 2 * SLACK_MS;
-/** A share that was not renewed for this long is an equal one. */
-const SHARE_MS = 5_000;
-/** From this part of a limit on it is told of at each interval. */
-const TIGHT = 0.25;
-/** Without a request for this long, and with nothing to refill, a limit is not shared any more. */
+/** Where there are no tokens, the book is asked again after this, or when half a burst is refilled. */
+const REFUSED_MS = 250;
+const SHORTEST_REFUSED_MS = 10;
+/** Tokens that were not used for this long are given back. */
+const KEPT_MS = 1_000;
+/** Without a request for this long a limit is not shared any more. */
 const IDLE_MS = 10_000;
+/** For how long a process keeps to an equal part when the book does not answer. */
+const ALONE_MS = 1_000;
 
-/** What all nodes together may take of a limit in the long run without telling each other. */
-const UNSHARED = 0.05;
-
-/** What one node takes of a limit before the others have to know. */
-export function unsharedPart({ perSecond, burst }: RateLimitSize, nodes: number): RateLimitSize {
-  return {
-    perSecond: (perSecond * UNSHARED) / nodes,
-    burst: Math.max(1, Math.floor(burst / (2 * nodes))),
-  };
+/** An equal part of a limit. */
+export function equalPartOf({ perSecond, burst }: RateLimitSize, nodes: number): RateLimitSize {
+  return { perSecond: perSecond / nodes, burst: Math.max(1, Math.floor(burst / nodes)) };
 }
 
-/** A limit that nodes share. A class because it has an identity and changes with each call. */
+/** A shared limit. A class because it has an identity and changes with each call. */
 export class SharedLimit {
+  readonly scope: string;
   readonly size: RateLimitSize;
-  readonly #sharing: Pick<LimitSharing, "nodes">;
-  /** Asks for news: nothing was heard for some time. */
-  readonly #onStale: () => void;
-  /** Tokens taken by all that are not refilled yet, at `#atMs`. */
-  #debt: number;
-  #atMs: number;
-  #used: number;
+  /** Not shared any more: another one has to begin. */
+  isEnded = false;
+  readonly #sharing: Pick<LimitSharing, "nodes" | "due">;
+  #tokens = 0;
+  #lowWater = 0;
+  #owed: number;
+  /** Calls since the book was asked. */
   #asked = 0;
   #demand = 0;
-  /** Null = an equal one: nothing was heard of the others. */
-  #share: number | null = null;
-  #demandOfAll = 0;
-  /** What was left for all when they were last heard of, and what was taken here since. */
-  #left: number;
-  #taken = 0;
-  #syncedAtMs: number;
   #askedAtMs: number;
+  #usedAtMs: number;
+  #wanted = 0;
+  #refusedUntilMs = Number.NEGATIVE_INFINITY;
+  /** The debt that the book told of, and when. */
+  #debt: number;
   #toldAtMs: number;
-  readonly #others = new Map<string, number>();
+  /** Until when the book counts as out of reach, and the state of the equal part. */
+  #aloneUntilMs = Number.NEGATIVE_INFINITY;
+  #aloneFullAtMs = FULL_MS;
 
-  constructor({ size, sharing, onStale }: SharedLimitParts, { debt, nowMs }: LimitStart) {
+  constructor({ scope, size, sharing }: SharedLimitParts, { owed, nowMs }: LimitStart) {
+    this.scope = scope;
     this.size = size;
     this.#sharing = sharing;
-    this.#onStale = onStale;
-    this.#debt = debt;
-    this.#used = debt;
-    this.#atMs = nowMs;
-    this.#left = size.burst - debt;
-    this.#syncedAtMs = nowMs;
+    this.#owed = owed;
+    this.#debt = owed;
     this.#askedAtMs = nowMs;
+    this.#usedAtMs = nowMs;
     this.#toldAtMs = nowMs;
   }
 
-  /** Takes a token; returns 0, or after how many milliseconds there may be one. */
-  take(nowMs: number): number {
-    this.#refill(nowMs);
+  /**
+   * Takes a token. Returns 0; or after how many milliseconds there may be one; or "wait" = the book
+   * has to be asked first. `isFinal` = the call has waited: then it gets one of an equal part.
+   */
+  take(nowMs: number, isFinal: boolean): number | "wait" {
     this.#asked++;
-    this.#askedAtMs = nowMs;
-    if (nowMs - this.#syncedAtMs > STALE_MS) this.#onStale();
-    const waitMs = this.waitMs(nowMs);
-    if (waitMs > 0) return waitMs;
-    this.#debt++;
-    this.#used++;
-    this.#taken++;
-    return 0;
+    this.#usedAtMs = nowMs;
+    if (this.#tokens > 0) {
+      this.#tokens--;
+      if (this.#tokens < this.#lowWater && nowMs >= this.#refusedUntilMs) this.#sharing.due(this);
+      return 0;
+    }
+    if (nowMs < this.#refusedUntilMs) return Math.max(1, this.#refusedUntilMs - nowMs);
+    if (nowMs < this.#aloneUntilMs) return this.#takeAlone(nowMs);
+    this.#sharing.due(this);
+    if (!isFinal) return "wait";
+    const afterMs = this.#takeAlone(nowMs);
+    if (afterMs === 0) this.#owed++;
+    return afterMs;
   }
 
-  /** Gives a token back. */
-  giveBack(): void {
-    this.#debt--;
-    this.#used--;
-    this.#taken--;
+  /** Whether a call would have to wait for the book, which is asked. */
+  isUnknown(nowMs: number): boolean {
+    if (this.#tokens > 0 || nowMs < this.#refusedUntilMs || nowMs < this.#aloneUntilMs)
+      return false;
+    this.#sharing.due(this);
+    return true;
   }
 
-  /** After how many milliseconds there may be a token here; 0 = now. */
-  waitMs(nowMs: number): number {
-    this.#refill(nowMs);
-    const { burst, perSecond } = this.size;
-    const overN = this.#debt + 1 - burst;
-    const share = this.#shareAt(nowMs);
-    // A part of a token is enough: what it takes too much is debt, and so not taken twice.
-    const spareN =
-      share * (this.#left + (perSecond * this.#sinceSyncMs(nowMs)) / 1_000) - this.#taken;
-    const forAllMs = (Math.max(0, overN) * 1_000) / perSecond;
-    const forUsMs = spareN > 0 ? 0 : Math.max(1, (-spareN * 1_000) / (share * perSecond));
-    return Math.max(forAllMs, forUsMs) < TOLERANCE_MS ? 0 : Math.max(forAllMs, forUsMs);
-  }
-
-  /** Tokens that are left for all. */
+  /** Tokens that are left for all, as far as this process knows. */
   remaining(nowMs: number): number {
-    this.#refill(nowMs);
-    return Math.max(0, Math.floor(this.size.burst - this.#debt));
+    return Math.max(0, Math.floor(this.size.burst - this.#debtAt(nowMs)));
   }
 
   /** Until the limit is full again. */
   fullInMs(nowMs: number): number {
-    this.#refill(nowMs);
-    return (this.#debt * 1_000) / this.size.perSecond;
+    return (this.#debtAt(nowMs) * 1_000) / this.size.perSecond;
+  }
+
+  /** Whether it has tokens that nobody needs. */
+  hasIdleTokens(nowMs: number): boolean {
+    return this.#tokens > 0 && nowMs - this.#usedAtMs >= KEPT_MS;
   }
 
   /** Whether it need not be shared any more. */
-  isOver(nowMs: number): boolean {
-    this.#refill(nowMs);
-    return this.#debt === 0 && nowMs - this.#askedAtMs > IDLE_MS;
+  isIdle(nowMs: number): boolean {
+    return this.#tokens === 0 && this.#owed === 0 && nowMs - this.#usedAtMs >= IDLE_MS;
   }
 
-  /** Whether the others should be told now. */
-  isDue(nowMs: number): boolean {
-    this.#refill(nowMs);
-    const { burst, perSecond } = this.size;
-    const isTight = this.#debt > burst * TIGHT || this.#demandOfAll > perSecond * TIGHT;
-    return this.#share === null || isTight || nowMs - this.#syncedAtMs >= SLACK_MS;
-  }
-
-  /** What this node tells the others; called once an interval. */
-  own(nowMs: number): OwnDemand {
-    this.#refill(nowMs);
-    const rate = (this.#asked * 1_000) / Math.max(SHORTEST_MS, nowMs - this.#toldAtMs);
+  /** What to ask the book for, with so many calls that wait. */
+  ask(nowMs: number, waiting: number): TokenAsk {
+    const rate = (this.#asked * 1_000) / Math.max(SHORTEST_MS, nowMs - this.#askedAtMs);
     this.#demand = this.#demand * (1 - NEWEST) + rate * NEWEST;
-    this.#toldAtMs = nowMs;
+    this.#askedAtMs = nowMs;
     this.#asked = 0;
-    return { used: this.#used, debt: this.#debt, demand: this.#demand };
-  }
-
-  /** Hears what the others take. */
-  hear(others: readonly OtherDemand[], nowMs: number): void {
-    this.#refill(nowMs);
-    let demand = 0;
-    for (const other of others) {
-      this.#debt = Math.max(0, this.#debt + this.#newOf(other));
-      this.#others.set(other.nodeId, other.used);
-      if (other.ageMs < STALE_MS) demand += Math.max(LEAST_DEMAND, other.demand);
+    const { scope, size } = this;
+    if (this.hasIdleTokens(nowMs) && waiting === 0) {
+      this.#owed -= this.#tokens;
+      this.#tokens = 0;
     }
-    const own = Math.max(LEAST_DEMAND, this.#demand);
-    this.#share = own / (own + demand);
-    this.#demandOfAll = own + demand;
-    this.#left = this.size.burst - this.#debt;
-    this.#taken = 0;
-    this.#syncedAtMs = nowMs;
+    const isIdle = waiting === 0 && nowMs - this.#usedAtMs >= KEPT_MS;
+    const most = Math.ceil((size.burst * MOST_AHEAD) / Math.max(1, this.#sharing.nodes));
+    const ahead = isIdle ? 0 : Math.min(most, Math.ceil(this.#demand * AHEAD_S));
+    const owed = this.#owed;
+    this.#owed = 0;
+    this.#wanted = Math.min(size.burst, Math.max(0, waiting + ahead - this.#tokens));
+    return { scope, size, wanted: this.#wanted, owed };
   }
 
-  /**
-   * Tokens that another node has taken and this one did not know of. Of one that is new here no
-   * more than what is not refilled: too many rather than too few, for the time of a refill.
-   */
-  #newOf({ nodeId, used, debt, ageMs }: OtherDemand): number {
-    const known = this.#others.get(nodeId);
-    if (known !== undefined) return used - known;
-    const left = Math.max(0, debt - (ageMs * this.size.perSecond) / 1_000);
-    return Math.min(used, left, Math.max(0, this.size.burst - this.#debt));
+  /** Takes the answer of the book. */
+  answer({ granted, waitMs: afterMs, debt }: TokenGrant, nowMs: number): void {
+    this.#tokens += granted;
+    this.#lowWater = Math.max(1, this.#tokens * LOW_WATER);
+    this.#debt = debt;
+    this.#toldAtMs = nowMs;
+    this.#aloneUntilMs = Number.NEGATIVE_INFINITY;
+    const { burst, perSecond } = this.size;
+    const pauseMs = Math.min(REFUSED_MS, (burst * 500) / perSecond);
+    this.#refusedUntilMs =
+      granted < this.#wanted
+        ? nowMs + Math.max(SHORTEST_REFUSED_MS, pauseMs, Math.min(afterMs, REFUSED_MS))
+        : Number.NEGATIVE_INFINITY;
   }
 
-  #shareAt(nowMs: number): number {
-    const isKnown = this.#share !== null && nowMs - this.#syncedAtMs < SHARE_MS;
-    return isKnown ? (this.#share ?? 1) : 1 / Math.max(1, this.#sharing.nodes);
+  /** The book did not answer. */
+  failed(nowMs: number): void {
+    this.#aloneUntilMs = nowMs + ALONE_MS;
   }
 
-  /** Refills since the last news; without any for long, what was left then is used up. */
-  #sinceSyncMs(nowMs: number): number {
-    return Math.max(0, nowMs - this.#syncedAtMs);
+  #takeAlone(nowMs: number): number {
+    const part = equalPartOf(this.size, Math.max(1, this.#sharing.nodes));
+    const next = take(this.#aloneFullAtMs, part, nowMs);
+    if (next === null) return Math.max(1, waitMs(this.#aloneFullAtMs, part, nowMs));
+    this.#aloneFullAtMs = next;
+    return 0;
   }
 
-  #refill(nowMs: number): void {
-    const tokens = (Math.max(0, nowMs - this.#atMs) * this.size.perSecond) / 1_000;
-    this.#debt = Math.max(0, this.#debt - tokens);
-    this.#atMs = nowMs;
+  /** Tokens that are granted here are left for callers. */
+  #debtAt(nowMs: number): number {
+    const refilled = (Math.max(0, nowMs - this.#toldAtMs) * this.size.perSecond) / 1_000;
+    return Math.max(0, this.#debt - refilled - this.#tokens + this.#owed);
   }
 }
 
 /** What a shared limit is made with. */
 export interface SharedLimitParts {
+  readonly scope: string;
   readonly size: RateLimitSize;
-  readonly sharing: Pick<LimitSharing, "nodes">;
-  readonly onStale: () => void;
+  readonly sharing: Pick<LimitSharing, "nodes" | "due">;
 }
-
-/** Sums of parts are not exact. */
-const TOLERANCE_MS = 1e-6;

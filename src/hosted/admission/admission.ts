@@ -4,11 +4,13 @@ import { type RateLimit, type ServiceTier, serviceTiersOf } from "../../core/bil
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
 import {
+  awaitedLimit,
+  type RateLimitNow,
   type RateLimitStatus,
   rateLimitStatusOf,
-  takeToken,
+  takeSharedToken,
 } from "../../core/billing/rate-limit.ts";
-import type { LimitSharing } from "../../core/billing/shared-limit.ts";
+import { type LimitSharing, SharedLimit } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Method } from "../../core/rpc/method.ts";
@@ -53,7 +55,7 @@ export interface ExceededLimit {
   readonly tokenMs: number;
 }
 
-/** The decision has to wait: more credit is on its way. */
+/** The decision has to wait: credit, or tokens of a limit, are on their way. */
 export interface Wait {
   readonly kind: "wait";
   /**
@@ -157,8 +159,11 @@ class KeyAdmission implements Admission {
       if (held === "unknown")
         return final
           ? refusalOf(keyContext, BALANCE_UNKNOWN_FAULT)
-          : { kind: "wait", refilled: (run) => credit.refilled(wallet, run) };
-      const refused = this.#takeToken(keyContext, service.rateLimit);
+          : this.#waitFor(
+              wallet,
+              awaitedLimit(account, service.rateLimit, this.#limitNow(service)),
+            );
+      const refused = this.#takeToken(keyContext, service, final);
       if (refused !== null) {
         credit.release(wallet, held, freeCuOf(service, cu));
         return refused;
@@ -232,11 +237,7 @@ class KeyAdmission implements Admission {
   }
 
   rateLimitStatus({ account }: KeyContext, rateLimit: RateLimit): RateLimitStatus {
-    return rateLimitStatusOf(account, rateLimit, {
-      size: this.#parts.settings.buckets[rateLimit.size],
-      sharing: this.#parts.sharing ?? null,
-      nowMs: this.#parts.runtime.now(),
-    });
+    return rateLimitStatusOf(account, rateLimit, this.#limitNow({ rateLimit }));
   }
 
   balanceN({ wallet }: Grant): number | null {
@@ -292,14 +293,34 @@ class KeyAdmission implements Admission {
     }
   }
 
-  #takeToken(keyContext: KeyContext, rateLimit: RateLimit): Refusal | null {
-    const size = this.#parts.settings.buckets[rateLimit.size];
-    const { runtime, sharing } = this.#parts;
-    const now = { size, nowMs: runtime.now(), sharing: sharing ?? null };
-    const why = takeToken(keyContext.account, rateLimit, now);
+  #limitNow({ rateLimit }: Pick<ServiceTier, "rateLimit">): RateLimitNow {
+    const { settings, runtime, sharing } = this.#parts;
+    const size = settings.buckets[rateLimit.size];
+    return { size, nowMs: runtime.now(), sharing: sharing ?? null };
+  }
+
+  /** Takes a token; null = it has one. */
+  #takeToken(
+    keyContext: KeyContext,
+    service: ServiceTier,
+    isFinal: boolean,
+  ): Refusal | Wait | null {
+    const { rateLimit } = service;
+    const now = this.#limitNow(service);
+    const why = takeSharedToken(keyContext.account, rateLimit, { ...now, isFinal });
     if (why === null) return null;
-    const limit = { rateLimit, tokenMs: 1_000 / size.perSecond };
+    if (why instanceof SharedLimit) return this.#waitFor(null, why);
+    const limit = { rateLimit, tokenMs: 1_000 / now.size.perSecond };
     return { kind: "refusal", fault: why, keyContext, limit };
+  }
+
+  /** Waits for credit and for a token, as far as they are not known. */
+  #waitFor(wallet: Wallet | null, limit: SharedLimit | null): Wait {
+    const { credit, sharing } = this.#parts;
+    const waits: ((run: () => void) => () => void)[] = [];
+    if (wallet !== null) waits.push((run) => credit.refilled(wallet, run));
+    if (limit !== null && sharing) waits.push((run) => sharing.wait(limit, run));
+    return { kind: "wait", refilled: (run) => waitForAll(waits, run) };
   }
 
   /** Why nothing is served to a key, however it would be paid for; null = it is good. */
@@ -345,6 +366,21 @@ class KeyAdmission implements Admission {
       this.#parts.profiles.touch({ accountId: keyContext.account.id, slug: socket.profile });
     return this.#isServed(keyContext, socket.profile) ? null : "balance_exhausted";
   }
+}
+
+/** Calls back once when all of them have; the returned function cancels. */
+function waitForAll(
+  waits: readonly ((run: () => void) => () => void)[],
+  run: () => void,
+): () => void {
+  let left = waits.length;
+  const arrived = (): void => {
+    if (--left === 0) run();
+  };
+  const cancels = waits.map((wait) => wait(arrived));
+  return () => {
+    for (const cancel of cancels) cancel();
+  };
 }
 
 function refusalOf(keyContext: KeyContext, why: Fault): Refusal {

@@ -10,7 +10,7 @@ import { audit } from "./audit.ts";
 /** The tables by which processes work together hold for minutes: a copy begins without them. */
 type ExportedTable = Exclude<
   keyof Tables,
-  "change_log" | "job" | "rate_demand" | "session_owner" | "session_hold"
+  "change_log" | "job" | "rate_limit" | "rate_demand" | "session_owner" | "session_hold"
 >;
 
 /** Number of rows by table. */
