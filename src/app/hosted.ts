@@ -553,7 +553,7 @@ function rateSharesOf(parts: StoreParts): RateShares | null {
   if (bus === null) return null;
   const members = (): number => parts.service?.workers ?? 1;
   const spacingMs = TOKENS_MS;
-  return createRateShares({ ask: tokensOver(bus), runtime, members, spacingMs, onError });
+  return createRateShares({ request: tokensOver(bus), runtime, members, spacingMs, onError });
 }
 
 function workerOf(parts: HostingParts): string | null {

@@ -2,44 +2,45 @@
 // ask it over the bus.
 
 import type { RateLimitSize } from "../core/billing/gcra.ts";
-import type { AskTokens, TokenAsk, TokenGrant } from "../core/billing/shared-limit.ts";
+import type { RequestTokens, TokenGrant, TokenRequest } from "../core/billing/shared-limit.ts";
 import { createTokenBook } from "../core/billing/token-book.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 
-const MAX_ASKS = 1_000;
+const MAX_REQUESTS = 1_000;
 const MAX_CHARS = 100;
 const ANSWER_MS = 1_000;
 
-const TOKENS: QuestionTopic<readonly TokenAsk[], readonly TokenGrant[]> = {
+const TOKENS: QuestionTopic<readonly TokenRequest[], readonly TokenGrant[]> = {
   name: "rate-limit.tokens",
-  parse: (value) => parseAll(value, parseAsk),
+  parse: (value) => parseAll(value, parseRequest),
   parseAnswer: (value) => parseAll(value, parseGrant),
 };
 
 /** Keeps the book, and answers workers. */
 export function serveTokens(bus: Bus, runtime: Pick<Runtime, "now">): void {
   const book = createTokenBook();
-  bus.serve(TOKENS, (asks, from) => asks.map((ask) => book.grant(from, ask, runtime.now())));
+  bus.serve(TOKENS, (requests, from) =>
+    requests.map((request) => book.grant(from, request, runtime.now())),
+  );
 }
 
 /** Asks the book of the service. */
-export function tokensOver(bus: Bus): AskTokens {
+export function tokensOver(bus: Bus): RequestTokens {
   return async (message) => {
-    const question = { topic: TOKENS, message, timeoutMs: ANSWER_MS };
-    const reply = await bus.request(SUPERVISOR, question);
+    const reply = await bus.request(SUPERVISOR, { topic: TOKENS, message, timeoutMs: ANSWER_MS });
     if (reply.ok) return reply.value;
     throw new Error(`the rate limits of the service cannot be asked: ${reply.reason}`);
   };
 }
 
 function parseAll<T>(value: unknown, parse: (item: unknown) => T | null): readonly T[] | null {
-  if (!Array.isArray(value) || value.length > MAX_ASKS) return null;
+  if (!Array.isArray(value) || value.length > MAX_REQUESTS) return null;
   const all = value.map(parse).filter((item) => item !== null);
   return all.length === value.length ? all : null;
 }
 
-function parseAsk(value: unknown): TokenAsk | null {
+function parseRequest(value: unknown): TokenRequest | null {
   if (!isRecord(value)) return null;
   const { scope, wanted, owed } = value;
   const size = parseSize(value["size"]);

@@ -115,7 +115,7 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
   const { nodeTimeoutMs } = settings;
   const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
   const rateShares = createRateShares({
-    ask: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
+    request: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
     runtime,
     members: () => membership.members,
     spacingMs: TOKENS_MS,

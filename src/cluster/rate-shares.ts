@@ -4,16 +4,16 @@
 import { createHash } from "node:crypto";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import {
-  type AskTokens,
   type LimitSharing,
   type LimitStart,
+  type RequestTokens,
   SharedLimit,
 } from "../core/billing/shared-limit.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** What limits are shared with. */
 export interface RateShareParts {
-  readonly ask: AskTokens;
+  readonly request: RequestTokens;
   readonly runtime: Runtime;
   /** Processes that share now, this one included. */
   readonly members: () => number;
@@ -140,14 +140,16 @@ class BookedRateShares implements RateShares {
   async #askOnce(): Promise<void> {
     // Limits that become due until the end of this turn of the event loop are asked for as well.
     await Promise.resolve();
-    const { runtime, ask } = this.#parts;
+    const { runtime, request } = this.#parts;
     const limits = [...this.#due].slice(0, MAX_PER_QUESTION);
     for (const limit of limits) this.#due.delete(limit);
     const waiters = limits.map((limit) => this.#waiters.get(limit) ?? []);
     for (const limit of limits) this.#waiters.delete(limit);
-    const asks = limits.map((limit, at) => limit.ask(runtime.now(), waiters[at]?.length ?? 0));
+    const requests = limits.map((limit, at) =>
+      limit.request(runtime.now(), waiters[at]?.length ?? 0),
+    );
     try {
-      const grants = await ask(asks);
+      const grants = await request(requests);
       for (const [at, limit] of limits.entries()) {
         const grant = grants[at];
         if (grant === undefined) limit.failed(runtime.now());

@@ -1,7 +1,7 @@
-// The book of rate limits of several nodes: rows of the store, so that together the nodes never take
-// more than a limit allows. One statement grants the tokens of many limits.
+// The book of rate limits of several nodes: rows of the store, so that together the nodes never
+// take more than a limit allows. One statement grants the tokens of many limits.
 import { type RawBuilder, sql } from "kysely";
-import type { AskTokens, TokenAsk, TokenGrant } from "../core/billing/shared-limit.ts";
+import type { RequestTokens, TokenGrant, TokenRequest } from "../core/billing/shared-limit.ts";
 import { databaseNow, isPostgres } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 
@@ -12,19 +12,19 @@ const KEPT_MS = 5_000;
 const MAX_UNMET = 10_000;
 
 /** Asks the book in a store, as one process. */
-export function storedTokens(store: Pick<Store, "db">, processId: string): AskTokens {
+export function storedTokens(store: Pick<Store, "db">, processId: string): RequestTokens {
   /** Limits of which the last answer was less than was wanted. */
   const unmet = new Set<string>();
-  return async (asks) => {
+  return async (requests) => {
     // Every process writes in the same order, so that no two wait for each other.
-    const sorted = [...asks].sort((a, b) => (a.scope < b.scope ? -1 : 1));
-    const others = await demandsOfOthers(store, processId, { asks: sorted, unmet });
+    const sorted = [...requests].sort((a, b) => (a.scope < b.scope ? -1 : 1));
+    const others = await demandsOfOthers(store, processId, { requests: sorted, unmet });
     const rows = await granted(store, sorted, others);
     if (unmet.size > MAX_UNMET) unmet.clear();
-    return asks.map((ask) => {
-      const grant = grantOf(ask, rows.get(ask.scope));
-      if (grant.granted < ask.wanted) unmet.add(ask.scope);
-      else unmet.delete(ask.scope);
+    return requests.map((request) => {
+      const grant = grantOf(request, rows.get(request.scope));
+      if (grant.granted < request.wanted) unmet.add(request.scope);
+      else unmet.delete(request.scope);
       return grant;
     });
   };
@@ -37,7 +37,7 @@ interface LimitRow {
   readonly full_in: number;
 }
 
-function grantOf({ size, wanted }: TokenAsk, row: LimitRow | undefined): TokenGrant {
+function grantOf({ size, wanted }: TokenRequest, row: LimitRow | undefined): TokenGrant {
   if (row === undefined) throw new Error("the store did not grant what it was asked for");
   const stepMs = 1_000 / size.perSecond;
   const count = Number(row.granted);
@@ -53,10 +53,13 @@ function grantOf({ size, wanted }: TokenAsk, row: LimitRow | undefined): TokenGr
 async function demandsOfOthers(
   { db }: Pick<Store, "db">,
   processId: string,
-  { asks, unmet }: { readonly asks: readonly TokenAsk[]; readonly unmet: ReadonlySet<string> },
+  {
+    requests,
+    unmet,
+  }: { readonly requests: readonly TokenRequest[]; readonly unmet: ReadonlySet<string> },
 ): Promise<ReadonlyMap<string, number>> {
   const now = databaseNow(db);
-  const rows = asks.map(
+  const rows = requests.map(
     ({ scope, wanted }) => sql`(cast(${scope} as text), cast(${processId} as text),
       cast(${unmet.has(scope) ? wanted : 0} as double precision), ${now})`,
   );
@@ -65,7 +68,7 @@ async function demandsOfOthers(
     set wanted = excluded.wanted, at = excluded.at`;
   const read = sql<{ readonly scope: string; readonly wanted: number }>`
     select scope, sum(wanted) as wanted from rate_demand
-    where scope in (${sql.join(asks.map(({ scope }) => scope))}) and node_id <> ${processId}
+    where scope in (${sql.join(requests.map(({ scope }) => scope))}) and node_id <> ${processId}
       and at > ${now} - ${sql.lit(DEMAND_MS)} group by scope`;
   const result = await readAfter(db, write, read);
   return new Map(result.map(({ scope, wanted }) => [scope, Number(wanted)]));
@@ -88,11 +91,11 @@ async function readAfter<T>(
  */
 async function granted(
   { db }: Pick<Store, "db">,
-  asks: readonly TokenAsk[],
+  requests: readonly TokenRequest[],
   others: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, LimitRow>> {
   const now = sql`cast(${databaseNow(db)} as double precision)`;
-  const rows = asks.map(({ scope, size, wanted, owed }) => {
+  const rows = requests.map(({ scope, size, wanted, owed }) => {
     const stepMs = 1_000 / size.perSecond;
     const { burst } = size;
     const part = wanted === 0 ? 1 : wanted / (wanted + (others.get(scope) ?? 0));

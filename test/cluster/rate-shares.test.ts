@@ -1,5 +1,5 @@
-// Rate limits that processes share, in simulated time: together they serve what the limit allows, at
-// no moment more, however calls are spread, and also where the book is rows of a store.
+// Rate limits that processes share, in simulated time: together they serve what the limit allows,
+// at no moment more, however calls are spread, and also where the book is rows of a store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRateShares, type RateShares } from "../../src/cluster/rate-shares.ts";
@@ -10,7 +10,7 @@ import {
   rateLimitStatusOf,
   takeSharedToken,
 } from "../../src/core/billing/rate-limit.ts";
-import { type AskTokens, SharedLimit } from "../../src/core/billing/shared-limit.ts";
+import { type RequestTokens, SharedLimit } from "../../src/core/billing/shared-limit.ts";
 import { createTokenBook } from "../../src/core/billing/token-book.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -27,9 +27,9 @@ interface Node {
   refused: number;
 }
 
-function nodeOf(runtime: SimulatedWorld, ask: AskTokens, nodes: number): Node {
+function nodeOf(runtime: SimulatedWorld, request: RequestTokens, nodes: number): Node {
   const shares = createRateShares({
-    ask,
+    request,
     runtime,
     members: () => nodes,
     spacingMs: 5,
@@ -54,10 +54,10 @@ function call(node: Node, { runtime, size }: { runtime: SimulatedWorld; size: Ra
 /** A book at some distance. */
 function bookOver(runtime: SimulatedWorld, random: () => number) {
   const book = createTokenBook();
-  return (process: string): AskTokens =>
-    async (asks) => {
+  return (process: string): RequestTokens =>
+    async (requests) => {
       await new Promise<void>((resolve) => void runtime.after(1 + random() * 20, resolve));
-      return asks.map((ask) => book.grant(process, ask, runtime.now()));
+      return requests.map((request) => book.grant(process, request, runtime.now()));
     };
 }
 
@@ -154,11 +154,11 @@ test("without the book each process keeps to an equal part, and shares again whe
   const runtime = simulatedWorld(1);
   const book = createTokenBook();
   let isAway = true;
-  const asks: AskTokens = async (all) => {
+  const requests: RequestTokens = async (all) => {
     if (isAway) throw new Error("no answer");
-    return all.map((ask) => book.grant("a", ask, runtime.now()));
+    return all.map((request) => book.grant("a", request, runtime.now()));
   };
-  const node = nodeOf(runtime, asks, 4);
+  const node = nodeOf(runtime, requests, 4);
   const flood = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += STEP_MS) {
       for (let n = 0; n < 10; n++) call(node, { runtime, size: SIZE });
@@ -227,23 +227,23 @@ eachStore(({ engine, open }) => {
 
   test(`a limit in a store refills with its clock, takes back and owes (${engine})`, async (t) => {
     const store = await open(t);
-    const ask = storedTokens(store, "a");
+    const request = storedTokens(store, "a");
     const limit = { scope: "one", size: { perSecond: 0.001, burst: 10 }, wanted: 0, owed: 0 };
     const granted = async (wanted: number, owed = 0) =>
-      (await ask([{ ...limit, wanted, owed }]))[0]?.granted;
+      (await request([{ ...limit, wanted, owed }]))[0]?.granted;
     assert.equal(await granted(4), 4);
     assert.equal(await granted(0, -2), 0);
     assert.equal(await granted(10, 3), 5);
     assert.equal(await granted(1), 0);
-    const [none] = await ask([{ ...limit, wanted: 1 }]);
+    const [none] = await request([{ ...limit, wanted: 1 }]);
     assert.ok(none && none.waitMs > 990_000 && none.waitMs <= 1_000_000, `${none?.waitMs}`);
     assert.ok(Math.abs(none.debt - 10) < 0.1);
     // A limit of another size finds what this one left.
     const fast = { perSecond: 1_000, burst: 10_000 };
-    const [other] = await ask([{ scope: "two", size: fast, wanted: 10_000, owed: 0 }]);
+    const [other] = await request([{ scope: "two", size: fast, wanted: 10_000, owed: 0 }]);
     assert.equal(other?.granted, 10_000);
     await until("its refill", async () => {
-      const [more] = await ask([{ scope: "two", size: fast, wanted: 1, owed: 0 }]);
+      const [more] = await request([{ scope: "two", size: fast, wanted: 1, owed: 0 }]);
       return more?.granted === 1;
     });
   });

@@ -4,7 +4,7 @@
 import { FULL_MS, type RateLimitSize, take, waitMs } from "./gcra.ts";
 
 /** What a process asks the book for. */
-export interface TokenAsk {
+export interface TokenRequest {
   /** Which limit, and of whom. */
   readonly scope: string;
   readonly size: RateLimitSize;
@@ -23,7 +23,7 @@ export interface TokenGrant {
 }
 
 /** Asks the book; one answer for each ask, in their order. */
-export type AskTokens = (asks: readonly TokenAsk[]) => Promise<readonly TokenGrant[]>;
+export type RequestTokens = (requests: readonly TokenRequest[]) => Promise<readonly TokenGrant[]>;
 
 /** The port to the book. */
 export interface LimitSharing {
@@ -58,7 +58,7 @@ const LOW_WATER = 1 / 3;
 const NEWEST = 0.5;
 /** Calls within less time than this say little of a rate. */
 const SHORTEST_MS = 100;
-/** Where there are no tokens, the book is asked again after this, or when half a burst is refilled. */
+/** Without tokens the book is asked again after this, or when half a burst is refilled. */
 const REFUSED_MS = 250;
 const SHORTEST_REFUSED_MS = 10;
 /** Tokens that were not used for this long are given back. */
@@ -158,7 +158,7 @@ export class SharedLimit {
   }
 
   /** What to ask the book for, with so many calls that wait. */
-  ask(nowMs: number, waiting: number): TokenAsk {
+  request(nowMs: number, waiting: number): TokenRequest {
     const rate = (this.#asked * 1_000) / Math.max(SHORTEST_MS, nowMs - this.#askedAtMs);
     this.#demand = this.#demand * (1 - NEWEST) + rate * NEWEST;
     this.#askedAtMs = nowMs;

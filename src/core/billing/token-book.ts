@@ -1,12 +1,12 @@
-// The book of rate limits that several processes share: grants the tokens of each limit, and divides
-// what is left by demand. Bounded: the limit that was not asked for longest is dropped first.
+// The book of rate limits that several processes share: grants the tokens of each limit, and
+// divides what is left by demand. Bounded: the limit that was not asked for longest is dropped.
 import { FULL_MS, type RateLimitSize, waitMs } from "./gcra.ts";
-import type { TokenAsk, TokenGrant } from "./shared-limit.ts";
+import type { TokenGrant, TokenRequest } from "./shared-limit.ts";
 
 /** The book of a service. */
 export interface TokenBook {
   /** Grants tokens to a process. */
-  grant(process: string, ask: TokenAsk, nowMs: number): TokenGrant;
+  grant(process: string, request: TokenRequest, nowMs: number): TokenGrant;
   /** Limits in the book. */
   readonly size: number;
 }
@@ -44,7 +44,7 @@ export function createTokenBook(maxLimits: number = MAX_LIMITS): TokenBook {
   return {
     grant(process, { scope, size, wanted, owed }, nowMs) {
       const entry = entryOf(scope);
-      entry.fullAtMs = moved(entry.fullAtMs, owed, { size, nowMs });
+      entry.fullAtMs = charged(entry.fullAtMs, owed, { size, nowMs });
       const left = Math.max(
         0,
         Math.floor(size.burst - debtOf(entry.fullAtMs, size, nowMs) + EXACT),
@@ -53,7 +53,7 @@ export function createTokenBook(maxLimits: number = MAX_LIMITS): TokenBook {
       const others = wantedByOthers(entry, nowMs);
       const fair = others === 0 ? left : Math.ceil((left * wanted) / (wanted + others));
       const granted = Math.min(wanted, left, fair);
-      entry.fullAtMs = moved(entry.fullAtMs, granted, { size, nowMs });
+      entry.fullAtMs = charged(entry.fullAtMs, granted, { size, nowMs });
       if (granted < wanted) {
         entry.unmet ??= new Map();
         entry.unmet.set(process, { wanted, atMs: nowMs });
@@ -83,7 +83,7 @@ function wantedByOthers(entry: BookEntry, nowMs: number): number {
 }
 
 /** When a limit is full that loses so many tokens; never later than that of an empty one. */
-function moved(
+function charged(
   fullAtMs: number,
   tokens: number,
   { size, nowMs }: { readonly size: RateLimitSize; readonly nowMs: number },
