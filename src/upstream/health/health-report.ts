@@ -43,6 +43,8 @@ export interface HealthReport extends Percentiles {
     readonly methods: readonly string[];
     readonly maxBlockRange: number | null;
     readonly pruned: boolean;
+    /** Over both transports. */
+    readonly requestsPerSecond: number | null;
   };
 }
 
@@ -73,6 +75,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
       methods: learnedMethods(health.facts, nowMs),
       maxBlockRange: learnedRange(health.facts, nowMs),
       pruned: isPruned(health.facts, nowMs),
+      requestsPerSecond: null,
     },
   };
 }

@@ -51,6 +51,14 @@ import {
   usualMs,
 } from "../../core/provider/latency.ts";
 import {
+  countRequest,
+  createLearnedRate,
+  isBeyondLearned,
+  type LearnedRate,
+  learnedLimit,
+  learnRefusal,
+} from "../../core/provider/learned-rate.ts";
+import {
   type Provider,
   type ProviderSet,
   type Transport,
@@ -177,6 +185,8 @@ export interface ProviderState extends ProviderBlocks {
   listening: boolean;
   /** What may still be sent to it; null = it has no limits. */
   readonly budget: ProviderBudget | null;
+  /** How many requests a second it seems to bear. */
+  readonly rate: LearnedRate;
 }
 
 /** The providers with a higher head than another. */
@@ -436,10 +446,19 @@ class SetTracker implements Tracker {
     const { breaker, cordon } = channel.health;
     recordAttempt(channel.health, method, attempt, this.#ending(block));
     this.#reportChange(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
-    if (attempt.verdict !== null)
+    if (attempt.verdict !== null) {
+      this.#learnRate(attempt.provider, attempt.verdict.effect);
       this.#reportEffect(channel, attempt.verdict.effect, { methodName: name, block });
+    }
     if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
       this.#changed(channel, breaker, "opened");
+  }
+
+  /** Learns from a refusal for the rate of all requests. */
+  #learnRate(provider: Provider, effect: Effect): void {
+    if (effect.kind !== "cooldown" || effect.scope === "method") return;
+    const state = this.#stateOf(provider);
+    if (state !== null) learnRefusal(state.rate, this.#runtime.now());
   }
 
   /** Learns from an attempt whether an unlisted method is served. */
@@ -507,8 +526,11 @@ class SetTracker implements Tracker {
   }
 
   begin(out: Outstanding): void {
-    const channel = this.#watchedOf(out);
-    if (channel !== null) this.#silenceWatch.begin(channel, out);
+    const state = this.#stateOf(out.provider);
+    const channel = state?.watched[out.transport] ?? null;
+    if (state === null || channel === null) return;
+    countRequest(state.rate, out.startedAtMs);
+    this.#silenceWatch.begin(channel, out);
   }
 
   end(out: Outstanding, { attempt, call, by }: AttemptEnd): boolean {
@@ -621,6 +643,7 @@ class SetTracker implements Tracker {
     const { effect, methodName, block } = hint;
     const method = methodOf(methodName);
     const { breaker, cordon } = channel.health;
+    this.#learnRate(provider, effect);
     if (isKnownByName(method) && effect.kind === "learn" && effect.what === "method") {
       const state = this.#stateOf(provider);
       if (state !== null) learnUnserved(state.unserved, this.#served, methodName, nowMs);
@@ -675,13 +698,10 @@ class SetTracker implements Tracker {
       lagBlocks: lagBlocks(sample, this.#head(nowMs), this.set.chain, nowMs),
     };
     const report = reportOf(providerState?.[transport] ?? createHealth(), position, nowMs);
-    const names = providerState === null ? [] : unservedNames(providerState.unserved, nowMs);
-    return names.length === 0
-      ? report
-      : {
-          ...report,
-          learned: { ...report.learned, methods: [...report.learned.methods, ...names] },
-        };
+    if (providerState === null) return report;
+    const methods = [...report.learned.methods, ...unservedNames(providerState.unserved, nowMs)];
+    const requestsPerSecond = learnedLimit(providerState.rate, nowMs);
+    return { ...report, learned: { ...report.learned, methods, requestsPerSecond } };
   }
 
   budget(provider: Provider): BudgetReport | null {
@@ -771,7 +791,8 @@ class SetTracker implements Tracker {
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const limited =
       methodLimitedForMs(health, call.method, nowMs) > 0 ||
-      providerState.budget?.isAheadOfPace() === true;
+      providerState.budget?.isAheadOfPace() === true ||
+      isBeyondLearned(providerState.rate, nowMs);
     return {
       provider,
       transport,
@@ -1001,6 +1022,7 @@ function createState(
     listening: false,
     pushedAtMs: NEVER_MS,
     budget,
+    rate: (http === null && ws === null ? null : before?.rate) ?? createLearnedRate(),
   };
 }
 

@@ -256,6 +256,7 @@ function transportMetrics(
       unsupported_methods: health.learned.methods,
       max_block_range: health.learned.maxBlockRange,
       pruned: health.learned.pruned,
+      requests_per_second: health.learned.requestsPerSecond,
     },
     share: total === 0 ? null : health.calls / total,
     success_rate: health.successRate,

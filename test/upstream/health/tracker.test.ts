@@ -450,6 +450,7 @@ test("refusals teach methods, tags, ranges and pruned state, and never count aga
     methods: ["eth_feeHistory"],
     maxBlockRange: 4_999,
     pruned: true,
+    requestsPerSecond: null,
   });
   assert.deepEqual(
     [report.breaker, report.successRate, report.outcomes.neutral],
@@ -457,6 +458,15 @@ test("refusals teach methods, tags, ranges and pruned state, and never count aga
   );
   it.hear(first, null, { method: "eth_feeHistory" });
   assert.deepEqual(it.reasons("eth_feeHistory"), {});
+});
+
+test("a provider beyond the rate that it was learned to bear is asked after others", () => {
+  const it = createFixture();
+  const [first = assert.fail()] = it.providers;
+  it.hear(first, { kind: "cooldown", ms: 100 });
+  assert.equal(it.tracker.health(first, "http").learned.requestsPerSecond, 1);
+  it.hear(first, { kind: "cooldown", ms: 100, scope: "method" });
+  assert.deepEqual(it.reasons("eth_call"), {}, "it is never excluded for that");
 });
 
 test(
@@ -474,6 +484,7 @@ test(
       methods: [],
       maxBlockRange: null,
       pruned: false,
+      requestsPerSecond: null,
     });
   },
 );

@@ -1,0 +1,60 @@
+// Rates learned from refusals: halved once a burst, raised a little, forgotten in the end; and a
+// provider with a secret limit that is asked for more than it bears.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  countRequest,
+  createLearnedRate,
+  isBeyondLearned,
+  learnedLimit,
+  learnRefusal,
+} from "../../../src/core/provider/learned-rate.ts";
+import { seededRandom } from "../../fakes/runtime.ts";
+
+test("a refusal halves the rate at which it came, once a burst", () => {
+  const rate = createLearnedRate();
+  assert.equal(isBeyondLearned(rate, 0), false);
+  for (let n = 0; n < 100; n++) countRequest(rate, n * 5);
+  learnRefusal(rate, 500);
+  learnRefusal(rate, 510);
+  assert.equal(learnedLimit(rate, 510), 50);
+  assert.equal(isBeyondLearned(rate, 510), true, "100 in this second");
+  learnRefusal(rate, 1_500);
+  assert.ok((learnedLimit(rate, 1_500) ?? 0) <= 25);
+});
+
+test("it rises a little every second, and is forgotten at twice the rate of the refusal", () => {
+  const rate = createLearnedRate();
+  for (let n = 0; n < 20; n++) countRequest(rate, 0);
+  learnRefusal(rate, 0);
+  assert.deepEqual(
+    [0, 999, 1_000, 10_000, 30_000].map((ms) => learnedLimit(rate, ms)),
+    [10, 10, 11, 20, 40],
+  );
+  assert.equal(learnedLimit(rate, 31_000), null);
+  learnRefusal(rate, 32_000);
+  assert.equal(learnedLimit(rate, 32_000), 1, "never less than one");
+  assert.equal(learnedLimit(rate, 31_000), null, "a clock that jumped back blocks nothing");
+});
+
+for (const seed of [1, 2, 3])
+  test(`few are refused by a provider that bears 40 a second of 200 offered (seed ${seed})`, () => {
+    const random = seededRandom(seed);
+    const rate = createLearnedRate();
+    const accepted: number[] = [];
+    let sent = 0;
+    let refused = 0;
+    for (let nowMs = 0; nowMs < 120_000; nowMs += 10 * random()) {
+      if (isBeyondLearned(rate, nowMs)) continue;
+      sent += 1;
+      countRequest(rate, nowMs);
+      while ((accepted[0] ?? nowMs) <= nowMs - 1_000) accepted.shift();
+      if (accepted.length < 40) accepted.push(nowMs);
+      else {
+        refused += 1;
+        learnRefusal(rate, nowMs);
+      }
+    }
+    assert.ok(refused <= 30, `${refused} of ${sent} were refused in two minutes`);
+    assert.ok(sent >= 0.6 * 40 * 120, `${sent} sent: most of what it bears is used`);
+  });
