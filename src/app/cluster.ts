@@ -111,7 +111,7 @@ export async function openRouterNode(
 
 /** What keeps keys, credit and profiles in memory. */
 export interface Followers {
-  readonly keyCache: Pick<KeyCache, "changedElsewhere" | "recheck" | "setContact">;
+  readonly keyCache: Pick<KeyCache, "changedElsewhere" | "recheck" | "setContact" | "watch">;
   readonly credit: Pick<Credit, "returned" | "recall">;
   /** Null = there are no payment channels. */
   readonly sessions: Pick<Sessions, "wanted"> | null;
@@ -138,6 +138,7 @@ export function followerOf({ keyCache, credit, sessions, loader }: Followers): C
       for (const channelId of refs("channel")) sessions?.wanted(channelId);
       profiles.read(refs("profile"));
     },
+    watch: (now) => keyCache.watch(now),
     contact(contact) {
       keyCache.setContact(contact);
       if (contact === "silent") keyCache.recheck();

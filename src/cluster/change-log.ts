@@ -110,6 +110,8 @@ function newInServer(db: Kysely<Tables>, { snapshot }: ChangePosition) {
     (select coalesce(json_agg(json_build_array(topic, ref) order by seq), '[]')
       from (select seq, topic, ref from change_log
         where xid >= pg_snapshot_xmin(${before}) and not pg_visible_in_snapshot(xid, ${before})
+          -- Restored rows may have numbers that this server has not given out yet.
+          and xid < pg_snapshot_xmax(pg_current_snapshot())
         order by seq limit ${sql.lit(MAX_CHANGES + 1)}) as new_change) as changes`.execute(db);
 }
 

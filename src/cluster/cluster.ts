@@ -6,7 +6,7 @@ import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
 import { type ChangesRead, currentPosition } from "./change-log.ts";
-import { type Contact, watchContact } from "./contact.ts";
+import { type Contact, contactNow, watchContact } from "./contact.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import { type Listener, openListener } from "./listener.ts";
@@ -48,6 +48,8 @@ export interface ClusterFollower {
   readonly changed: (read: ChangesRead) => void;
   /** Whether changes elsewhere are heard of. */
   readonly contact: (contact: Contact) => void;
+  /** Called once: says the same for this very moment, before anybody was told. */
+  readonly watch: (now: () => Contact) => void;
 }
 
 /** A node among others. */
@@ -132,6 +134,7 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     follow(follower) {
       const feed = feedOf(parts, { follower, from, listener });
       const endWatch = watchContact({ ...parts, nodeTimeoutMs, feed }, follower.contact);
+      follower.watch(() => contactNow({ feed, nodeTimeoutMs }));
       ends.push(() => feed.close(), endWatch);
     },
     async close() {

@@ -26,10 +26,19 @@ const LEAST_SILENT_MS = 2_500;
 /** Looks in the time after which a node counts as silent. */
 const LOOKS = 10;
 
+/** Contact at this moment: right also in a process that stood still, whose timers come late. */
+export function contactNow({
+  feed,
+  nodeTimeoutMs,
+}: Pick<ContactParts, "feed" | "nodeTimeoutMs">): Contact {
+  const silentAfterMs = silentAfter(nodeTimeoutMs);
+  return contactAfter(feed.silentMs(), { silentAfterMs, nodeTimeoutMs });
+}
+
 /** Tells of each change of contact; the returned function ends that. */
 export function watchContact(parts: ContactParts, tell: (contact: Contact) => void): () => void {
   const { runtime, feed, nodeTimeoutMs } = parts;
-  const silentAfterMs = Math.min(SILENT_MS, Math.max(LEAST_SILENT_MS, nodeTimeoutMs * SILENT_PART));
+  const silentAfterMs = silentAfter(nodeTimeoutMs);
   let before: Contact = "heard";
   let cancel = runtime.after(silentAfterMs / LOOKS, look);
 
@@ -43,6 +52,10 @@ export function watchContact(parts: ContactParts, tell: (contact: Contact) => vo
   }
 
   return () => cancel();
+}
+
+function silentAfter(nodeTimeoutMs: number): number {
+  return Math.min(SILENT_MS, Math.max(LEAST_SILENT_MS, nodeTimeoutMs * SILENT_PART));
 }
 
 function contactAfter(

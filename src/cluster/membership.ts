@@ -71,7 +71,6 @@ class StoreMembership implements Membership {
   #nodes: ReadonlyMap<string, ObservedNode> = new Map();
   #members = 1;
   #skewMs = 0;
-  #writtenSkewMs = 0;
   #heardAtMs: number;
   #reading: Promise<void> | null = null;
   #problems: readonly string[] = [];
@@ -155,9 +154,10 @@ class StoreMembership implements Membership {
     );
     if (nodes.length === 0 || nowMs - startedAtMs > MAX_ROUND_TRIP_MS) return;
     this.#skewMs = runtime.wallMs() - (nowMs - startedAtMs) / 2 - databaseMs;
-    if (Math.abs(this.#skewMs - this.#writtenSkewMs) < SKEW_STEP_MS) return;
+    // A row that is written anew, when this node joins, says nothing of its clock yet.
+    const written = this.#nodes.get(node.id)?.row;
+    if (written === undefined || Math.abs(this.#skewMs - written.skewMs) < SKEW_STEP_MS) return;
     await noteSkew(store, node.id, this.#skewMs);
-    this.#writtenSkewMs = this.#skewMs;
   }
 
   #responds({ row, advancedAtMs }: ObservedNode): boolean {

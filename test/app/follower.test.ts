@@ -29,6 +29,7 @@ function slowProfiles() {
       changedElsewhere: ({ keys, accounts }) => void told.push(...keys, ...accounts),
       recheck: () => void told.push("every key"),
       setContact: () => {},
+      watch: () => {},
     },
     credit: {
       returned: (id) => void told.push(`returned ${id}`),

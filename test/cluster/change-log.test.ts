@@ -149,6 +149,20 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(second.read, { kind: "some", changes: [{ topic: "key", ref: "slow" }] });
   });
 
+  test(`rows of another server, whose numbers are ahead, are read by nobody (${engine})`, {
+    skip: engine === "sqlite" && "it has no numbers of transactions",
+  }, async (t) => {
+    const store = await open(t);
+    const position = await currentPosition(store);
+    await sql`insert into change_log (xid, topic, ref)
+      values ('9000000000'::xid8, 'key', 'restored')`.execute(store.db);
+    await write(store, { topic: "key", ref: "new" });
+    const first = await readChanges(store, position);
+    assert.deepEqual(first.read, { kind: "some", changes: [{ topic: "key", ref: "new" }] });
+    const second = await readChanges(store, first.position);
+    assert.deepEqual(second.read, { kind: "some", changes: [] });
+  });
+
   test(`a server that knows less than before is no reason to miss something (${engine})`, {
     skip: engine === "sqlite" && "it has one file",
   }, async (t) => {

@@ -34,6 +34,10 @@ export interface ClusterFixture {
 export interface NodeSettings {
   readonly hosted?: Record<string, unknown>;
   readonly cluster?: Record<string, unknown>;
+  /** Its secret, and the one before. */
+  readonly secrets?: { readonly secret: string; readonly previousSecret: string | null };
+  /** How far its clock is ahead. */
+  readonly aheadMs?: number;
 }
 
 /** The operator's token of the fixture. */
@@ -58,9 +62,11 @@ export async function clusterFixture(
     const dataDir = mkdtempSync(join(tmpdir(), "svc-cluster-"));
     waitLongFor(proxy.url);
     const text = nodeText({ id, url: proxy.url, dataDir, upstream }, settings, own);
-    const service = await startService(text, realRuntime, (config) => ({
+    const { aheadMs = 0 } = own;
+    const runtime = { ...realRuntime, wallMs: () => realRuntime.wallMs() + aheadMs };
+    const service = await startService(text, runtime, (config) => ({
       ...config,
-      secret: SECRET,
+      ...{ secret: SECRET, ...settings.secrets, ...own.secrets },
     }));
     t.after(async () => {
       proxy.mend();

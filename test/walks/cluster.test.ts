@@ -2,9 +2,15 @@
 // and what each does while its way to the database is broken.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CLUSTER_OPERATOR, type ClusterNode, clusterFixture } from "../fakes/cluster-fixture.ts";
+import {
+  CLUSTER_OPERATOR,
+  type ClusterNode,
+  clusterFixture,
+  type NodeSettings,
+} from "../fakes/cluster-fixture.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { until } from "../fakes/service-fixture.ts";
+import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const postgres = postgresAvailability();
 const skip = postgres.kind === "no" && postgres.reason;
@@ -220,6 +226,116 @@ test("an address at which changes are not heard is refused at the start", { skip
     /cannot be listened to/,
   );
 });
+
+test("clocks that are far apart are told of in the log and in health, by every node", {
+  skip,
+}, async (t) => {
+  const { nodes, add } = await clusterFixture(t, 1);
+  await add({ aheadMs: 8_000 });
+  for (const { service } of nodes) {
+    await until("health tells of it", async () => {
+      const { json } = await service.get("/api/health");
+      return json.cluster.problems.some((problem: string) => /are [789] s apart/.test(problem));
+    });
+    await until("so does the log", () =>
+      /"clocks of nodes and the database are [789] s apart"/.test(service.log()),
+    );
+  }
+});
+
+test("a Custom profile is served by every node within two seconds of its answer, and so are its changes", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 3, { hosted: { allow_private_providers: true } });
+  const [first, second, third] = nodes;
+  assert.ok(first !== undefined && second !== undefined && third !== undefined);
+  const owner = await customAccount(first);
+  for (const [at, writer] of [first, second, third].entries()) {
+    const mine = await scriptedUpstream((_, reply) => reply.result(`"0x${at}"`));
+    t.after(() => mine.close());
+    const written = await writer.manage(owner.token, "PUT", "/api/v1/profiles/own", {
+      chains: { ethereum: { providers: [{ name: "mine", url: mine.url }] } },
+    });
+    assert.equal(written.status, 200, written.text);
+    const answeredMs = performance.now();
+    let slowestMs = 0;
+    for (const node of nodes) {
+      await until("it is served", async () => {
+        const { json } = await callOwn(node, owner.key);
+        return json.result === `0x${at}`;
+      });
+      slowestMs = performance.now() - answeredMs;
+    }
+    t.diagnostic(`on all nodes after ${slowestMs.toFixed(0)} ms`);
+  }
+  const { status } = await third.manage(owner.token, "DELETE", "/api/v1/profiles/own");
+  assert.equal(status, 204);
+  for (const node of nodes)
+    await until("it is gone", async () => (await callOwn(node, owner.key)).status !== 200);
+});
+
+test("the secret of three nodes is changed in two rounds, one node at a time, without an interruption", {
+  skip,
+}, async (t) => {
+  const old = { secret: "the old secret, which has to go, of three nodes", previousSecret: null };
+  const { nodes, add } = await clusterFixture(t, 3, {
+    hosted: { allow_private_providers: true },
+    secrets: old,
+  });
+  const [first] = nodes;
+  assert.ok(first !== undefined);
+  const owner = await customAccount(first);
+  const mine = await scriptedUpstream((_, reply) => reply.result('"0xmine"'));
+  t.after(() => mine.close());
+  let writes = 0;
+  const write = async (node: ClusterNode): Promise<void> => {
+    const written = await node.manage(owner.token, "PUT", `/api/v1/profiles/own-${++writes}`, {
+      chains: { ethereum: { providers: [{ name: "mine", url: mine.url }] } },
+    });
+    assert.equal(written.status, 200, written.text);
+  };
+  await write(first);
+  const living = [...nodes];
+  const allServe = async (): Promise<void> => {
+    for (const node of living)
+      for (let profile = 1; profile <= writes; profile++)
+        await until("every profile is served by every node", async () => {
+          const { json } = await callOwn(node, owner.key, `own-${profile}`);
+          return json.result === "0xmine";
+        });
+  };
+  const replace = async (secrets: NodeSettings["secrets"]): Promise<void> => {
+    await living.shift()?.service.close();
+    living.push(await add(secrets === undefined ? {} : { secrets }));
+    await allServe();
+  };
+  const next = "the new secret, which all three are to have in the end";
+  for (let node = 0; node < 3; node++) await replace({ secret: old.secret, previousSecret: next });
+  for (let node = 0; node < 3; node++) {
+    await replace({ secret: next, previousSecret: old.secret });
+    // By a node of the first round, as long as there is one.
+    if (node < 2 && living[0] !== undefined) await write(living[0]);
+    await allServe();
+  }
+  // What the first round wrote meanwhile is sealed anew by one more start.
+  await replace({ secret: next, previousSecret: old.secret });
+  for (let node = 0; node < 3; node++) await replace({ secret: next, previousSecret: null });
+});
+
+/** A new account with access to Custom profiles. */
+async function customAccount(
+  node: ClusterNode,
+): Promise<{ readonly key: string; readonly token: string }> {
+  const { json: made } = await node.manage("", "POST", "/api/v1/keys", { name: "one" });
+  const path = `/api/v1/operator/accounts/${made.account_id}/custom-access`;
+  const given = await node.manage(CLUSTER_OPERATOR, "POST", path, { days: 1 });
+  assert.equal(given.status, 200, given.text);
+  return { key: made.key, token: made.management_token };
+}
+
+function callOwn({ service }: ClusterNode, key: string, slug = "own") {
+  return service.post(`/rpc/profile/${slug}/ethereum?key=${key}`, call());
+}
 
 function call() {
   return { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };

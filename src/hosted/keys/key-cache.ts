@@ -51,6 +51,11 @@ export interface KeyCache {
    * on, once they could not be read; `cut_off` = no key is good.
    */
   setContact(contact: Contact): void;
+  /**
+   * Asks this at each use of a key: a process that stood still learns so before `setContact` is
+   * called.
+   */
+  watch(now: () => Contact): void;
   readonly contact: Contact;
   /** Calls `run` for each key context with open sockets. */
   eachWithSockets(run: (keyContext: KeyContext) => void): void;
@@ -133,6 +138,7 @@ class MemoryKeyCache implements KeyCache {
   readonly #withSockets = new Set<KeyContext>();
   #changes = 0;
   #contact: Contact = "heard";
+  #contactNow: () => Contact = () => "heard";
   /** Counts rechecks: a context with a lower number is read again before it is used. */
   #rechecks = 0;
   /** Reads under way, and what has changed during them: by id, the count at that time. */
@@ -155,7 +161,10 @@ class MemoryKeyCache implements KeyCache {
 
   identify(secret: string, digest: string): KeyContext | Fault | null {
     const keyContext = this.#contexts.get(digest);
-    if (this.#contact === "cut_off") return KEY_REFUSALS.cutOff;
+    const contact = this.#contactNow();
+    if (contact === "cut_off" || this.#contact === "cut_off") return KEY_REFUSALS.cutOff;
+    // Nobody has had the keys checked yet.
+    if (contact === "silent" && this.#contact === "heard") return null;
     if (keyContext?.bounds.doubtful === true) return null;
     if (keyContext !== undefined && keyContext.checked !== this.#rechecks) return null;
     if (keyContext !== undefined)
@@ -219,6 +228,10 @@ class MemoryKeyCache implements KeyCache {
 
   setContact(contact: Contact): void {
     this.#contact = contact;
+  }
+
+  watch(now: () => Contact): void {
+    this.#contactNow = now;
   }
 
   get contact(): Contact {

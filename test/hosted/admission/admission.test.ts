@@ -147,6 +147,7 @@ function createFixture(
     setContact(next) {
       contact = next;
     },
+    watch: () => {},
     get contact() {
       return contact;
     },

@@ -2,6 +2,7 @@
 // believed longer than they hold, and bounded whoever asks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Contact } from "../../../src/cluster/contact.ts";
 import { createAddressLimit } from "../../../src/core/billing/address-limit.ts";
 import { deleteKey, patchKey, rotateKey } from "../../../src/hosted/keys/change.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
@@ -203,6 +204,22 @@ eachStore(({ engine, open }) => {
     assert.equal(held(good).keyId, other.id, "a key of which no change is known goes on");
     await store.db.schema.alterTable("elsewhere").renameTo("key_secret").execute();
     assert.equal(held(await find(secret)).keyId, id);
+    assert.equal(identify(secret), id);
+  });
+
+  test(`a process that stood still uses no key as it was, before its timers run (${engine})`, async (t) => {
+    const { identify, find, key, keyCache } = await createFixture(t, open);
+    const { secret, id } = await key();
+    await find(secret);
+    let now: Contact = "heard";
+    keyCache.watch(() => now);
+    assert.equal(identify(secret), id);
+    now = "silent";
+    assert.equal(identify(secret), "look up");
+    assert.equal(held(await find(secret)).keyId, id);
+    now = "cut_off";
+    assert.equal(identify(secret), "unavailable");
+    now = "heard";
     assert.equal(identify(secret), id);
   });
 
