@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
 import { measureGathered } from "./gathered.ts";
+import { measureHedges } from "./hedges.ts";
 import { measureKeyed } from "./keyed.ts";
 import { measure, type Rig, type Round, snapshot } from "./measure.ts";
 import { releaseCores, separate } from "./pin.ts";
@@ -40,6 +41,9 @@ interface Options {
   readonly workers: boolean;
   readonly sizes: boolean;
   readonly gathered: boolean;
+  readonly hedges: boolean;
+  /** Of what is drawn by chance. */
+  readonly seed: number;
   /** Sizes of the sweep; empty = all. */
   readonly sizeBytes: readonly number[];
   readonly minutes: number;
@@ -59,6 +63,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --keyed [--rounds N] [--seconds N]
        npm run bench -- --workers [--rounds N] [--seconds N]
        npm run bench -- --gathered
+       npm run bench -- --hedges [--seconds N] [--seed N]
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
@@ -78,6 +83,8 @@ function parseOptions(args: readonly string[]): Options {
       workers: { type: "boolean", default: false },
       sizes: { type: "boolean", default: false },
       gathered: { type: "boolean", default: false },
+      hedges: { type: "boolean", default: false },
+      seed: { type: "string", default: "1" },
       size: { type: "string", multiple: true, default: [] },
       minutes: { type: "string", default: "10" },
       "cpu-prof": { type: "boolean", default: false },
@@ -88,6 +95,8 @@ function parseOptions(args: readonly string[]): Options {
     Number(values.seconds),
     Number(values.minutes),
   ];
+  const seed = Number(values.seed);
+  if (!Number.isInteger(seed)) usage("--seed is a whole number");
   if (!(rounds >= 1 && seconds > 0 && minutes > 0))
     usage("--rounds, --seconds and --minutes are positive numbers");
   const sizeBytes = values.size.map(Number);
@@ -112,6 +121,8 @@ function parseOptions(args: readonly string[]): Options {
     sizes: values.sizes || sizeBytes.length > 0,
     sizeBytes,
     gathered: values.gathered,
+    hedges: values.hedges,
+    seed,
     minutes,
     profile: values["cpu-prof"],
   };
@@ -250,6 +261,7 @@ const options = parseOptions(process.argv.slice(2));
 try {
   if (options.sockets) process.exitCode = await measureSockets(options);
   else if (options.gathered) process.exitCode = await measureGathered();
+  else if (options.hedges) process.exitCode = await measureHedges(options);
   else if (options.sizes)
     process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
   else if (options.workers) process.exitCode = await measureWorkers(options);
