@@ -1,5 +1,5 @@
-// Chance from a seed, and arrival times of independent callers: a Poisson process with a fixed seed,
-// equal in every run and thread.
+// Chance from a seed, and arrival times of independent callers: a Poisson process with a fixed
+// seed, equal in every run and thread.
 
 /** Returns a function that yields the gap in ms to the next arrival at this rate. */
 export function arrivalGaps(ratePerSecond: number): () => number {

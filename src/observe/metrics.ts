@@ -321,6 +321,14 @@ export const METRICS: readonly Metric[] = [
     ),
   },
   {
+    name: "svc_stalled",
+    type: "gauge",
+    merge: "max",
+    labels: PROVIDER,
+    help: "1 while calls hang at it, although it may answer probes; it is asked after others.",
+    collect: perProvider(({ health }) => one(Number(health.stalled))),
+  },
+  {
     name: "svc_rate_limited_seconds",
     type: "gauge",
     merge: "max",

@@ -55,6 +55,29 @@ test("of three providers one hangs 6 % of its answers for 2 s: at most 1 call in
   assert.ok(slow.on <= 0.001 * 20_000, `${slow.on} are slow`);
 });
 
+test("of two providers one hangs, with and without its probes: hardly any call waits, and it comes back", () => {
+  for (const answersProbes of [true, false]) {
+    const random = seededRandom(2);
+    const fixture = routingFixture(2, { hedge: DEFAULT_HEDGE });
+    let hangs = false;
+    fixture.latencyOf = (id, method) =>
+      id === "p1" && hangs && !(answersProbes && method === "probe") ? null : 4 + random() * 8;
+    load(fixture, { calls: 2_000, everyMs: 5 });
+    const before = callsSent(fixture);
+    hangs = true;
+    const calls = load(fixture, { calls: 6_000, everyMs: 5 });
+    assert.ok(calls.every((call) => call.outcome()?.kind === "result"));
+    const late = calls.filter((call) => (call.tookMs() ?? Number.POSITIVE_INFINITY) > 100).length;
+    assert.ok(late <= 0.01 * calls.length, `${late} are late`);
+    assert.ok(callsSent(fixture) - before <= 1.05 * calls.length, `${callsSent(fixture)} calls`);
+    hangs = false;
+    fixture.runtime.advance(60_000);
+    const after = load(fixture, { calls: 1_000, everyMs: 5 });
+    const atOne = after.filter((call) => fixture.attemptsOf(call) === "p1:ok").length;
+    assert.ok(atOne > 400, `${atOne} of 1,000 go to it again`);
+  }
+});
+
 for (const strategy of STRATEGY_NAMES) {
   for (let n = 1; n <= 5; n++) {
     const seed = Math.floor(Math.random() * 2 ** 31);

@@ -18,7 +18,13 @@ import {
   unlearnMethod,
 } from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
-import { createLatencyRecord, type LatencyRecord, observe, observeAtLeast } from "./latency.ts";
+import {
+  createLatencyRecord,
+  type LatencyRecord,
+  observe,
+  observeAtLeast,
+  usualMs,
+} from "./latency.ts";
 import { takeCount } from "./silence.ts";
 import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
 
@@ -60,6 +66,10 @@ export interface Health {
   probeMs: number | null;
   /** When it was last probed, successfully or not. */
   probedAtMs: number;
+  /** Attempts in a row that were given up after longer than usual; any answer ends the row. */
+  unanswered: number;
+  /** When the last of them was given up. */
+  unansweredAtMs: number;
   /** When it last sent any answer. */
   heardAtMs: number;
   /** When a silent attempt of each caller last counted as a timeout, by caller key. */
@@ -96,6 +106,8 @@ export function createHealth(): Health {
     facts: null,
     probeMs: null,
     probedAtMs: NEVER_MS,
+    unanswered: 0,
+    unansweredAtMs: NEVER_MS,
     heardAtMs: NEVER_MS,
     silences: new Map(),
     incident: null,
@@ -115,6 +127,7 @@ export function recordAttempt(
   const { verdict, latencyMs } = attempt;
   if (verdict === null) {
     health.heardAtMs = ending.nowMs;
+    health.unanswered = 0;
     if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
     if (health.facts !== null) unlearnMethod(health.facts, method);
     health.outcomes.delivered += 1;
@@ -140,6 +153,8 @@ export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
   readonly verdict: Verdict;
   /** Its provider was silent, now or when the attempt counted before. */
   readonly silent: boolean;
+  /** It had been sent, and was given up for another provider or at its deadline. */
+  readonly givenUp: boolean;
 }
 
 /**
@@ -149,10 +164,14 @@ export interface CutAttempt extends Pick<Attempt, "latencyMs"> {
 export function recordCut(
   health: Health,
   method: Method,
-  { verdict, latencyMs, silent }: CutAttempt,
+  { verdict, latencyMs, silent, givenUp }: CutAttempt,
   ending: AttemptEnding,
 ): void {
   signal(health, "ignored", latencyMs, ending);
+  if (givenUp && latencyMs > (usualMs(health.latency, method, 0.95) ?? LEAST_STALL_MS)) {
+    health.unanswered += 1;
+    health.unansweredAtMs = ending.nowMs;
+  }
   if (!silent) observeAtLeast(health.latency, method, latencyMs, ending.nowMs);
   if (verdict.effect.kind === "ignored") health.outcomes.cancelled += 1;
   else {
@@ -242,6 +261,23 @@ export function isBehind(health: Health, nowMs: number): boolean {
   return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
 }
 
+/** Attempts in a row without an answer after which a provider counts as stalled. */
+const STALLED_AFTER = 8;
+/** How long it counts as stalled after the last of them. */
+const STALLED_MS = 10_000;
+/** What counts as long where it is not known how long answers take. */
+const LEAST_STALL_MS = 1_000;
+
+/**
+ * Whether calls hang at the provider, although it may still answer probes: it is asked after
+ * others. Changes nothing of its circuit.
+ */
+export function isStalled({ unanswered, unansweredAtMs }: Health, nowMs: number): boolean {
+  if (unanswered < STALLED_AFTER) return false;
+  const ageMs = nowMs - unansweredAtMs;
+  return ageMs >= 0 && ageMs < STALLED_MS;
+}
+
 function signalOf(effect: Effect): Signal {
   if (effect.kind === "failure") return effect.cause;
   return effect.kind === "cordon" && effect.reason === "auth" ? "auth" : "ignored";
@@ -324,14 +360,16 @@ function learn(
 }
 
 function count(
-  { latency, outcomes }: Health,
+  health: Health,
   method: Method,
   { verdict, latencyMs }: Attempt,
   nowMs: number,
 ): void {
+  const { latency, outcomes } = health;
   if (verdict === null || verdict.category === "cancelled") outcomes.cancelled += 1;
   else if (hasDelivered(verdict)) {
     outcomes.delivered += 1;
+    health.unanswered = 0;
     observe(latency, method, latencyMs, nowMs);
   } else if (signalOf(verdict.effect) !== "ignored") {
     outcomes.failed += 1;

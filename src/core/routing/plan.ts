@@ -16,6 +16,8 @@ export interface Considered extends Entrant, Channel {
   /** As of the time of the plan: `settled` has been applied. */
   readonly breaker: Breaker;
   readonly limited: boolean;
+  /** Calls hang at it, although its circuit is closed. */
+  readonly stalled: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
 }
@@ -26,11 +28,11 @@ export interface Awaited extends Pick<Considered, "reason"> {
 }
 
 /**
- * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited,
- * half-open, half-open and limited; then `backup` providers in the same tiers; open circuits are
- * excluded. A plan names each provider once. A
- * small share of replay-safe calls tries a half-open provider first: otherwise one whose neighbours
- * are healthy would never be tried, and its circuit would never close.
+ * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited or
+ * stalled, half-open, half-open and limited or stalled; then `backup` providers in the same tiers;
+ * open circuits are excluded. A plan names each provider once. A small share of replay-safe calls
+ * tries a half-open or stalled provider first: otherwise one whose neighbours are healthy would
+ * never be tried, and would never be found well again.
  */
 export function planOf(
   considered: readonly Considered[],
@@ -49,7 +51,7 @@ export function planOf(
     if (reason === null) insertByTier(candidates, considered);
     else excluded.push({ provider: considered.provider, reason });
   }
-  if (draw.replaySafe) exploreHalfOpen(candidates, draw);
+  if (draw.replaySafe) explore(candidates, draw);
   return { candidates, excluded };
 }
 
@@ -88,8 +90,8 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
 }
 
 /** The position of a candidate's tier; backup providers stand after all others. */
-function positionOf({ provider, breaker, limited }: Considered): number {
-  return tierOf(breaker, limited) + (provider.backup ? OPEN_TIER : 0);
+function positionOf({ provider, breaker, limited, stalled }: Considered): number {
+  return tierOf(breaker, limited || stalled) + (provider.backup ? OPEN_TIER : 0);
 }
 
 const OPEN_TIER = 5;
@@ -115,8 +117,8 @@ export function betterOf(first: Considered, second: Considered, call: Call): Con
  * Lower is better: the tier of a provider that can serve the call, then providers whose reason can
  * be waived, then the rest.
  */
-function rankOf({ reason, breaker, limited }: Considered, call: Call): number {
-  if (reason === null) return tierOf(breaker, limited);
+function rankOf({ reason, breaker, limited, stalled }: Considered, call: Call): number {
+  if (reason === null) return tierOf(breaker, limited || stalled);
   return waiverOf(reason, call.block) === "never" ? 20 : 10;
 }
 
@@ -154,8 +156,8 @@ function areAllCapable(considered: readonly Considered[]): boolean {
 
 /** Whether all of them are in the best tier. */
 function areAllHealthy(considered: readonly Considered[]): boolean {
-  for (const { provider, breaker, limited } of considered)
-    if (breaker.kind !== "closed" || limited || provider.backup) return false;
+  for (const { provider, breaker, limited, stalled } of considered)
+    if (breaker.kind !== "closed" || limited || stalled || provider.backup) return false;
   return true;
 }
 
@@ -177,10 +179,10 @@ function insertByTier(candidates: Considered[], added: Considered): void {
   candidates[at] = added;
 }
 
-function exploreHalfOpen(candidates: Considered[], { settings, random }: Draw): void {
+function explore(candidates: Considered[], { settings, random }: Draw): void {
   const at = candidates.findIndex(
-    ({ provider, breaker, limited }) =>
-      breaker.kind === "half_open" && !limited && !provider.backup,
+    ({ provider, breaker, limited, stalled }) =>
+      (breaker.kind === "half_open" || stalled) && !limited && !provider.backup,
   );
   const trial = candidates[at];
   if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;

@@ -165,10 +165,11 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   look(): void {
     this.#timer?.clear();
     this.#timer = null;
+    const leftMs = this.#terms.limitMs - this.ageMs;
+    if (leftMs <= 0) return this.#timedOut();
     const lookMs = this.#owner.late(this);
     // Unless it has ended, or was looked at again meanwhile.
-    if (this.attempt === null && this.#timer === null)
-      this.#wait(lookMs, Math.max(0, this.#terms.limitMs - this.ageMs));
+    if (this.attempt === null && this.#timer === null) this.#wait(lookMs, leftMs);
   }
 
   leave(why: Departure): void {

@@ -18,7 +18,7 @@ import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts
 import type { Job } from "./job.ts";
 import { CROWDED, type FailedCall, judge, LEFT, OVERTAKEN, verdictOf } from "./judgement.ts";
 import { Lanes } from "./lanes.ts";
-import { COST, firstLookMs, lateMove } from "./late-move.ts";
+import { costOf, firstLookMs, lateMove } from "./late-move.ts";
 import { panicIsFull } from "./refusal.ts";
 import { RoomQueue, RoomWait } from "./room-wait.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
@@ -39,8 +39,12 @@ function plan(job: Job): void {
 }
 
 function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
-  const { request, policy } = job;
-  if (policy.hedge !== null) earn(request.tracker.extraCalls, COST, policy.hedge.maxExtra);
+  const { hedge } = job.policy;
+  const [first] = job.plan.candidates;
+  if (hedge !== null && first !== undefined) {
+    const { tracker, call } = job.request;
+    earn(tracker.extraCalls, costOf(first.provider, call), hedge.maxExtra);
+  }
   const run = new FailoverRun(parts, job, listener);
   run.start();
   return run;

@@ -1,8 +1,11 @@
 // What follows while an attempt takes long: it is waited for, a second provider is asked as well
 // (a hedge, within the budget), or the next one is asked because this one is overdue. Asks nobody.
 import type { Channel } from "../../core/provider/attempt.ts";
+import { creditsOf } from "../../core/provider/budget-limits.ts";
+import type { Provider } from "../../core/provider/profile.ts";
 import { owe, take } from "../../core/routing/extra-calls.ts";
 import { hedgeAfterMs, LEAST_ATTEMPT_MS, overdueAfterMs } from "../../core/routing/hedge.ts";
+import type { Call } from "../../core/rpc/call.ts";
 import type { PendingAttempt } from "./attempt.ts";
 import type { Candidates } from "./candidates.ts";
 import type { Job } from "./job.ts";
@@ -36,7 +39,7 @@ export function lateMove(late: LateCall): LateMove {
   const { job, pending, candidates, isAlone } = late;
   const { tracker, call } = job.request;
   if (pending.isTrial) {
-    owe(tracker.extraCalls, COST);
+    owe(tracker.extraCalls, costOf(pending.provider, call));
     return { kind: "next" };
   }
   const target = candidates.besideOthers();
@@ -57,10 +60,12 @@ export function lateMove(late: LateCall): LateMove {
   };
   const hedgeMs = hedgeAfterMs(usual, hedge);
   if (pending.ageMs < hedgeMs) return wait(hedgeMs);
-  if (take(tracker.extraCalls, COST)) return { kind: "hedge", target };
+  if (take(tracker.extraCalls, costOf(target.provider, call))) return { kind: "hedge", target };
   job.overBudget = true;
   return wait(2 * Math.max(pending.ageMs, hedge.floorMs));
 }
 
-/** Of one call, in credits. */
-export const COST = 1;
+/** What a call costs at a provider, in credits. */
+export function costOf({ budget }: Provider, { methodName }: Call): number {
+  return budget === null ? 1 : creditsOf(budget, methodName);
+}

@@ -8,7 +8,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "./answer.ts";
 import { Job } from "./job.ts";
-import { COST } from "./late-move.ts";
+import { costOf } from "./late-move.ts";
 import {
   type JobListener,
   NOTHING_SENT,
@@ -110,7 +110,7 @@ class RecheckRun implements JobListener, RunningJob {
     if (ahead === null) return null;
     const key = keyOf(call);
     if (!this.#parts.asked.mayRecheck(key, ahead.head)) return null;
-    if (!take(tracker.extraCalls, COST)) {
+    if (!take(tracker.extraCalls, costOf(source.provider, call))) {
       this.#job.overBudget = true;
       return null;
     }

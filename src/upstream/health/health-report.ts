@@ -4,6 +4,7 @@ import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capa
 import {
   type Cordon,
   type Health,
+  isStalled,
   limitedMethods,
   type OpenedBy,
   type Outcomes,
@@ -23,6 +24,8 @@ export interface HealthReport extends Percentiles {
   readonly retryAfterMs: number | null;
   /** 0 = not rate-limited. */
   readonly rateLimitedForMs: number;
+  /** Calls hang at it: it is asked after others. */
+  readonly stalled: boolean;
   /** Methods with a rate limit of their own. */
   readonly limitedMethods: readonly string[];
   readonly cordon: Cordon | null;
@@ -60,6 +63,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     breaker: breaker.kind,
     retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
     rateLimitedForMs: limitedForMs(health.throttle, nowMs),
+    stalled: isStalled(health, nowMs),
     limitedMethods: limitedMethods(health, nowMs),
     cordon: health.wrongChain ? "wrong_chain" : health.cordon,
     ...position,

@@ -33,6 +33,7 @@ import {
   createHealth,
   type Health,
   isBehind,
+  isStalled,
   methodLimitedForMs,
   NEVER_MS,
   recordAttempt,
@@ -486,12 +487,14 @@ class SetTracker implements Tracker {
 
   mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
     const health = this.#healthOf(provider, transport);
+    if (health === null || health.breaker.kind !== "closed") return false;
+    const nowMs = this.#runtime.now();
     return (
-      health !== null &&
-      health.breaker.kind === "closed" &&
       !health.wrongChain &&
       health.cordon === null &&
-      methodLimitedForMs(health, method, this.#runtime.now()) === 0
+      !isStalled(health, nowMs) &&
+      methodLimitedForMs(health, method, nowMs) === 0 &&
+      this.#stateOf(provider)?.budget?.isAheadOfPace() !== true
     );
   }
 
@@ -548,7 +551,8 @@ class SetTracker implements Tracker {
     const ending = this.#ending(call.block);
     const silent = out.counted || this.#silenceWatch.silenceOf(channel, out) === "silent";
     if (silent && !out.counted) recordSilence(health, out.caller.key, latencyMs, ending);
-    recordCut(health, call.method, { verdict, latencyMs, silent }, ending);
+    const givenUp = out.sent && verdict.step !== "return";
+    recordCut(health, call.method, { verdict, latencyMs, silent, givenUp }, ending);
     this.#reportChange(channel, { breaker, cordon: health.cordon }, "silence");
     if (health.breaker !== breaker) this.#changed(channel, breaker, "silence");
     return silent;
@@ -767,7 +771,13 @@ class SetTracker implements Tracker {
     if (providerState.http === null) return this.#considerOn(providerState, "ws", query);
     const first = this.#considerOn(providerState, "http", query);
     // Nothing is better than a healthy provider.
-    if (first.reason === null && first.breaker.kind === "closed" && !first.limited) return first;
+    if (
+      first.reason === null &&
+      first.breaker.kind === "closed" &&
+      !first.limited &&
+      !first.stalled
+    )
+      return first;
     return betterOf(first, this.#considerOn(providerState, "ws", query), call);
   }
 
@@ -789,6 +799,7 @@ class SetTracker implements Tracker {
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
+    const stalled = isStalled(health, nowMs);
     const limited =
       methodLimitedForMs(health, call.method, nowMs) > 0 ||
       providerState.budget?.isAheadOfPace() === true ||
@@ -802,6 +813,7 @@ class SetTracker implements Tracker {
       regionRank,
       breaker: settled(health.breaker, nowMs),
       limited,
+      stalled,
       heardAtMs: health.heardAtMs,
     };
   }
@@ -1098,5 +1110,6 @@ const ABSENT = {
   probeMs: null,
   breaker: CLOSED,
   limited: false,
+  stalled: false,
   heardAtMs: NEVER_MS,
 } as const;

@@ -9,6 +9,7 @@ import {
   createHealth,
   type Health,
   isBehind,
+  isStalled,
   limitedMethods,
   methodLimitedForMs,
   recordAttempt,
@@ -17,6 +18,7 @@ import {
   recordSilence,
   recordVerdict,
 } from "../../../src/core/provider/health.ts";
+import { usualMs } from "../../../src/core/provider/latency.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { fakeProvider, verdict } from "../../fakes/providers.ts";
 
@@ -101,7 +103,12 @@ test("every ending of a trial gives its permit back", () => {
   }
   for (const silent of [true, false]) {
     const health = onTrial();
-    recordCut(health, METHOD, { verdict: verdict(TIMEOUT), latencyMs: 10, silent }, at);
+    recordCut(
+      health,
+      METHOD,
+      { verdict: verdict(TIMEOUT), latencyMs: 10, silent, givenUp: true },
+      at,
+    );
     assert.equal(health.breaker.kind, "half_open");
     assert.equal(health.breaker.kind === "half_open" && health.breaker.trialAtMs, null);
   }
@@ -128,11 +135,39 @@ test("an attempt that we ended moves no circuit, however many there are", () => 
     recordCut(
       health,
       METHOD,
-      { verdict: verdict(TIMEOUT), latencyMs: 5_000, silent: n % 2 === 0 },
+      { verdict: verdict(TIMEOUT), latencyMs: 5_000, silent: n % 2 === 0, givenUp: true },
       ending(n * 10),
     );
   assert.equal(health.breaker.kind, "closed");
   assert.equal(health.outcomes.failed, 100);
+});
+
+test("a provider is stalled after eight attempts in a row that were given up late, until it answers", () => {
+  const cut = (givenUp: boolean, latencyMs: number) => ({
+    verdict: verdict({ kind: "ignored" }),
+    latencyMs,
+    silent: false,
+    givenUp,
+  });
+  const health = createHealth();
+  for (let n = 0; n < 100; n++) record(health, null, n);
+  const usual = usualMs(health.latency, METHOD, 0.95) ?? assert.fail();
+  const giveUp = (times: number, how = cut(true, usual + 50)): void => {
+    for (let n = 0; n < times; n++) recordCut(health, METHOD, how, ending(1_000));
+  };
+  giveUp(20, cut(true, usual / 2));
+  giveUp(20, cut(false, usual + 50));
+  assert.equal(isStalled(health, 1_000), false, "early ones and callers who leave say nothing");
+  giveUp(7);
+  assert.equal(isStalled(health, 1_000), false);
+  giveUp(1);
+  assert.equal(isStalled(health, 1_000), true);
+  assert.equal(health.breaker.kind, "closed", "the circuit is not concerned");
+  assert.equal(isStalled(health, 11_000), false, "it is tried again after ten seconds");
+  giveUp(1);
+  assert.equal(isStalled(health, 1_000), true, "one more is enough then");
+  record(health, null, 1_001);
+  assert.equal(isStalled(health, 1_001), false, "an answer ends it");
 });
 
 test("one caller's silent attempts open no circuit by themselves within ten seconds; those of several do", () => {

@@ -55,6 +55,7 @@ function considered(index: number, overrides: Partial<Considered> = {}): Conside
     reason: null,
     breaker: CLOSED,
     limited: false,
+    stalled: false,
     heardAtMs: 0,
     ...overrides,
   };
@@ -66,6 +67,7 @@ const sets = fc
       reason: fc.constantFrom(...REASONS),
       breaker: fc.constantFrom(CLOSED, OPEN, HALF_OPEN, ON_TRIAL),
       limited: fc.boolean(),
+      stalled: fc.boolean(),
       heardAtMs: fc.integer({ min: 0, max: 100_000 }),
       regionRank: fc.nat(2),
     }),
@@ -137,17 +139,21 @@ test("property: better tiers come first under every strategy; a trial stands bef
   fc.assert(
     fc.property(sets, draws, (set, draw) => {
       const { candidates } = planFor(set, draw);
-      const tiers = candidates.map(({ provider }) => {
-        const { breaker, limited } = stateOf(set, provider.index);
-        return tierOf(breaker, limited);
-      });
+      const states = candidates.map(({ provider }) => stateOf(set, provider.index));
+      const tiers = states.map(({ breaker, limited, stalled }) =>
+        tierOf(breaker, limited || stalled),
+      );
       const sorted = [...tiers].sort((left, right) => left - right);
-      const explores = draw.replaySafe && draw.exploreShare === 1 && tiers.includes(3);
+      const toTry = states.map(
+        ({ breaker, limited, stalled }) => (breaker.kind === "half_open" || stalled) && !limited,
+      );
+      const explores = draw.replaySafe && draw.exploreShare === 1 && toTry.includes(true);
       if (!explores) return assert.deepEqual(tiers, sorted);
-      assert.equal(tiers[0], 3, "a half-open provider that is not rate-limited goes first");
+      assert.equal(toTry[0], true, "one that may be well again, and is not rate-limited, is first");
+      const [first = 0, ...others] = tiers;
       assert.deepEqual(
-        tiers.slice(1),
-        sorted.toSpliced(sorted.indexOf(3), 1),
+        others,
+        sorted.toSpliced(sorted.indexOf(first), 1),
         "the others keep their order",
       );
     }),
@@ -168,7 +174,7 @@ test("property: a backup stands after every other candidate, and is never tried 
       const tiers = candidates
         .filter(({ provider }) => provider.backup)
         .map(({ provider }) => stateOf(set, provider.index))
-        .map(({ breaker, limited }) => tierOf(breaker, limited));
+        .map(({ breaker, limited, stalled }) => tierOf(breaker, limited || stalled));
       assert.deepEqual(tiers, [...tiers].sort());
       const panic = panicPlanOf(set, CALL)?.candidates.map(({ provider }) => provider.backup) ?? [];
       assert.deepEqual(panic, [...panic].sort());

@@ -53,6 +53,7 @@ function entrant(
     reason: null,
     breaker: CLOSED,
     limited: false,
+    stalled: false,
     heardAtMs: 0,
     ...rest,
   };
