@@ -8,12 +8,12 @@ import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
-import { createObserver } from "../observe/observer.ts";
+import { createObserver, type Observer } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import { createProviderBudgets } from "../upstream/budget/provider-budgets.ts";
 import type { QuotaSource } from "../upstream/budget/quota-source.ts";
-import { createRouter } from "../upstream/engine/router.ts";
+import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
 import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
@@ -248,6 +248,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     compression: foundation.compression,
     ...payingOf(hosting, config, authentication),
     methods: () => live.methods,
+    logs: () => live.config.logs,
     deadlineMs,
     get limits() {
       return live.config.limits;
@@ -339,8 +340,7 @@ function upstreamSide(
   const ofRegistry = { onChange: observer.channelChanged, shares, budgets };
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
-  const hedge = (): Config["hedge"] => live().hedge;
-  const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge });
+  const router = liveRouter({ runtime, timerWheel, upstreams, limits }, observer, live);
   const bus = service?.bus ?? null;
   const workers = service?.workers ?? 1;
   const common = { runtime, timerWheel, router, sockets, shares, limits, log, workers };
@@ -392,6 +392,19 @@ function quotasOf(
   return service === undefined || service.workers === 1
     ? openQuotaLedger({ runtime, log, dataDir })
     : Promise.resolve(quotasOver(service.bus));
+}
+
+/** The router with the settings of the live configuration. */
+function liveRouter(
+  parts: Omit<RouterParts, "hedge" | "split">,
+  { splits }: Observer,
+  live: () => Config,
+): RoutingEngine {
+  return createRouter({
+    ...parts,
+    hedge: () => live().hedge,
+    split: { splitLimits: () => live().logs, counts: splits },
+  });
 }
 
 /** How bounds of the service are divided between its workers. */

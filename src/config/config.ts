@@ -68,6 +68,16 @@ export interface Limits {
   readonly firstAttemptShare: number;
 }
 
+/** How calls over ranges of blocks are asked for in parts. */
+export interface LogSettings {
+  readonly split: boolean;
+  readonly maxBlocks: number;
+  readonly maxParts: number;
+  /** Of callers without a key, where others have keys. */
+  readonly maxKeylessParts: number;
+  readonly maxBytes: number;
+}
+
 /** Milliseconds a call may take, all attempts together, by class of method. */
 export type Deadlines = Readonly<Record<DeadlineClass, number>>;
 
@@ -103,6 +113,7 @@ export interface Config {
   readonly chains: readonly Chain[];
   readonly profiles: readonly Profile[];
   readonly limits: Limits;
+  readonly logs: LogSettings;
   readonly deadlines: Deadlines;
   readonly methods: readonly ConfiguredMethod[];
   readonly selection: SelectionSettings;
@@ -253,6 +264,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       profileOf(slug, profile, chains),
     ),
     limits: limitsOf(file),
+    logs: logSettingsOf(file),
     deadlines: deadlinesOf(file),
     methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
@@ -281,6 +293,20 @@ function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags)
     fastPath: server.fast_path,
     operatorToken: server.operator_token ?? hosted.operator_token ?? null,
     metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
+  };
+}
+
+/** Most parts of a call where nothing is charged, and where each part is. */
+const FREE_PARTS = 200;
+const CHARGED_PARTS = 20;
+
+function logSettingsOf({ logs, hosted }: ConfigFile): LogSettings {
+  return {
+    split: logs.split !== "off",
+    maxBlocks: logs.max_blocks,
+    maxParts: logs.max_parts ?? (hosted.enabled ? CHARGED_PARTS : FREE_PARTS),
+    maxKeylessParts: logs.max_keyless_parts,
+    maxBytes: logs.max_bytes,
   };
 }
 

@@ -519,6 +519,36 @@ const deadlines = z
   .prefault({})
   .describe("The time a call may take, all attempts together, by class of method.");
 
+const logs = z
+  .strictObject({
+    split: z
+      .enum(["auto", "off"])
+      .default("auto")
+      .describe(
+        "`auto` asks for a range that no provider accepts whole in parts, and joins them; `off` " +
+          "refuses it.",
+      ),
+    max_blocks: count(1, 1_000_000_000, 1_000_000).describe("Most blocks of a call in parts."),
+    max_parts: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe(
+        "Most parts of one call, as planned at its start from the limits of providers. Default: " +
+          "200 on a router, 20 where keys are charged: each part counts and costs as one call.",
+      ),
+    max_keyless_parts: count(1, 10_000, 5).describe(
+      "The same for callers without a key where others have keys.",
+    ),
+    max_bytes: count(65_536, 100_000_000_000, 64_000_000).describe(
+      "Longest joined answer that is gathered before it is sent: in batches, over WebSocket, and " +
+        "of blocks that are not final. Others are passed on while parts arrive.",
+    ),
+  })
+  .prefault({})
+  .describe("Calls over ranges of blocks: `eth_getLogs`, `eth_getFilterLogs`, `trace_filter`.");
+
 const method = z
   .strictObject({
     kind: z
@@ -677,6 +707,7 @@ export const configFile = z
           "64 others. Reloaded.",
       ),
     limits,
+    logs,
     deadlines,
     strategies,
     hedge: hedge

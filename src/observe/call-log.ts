@@ -33,6 +33,9 @@ function isRetried({ traces }: RoutedCall): boolean {
   );
 }
 
+/** Most attempts in one line: only calls in parts have more. */
+const MAX_ATTEMPTS = 50;
+
 /** Categories of errors that matched no rule. */
 const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
 
@@ -137,7 +140,7 @@ function lineOf({ route, answer, requestId }: FinishedCall): CallLine {
     strategy: request.strategy,
     outcome: answer.outcome.kind,
     source: answer.source.kind,
-    attempts: traces.map(({ attempt }) => ({
+    attempts: traces.slice(0, MAX_ATTEMPTS).map(({ attempt }) => ({
       provider: attempt.provider.id,
       category: attempt.verdict?.category ?? null,
       code: attempt.code,

@@ -38,6 +38,7 @@ export const CHECK_RESULTS = [
 
 const LIMIT_NAMES = ["rps", "concurrency", "daily", "monthly"] as const;
 type LimitName = (typeof LIMIT_NAMES)[number];
+const SPLIT_OUTCOMES = ["answered", "failed", "cut", "left"] as const;
 
 const BREAKER_VALUE = { closed: 0, half_open: 1, open: 2 } as const;
 
@@ -141,6 +142,30 @@ export const METRICS: readonly Metric[] = [
       const health = cluster();
       return health === null ? null : [[[], health.silentMs / 1_000]];
     },
+  },
+  {
+    name: "svc_split_calls_total",
+    type: "counter",
+    labels: ["outcome"],
+    help:
+      "Calls over ranges of blocks that were asked for in parts, by how they ended; `cut` = broken " +
+      "off after the first byte.",
+    collect: ({ observer: { splits } }) =>
+      SPLIT_OUTCOMES.map((outcome) => [[outcome], splits[outcome]]),
+  },
+  {
+    name: "svc_split_parts_total",
+    type: "counter",
+    labels: ["result"],
+    help:
+      "Parts of such calls: `asked` in all, and of those `refused` as too large, asked for `again` " +
+      "after a failure, and `foreign`: of another fork, or false.",
+    collect: ({ observer: { splits } }) => [
+      [["asked"], splits.parts],
+      [["refused"], splits.refused],
+      [["again"], splits.again],
+      [["foreign"], splits.foreign],
+    ],
   },
   {
     name: "svc_refusals_total",

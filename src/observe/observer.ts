@@ -8,6 +8,7 @@ import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
+import { newSplitCounts, type SplitCounts } from "../upstream/engine/split-parts.ts";
 import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { createCallLog } from "./call-log.ts";
@@ -43,6 +44,8 @@ export interface Observer {
   channelChanged(profile: string, chain: string, change: HealthChange): void;
   /** Logs that a subscription continues at another provider. */
   streamMoved(move: StreamMove): void;
+  /** Calls over ranges of blocks that were asked for in parts. */
+  readonly splits: SplitCounts;
   readonly sockets: SocketCounts;
   socketOpened(): void;
   socketClosed(code: number): void;
@@ -119,6 +122,7 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       if (!repeats.mayLog(profile, repeated)) return;
       log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
     },
+    splits: newSplitCounts(),
     ...countSockets(),
   };
 }

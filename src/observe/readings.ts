@@ -29,7 +29,10 @@ export interface NodeLabels {
 /** Sources of all numbers. */
 export interface MetricFacts extends StreamFacts {
   readonly registry: Pick<ProfileRegistry, "profiles">;
-  readonly observer: Pick<Observer, "allSeries" | "refusals" | "returnsTwice" | "sockets">;
+  readonly observer: Pick<
+    Observer,
+    "allSeries" | "refusals" | "returnsTwice" | "sockets" | "splits"
+  >;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
   /** The current method table. */
   readonly methods: () => Pick<MethodTable, "labels">;

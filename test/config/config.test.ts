@@ -60,6 +60,13 @@ describe("configuration: what is accepted", () => {
         maxAttempts: 3,
         firstAttemptShare: 0.6,
       },
+      logs: {
+        split: true,
+        maxBlocks: 1_000_000,
+        maxParts: 200,
+        maxKeylessParts: 5,
+        maxBytes: 64_000_000,
+      },
       deadlines: {
         cheap: 2_000,
         standard: 5_000,
@@ -462,6 +469,17 @@ profiles:
     const config = accepted(VALID.replace("  public:\n", "  public:\n    hedge: off\n"));
     assert.equal(config.profiles[0]?.chains.get("ethereum")?.hedge, null);
     assert.notEqual(config.hedge, null, "the others are hedged");
+  });
+
+  it("takes the bounds of ranges in part; where keys are charged a call has fewer parts", () => {
+    const logs = (more: string) => accepted(`${VALID}\n${more}`).logs;
+    assert.equal(logs("logs: { split: off }").split, false);
+    assert.deepEqual(
+      [logs("logs: { max_parts: 7 }").maxParts, logs("logs: { max_blocks: 9 }").maxBlocks],
+      [7, 9],
+    );
+    assert.equal(logs("hosted: { enabled: true }").maxParts, 20);
+    assert.equal(logs("hosted: { enabled: true }\nlogs: { max_parts: 7 }").maxParts, 7);
   });
 
   it("gives every class of method its configured deadline", () => {

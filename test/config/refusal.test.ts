@@ -410,6 +410,21 @@ const REFUSALS: readonly Refusal[] = [
     "deadlines.cheap_ms",
     /from 1 to/,
   ],
+  [
+    "ranges split by another word",
+    "devnet: true\nlogs: { split: never }",
+    2,
+    "logs.split",
+    /one of auto, off/,
+  ],
+  ["no part at all", "devnet: true\nlogs: { max_parts: 0 }", 2, "logs.max_parts", /from 1 to/],
+  [
+    "answers longer than anything",
+    "devnet: true\nlogs: { max_bytes: 1 }",
+    2,
+    "logs.max_bytes",
+    /from 65536 to/,
+  ],
   ["hedges by another word", "devnet: true\nhedge: never", 2, "hedge", /`off` or a map/],
   [
     "hedges without an end",

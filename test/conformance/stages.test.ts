@@ -3,11 +3,13 @@
 // evidence is complete; no borrowed buffer is kept, and each goes back once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readBlockRef } from "../../src/core/rpc/call.ts";
 import { plainFailure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
+import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
 import { createTracker } from "../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../src/upstream/transport.ts";
@@ -51,6 +53,13 @@ const STACKS = [
     hedge: HEDGE,
     params: '["0xaa"]',
   },
+  {
+    name: "splitRange",
+    method: "eth_getLogs",
+    coalesce: false,
+    hedge: null,
+    params: '[{"fromBlock":"0x1","toBlock":"0x9"}]',
+  },
 ] as const;
 
 function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
@@ -64,6 +73,10 @@ function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
     coalesce,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => hedge,
+    split: {
+      splitLimits: () => ({ split: true, maxBlocks: 1_000, maxParts: 10, maxBytes: 100_000 }),
+      counts: newSplitCounts(),
+    },
     upstreams: {
       http: {
         send(_, listener) {
@@ -80,11 +93,14 @@ function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
     },
   });
   const ask = (): Asked => {
-    const call = { methodName: method, method: methodOf(method), block: { kind: "none" } as const };
+    const row = methodOf(method);
+    const bytes = Buffer.from(params);
+    const block = readBlockRef(bytes, { start: 0, end: bytes.length }, row);
+    const call = { methodName: method, method: row, block };
     const answers: Answer[] = [];
     const route = router.route(
       {
-        call: { ...call, ...writeRequest(method, Buffer.from(params)) },
+        call: { ...call, ...writeRequest(method, bytes) },
         tracker,
         strategy: "priority",
         pin: null,

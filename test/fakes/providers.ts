@@ -7,6 +7,15 @@ import type { BlockRef, Call } from "../../src/core/rpc/call.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 
+/** Calls over ranges of blocks are asked for whole. */
+export const WHOLE_RANGES = {
+  split: false,
+  maxBlocks: 1,
+  maxParts: 1,
+  maxKeylessParts: 1,
+  maxBytes: 1,
+} as const;
+
 /** The specification's settings, without exploration so that orders are exact. */
 export const SELECTION: SelectionSettings = {
   fastestMinCalls: 3,

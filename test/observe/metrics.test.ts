@@ -1,5 +1,6 @@
 // The table of metrics: every row obeys the rules of names, docs/metrics.md says what the table
 // says, and promtool accepts the page of an instance that has every metric.
+
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -10,6 +11,7 @@ import { expositionText } from "../../src/observe/exposition.ts";
 import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
+import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
 
 test("names and labels are those of Prometheus, and counters are called _total", () => {
   const names = METRICS.map(({ name }) => name);
@@ -64,6 +66,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       allSeries: () => [SERIES],
       refusals: () => new Map([["unknown_chain", 2] as const]),
       returnsTwice: () => 0,
+      splits: newSplitCounts(),
       sockets: { open: 1, closes: new Map([["1000", 4]]) },
     },
     subscriptions: { reports: () => [], counts: () => [], checks: () => [] },

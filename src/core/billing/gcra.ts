@@ -12,18 +12,19 @@ export interface RateLimitSize {
 export const FULL_MS = 0;
 
 /**
- * Takes one request from a limit that is full at `fullAtMs`. Returns the new time at which it is
- * full; null = the limit is used up.
+ * Takes requests from a limit that is full at `fullAtMs`: all of `count`, or none. Returns the new
+ * time at which it is full; null = the limit is used up.
  */
 export function take(
   fullAtMs: number,
   { perSecond, burst }: RateLimitSize,
   nowMs: number,
+  count = 1,
 ): number | null {
   const stepMs = 1_000 / perSecond;
   // More than a whole burst ahead: the clock has jumped back.
   const from = fullAtMs - nowMs > burst * stepMs + TOLERANCE_MS ? nowMs : Math.max(fullAtMs, nowMs);
-  const next = from + stepMs;
+  const next = from + count * stepMs;
   return next - nowMs > burst * stepMs + TOLERANCE_MS ? null : next;
 }
 
@@ -38,16 +39,17 @@ export function remaining(
   return Math.max(0, Math.floor(burst - (usedMs * perSecond) / 1_000 + TOLERANCE_MS));
 }
 
-/** Milliseconds until the limit allows a request. */
+/** Milliseconds until the limit allows `count` requests. */
 export function waitMs(
   fullAtMs: number,
   { perSecond, burst }: RateLimitSize,
   nowMs: number,
+  count = 1,
 ): number {
   const usedMs = fullAtMs - nowMs;
   return usedMs > (burst * 1_000) / perSecond + TOLERANCE_MS
     ? 0
-    : Math.max(0, usedMs - ((burst - 1) * 1_000) / perSecond);
+    : Math.max(0, usedMs - ((burst - count) * 1_000) / perSecond);
 }
 
 /** Sums of steps are not exact. */

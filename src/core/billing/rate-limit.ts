@@ -32,6 +32,8 @@ export interface RateLimitNow {
   readonly nowMs: number;
   /** How processes share the limits of an owner with an id; absent or null = they do not. */
   readonly sharing?: LimitSharing | null;
+  /** Tokens that one call takes, all or none; absent = 1. No more than the burst. */
+  readonly tokens?: number;
 }
 
 /** The same for a call that may wait for a token. */
@@ -50,20 +52,27 @@ export function takeToken(
 }
 
 /**
- * Takes a token of a limit that processes may share. A fault = there is none; the limit itself = it
- * has to be waited for what is left of it.
+ * Takes the tokens of a call from a limit that processes may share. A fault = there are too few;
+ * the limit itself = it has to be waited for what is left of it.
  */
 export function takeSharedToken(
   owner: RateLimitOwner,
   limit: RateLimit,
   now: TakingNow,
 ): Fault | SharedLimit | null {
-  const { size, nowMs, isFinal } = now;
+  const { size, nowMs, isFinal, tokens = 1 } = now;
   const shared = sharedLimitOf(owner, limit, now);
-  if (shared === null) return takeHere(owner, limit.name, { size: hereOf(now), nowMs });
-  const taken = shared.take(nowMs, isFinal);
-  if (taken === "wait") return shared;
-  return taken === 0 ? null : exceeded(size, taken);
+  if (shared === null) return takeHere(owner, limit.name, { size: hereOf(now), nowMs, tokens });
+  if (tokens > 1 && !shared.isUnknown(nowMs)) {
+    const missing = tokens - shared.remaining(nowMs);
+    if (missing > 0) return exceeded(size, (missing * 1_000) / size.perSecond);
+  }
+  for (let at = 0; at < tokens; at++) {
+    const taken = shared.take(nowMs, isFinal);
+    if (taken === "wait") return shared;
+    if (taken > 0) return exceeded(size, taken);
+  }
+  return null;
 }
 
 /** The limit that a call would have to wait for, which is asked for; null = none. */
@@ -110,12 +119,17 @@ function hereOf({ size, sharing }: RateLimitNow): RateLimitSize {
 function takeHere(
   owner: RateLimitOwner,
   name: string,
-  { size, nowMs }: { readonly size: RateLimitSize; readonly nowMs: number },
+  {
+    size,
+    nowMs,
+    tokens = 1,
+  }: { readonly size: RateLimitSize; readonly nowMs: number; readonly tokens?: number },
 ): Fault | null {
+  const count = Math.min(tokens, size.burst);
   owner.fullAtMs ??= new Map();
   const fullAtMs = owner.fullAtMs.get(name) ?? FULL_MS;
-  const next = take(fullAtMs, size, nowMs);
-  if (next === null) return exceeded(size, waitMs(fullAtMs, size, nowMs));
+  const next = take(fullAtMs, size, nowMs, count);
+  if (next === null) return exceeded(size, waitMs(fullAtMs, size, nowMs, count));
   owner.fullAtMs.set(name, next);
   return null;
 }

@@ -108,7 +108,12 @@ const ROWS = {
     "do not pay again; it completes in the background; check status_url",
   ),
   rate_limit_exceeded: row(-32005, 429, true, "retry after the indicated delay"),
-  log_range_limit: row(-32005, 200, false, "split the block range and retry"),
+  log_range_limit: row(
+    -32005,
+    200,
+    false,
+    "split the block range, into parts of data.max_blocks where that is given, and retry",
+  ),
   subscription_not_found: row(
     -32000,
     200,

@@ -187,6 +187,23 @@ export function learnedRange(facts: LearnedFacts | null, nowMs: number): number 
     : null;
 }
 
+/**
+ * The largest block range that a provider accepts for a method, declared or learned; infinite =
+ * none is known.
+ */
+export function rangeLimit(
+  { maxBlockRange }: Provider,
+  method: Method,
+  facts: LearnedFacts | null,
+  nowMs: number,
+): number {
+  if (!bindsRange(method)) return Number.POSITIVE_INFINITY;
+  return Math.min(
+    maxBlockRange ?? Number.POSITIVE_INFINITY,
+    learnedRange(facts, nowMs) ?? Number.POSITIVE_INFINITY,
+  );
+}
+
 /** Names of the methods that were learned not to be served. */
 export function learnedMethods(facts: LearnedFacts | null, nowMs: number): readonly string[] {
   return facts === null
@@ -241,10 +258,7 @@ function beyondLimits(
   if (call.block.kind === "none" || call.block.kind === "tag") return null;
   if (call.block.kind === "range") {
     const span = blockSpan(call.method, call.block, view.head);
-    const limit = Math.min(
-      provider.maxBlockRange ?? Number.POSITIVE_INFINITY,
-      learnedRange(facts, view.nowMs) ?? Number.POSITIVE_INFINITY,
-    );
+    const limit = rangeLimit(provider, call.method, facts, view.nowMs);
     if (span !== null && span > limit) return "block_range_limit";
   }
   const hasArchive = provider.archival && !isPruned(facts, view.nowMs);

@@ -50,6 +50,9 @@ export interface Evidence {
   /** Every circuit of the provider set was open, and the call was tried all the same. */
   readonly panic?: true;
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
+  /** Only of an answer joined from parts: calls made for it until it began to be sent. */
+  readonly upstream_calls?: number;
+  /** The first of them, where there are very many. */
   readonly attempts: readonly EvidenceAttempt[];
   /**
    * Only where the answer is not one provider's answer to this very call. `shared`: it came from a
@@ -86,11 +89,16 @@ export interface EvidenceAttempt {
   readonly hedged_after_ms?: number;
 }
 
+/** Most attempts that are named: only calls in parts have more. */
+const MAX_ATTEMPTS = 50;
+
 /** The evidence of one request. */
 export function evidenceOf(input: EvidenceInput): Evidence {
   const { profile, plan, attempts, source } = input;
   const selected = providerOf(source);
   const shown = (provider: Provider): string => (profile.managed ? provider.alias : provider.id);
+  const isMerged = source.kind === "merged";
+  const named = attempts.length > MAX_ATTEMPTS ? attempts.slice(0, MAX_ATTEMPTS) : attempts;
   const hedges = attempts.filter(({ hedgedAfterMs }) => hedgedAfterMs !== undefined).length;
   return {
     version: EVIDENCE_VERSION,
@@ -104,10 +112,13 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMsOf(attempts))),
     end_to_end_latency_ms: round(input.endToEndMs),
-    retries: Math.max(0, attempts.length - 1 - hedges),
+    retries: isMerged
+      ? attempts.filter(({ verdict }) => verdict !== null).length
+      : Math.max(0, attempts.length - 1 - hedges),
     ...(plan.panic === true ? { panic: true } : {}),
     circuit_breaker_state: input.breakerState,
-    attempts: attempts.map(({ provider, transport, verdict, code, latencyMs, hedgedAfterMs }) => ({
+    ...(isMerged ? { upstream_calls: attempts.length } : {}),
+    attempts: named.map(({ provider, transport, verdict, code, latencyMs, hedgedAfterMs }) => ({
       provider: shown(provider),
       ...regionOf(provider),
       transport,

@@ -16,6 +16,8 @@ export interface FailedAttempt {
 /** The failed attempts of a request so far, and how many attempts it may make. */
 export interface FailoverState {
   readonly maxAttempts: number;
+  /** It asks for a part of a range: one that is refused is cut, and nobody else is asked. */
+  readonly isPart?: boolean;
   /** In order of dispatch; the decision is about the last one. */
   readonly failed: readonly FailedAttempt[];
 }
@@ -41,8 +43,9 @@ export function nextMove(state: FailoverState): Move {
       return state.failed.some((other) => other !== last && other.verdict.step === "next_once")
         ? "return"
         : withinBudget(state);
-    case "next":
     case "range":
+      return state.isPart === true ? "exhausted" : withinBudget(state);
+    case "next":
       return withinBudget(state);
   }
 }

@@ -5,6 +5,7 @@
 import type { HedgeSettings } from "../provider/profile.ts";
 import type { BlockRef } from "../rpc/call.ts";
 import type { Method, TransactionAnswer } from "../rpc/method.ts";
+import { isRange } from "../rpc/range-call.ts";
 
 /** Which layers of the engine a call passes, and their bounds. */
 export interface Policy {
@@ -16,6 +17,10 @@ export interface Policy {
   readonly hedge: HedgeSettings | null;
   /** After `null` a provider with a higher head is asked as well. */
   readonly recheckNull: boolean;
+  /** A range of blocks that no provider accepts whole is asked for in parts. */
+  readonly split: boolean;
+  /** It is such a part: a range that one provider refuses is cut, not asked of the next one. */
+  readonly isPart: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -29,6 +34,8 @@ export interface PolicySettings {
   readonly coalesce: boolean;
   /** Null = no call is hedged. */
   readonly hedge: HedgeSettings | null;
+  /** False = no call is asked for in parts. */
+  readonly split: boolean;
 }
 
 /** One attempt that is waited for, and two beside it that take long. */
@@ -42,6 +49,8 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
     hedge,
     recheckNull: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
+    split: settings.split && isRange({ method, block }),
+    isPart: false,
     lanes: method.replaySafe ? LANES_OF_READS : 1,
     maxAttempts: settings.maxAttempts,
   };

@@ -37,6 +37,10 @@ export interface AdmissionRequest {
   readonly profile: string;
   readonly method: Method;
   readonly strategy: Strategy;
+  /**
+   * Parts in which it is planned to be asked for; each costs and counts as one call. Absent = 1.
+   */
+  readonly parts?: number;
 }
 
 /** A refused call. */
@@ -148,12 +152,13 @@ class KeyAdmission implements Admission {
   admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
     const { settings, credit, profiles } = this.#parts;
     const { account } = keyContext;
+    const { parts = 1 } = call;
     const why = this.#endOf(keyContext) ?? mayName(keyContext, call.profile);
     if (why !== null) return refusalOf(keyContext, why);
     const wallet = this.#walletOf(account);
     for (const service of serviceTiersFor(account, call.profile)) {
       const strategy = service.access === "public" ? "load-balanced" : call.strategy;
-      const cu = cuOf(settings.tariff, call.method, strategy);
+      const cu = parts * cuOf(settings.tariff, call.method, strategy);
       const held = this.#hold(account, wallet, service, cu);
       if (held === "no_funds") continue;
       if (held === "unknown")
@@ -163,7 +168,7 @@ class KeyAdmission implements Admission {
               wallet,
               awaitedLimit(account, service.rateLimit, this.#limitNow(service)),
             );
-      const refused = this.#takeToken(keyContext, service, final);
+      const refused = this.#takeTokens(keyContext, service, { parts, isFinal: final });
       if (refused !== null) {
         credit.release(wallet, held, freeCuOf(service, cu));
         return refused;
@@ -299,15 +304,16 @@ class KeyAdmission implements Admission {
     return { size, nowMs: runtime.now(), sharing: sharing ?? null };
   }
 
-  /** Takes a token; null = it has one. */
-  #takeToken(
+  /** Takes the tokens of a call, one for each of its parts; null = it has them. */
+  #takeTokens(
     keyContext: KeyContext,
     service: ServiceTier,
-    isFinal: boolean,
+    { parts, isFinal }: { readonly parts: number; readonly isFinal: boolean },
   ): Refusal | Wait | null {
     const { rateLimit } = service;
     const now = this.#limitNow(service);
-    const why = takeSharedToken(keyContext.account, rateLimit, { ...now, isFinal });
+    const tokens = Math.min(parts, now.size.burst);
+    const why = takeSharedToken(keyContext.account, rateLimit, { ...now, tokens, isFinal });
     if (why === null) return null;
     if (why instanceof SharedLimit) return this.#waitFor(null, why);
     const limit = { rateLimit, tokenMs: 1_000 / now.size.perSecond };

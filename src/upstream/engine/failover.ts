@@ -205,7 +205,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   #proceed(): void {
     const { policy, failed } = this.#job;
-    switch (nextMove({ maxAttempts: policy.maxAttempts, failed })) {
+    switch (nextMove({ maxAttempts: policy.maxAttempts, isPart: policy.isPart, failed })) {
       case "next":
         return this.#tryNext();
       case "stop":

@@ -32,6 +32,11 @@ export interface RouteRequest {
    * the service.
    */
   readonly room?: Room | undefined;
+  /**
+   * Most parts that are planned for a range that no provider accepts whole; omitted = as the
+   * router allows.
+   */
+  readonly maxParts?: number | undefined;
   /** How attempts are sent, if not as ordinary requests; omitted = as the router sends them. */
   readonly upstreams?: Upstreams | undefined;
 }

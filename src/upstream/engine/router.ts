@@ -12,6 +12,8 @@ import { failover } from "./failover.ts";
 import { Job, type JobTimes } from "./job.ts";
 import { recheckNull } from "./recheck-null.ts";
 import type { RouteRequest, Upstreams } from "./route-request.ts";
+import type { SplitParts } from "./split-parts.ts";
+import { splitRange } from "./split-range.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } from "./stage.ts";
 import { transactions } from "./transactions.ts";
 
@@ -47,6 +49,8 @@ export interface RouterParts {
   readonly hedge: () => HedgeSettings | null;
   /** Equal reads share one answer; left out = each is asked by itself. */
   readonly coalesce?: boolean;
+  /** How ranges that no provider accepts whole are asked for; left out = they are refused. */
+  readonly split?: Omit<SplitParts, "runtime" | "timerWheel">;
 }
 
 /** Bounds of one routed call. */
@@ -58,12 +62,13 @@ export interface RouterLimits {
 
 /** A router over these parts. */
 export function createRouter(parts: RouterParts): RoutingEngine {
-  const { runtime, limits } = parts;
+  const { runtime, timerWheel, limits, split } = parts;
   const firstAttemptShare = (): number => limits().firstAttemptShare;
   const engine = stack(
     failover({ ...parts, firstAttemptShare }),
     transactions(runtime),
     recheckNull(runtime),
+    ...(split === undefined ? [] : [splitRange({ ...split, runtime, timerWheel })]),
     coalesce(parts),
   );
   return {
@@ -73,7 +78,8 @@ export function createRouter(parts: RouterParts): RoutingEngine {
       const isFree = isUnrestricted(request);
       const coalesce = parts.coalesce === true && isFree;
       const hedge = isFree ? hedgeOf(request, parts.hedge) : null;
-      const policy = policyOf(method, block, { maxAttempts, coalesce, hedge });
+      const isSplit = split?.splitLimits().split === true && mayBeSplit(request);
+      const policy = policyOf(method, block, { maxAttempts, coalesce, hedge, split: isSplit });
       const startedAtMs = runtime.now();
       const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
       const routed = new RoutedJob(request, policy, times, done);
@@ -97,6 +103,11 @@ function hedgeOf(
   const { hedge } = tracker.set;
   if (caller === SERVICE_CALLER) return null;
   return hedge === undefined ? usual() : hedge;
+}
+
+/** Its parts may be asked of any provider, in the usual way. */
+function mayBeSplit({ pin, upstreams }: RouteRequest): boolean {
+  return pin === null && upstreams === undefined;
 }
 
 /** Hears how a routed call ended. */

@@ -101,7 +101,7 @@ class Submission implements JobListener, RunningJob {
     const call = lookupOf(hash, wanted);
     const lookup = new Job(
       { ...request, call, pin, deadlineMs, mayStream: false },
-      policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null }),
+      policyOf(call.method, call.block, { ...policy, coalesce: false, hedge: null, split: false }),
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
     );
     this.#job.lookups = [...lookups, lookup];

@@ -16,6 +16,8 @@ import {
 import {
   type Condition,
   capability,
+  learnedRange,
+  rangeLimit,
   type SetView,
   unreachable,
 } from "../../core/provider/capability.ts";
@@ -270,6 +272,11 @@ export interface Tracker {
   recordFinalized(provider: Provider, height: number): void;
   /** When the provider last reported a final height; -Infinity = never. */
   finalizedAtMs(provider: Provider): number;
+  /**
+   * The largest block ranges (last minus first block) that those who could serve a call over a
+   * range accept, each once, largest first; infinite = no limit is known. Empty = nobody could.
+   */
+  rangeLimits(call: Call): readonly number[];
   /** The consensus height; null = unknown. */
   head(): number | null;
   /** What the providers tell of their blocks. */
@@ -303,6 +310,8 @@ export interface Tracker {
 export type RoutingState = Pick<
   Tracker,
   | "set"
+  | "head"
+  | "rangeLimits"
   | "plan"
   | "hasRoom"
   | "admit"
@@ -683,6 +692,26 @@ class SetTracker implements Tracker {
 
   finalizedAtMs(provider: Provider): number {
     return this.#stateOf(provider)?.finalized?.atMs ?? NEVER_MS;
+  }
+
+  rangeLimits(call: Call): readonly number[] {
+    const nowMs = this.#runtime.now();
+    if (!this.#providerStates.some((state) => isRangeLimited(state, nowMs))) return UNLIMITED;
+    const { block } = call;
+    const first = block.kind === "range" && block.from !== null ? block.from : 0;
+    const least = { ...call, block: { kind: "range", from: first, to: first } } as const;
+    const query = this.#queryOf(least, { strategy: "priority", transport: null, pin: null });
+    const usable = this.#providerStates.filter((state) => {
+      const { reason, breaker } = this.#consider(state, query);
+      return reason === null && breaker.kind !== "open";
+    });
+    // A backup is not asked for more because it would take more.
+    const usual = usable.filter(({ provider }) => !provider.backup);
+    const limits = (usual.length === 0 ? usable : usual).map(({ provider, http, ws }) => {
+      const facts = http?.facts ?? ws?.facts ?? null;
+      return rangeLimit(provider, call.method, facts, nowMs);
+    });
+    return [...new Set(limits)].sort((left, right) => right - left);
   }
 
   head(): number | null {
@@ -1113,3 +1142,13 @@ const ABSENT = {
   stalled: false,
   heardAtMs: NEVER_MS,
 } as const;
+
+const UNLIMITED: readonly number[] = [Number.POSITIVE_INFINITY];
+
+function isRangeLimited({ provider, http, ws }: ProviderState, nowMs: number): boolean {
+  return (
+    provider.maxBlockRange !== null ||
+    learnedRange(http?.facts ?? null, nowMs) !== null ||
+    learnedRange(ws?.facts ?? null, nowMs) !== null
+  );
+}

@@ -29,6 +29,14 @@ export class BreakerBypass implements RoutingState {
     return this.#strict.blocks;
   }
 
+  head(): number | null {
+    return this.#strict.head();
+  }
+
+  rangeLimits(call: Call): readonly number[] {
+    return this.#strict.rangeLimits(call);
+  }
+
   plan(call: Call, selection: Selection): Plan {
     const { candidates, excluded } = this.#strict.plan(call, selection);
     const { transport } = selection;

@@ -40,6 +40,14 @@ export class ChosenProvider implements RoutingState {
     return this.#strict.blocks;
   }
 
+  head(): number | null {
+    return this.#strict.head();
+  }
+
+  rangeLimits(call: Call): readonly number[] {
+    return this.#strict.rangeLimits(call);
+  }
+
   plan(): Plan {
     return this.#plan;
   }

@@ -126,7 +126,9 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   payment_pending:
     "The payment that came with the call is recorded and its chain has not settled it yet.",
   rate_limit_exceeded: "Too many requests in a short time, or too many at once on one connection.",
-  log_range_limit: "Every provider refuses the block range of eth_getLogs as too large.",
+  log_range_limit:
+    "Every provider refuses the block range of eth_getLogs as too large, and it comes to more parts " +
+    "than one call may have; data.max_blocks is a range that is served, where that is known.",
   subscription_not_found: "No subscription of this connection has this id.",
   filter_not_found:
     "No filter of this caller has this id, or it has ended: after five minutes without a poll, " +

@@ -81,13 +81,19 @@ const evidence = z
       .optional()
       .describe("Every circuit of the chain was open, and the least bad providers were asked."),
     circuit_breaker_state: z.enum(["closed", "half_open", "open"]).nullable(),
-    attempts: z.array(attempt),
+    upstream_calls: z
+      .int()
+      .min(0)
+      .optional()
+      .describe("Of an answer joined from parts: the calls made for it until it began to be sent."),
+    attempts: z.array(attempt).describe("At most 50."),
     source: z
-      .literal("shared")
+      .enum(["shared", "merged"])
       .optional()
       .describe(
-        "No provider was asked for this very call: its answer came from a filter, or from a " +
-          "subscription that was there already.",
+        "`shared`: no provider was asked for this very call; its answer came from a filter, or " +
+          "from a subscription that was there already. `merged`: its range of blocks was asked " +
+          "for in parts, of several providers.",
       ),
     excluded: z
       .array(z.object({ provider: z.string(), reason: z.string() }))

@@ -12,6 +12,8 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 
 /** Pays for the calls of one request or one socket. */
 export interface CallPayment {
+  /** Whether each part of a call over a range of blocks is paid for. */
+  readonly countsParts: boolean;
   /**
    * Requests a grant for one call. `final` = the call has waited for credit already and may not
    * wait again.
@@ -57,6 +59,7 @@ export function callPaymentOf(
 }
 
 class KeyPayment implements CallPayment {
+  readonly countsParts = true;
   readonly #admission: Pick<Admission, "admit">;
   readonly #keyContext: KeyContext;
 
@@ -73,4 +76,4 @@ class KeyPayment implements CallPayment {
 const KEYLESS_GRANT: KeylessGrant = { kind: "keyless", settle: () => null, release: () => null };
 
 /** Payment for callers without a key: every call is granted free of charge. */
-export const KEYLESS: CallPayment = { admit: () => KEYLESS_GRANT };
+export const KEYLESS: CallPayment = { countsParts: false, admit: () => KEYLESS_GRANT };

@@ -1,5 +1,6 @@
 // Bounds of the RPC surface.
 import { fault } from "../../core/faults/rpc-fault.ts";
+import type { SplitLimits } from "../../upstream/engine/split-parts.ts";
 
 export interface RpcLimits {
   readonly maxBodyBytes: number;
@@ -17,6 +18,12 @@ export interface RpcLimits {
   readonly maxKeylessLogFilters: number;
   readonly maxSocketQueueBytes: number;
   readonly socketPingMs: number;
+}
+
+/** Bounds of calls over ranges of blocks. */
+export interface LogBounds extends SplitLimits {
+  /** Most parts of callers without a key, where others have keys. */
+  readonly maxKeylessParts: number;
 }
 
 /** An answer without progress on either side for this long is cut off. */

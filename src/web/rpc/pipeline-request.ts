@@ -13,6 +13,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Router } from "../../upstream/engine/router.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { CallGrant, CallPayment } from "../payment/call-payment.ts";
+import type { LogBounds } from "./limits.ts";
 import type { TokenWait } from "./pacer.ts";
 import type { Reply } from "./reply.ts";
 import type { FilterMethods, SubscriptionMethods } from "./service-methods.ts";
@@ -31,6 +32,8 @@ export interface PipelineParts {
   readonly filters: FilterMethods;
   /** This node in evidence; null = it serves alone. */
   readonly node: PublicNode | null;
+  /** How calls over ranges of blocks are asked for in parts. */
+  readonly logs: () => LogBounds;
   /** The deadline of a method, in milliseconds. */
   readonly deadlineMs: (method: Method) => number;
 }
@@ -78,6 +81,8 @@ export interface ValidRequest {
   readonly incoming: PipelineRequest;
   readonly envelope: Envelope;
   readonly method: Method;
+  /** Calls that it counts as: the parts in which it is planned to be asked for. */
+  readonly calls: number;
 }
 
 /** An admitted request with its grant. */

@@ -11,6 +11,7 @@ import type {
   PipelineRequest,
   ReplyCallback,
 } from "./pipeline-request.ts";
+import { callsOf } from "./range-bounds.ts";
 import { admit } from "./request-admission.ts";
 import { route } from "./routed-call.ts";
 import { serveFilter, serveSubscription } from "./served-call.ts";
@@ -39,7 +40,8 @@ export function runPipeline(
     return null;
   }
   const method = parts.methods().of(envelope.method);
-  return admit({ parts, incoming, envelope, method }, serve, done);
+  const calls = callsOf(parts, incoming, envelope, method);
+  return admit({ parts, incoming, envelope, method, calls }, serve, done);
 }
 
 /** Dispatches an admitted request by its method. */

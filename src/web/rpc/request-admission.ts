@@ -33,10 +33,10 @@ export function admit(
   done: ReplyCallback,
   final = false,
 ): Cancel | null {
-  const { parts, incoming, envelope, method } = request;
+  const { parts, incoming, envelope, method, calls } = request;
   const { target } = incoming;
   const admitted = incoming.payment.admit(
-    { profile: target.named, method, strategy: target.strategy },
+    { profile: target.named, method, strategy: target.strategy, parts: calls },
     final,
   );
   switch (admitted.kind) {

@@ -10,6 +10,7 @@ import type {
   PipelineRequest,
   ReplyCallback,
 } from "./pipeline-request.ts";
+import { maxPartsOf } from "./range-bounds.ts";
 import { cancelled, fitting, settled } from "./settlement.ts";
 
 /** A granted request that a provider answers. */
@@ -61,6 +62,7 @@ export function send(
     deadlineMs: parts.deadlineMs(call.method),
     mayStream,
     room: incoming.room,
+    maxParts: maxPartsOf(parts, request.grant),
   };
   const routing = parts.router.route(routed, ({ outcome, source }, finished) => {
     const given = { outcome, source, route: finished, written: null };

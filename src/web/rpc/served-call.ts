@@ -10,6 +10,8 @@ import type {
   PipelineRequest,
   ReplyCallback,
 } from "./pipeline-request.ts";
+import { countOf, isCounted } from "./range-bounds.ts";
+import { admit } from "./request-admission.ts";
 import { send } from "./routed-call.ts";
 import type { FilterLogsQuery, SubscriptionCall, SubscriptionMethods } from "./service-methods.ts";
 import { answered, givenUp, unserved } from "./settlement.ts";
@@ -62,8 +64,21 @@ function sendLogs(
   done: ReplyCallback,
 ): Cancel {
   const { target, params } = request.logs;
+  const { envelope, method, grant } = request;
   const call = logsCall(parts.methods().of("eth_getLogs"), params);
-  return send(parts, { ...incoming, target }, { ...request, call }, done);
+  const calls =
+    target.pin === null && isCounted(parts, incoming) ? countOf(parts, target.tracker, call) : 1;
+  const there = { ...incoming, target };
+  if (calls === 1) return send(parts, there, { ...request, call }, done);
+  // Only the filter tells its range: it is admitted anew, for all of its parts.
+  grant.release();
+  const again = { parts, incoming, envelope, method, calls };
+  const cancel = admit(
+    again,
+    (_parts, _incoming, granted, settled) => send(parts, there, { ...granted, call }, settled),
+    done,
+  );
+  return (why) => cancel?.(why);
 }
 
 function subscriptionCall(

@@ -9,7 +9,7 @@ import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
 import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 
-const SHARING = { maxAttempts: 3, coalesce: true, hedge: null };
+const SHARING = { maxAttempts: 3, coalesce: true, hedge: null, split: true };
 const BLOCKS: readonly BlockRef[] = [
   NO_BLOCK,
   { kind: "tag", tag: "pending" },
@@ -87,11 +87,24 @@ test("equal reads share an answer where the method and the settings say so", () 
   assert.equal(isShared("vendor_unheardOf"), false);
 });
 
+test("a read over a range that begins at a number may be split, where the settings say so", () => {
+  const isSplit = (name: string, block: BlockRef, split = true) =>
+    policyOf(methodOf(name), block, { ...SHARING, split }).split;
+  assert.equal(isSplit("eth_getLogs", { kind: "range", from: 1, to: 2 }), true);
+  assert.equal(isSplit("trace_filter", { kind: "range", from: 1, to: null }), true);
+  assert.equal(isSplit("eth_getLogs", { kind: "range", from: 1, to: 2 }, false), false);
+  assert.equal(isSplit("eth_getLogs", { kind: "range", from: null, to: null }), false);
+  assert.equal(isSplit("eth_getLogs", NO_BLOCK), false);
+  assert.equal(isSplit("eth_newFilter", { kind: "range", from: 1, to: 2 }), false);
+  assert.equal(isSplit("eth_getBalance", { kind: "number", number: 7 }), false);
+});
+
 test("of every method and block: what is shared is safe to repeat, and bounds are as configured", () => {
   for (const method of METHODS) {
     for (const block of BLOCKS) {
       for (const coalesce of [true, false]) {
-        const policy = policyOf(method, block, { maxAttempts: 5, coalesce, hedge: DEFAULT_HEDGE });
+        const settings = { maxAttempts: 5, coalesce, hedge: DEFAULT_HEDGE, split: coalesce };
+        const policy = policyOf(method, block, settings);
         const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;
         assert.equal(policy.maxAttempts, 5, about);
         assert.equal(policy.lanes > 1, method.replaySafe, about);
@@ -101,6 +114,8 @@ test("of every method and block: what is shared is safe to repeat, and bounds ar
           assert.doesNotMatch(method.category, /trace|debug|logs|pool/, about);
         }
         if (policy.transaction !== null) assert.equal(method.replaySafe, false, about);
+        assert.equal(policy.isPart, false, about);
+        if (policy.split) assert.ok(coalesce && method.replaySafe && block.kind === "range", about);
         if (!policy.coalesce) continue;
         assert.ok(coalesce && method.coalesce && method.replaySafe, about);
         assert.equal(method.handling, "route", about);

@@ -18,6 +18,7 @@ import { runBatch } from "../../../src/web/rpc/batch.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
+import { WHOLE_RANGES } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
@@ -115,12 +116,14 @@ function run(
     admission: null,
     filters: NO_FILTERS,
     methods: () => methodTable([]),
+    logs: () => WHOLE_RANGES,
     deadlineMs: () => 1_000,
   };
   const charged: number[] = [];
   let admitted = 0;
   const ways = {
     payment: {
+      countsParts: false,
       admit: () => chargingGrant(admitted++, charged),
     },
     caller: { key: "test" },

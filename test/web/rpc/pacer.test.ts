@@ -23,6 +23,7 @@ import { BATCH_DEADLINE_MS } from "../../../src/web/rpc/pacer.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
+import { WHOLE_RANGES } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
@@ -110,6 +111,7 @@ function createFixture(size: RateLimitSize) {
     filters: NO_FILTERS,
     node: null,
     methods: () => methodTable([]),
+    logs: () => WHOLE_RANGES,
     deadlineMs: () => 1_000,
   };
   const holderOf = (id: string): KeyContext => ({

@@ -27,6 +27,7 @@ import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { listen, type WebServer } from "../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
+import { WHOLE_RANGES } from "../../fakes/providers.ts";
 import { configOf, configText } from "../../fakes/service.ts";
 
 /** A call that waits for the test to answer it. */
@@ -87,6 +88,7 @@ export async function createFixture(
     proxies: trustedProxiesOf([]),
     methods: () => methodTable([]),
     filters: NO_FILTERS,
+    logs: () => WHOLE_RANGES,
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;

@@ -8,6 +8,7 @@ import { type Pricing, priceOf } from "./session-price.ts";
 
 /** Pays for the calls of one request. */
 export class VoucherPayment implements CallPayment {
+  readonly countsParts = false;
   readonly #pricing: Pricing;
   #chargedUnits = 0n;
 

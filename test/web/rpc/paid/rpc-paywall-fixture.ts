@@ -36,6 +36,7 @@ import { listen } from "../../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
 import { type FakePayments, fakePayments } from "../../../fakes/payments.ts";
+import { WHOLE_RANGES } from "../../../fakes/providers.ts";
 import { configOf, configText } from "../../../fakes/service.ts";
 import { newPlace } from "../../../fakes/stores.ts";
 
@@ -212,6 +213,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         payPerCall: null,
         methods: () => methodTable([]),
         filters: NO_FILTERS,
+        logs: () => WHOLE_RANGES,
         deadlineMs: () => 10_000,
         limits: config.limits,
       },

@@ -1,6 +1,7 @@
 // How a request for paid calls ends, over a paywall and a router that the test holds in its hand:
 // its hold ends once, charged by the table of charges, at whatever moment its caller leaves, the
 // service cuts it, or a bug ends it.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
@@ -19,6 +20,7 @@ import type { SessionAnswer } from "../../../../src/web/rpc/paid/session-answer.
 import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
+import { WHOLE_RANGES } from "../../../fakes/providers.ts";
 import { simulatedWorld } from "../../../fakes/runtime.ts";
 import { configOf, configText } from "../../../fakes/service.ts";
 
@@ -85,6 +87,7 @@ function sessionFixture(body: string, failing: Error | null = null) {
       admission: null,
       filters: NO_FILTERS,
       methods: () => methodTable([]),
+      logs: () => WHOLE_RANGES,
       deadlineMs: () => 1_000,
       limits: config.limits,
       proxies: trustedProxiesOf([]),

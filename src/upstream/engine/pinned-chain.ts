@@ -1,0 +1,162 @@
+// The chain of the block at which a split call ends: fetches the headers below it, and checks that
+// a part of the call lies on it. One that does not comes from another fork, or is false.
+
+import type { Provider } from "../../core/provider/profile.ts";
+import { HeaderChain } from "../../core/routing/header-chain.ts";
+import type { BlockRange } from "../../core/routing/range-parts.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import { type BlockPlace, blocksNamed, hexOf } from "../../core/rpc/range-call.ts";
+import type { Block, Head } from "../../core/stream/chain-event.ts";
+import type { SubJobs } from "./sub-jobs.ts";
+
+/** The result of a part, and who gave it. */
+export interface PartResult {
+  readonly range: BlockRange;
+  readonly provider: Provider;
+  readonly body: Buffer;
+  /** The list within `body`, with its brackets. */
+  readonly span: Span;
+}
+
+/**
+ * What a check found. `foreign`: the part is not of this chain. `lost`: the headers of the chain
+ * cannot be had any more.
+ */
+export type PartVerdict = "agrees" | "foreign" | "lost";
+
+/** Headers that are asked for at once. */
+const HEADERS_AT_ONCE = 8;
+/** How often a header is asked for by its hash. */
+const HEADER_TRIES = 3;
+
+/** The chain of one pinned block. */
+export class PinnedChain {
+  readonly #chain: HeaderChain;
+  readonly #subJobs: SubJobs;
+  /** Hashes of blocks too deep to be linked that two providers agree on. */
+  readonly #deep = new Map<number, string>();
+  #waiting: { readonly number: number; readonly done: (linked: boolean) => void }[] = [];
+  #isFetching = false;
+
+  constructor(end: Block, subJobs: SubJobs) {
+    this.#chain = new HeaderChain(end);
+    this.#subJobs = subJobs;
+  }
+
+  get end(): Block {
+    return this.#chain.end;
+  }
+
+  /**
+   * Checks a part after its provider gave it: the same provider's hash of the last block, and the
+   * block of every element, must be on the chain.
+   */
+  check(part: PartResult, done: (verdict: PartVerdict) => void): void {
+    const { range, provider, body, span } = part;
+    const named = blocksNamed(body, span);
+    if (named === null || named.some(({ number }) => number < range.from || number > range.to))
+      return done("foreign");
+    const query = { method: "eth_getBlockByNumber", block: hexOf(range.to) } as const;
+    this.#subJobs.block({ ...query, pin: provider, avoid: null }, (last) => {
+      if (last === null || last.number !== range.to) return done("foreign");
+      this.#place([...named, last], provider, done);
+    });
+  }
+
+  /** Whether all of these blocks are on the chain. */
+  #place(
+    blocks: readonly BlockPlace[],
+    provider: Provider,
+    done: (verdict: PartVerdict) => void,
+  ): void {
+    const near = blocks.filter(({ number }) => this.#chain.mustLink(number));
+    const lowest = near.reduce((low, { number }) => Math.min(low, number), this.end.number);
+    this.#link(lowest, (linked) => {
+      if (!linked) return done("lost");
+      if (near.some(({ number, hash }) => this.#chain.hashAt(number) !== hash))
+        return done("foreign");
+      const last = blocks.at(-1);
+      if (last === undefined || this.#chain.mustLink(last.number)) return done("agrees");
+      this.#settle(last, provider, done);
+    });
+  }
+
+  /** Compares a block too deep to be linked with what another provider has there. */
+  #settle(
+    { number, hash }: BlockPlace,
+    avoid: Provider,
+    done: (verdict: PartVerdict) => void,
+  ): void {
+    const known = this.#deep.get(number);
+    if (known === hash) return done("agrees");
+    const query = { method: "eth_getBlockByNumber", block: hexOf(number), pin: null } as const;
+    const compare = (head: Head | null): void => {
+      if (head === null) return done("lost");
+      if (head.hash === hash) this.#deep.set(number, hash);
+      done(head.hash === hash ? "agrees" : "foreign");
+    };
+    this.#subJobs.block({ ...query, avoid }, (other) => {
+      // Where it is the only provider, there is nobody to contradict it.
+      if (other !== null) compare(other);
+      else this.#subJobs.block({ ...query, avoid: null }, compare);
+    });
+  }
+
+  /** Links the headers down to a number. */
+  #link(number: number, done: (linked: boolean) => void): void {
+    if (this.#chain.lowest <= number) return done(true);
+    this.#waiting.push({ number, done });
+    if (!this.#isFetching) this.#fetch();
+  }
+
+  #fetch(): void {
+    const target = this.#waiting.reduce(
+      (low, { number }) => Math.min(low, number),
+      this.end.number,
+    );
+    const first = this.#chain.next.number;
+    const last = Math.max(target, first - HEADERS_AT_ONCE + 1, 0);
+    if (first < last) return this.#answer(this.#chain.lowest <= target);
+    this.#isFetching = true;
+    const heads: Head[] = [];
+    let out = first - last + 1;
+    for (let number = first; number >= last; number--) {
+      const query = { method: "eth_getBlockByNumber", block: hexOf(number) } as const;
+      this.#subJobs.block({ ...query, pin: null, avoid: null }, (head) => {
+        if (head !== null) heads.push(head);
+        if (--out === 0) this.#add(heads, last);
+      });
+    }
+  }
+
+  /** Adds what came, and asks by hash for what is missing or of another fork. */
+  #add(heads: readonly Head[], last: number, tries = 0): void {
+    for (const head of [...heads].sort((left, right) => right.number - left.number))
+      if (this.#chain.add(head) === "linked") tries = 0;
+    if (this.#chain.lowest <= last) return this.#goOn();
+    if (tries === HEADER_TRIES) {
+      this.#isFetching = false;
+      return this.#answer(false);
+    }
+    const { hash } = this.#chain.next;
+    const query = { method: "eth_getBlockByHash", block: hash, pin: null, avoid: null } as const;
+    this.#subJobs.block(query, (head) =>
+      this.#add(head === null ? heads : [...heads, head], last, tries + 1),
+    );
+  }
+
+  #goOn(): void {
+    this.#isFetching = false;
+    const { lowest } = this.#chain;
+    const ready = this.#waiting.filter(({ number }) => lowest <= number);
+    this.#waiting = this.#waiting.filter(({ number }) => lowest > number);
+    for (const { done } of ready) done(true);
+    if (this.#waiting.length > 0 && !this.#isFetching) this.#fetch();
+  }
+
+  #answer(linked: boolean): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { done } of waiting) done(linked);
+  }
+}

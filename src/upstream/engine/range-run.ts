@@ -1,0 +1,478 @@
+// One call over a range, asked for in parts: several at a time, each of any provider, joined in
+// order. A part that fails is asked for again, one that is refused is cut. Parts of final blocks
+// are passed on as they come; younger ones only when they lie on the chain of one pinned block.
+import type { Abandoned } from "../../core/billing/charging.ts";
+import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { providerOf } from "../../core/routing/answer-source.ts";
+import type { FailedAttempt } from "../../core/routing/failover.ts";
+import {
+  type BlockRange,
+  blocksIn,
+  cutRange,
+  cutRefused,
+  sizeOf,
+} from "../../core/routing/range-parts.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import { elementsSpan, hexOf, partCall, type RangeCall } from "../../core/rpc/range-call.ts";
+import type { Timer } from "../timer-wheel.ts";
+import { type Answer, faultAnswer } from "./answer.ts";
+import type { Job } from "./job.ts";
+import { JoinedList } from "./joined-list.ts";
+import { PinnedChain } from "./pinned-chain.ts";
+import { noRoom, rangeRefused } from "./refusal.ts";
+import type { SplitParts } from "./split-parts.ts";
+import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
+import { SubJobs } from "./sub-jobs.ts";
+
+/** What is split, and how. */
+export interface RangeTerms {
+  readonly range: RangeCall;
+  /** Parts that may be planned; as many times more may come of refusals. */
+  readonly maxParts: number;
+  /** The largest range that somebody accepts; null = not known. */
+  readonly limit: number | null;
+}
+
+/** Parts that are asked for at one time. */
+const PARTS_AT_ONCE = 4;
+/** Bytes of parts that wait for earlier ones, beyond which only the next one is asked for. */
+const LEAD_BYTES = 8_388_608;
+/** How many times the planned parts a call may come to by refusals. */
+const CUT_FACTOR = 4;
+/** How often one part is asked for, each time of several providers, and the pauses between. */
+const PAUSES_MS = [100, 300, 900] as const;
+/** A split call may take this many times as long as the same call to one provider. */
+const LONG_FACTOR = 10;
+
+/** A part of the range. */
+interface Part {
+  readonly range: BlockRange;
+  /** `gone`: it was replaced. */
+  state: "waiting" | "out" | "ready" | "gone";
+  tries: number;
+  /** When it is not asked for again; null = it has not been asked for. */
+  endsAtMs: number | null;
+  /** Providers that refused it, or gave what is not of this chain. */
+  avoid: ReadonlySet<string> | null;
+  /** Somebody gave it of another fork. */
+  isForeign: boolean;
+  body: Buffer;
+  elements: Span;
+}
+
+/** A split call under way. */
+export class RangeRun implements RunningJob {
+  readonly #parts: SplitParts;
+  readonly #job: Job;
+  readonly #terms: RangeTerms;
+  readonly #listener: JobListener;
+  readonly #subJobs: SubJobs;
+  readonly #list: JoinedList;
+  readonly #endsAtMs: number;
+  readonly #providers = new Set<Provider>();
+  readonly #timers = new Set<Timer>();
+  /** In order; those before `#next` were passed on. */
+  #queue: Part[] = [];
+  #next = 0;
+  #out = 0;
+  /** Null = every block is final. */
+  #chain: PinnedChain | null = null;
+  #finalized: number | null = null;
+  /** How often the end was pinned again. */
+  #repins = 0;
+  #isPinning = false;
+  #isPumping = false;
+  #isStreaming = false;
+  #isOver = false;
+
+  constructor(
+    parts: SplitParts,
+    on: { readonly next: Stage; readonly job: Job; readonly terms: RangeTerms },
+    listener: JobListener,
+  ) {
+    const { runtime } = parts;
+    const { request } = on.job;
+    this.#parts = parts;
+    this.#job = on.job;
+    this.#terms = on.terms;
+    this.#listener = listener;
+    this.#endsAtMs = on.job.startedAtMs + LONG_FACTOR * request.deadlineMs;
+    this.#subJobs = new SubJobs({ runtime, next: on.next, endsAtMs: this.#endsAtMs }, on.job);
+    this.#list = new JoinedList({
+      room: request.room,
+      drained: () => this.#pump(),
+      left: () => this.#leave(),
+    });
+  }
+
+  /** Pins the end where it is not final, and begins. */
+  start(): void {
+    const { runtime } = this.#parts;
+    const leftMs = Math.max(0, this.#endsAtMs - runtime.now());
+    this.#after(leftMs, () => this.#end(unavailable("deadline_exceeded")));
+    const { from, to } = this.#terms.range;
+    this.#finalized = this.#job.request.tracker.blocks.finalized();
+    if (typeof to === "number" && this.#finalized !== null && to <= this.#finalized)
+      return this.#begin({ from, to });
+    this.#pin(typeof to === "number" ? hexOf(to) : to);
+  }
+
+  cancel(): Abandoned {
+    if (this.#isOver) return NOTHING_SENT;
+    const wasAnswered = this.#next > 0 || this.#providers.size > 0;
+    const left = this.#close();
+    this.#list.release();
+    this.#parts.counts.left++;
+    return wasAnswered ? { sent: true, countedAsTimeout: false } : left;
+  }
+
+  /** Fetches the block at the end. One above the head is nobody's: the newest one then. */
+  #pin(block: string): void {
+    const query = { method: "eth_getBlockByNumber", block, pin: null, avoid: null } as const;
+    this.#subJobs.block(query, (head) => {
+      const { from, to } = this.#terms.range;
+      if (head !== null && (typeof to === "string" || head.number <= to)) {
+        this.#chain = new PinnedChain(head, this.#subJobs);
+        this.#begin({ from, to: head.number });
+      } else if (head === null && typeof to === "number" && block !== "latest") this.#pin("latest");
+      else this.#end(unavailable("head_unknown"));
+    });
+  }
+
+  #begin(range: BlockRange): void {
+    const { limit, maxParts } = this.#terms;
+    const size = limit === null ? Math.ceil(blocksIn(range) / 2) : sizeOf(limit);
+    const most = maxParts * CUT_FACTOR;
+    if (blocksIn(range) / Math.max(1, size) > most) return this.#refuse(null);
+    this.#queue = cutRange(range, Math.max(1, size), this.#finalized).map(newPart);
+    this.#pump();
+  }
+
+  /** Asks for as many parts as may be out, and passes on what is ready. */
+  #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    while (!this.#isOver && (this.#passOn() || this.#askNext()));
+    this.#isPumping = false;
+  }
+
+  /** Passes on the next part, if it is ready. */
+  #passOn(): boolean {
+    const part = this.#queue[this.#next];
+    if (part === undefined) {
+      if (!this.#isPinning) this.#complete();
+      return false;
+    }
+    if (part.state !== "ready" || this.#list.isPaused || this.#isTooYoung(part)) return false;
+    this.#next++;
+    const { body, elements } = part;
+    part.body = NO_BYTES;
+    this.#list.add(body.subarray(elements.start, elements.end), body.length);
+    if (this.#list.isLong && this.#job.request.mayStream) this.#stream();
+    return true;
+  }
+
+  /**
+   * Whether a part waits for the other young ones: as long as none of them was passed on, the end
+   * can be pinned again when its chain is given up.
+   */
+  #isTooYoung(part: Part): boolean {
+    if (!this.#isYoung(part) || this.#list.heldBytes >= LEAD_BYTES) return false;
+    return this.#queue.some((other, at) => at > this.#next && other.state !== "ready");
+  }
+
+  #isYoung({ range }: Part): boolean {
+    return this.#chain !== null && (this.#finalized === null || range.to > this.#finalized);
+  }
+
+  /**
+   * The chain of the end was given up: pins the block that has its number now, and asks again for
+   * all young parts. False = some were passed on, or that was done often enough.
+   */
+  #pinAgain(): boolean {
+    const end = this.#chain?.end.number ?? null;
+    const first = this.#queue.findIndex((part) => this.#isYoung(part));
+    if (end === null || first < this.#next || this.#repins >= MAX_REPINS) return false;
+    this.#repins++;
+    const young = this.#queue.splice(first);
+    for (const part of young) {
+      if (part.state === "ready") this.#list.giveUp(part.body.length);
+      part.state = "gone";
+    }
+    const from = young[0]?.range.from ?? end;
+    const query = { method: "eth_getBlockByNumber", block: hexOf(end), pin: null } as const;
+    this.#isPinning = true;
+    this.#subJobs.block({ ...query, avoid: null }, (head) => {
+      this.#isPinning = false;
+      if (head === null || head.number !== end) return this.#end(unavailable("chain_changed"));
+      this.#chain = new PinnedChain(head, this.#subJobs);
+      const size = Math.max(1, ...young.map(({ range }) => blocksIn(range)));
+      this.#queue.push(...cutRange({ from, to: end }, size).map(newPart));
+      this.#pump();
+    });
+    return true;
+  }
+
+  /** Asks for the first part that waits; false = none may be asked for now. */
+  #askNext(): boolean {
+    if (this.#out >= PARTS_AT_ONCE || this.#list.isPaused) return false;
+    const mayLead = this.#list.heldBytes < LEAD_BYTES || !this.#job.request.mayStream;
+    const lastAt = mayLead ? this.#queue.length - 1 : this.#next;
+    for (let at = this.#next; at <= lastAt; at++) {
+      const part = this.#queue[at];
+      if (part?.state !== "waiting") continue;
+      if (!this.#isCut(part)) this.#ask(part);
+      return true;
+    }
+    return false;
+  }
+
+  /** Cuts a part that nobody accepts any more by what was learned since. */
+  #isCut(part: Part): boolean {
+    const limit = this.#limitOf(part);
+    if (part.range.to - part.range.from <= limit) return false;
+    this.#replace(part, cutRange(part.range, sizeOf(limit)));
+    return true;
+  }
+
+  /** The largest range that somebody accepts who could serve the part. */
+  #limitOf({ range }: Part): number {
+    const { request } = this.#job;
+    const call = { ...request.call, block: { kind: "range", ...range } } as const;
+    return request.tracker.rangeLimits(call)[0] ?? Number.POSITIVE_INFINITY;
+  }
+
+  #replace(part: Part, ranges: readonly BlockRange[]): void {
+    const at = this.#queue.indexOf(part);
+    if (this.#queue.length + ranges.length > this.#terms.maxParts * CUT_FACTOR)
+      return this.#refuse(null);
+    this.#queue.splice(at, 1, ...ranges.map(newPart));
+  }
+
+  #ask(part: Part): void {
+    const { runtime, counts } = this.#parts;
+    const { request, policy } = this.#job;
+    part.state = "out";
+    part.tries++;
+    part.endsAtMs ??= Math.min(this.#endsAtMs, runtime.now() + request.deadlineMs);
+    this.#out++;
+    counts.parts++;
+    const call = partCall(request.call, this.#terms.range, part.range);
+    const deadlineMs = Math.max(1, part.endsAtMs - runtime.now());
+    const terms = { ...policy, split: false, coalesce: false, isPart: true };
+    this.#subJobs.run(
+      { call, policy: terms, pin: null, avoid: part.avoid, deadlineMs },
+      (answer, { failed }) => this.#answered(part, answer, failed),
+    );
+  }
+
+  #answered(part: Part, answer: Answer, failed: readonly FailedAttempt[]): void {
+    const { outcome, source } = answer;
+    this.#out--;
+    if (part.state === "gone") return this.#pump();
+    const provider = providerOf(source);
+    if (outcome.kind === "result" && provider !== null)
+      return this.#received(part, { ...outcome, provider });
+    const last = failed.at(-1);
+    if (last?.verdict.step === "range") this.#refused(part, last);
+    else if (outcome.kind === "error" && last?.verdict.step === "return") this.#end(answer);
+    else this.#again(part, answer);
+    this.#pump();
+  }
+
+  #received(
+    part: Part,
+    { body, start, end, provider }: Span & { readonly body: Buffer; readonly provider: Provider },
+  ): void {
+    const elements = elementsSpan(body, { start, end });
+    if (elements === null) this.#foreign(part, provider);
+    else if (!this.#list.hold(body.length)) this.#end(faultAnswer(noRoom()));
+    else if (this.#isTooLong()) this.#refuse(null);
+    else {
+      part.body = body;
+      part.elements = elements;
+      const { range } = part;
+      if (this.#isYoung(part)) this.#check(part, { range, provider, body, span: { start, end } });
+      else this.#accept(part, provider);
+    }
+    this.#pump();
+  }
+
+  /** Whether an answer that is gathered is longer than it may be. */
+  #isTooLong(): boolean {
+    return !this.#isStreaming && this.#list.heldBytes > this.#parts.splitLimits().maxBytes;
+  }
+
+  /** Holds a young part until it is found to be of the pinned chain. */
+  #check(part: Part, result: Parameters<PinnedChain["check"]>[0]): void {
+    this.#out++;
+    this.#chain?.check(result, (verdict) => {
+      this.#out--;
+      if (verdict === "agrees" && part.state !== "gone") this.#accept(part, result.provider);
+      else {
+        part.body = NO_BYTES;
+        this.#list.giveUp(result.body.length);
+        if (part.state === "gone") return this.#pump();
+        if (verdict === "foreign") this.#foreign(part, result.provider);
+        else if (!this.#pinAgain()) this.#end(unavailable("chain_changed"));
+      }
+      this.#pump();
+    });
+  }
+
+  #accept(part: Part, provider: Provider): void {
+    part.state = "ready";
+    this.#providers.add(provider);
+  }
+
+  /** What the provider gave is not of this chain: others are asked. */
+  #foreign(part: Part, provider: Provider): void {
+    this.#parts.counts.foreign++;
+    part.isForeign = true;
+    part.avoid = new Set([...(part.avoid ?? []), provider.id]);
+    this.#again(part, unavailable("chain_changed"));
+  }
+
+  /** A part was refused as too large. Those that may accept it are asked, else it is cut. */
+  #refused(part: Part, { attempt, verdict, failure }: FailedAttempt): void {
+    this.#parts.counts.refused++;
+    const { range } = part;
+    const limit = this.#limitOf(part);
+    const isLimit = verdict.effect.kind === "learn";
+    if (isLimit && range.to - range.from <= limit && part.tries <= MAX_REFUSALS) {
+      part.avoid = new Set([...(part.avoid ?? []), attempt.provider.id]);
+      part.state = "waiting";
+      return;
+    }
+    const ranges = cutRefused(range, isLimit ? limit : Number.POSITIVE_INFINITY);
+    if (ranges.length === 0) this.#refuse(failure);
+    else this.#replace(part, ranges);
+  }
+
+  /** A part failed: it is asked for again after a pause, or in pieces that more accept. */
+  #again(part: Part, answer: Answer): void {
+    const pauseMs = PAUSES_MS[part.tries - 1];
+    const endsAtMs = part.endsAtMs ?? this.#endsAtMs;
+    if (pauseMs === undefined || this.#parts.runtime.now() + pauseMs >= endsAtMs) {
+      if (part.isForeign && this.#pinAgain()) return;
+      return this.#end(answer);
+    }
+    this.#parts.counts.again++;
+    this.#after(pauseMs, () => {
+      if (part.state === "gone") return;
+      part.state = "waiting";
+      const smaller = part.tries > 1 ? this.#smallerLimit(part) : null;
+      if (smaller !== null) this.#replace(part, cutRange(part.range, sizeOf(smaller)));
+      this.#pump();
+    });
+  }
+
+  /** The largest limit below a part, of providers that cannot take it whole. */
+  #smallerLimit({ range }: Part): number | null {
+    const { request } = this.#job;
+    const blocks = range.to - range.from;
+    return request.tracker.rangeLimits(request.call).find((limit) => limit < blocks) ?? null;
+  }
+
+  /** The call comes to more than its bounds allow. */
+  #refuse(failure: FailedAttempt["failure"] | null): void {
+    const known = failure ?? this.#job.failed.findLast(isRange)?.failure ?? null;
+    this.#end(faultAnswer(known === null ? TOO_LARGE : rangeRefused(known)));
+  }
+
+  /** Hands a long answer over while the rest arrives. */
+  #stream(): void {
+    if (this.#isStreaming) return;
+    this.#isStreaming = true;
+    const stream = this.#list.stream();
+    this.#listener.ended({ outcome: { kind: "stream", stream }, source: this.#source() });
+  }
+
+  /** All parts were passed on. */
+  #complete(): void {
+    if (this.#isOver) return;
+    this.#close();
+    this.#parts.counts.answered++;
+    if (this.#isStreaming) return this.#list.complete();
+    const body = this.#list.whole();
+    const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
+    this.#listener.ended({ outcome, source: this.#source() });
+  }
+
+  /** It cannot be completed: refused before its first byte, broken off after. */
+  #end(answer: Answer): void {
+    if (this.#isOver) return;
+    this.#close();
+    if (this.#isStreaming) {
+      this.#parts.counts.cut++;
+      return this.#list.break("a part of the range could not be had");
+    }
+    this.#parts.counts.failed++;
+    this.#list.release();
+    this.#listener.ended(answer);
+  }
+
+  /** Its reader has left. */
+  #leave(): void {
+    if (this.#isOver) return;
+    this.#close();
+    this.#parts.counts.left++;
+  }
+
+  #close(): Abandoned {
+    this.#isOver = true;
+    for (const timer of this.#timers) timer.clear();
+    this.#timers.clear();
+    const left = this.#subJobs.close();
+    this.#queue = [];
+    return left;
+  }
+
+  #source(): Answer["source"] {
+    return { kind: "merged", providers: [...this.#providers] };
+  }
+
+  #after(ms: number, run: () => void): void {
+    const timer = this.#parts.timerWheel.set(ms, () => {
+      this.#timers.delete(timer);
+      if (!this.#isOver) run();
+    });
+    this.#timers.add(timer);
+  }
+}
+
+const MAX_REFUSALS = 8;
+const MAX_REPINS = 2;
+const NO_BYTES = Buffer.alloc(0);
+
+const TOO_LARGE = fault(
+  "log_range_limit",
+  "the blocks or results of this call come to more parts than one call may have",
+);
+
+function newPart(range: BlockRange): Part {
+  return {
+    range,
+    state: "waiting",
+    tries: 0,
+    endsAtMs: null,
+    avoid: null,
+    isForeign: false,
+    body: NO_BYTES,
+    elements: { start: 0, end: 0 },
+  };
+}
+
+function isRange({ verdict }: FailedAttempt): boolean {
+  return verdict.step === "range";
+}
+
+function unavailable(reason: string): Answer {
+  return faultAnswer(
+    fault("unavailable", "a part of the range could not be had from any provider", {
+      status: 200,
+      details: { reason },
+    }),
+  );
+}

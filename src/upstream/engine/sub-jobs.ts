@@ -1,0 +1,129 @@
+// The jobs that a stage makes to carry out one job: parts of it, and queries of blocks. They pass
+// the stages below; their attempts are evidence of the job that they are made for.
+import type { Abandoned } from "../../core/billing/charging.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { type Policy, policyOf } from "../../core/routing/policy.ts";
+import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
+import { type Head, readHead } from "../../core/stream/chain-event.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Answer } from "./answer.ts";
+import { Job } from "./job.ts";
+import { NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
+
+/** What sub-jobs are made with. */
+export interface SubJobParts {
+  readonly runtime: Runtime;
+  /** The stages below. */
+  readonly next: Stage;
+  /** When none of them goes on. */
+  readonly endsAtMs: number;
+}
+
+/** A call to be made for a job. */
+export interface SubCall {
+  readonly call: Call;
+  readonly policy: Policy;
+  readonly pin: Provider | null;
+  /** Ids of providers that are not asked; null = those that the job itself avoids. */
+  readonly avoid: ReadonlySet<string> | null;
+  readonly deadlineMs: number;
+}
+
+/** A block to ask for. */
+export interface BlockQuery {
+  readonly method: "eth_getBlockByNumber" | "eth_getBlockByHash";
+  /** A number in hex, a tag or a hash. */
+  readonly block: string;
+  /** The only one to ask; null = any. */
+  readonly pin: Provider | null;
+  /** One not to ask; null = none. */
+  readonly avoid: Provider | null;
+}
+
+/** The calls under way for one job. */
+export class SubJobs {
+  readonly #parts: SubJobParts;
+  readonly #job: Job;
+  readonly #out = new Map<Job, RunningJob>();
+  #isClosed = false;
+
+  constructor(parts: SubJobParts, job: Job) {
+    this.#parts = parts;
+    this.#job = job;
+  }
+
+  /** Makes a call. Calls back once, or never after `close`. */
+  run({ call, policy, ...rest }: SubCall, done: (answer: Answer, sub: Job) => void): void {
+    if (this.#isClosed) return;
+    const { runtime, next } = this.#parts;
+    const { request } = this.#job;
+    const startedAtMs = runtime.now();
+    const { pin, deadlineMs } = rest;
+    const avoid =
+      rest.avoid === null ? request.avoid : new Set([...(request.avoid ?? []), ...rest.avoid]);
+    const sub = new Job({ ...request, call, pin, avoid, deadlineMs, mayStream: false }, policy, {
+      startedAtMs,
+      endsAtMs: startedAtMs + deadlineMs,
+    });
+    let over = false;
+    const running = next(sub, {
+      ended: (answer) => {
+        over = true;
+        this.#out.delete(sub);
+        this.#absorb(sub);
+        if (!this.#isClosed) done(answer, sub);
+      },
+    });
+    if (!over) this.#out.set(sub, running);
+  }
+
+  /** Asks for a block; null = nobody gave it. Never calls back after `close`. */
+  block({ method, block, pin, avoid }: BlockQuery, done: (head: Head | null) => void): void {
+    const { request, policy } = this.#job;
+    const row = methodOf(method);
+    const call = {
+      methodName: method,
+      method: row,
+      block: NO_BLOCK,
+      ...writeRequest(method, Buffer.from(`["${block}",false]`)),
+    };
+    const leftMs = this.#parts.endsAtMs - this.#parts.runtime.now();
+    const query = {
+      call,
+      policy: policyOf(row, NO_BLOCK, { ...policy, coalesce: false, hedge: null, split: false }),
+      pin,
+      avoid: avoid === null ? null : new Set([avoid.id]),
+      deadlineMs: Math.max(1, Math.min(request.deadlineMs, leftMs)),
+    };
+    this.run(query, ({ outcome }) =>
+      done(
+        outcome.kind === "result"
+          ? readHead(outcome.body.subarray(outcome.start, outcome.end))
+          : null,
+      ),
+    );
+  }
+
+  /** Cancels what is out, and tells what of it may have been carried out. */
+  close(): Abandoned {
+    this.#isClosed = true;
+    const left: Abandoned[] = [];
+    for (const [sub, running] of this.#out) {
+      left.push(running.cancel());
+      this.#absorb(sub);
+    }
+    this.#out.clear();
+    const sent = left.filter((abandoned) => abandoned.sent);
+    if (sent.length === 0) return NOTHING_SENT;
+    return { sent: true, countedAsTimeout: sent.every((one) => one.countedAsTimeout) };
+  }
+
+  /** The plan of the job stays that of its first sub-job. */
+  #absorb(sub: Job): void {
+    const { plan } = this.#job;
+    this.#job.absorb(sub);
+    if (plan.candidates.length > 0) this.#job.plan = plan;
+  }
+}

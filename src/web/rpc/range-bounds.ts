@@ -1,0 +1,57 @@
+// How many calls a call over a range of blocks counts as, and into how many parts it may be cut: by
+// who pays for it. Decides nothing about the parts themselves.
+import { type Call, readBlockRef } from "../../core/rpc/call.ts";
+import type { Envelope } from "../../core/rpc/envelope.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import { isRange } from "../../core/rpc/range-call.ts";
+import { plannedParts } from "../../upstream/engine/split-plan.ts";
+import type { CallGrant } from "../payment/call-payment.ts";
+import type { PipelineParts, PipelineRequest } from "./pipeline-request.ts";
+
+/** The calls that a request counts as before it is admitted. */
+export function callsOf(
+  parts: PipelineParts,
+  incoming: PipelineRequest,
+  envelope: Envelope,
+  method: Method,
+): number {
+  if (method.block?.kind !== "filter" || !isCounted(parts, incoming)) return 1;
+  const { bytes, target } = incoming;
+  const params: Span = { start: envelope.paramsStart, end: envelope.paramsEnd };
+  const block = readBlockRef(bytes, params, method);
+  return target.pin === null ? countOf(parts, target.tracker, { ...UNSENT, method, block }) : 1;
+}
+
+/** The calls that a call counts as. */
+export function countOf(
+  parts: PipelineParts,
+  tracker: PipelineRequest["target"]["tracker"],
+  call: Call,
+): number {
+  const bounds = parts.logs();
+  return bounds.split && isRange(call) ? plannedParts(tracker, call, bounds) : 1;
+}
+
+/** Whether its parts are charged and counted: with the credit of a key. */
+export function isCounted({ admission }: PipelineParts, { payment }: PipelineRequest): boolean {
+  return admission !== null && payment.countsParts;
+}
+
+/** Most parts of a call; undefined = as the router allows. */
+export function maxPartsOf(
+  { admission, logs }: PipelineParts,
+  { kind }: CallGrant,
+): number | undefined {
+  switch (kind) {
+    case "grant":
+      return undefined;
+    case "keyless":
+      return admission === null ? undefined : logs().maxKeylessParts;
+    // The price of a voucher is held before its calls are read: one call, one part.
+    case "voucher":
+      return 1;
+  }
+}
+
+const UNSENT = { methodName: "", body: Buffer.alloc(0), idStart: 0, idEnd: 0 };

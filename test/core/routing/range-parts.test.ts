@@ -1,0 +1,85 @@
+// Ranges of blocks in parts, for any range, limit and finalized height: the parts are the range, in
+// order, each within the limit and on one side of the finalized height; no cut goes on for ever.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  type BlockRange,
+  blocksIn,
+  cutRange,
+  cutRefused,
+  decideSplit,
+  mostBlocks,
+  sizeOf,
+} from "../../../src/core/routing/range-parts.ts";
+
+const HEAD = 2_000_000;
+const range = fc
+  .tuple(fc.nat(HEAD), fc.nat(5_000))
+  .map(([from, more]): BlockRange => ({ from, to: from + more }));
+const limit = fc.integer({ min: 1, max: 6_000 });
+
+/** The parts follow each other, and are the whole range. */
+function assertWhole(parts: readonly BlockRange[], { from, to }: BlockRange): void {
+  assert.equal(parts[0]?.from, from);
+  assert.equal(parts.at(-1)?.to, to);
+  for (const [at, part] of parts.entries()) {
+    assert.ok(part.from <= part.to);
+    if (at > 0) assert.equal(part.from, (parts[at - 1]?.to ?? 0) + 1);
+  }
+}
+
+test("the parts of a range are the range, as few as can be, and none is larger than allowed", () => {
+  fc.assert(
+    fc.property(range, limit, fc.option(fc.nat(HEAD)), (whole, most, finalized) => {
+      const parts = cutRange(whole, sizeOf(most), finalized);
+      assertWhole(parts, whole);
+      for (const part of parts) {
+        assert.ok(blocksIn(part) <= most, "within a limit that counts both ends");
+        if (finalized !== null) assert.ok(part.to <= finalized || part.from > finalized);
+      }
+      const fewest = Math.ceil(blocksIn(whole) / most);
+      assert.ok(parts.length <= fewest + (finalized === null ? 0 : 1));
+    }),
+  );
+});
+
+test("a range is planned in parts only where no provider accepts it, and within the bounds", () => {
+  fc.assert(
+    fc.property(range, limit, fc.integer({ min: 1, max: 40 }), (whole, most, maxParts) => {
+      const bounds = { maxBlocks: 4_000, maxParts };
+      const decision = decideSplit(whole, most, bounds);
+      const isAccepted = whole.to - whole.from <= most;
+      assert.equal(decision.kind === "whole", isAccepted);
+      if (decision.kind === "parts") {
+        assert.ok(decision.count <= maxParts && blocksIn(whole) <= bounds.maxBlocks);
+        assert.equal(decision.count, cutRange(whole, decision.size).length);
+      }
+      if (decision.kind !== "too_many") return;
+      const { maxBlocks } = decision;
+      assert.equal(maxBlocks, mostBlocks(most, bounds));
+      const most1 = { from: whole.from, to: whole.from + maxBlocks - 1 };
+      assert.notEqual(decideSplit(most1, most, bounds).kind, "too_many", "what is told is served");
+    }),
+  );
+  assert.equal(
+    decideSplit({ from: 0, to: HEAD }, null, { maxBlocks: 1, maxParts: 1 }).kind,
+    "whole",
+  );
+  const unlimited = Number.POSITIVE_INFINITY;
+  const bounds = { maxBlocks: 1, maxParts: 1 };
+  assert.equal(decideSplit({ from: 0, to: HEAD }, unlimited, bounds).kind, "whole");
+});
+
+test("a refused range becomes smaller with every cut, down to one block, which is not cut", () => {
+  fc.assert(
+    fc.property(range, fc.option(limit), (whole, accepted) => {
+      const most = accepted ?? Number.POSITIVE_INFINITY;
+      const parts = cutRefused(whole, most);
+      if (blocksIn(whole) === 1) return assert.deepEqual(parts, []);
+      assertWhole(parts, whole);
+      assert.ok(parts.length >= 2);
+      for (const part of parts) assert.ok(blocksIn(part) < blocksIn(whole));
+    }),
+  );
+});
