@@ -1,7 +1,11 @@
 // The buckets of an account: one for each name, whatever the name is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rateLimitStatusOf, takeToken } from "../../../src/core/billing/rate-limit.ts";
+import {
+  rateLimitStatusOf,
+  takeSharedToken,
+  takeToken,
+} from "../../../src/core/billing/rate-limit.ts";
 import type { AccountState } from "../../../src/hosted/keys/key-context.ts";
 
 test("a profile may be named like a member of every object and is limited all the same", () => {
@@ -21,4 +25,19 @@ test("a profile may be named like a member of every object and is limited all th
       name,
     );
   }
+});
+
+test("a call of several parts takes a token for each, or none at all", () => {
+  const owner = { fullAtMs: null };
+  const bucket = { name: "managed", size: "managed" } as const;
+  const size = { perSecond: 10, burst: 8 };
+  const take = (tokens: number, nowMs: number) =>
+    takeSharedToken(owner, bucket, { size, nowMs, tokens, isFinal: true });
+  assert.equal(take(5, 0), null);
+  const refused = take(5, 0);
+  assert.ok(refused !== null && "code" in refused && refused.code === "rate_limit_exceeded");
+  assert.equal(refused.retryAfterMs, 200);
+  assert.equal(take(3, 0), null, "nothing was taken by the one that was refused");
+  assert.equal(take(50, 800), null, "more than there can ever be take all");
+  assert.notEqual(take(1, 800), null);
 });
