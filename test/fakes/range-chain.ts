@@ -37,7 +37,7 @@ export interface NodeLimits {
 }
 
 /** The hash of a block, as a view has it. */
-export function hashOf(number: number, { forks }: ChainView): string {
+function hashOf(number: number, { forks }: ChainView): string {
   const fork = forks.findLast(({ from }) => from <= number)?.id ?? 0;
   const known = hashes.get(`${number} ${fork}`);
   if (known !== undefined) return known;
@@ -50,7 +50,7 @@ const MAX_HASHES = 20_000;
 const hashes = new Map<string, string>();
 
 /** A block as a node shows it; "null" = it has none there. */
-export function blockJson(number: number, view: ChainView): string {
+function blockJson(number: number, view: ChainView): string {
   if (number > view.head || number < 0) return "null";
   const parentHash = hashOf(number - 1, view);
   const hex = `0x${number.toString(16)}`;

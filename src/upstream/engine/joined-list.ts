@@ -5,7 +5,7 @@ import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { AnswerStream, Room, StreamSink } from "../transport.ts";
 
 /** Up to this size an answer is held whole, so that a failure can still be told as one. */
-export const HELD_BYTES = 131_072;
+const HELD_BYTES = 131_072;
 
 /** What a joined list works with. */
 export interface JoinedListParts {
