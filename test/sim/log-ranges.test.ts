@@ -1,6 +1,6 @@
-// A seeded simulation of calls over ranges of blocks: nodes with limits of their own that fail, lie,
-// are on other forks or change theirs meanwhile. Whatever happens, an answer is complete and of one
-// fork, or it is refused or broken off; nothing stays out. A failure names its seed.
+// A seeded simulation of calls over ranges of blocks: nodes with limits of their own that fail,
+// lie, are on other forks or change theirs meanwhile. Whatever happens, an answer is complete and
+// of one fork, or it is refused or broken off; nothing stays out. A failure names its seed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ChainView, type Density, logsOf } from "../fakes/range-chain.ts";

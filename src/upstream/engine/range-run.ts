@@ -222,7 +222,7 @@ export class RangeRun implements RunningJob {
     for (let at = this.#next; at <= lastAt; at++) {
       const part = this.#queue[at];
       if (part?.state !== "waiting") continue;
-      if (!this.#isCut(part)) this.#ask(part);
+      if (!this.#isCut(part)) this.#send(part);
       return true;
     }
     return false;
@@ -250,7 +250,7 @@ export class RangeRun implements RunningJob {
     this.#queue.splice(at, 1, ...ranges.map(newPart));
   }
 
-  #ask(part: Part): void {
+  #send(part: Part): void {
     const { runtime, counts } = this.#parts;
     const { request, policy } = this.#job;
     part.state = "out";

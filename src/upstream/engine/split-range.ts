@@ -95,12 +95,16 @@ class SplitCall implements JobListener, RunningJob {
     this.#isSplit = true;
     const { maxParts } = this.#bounds();
     const terms = { range, maxParts, limit: this.#limit() };
-    const run = new RangeRun(this.#parts, { next: this.#next, job: this.#job, terms }, this.#told);
+    const run = new RangeRun(
+      this.#parts,
+      { next: this.#next, job: this.#job, terms },
+      this.#partsListener,
+    );
     this.#running = run;
     run.start();
   }
 
-  readonly #told: JobListener = {
+  readonly #partsListener: JobListener = {
     ended: (answer) => this.#finish(isRangeFault(answer) ? this.#withMostBlocks(answer) : answer),
   };
 

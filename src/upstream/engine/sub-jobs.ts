@@ -32,7 +32,7 @@ export interface SubCall {
 }
 
 /** A block to ask for. */
-export interface BlockQuery {
+export interface HeaderQuery {
   readonly method: "eth_getBlockByNumber" | "eth_getBlockByHash";
   /** A number in hex, a tag or a hash. */
   readonly block: string;
@@ -80,7 +80,7 @@ export class SubJobs {
   }
 
   /** Asks for a block; null = nobody gave it. Never calls back after `close`. */
-  block({ method, block, pin, avoid }: BlockQuery, done: (head: Head | null) => void): void {
+  block({ method, block, pin, avoid }: HeaderQuery, done: (head: Head | null) => void): void {
     const { request, policy } = this.#job;
     const row = methodOf(method);
     const call = {
