@@ -258,14 +258,16 @@ export class Http1Connection implements DispatchControl {
     const judged = this.#partial?.length ?? 0;
     const bytes = this.#partial === null ? arrived : Buffer.concat([this.#partial, arrived]);
     this.#partial = null;
-    const end = bytes.indexOf("\r\n\r\n");
+    const isRepeated = this.#repeatsHead(bytes);
+    const end = isRepeated ? this.#headText.length : bytes.indexOf("\r\n\r\n");
     if (end === -1 && bytes.length <= MAX_HEAD_BYTES) {
       if (!mayBecomeHead(bytes, judged)) return this.#malformed();
       this.#partial = Buffer.from(bytes);
       return NOTHING;
     }
-    const head =
-      end === -1 || end > MAX_HEAD_BYTES ? null : this.#readHead(bytes.toString("latin1", 0, end));
+    const isHead = end !== -1 && end <= MAX_HEAD_BYTES;
+    if (isHead && !isRepeated) this.#readHead(bytes.toString("latin1", 0, end));
+    const head = isHead ? this.#head : null;
     const handler = this.#handler;
     if (head === null || handler === null) return this.#malformed();
     const rest = bytes.subarray(end + 4);
@@ -279,13 +281,25 @@ export class Http1Connection implements DispatchControl {
     return rest;
   }
 
-  /** Providers repeat their heads: an equal text is not parsed again. */
-  #readHead(text: string): ResponseHead | null {
-    if (text !== this.#headText) {
-      this.#head = readHead(text);
-      this.#headText = text;
-    }
-    return this.#head;
+  /**
+   * Whether these bytes begin with the head of the answer before. Providers repeat their heads:
+   * such a one is neither looked for nor parsed.
+   */
+  #repeatsHead(bytes: Buffer): boolean {
+    const end = this.#headText.length;
+    return (
+      end > 0 &&
+      bytes[end] === CR &&
+      bytes[end + 1] === LF &&
+      bytes[end + 2] === CR &&
+      bytes[end + 3] === LF &&
+      bytes.toString("latin1", 0, end) === this.#headText
+    );
+  }
+
+  #readHead(text: string): void {
+    this.#head = readHead(text);
+    this.#headText = text;
   }
 
   #enterBody({ body }: ResponseHead): void {
@@ -409,6 +423,8 @@ export function requestText(head: string, { bytes, id, idStart, idEnd }: Request
 }
 
 const NOTHING = Buffer.alloc(0);
+const CR = 0x0d;
+const LF = 0x0a;
 
 /** An error with a code, like node's own. */
 export function coded(message: string, code: string): Error {

@@ -2,7 +2,6 @@
 // refusals as JSON-RPC errors.
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
-import type { Runtime } from "../../runtime.ts";
 import { renderFault } from "./render-fault.ts";
 
 /** Header names and values in turn. */
@@ -39,18 +38,6 @@ const CORS: readonly string[] = [
 
 /** Header lines that every answer carries, as raw text. */
 export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
-
-/** The line of the `Date` header, updated once a second. */
-export function dateLines(runtime: Runtime): () => string {
-  let second = 0;
-  let line = "";
-  return () => {
-    const now = Math.floor(runtime.wallMs() / 1000);
-    if (now !== second) line = `Date: ${new Date(now * 1000).toUTCString()}\r\n`;
-    second = now;
-    return line;
-  };
-}
 
 const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",

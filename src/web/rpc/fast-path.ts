@@ -5,9 +5,10 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import type { Activity } from "../http/activity.ts";
-import { ALWAYS, dateLines, type Headers } from "../http/respond.ts";
+import type { Headers } from "../http/respond.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import { type RequestHead, readRequestHead } from "./fast-path-head.ts";
+import { type HeadEnd, type HeadEnds, headEnds } from "./head-end.ts";
 import { type Credential, credentialOf } from "./key-credential.ts";
 import { NO_ROOM_FOR_REQUEST, STALL_MS } from "./limits.ts";
 import type { RpcParts } from "./parts.ts";
@@ -46,7 +47,7 @@ const ONE_WRITE_BYTES = 16_384;
 /** Creates a server without connections. */
 export function createFastPathServer(parts: FastPathParts): FastPathServer {
   const connections = new Set<Connection>();
-  const dateLine = dateLines(parts.runtime);
+  const ends = headEnds(parts.runtime, parts.keepAliveTimeoutMs);
   let sweeping = false;
 
   function sweep(): void {
@@ -60,9 +61,7 @@ export function createFastPathServer(parts: FastPathParts): FastPathServer {
     accept(socket) {
       if (!sweeping) parts.runtime.after(SWEEP_MS, sweep);
       sweeping = true;
-      const connection = new Connection(parts, socket, dateLine, () =>
-        connections.delete(connection),
-      );
+      const connection = new Connection(parts, socket, ends, () => connections.delete(connection));
       connections.add(connection);
     },
     destroyAll() {
@@ -78,29 +77,60 @@ interface WholeAnswer {
   readonly borrowed: Borrowed | null;
 }
 
+/** The head of an answer: what is its own, and the end that all share. */
+interface AnswerHead {
+  readonly start: string;
+  readonly end: HeadEnd;
+}
+
 /** The answer in as few chunks as possible. */
 function chunksOf(
-  head: string,
+  { start, end }: AnswerHead,
   body: readonly Buffer[],
   { size, headroomBytes }: { readonly size: number; readonly headroomBytes: number },
 ): WholeAnswer["chunks"] {
   const first = body[0];
-  if (first !== undefined && body.length === 1 && head.length <= headroomBytes) {
-    const whole = Buffer.from(first.buffer, first.byteOffset - head.length, head.length + size);
-    whole.write(head, "latin1");
+  const headBytes = start.length + end.bytes.length;
+  if (first !== undefined && body.length === 1 && headBytes <= headroomBytes) {
+    const whole = Buffer.from(first.buffer, first.byteOffset - headBytes, headBytes + size);
+    whole.write(start, "latin1");
+    whole.set(end.bytes, start.length);
     return [whole];
   }
-  if (size > ONE_WRITE_BYTES) return [head, ...body];
-  let text = head;
+  if (size > ONE_WRITE_BYTES) return [start + end.text, ...body];
+  let text = start + end.text;
   for (const piece of body) text += piece.toString("latin1");
   return [text];
 }
+
+/** Whether these bytes begin with a head, whose text ends with the line break of its last field. */
+function beginsWithHead(chunk: Buffer, head: string): boolean {
+  const end = head.length;
+  return (
+    end > 0 &&
+    chunk[end] === CR &&
+    chunk[end + 1] === LF &&
+    chunk.toString("latin1", 0, end) === head
+  );
+}
+
+const CR = 0x0d;
+const LF = 0x0a;
+
+/** The status line and the header lines of one answer. */
+function startOf(status: number, headers: Headers): string {
+  let text = status === 200 ? OK : `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return text;
+}
+
+const OK = "HTTP/1.1 200 OK\r\n";
 
 class Connection implements HttpExchange {
   requestId = "";
   readonly #parts: FastPathParts;
   readonly #socket: Socket;
-  readonly #dateLine: () => string;
+  readonly #headEnds: () => HeadEnds;
   readonly #forget: () => void;
   readonly #onData = (chunk: Buffer): void => this.#data(chunk);
   readonly #onEnd = (): void => this.#ended();
@@ -130,10 +160,10 @@ class Connection implements HttpExchange {
   #served = 0;
   #idleSinceMs: number;
 
-  constructor(parts: FastPathParts, socket: Socket, dateLine: () => string, forget: () => void) {
+  constructor(parts: FastPathParts, socket: Socket, ends: () => HeadEnds, forget: () => void) {
     this.#parts = parts;
     this.#socket = socket;
-    this.#dateLine = dateLine;
+    this.#headEnds = ends;
     this.#forget = forget;
     this.#idleSinceMs = parts.runtime.now();
     socket.on("data", this.#onData);
@@ -180,9 +210,9 @@ class Connection implements HttpExchange {
   ): void {
     let size = 0;
     if (body !== null) for (const piece of body) size += piece.length;
-    if (body !== null)
-      headers.push("Content-Type", "application/json", "Content-Length", String(size));
-    const head = this.#headOf(status, headers);
+    let start = startOf(status, headers);
+    if (body !== null) start += `Content-Type: application/json\r\nContent-Length: ${size}\r\n`;
+    const head = { start, end: this.#headEnd() };
     const headroomBytes = borrowed?.pool.headroomBytes ?? 0;
     this.#unwritten = { chunks: chunksOf(head, body ?? [], { size, headroomBytes }), borrowed };
     this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
@@ -193,7 +223,7 @@ class Connection implements HttpExchange {
     headers.push("Content-Type", "application/json");
     if (sizeBytes === null) headers.push("Transfer-Encoding", "chunked");
     else headers.push("Content-Length", String(sizeBytes));
-    this.#unsentHead = this.#headOf(200, headers);
+    this.#unsentHead = startOf(200, headers) + this.#headEnd().text;
   }
 
   write(chunk: Buffer, written: () => void): number {
@@ -266,7 +296,6 @@ class Connection implements HttpExchange {
     if (body === null) return this.#handOver(chunk);
     const { activity, rpc } = this.#parts;
     activity.active++;
-    activity.lastMs = this.#parts.runtime.now();
     this.#served++;
     this.#delivered = false;
     this.requestId = this.#parts.requestId();
@@ -279,13 +308,13 @@ class Connection implements HttpExchange {
 
   /** The body of a request that has arrived completely and is understood; null = hand over. */
   #read(chunk: Buffer): Buffer | null {
-    const end = chunk.indexOf("\r\n\r\n");
-    if (end === -1 || end > MAX_HEAD_BYTES) return null;
-    const text = chunk.toString("latin1", 0, end + 2);
     // Clients repeat their heads, so the last parsed head is reused for the same text.
-    if (text !== this.#headText) {
-      this.#head = readRequestHead(text);
-      this.#headText = text;
+    let end = this.#headText.length - 2;
+    if (!beginsWithHead(chunk, this.#headText)) {
+      end = chunk.indexOf("\r\n\r\n");
+      if (end === -1 || end > MAX_HEAD_BYTES) return null;
+      this.#headText = chunk.toString("latin1", 0, end + 2);
+      this.#head = readRequestHead(this.#headText);
       this.#credential = null;
     }
     const head = this.#head;
@@ -387,15 +416,10 @@ class Connection implements HttpExchange {
     this.#finishRequest();
   }
 
-  #headOf(status: number, headers: Headers): string {
-    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
-    for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  #headEnd(): HeadEnd {
     // Pipelined requests are answered before a draining server closes the connection.
     this.#closing = this.#parts.activity.draining && this.#early === null;
-    const keep = this.#closing
-      ? "Connection: close"
-      : `Connection: keep-alive\r\nKeep-Alive: ` +
-        `timeout=${Math.floor(this.#parts.keepAliveTimeoutMs / 1000)}`;
-    return `${text}${ALWAYS}${this.#dateLine()}${keep}\r\n\r\n`;
+    const { close, keepAlive } = this.#headEnds();
+    return this.#closing ? close : keepAlive;
   }
 }
