@@ -3,7 +3,7 @@
 // bin/svc.mjs --run bench/wire-id.ts`.
 import { readAnswer } from "../src/core/rpc/answer.ts";
 import { createWireIds } from "../src/runtime.ts";
-import { requestText } from "../src/upstream/http/http1-connection.ts";
+import { RequestWriter } from "../src/upstream/http/request-writer.ts";
 import { renderResult } from "../src/web/rpc/render-reply.ts";
 
 const RUNS = 1_000_000;
@@ -13,9 +13,10 @@ const ANSWERS = 64;
 const REQUEST = Buffer.from(
   '{"jsonrpc":"2.0","id":7,"method":"eth_getBalance","params":["0x00000000219ab540356cbb839cbe05303d7705fa","latest"]}',
 );
-const REQUEST_HEAD =
+const REQUEST_HEAD = Buffer.from(
   "POST /v2/key HTTP/1.1\r\nhost: node.test\r\ncontent-type: application/json\r\naccept: " +
-  "application/json\r\nuser-agent: svc\r\ncontent-length: ";
+    "application/json\r\nuser-agent: svc\r\ncontent-length: ",
+);
 const ANSWER_HEAD =
   "HTTP/1.1 200 OK\r\nx-svc-request-id: req-1\r\nContent-Type: " +
   "application/json\r\nContent-Length: 61\r\n\r\n";
@@ -26,12 +27,17 @@ const ids = Array.from({ length: ANSWERS }, nextId);
 const answers = ids.map((id) => Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":${RESULT}}`));
 const untouched = Buffer.from(`{"jsonrpc":"2.0","id":7,"result":${RESULT}}`);
 const wire = Buffer.alloc(4_096);
+const writer = new RequestWriter();
 let turn = 0;
 let used = 0;
 
 /** Like a socket write: the text must be flattened into one piece. */
 function send(text: string): void {
   used += wire.write(text, "latin1");
+}
+
+function sendRequest(id: string): void {
+  used += writer.bytesOf(REQUEST_HEAD, { bytes: REQUEST, id, idStart: 22, idEnd: 23 }).length;
 }
 
 function sendPieces(pieces: readonly Buffer[]): void {
@@ -53,11 +59,7 @@ function costOf(run: () => void): number {
 }
 
 const STEPS: readonly (readonly [name: string, without: () => void, withId: () => void])[] = [
-  [
-    "writing a request",
-    () => send(`${REQUEST_HEAD}${REQUEST.length}\r\n\r\n${REQUEST.toString("latin1")}`),
-    () => send(requestText(REQUEST_HEAD, { bytes: REQUEST, id: nextId(), idStart: 22, idEnd: 23 })),
-  ],
+  ["writing a request", () => sendRequest("7"), () => sendRequest(nextId())],
   [
     "reading an answer",
     () => {

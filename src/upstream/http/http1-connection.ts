@@ -3,6 +3,7 @@
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
+import type { RequestWriter } from "./request-writer.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
 
 /** Lets a handler control the answer that it receives. */
@@ -65,6 +66,7 @@ export interface PoolHooks {
     readonly lookup: LookupFunction | null;
   };
   readonly buffers: BufferPool;
+  readonly requests: RequestWriter;
   /** The connection has finished an answer and may be used again. */
   free(connection: Http1Connection): void;
   gone(connection: Http1Connection): void;
@@ -90,8 +92,11 @@ export class Http1Connection implements DispatchControl {
   #handler: AnswerHandler | null = null;
   /** The request to send once connected. */
   #unsent: { readonly head: string; readonly body: RequestBody } | null = null;
-  /** A short request, written at the end of this turn; "" = there is none. */
-  #unwritten = "";
+  /** The body of a short request, written at the end of this turn; null = there is none. */
+  #unwritten: RequestBody | null = null;
+  /** The head of the last short request, as text and as bytes: nearly all have the same. */
+  #requestHeadText = "";
+  #requestHead: Buffer = NOTHING;
   readonly #onTurnEnd = (): void => this.#writeShort();
   /** A partially received head. */
   #partial: Buffer | null = null;
@@ -185,7 +190,9 @@ export class Http1Connection implements DispatchControl {
   #write(head: string, body: RequestBody): void {
     const { bytes, id, idStart, idEnd } = body;
     if (bytes.length <= ONE_WRITE_BYTES) {
-      this.#unwritten = requestText(head, body);
+      this.#unwritten = body;
+      if (head !== this.#requestHeadText) this.#requestHead = Buffer.from(head, "latin1");
+      this.#requestHeadText = head;
       return this.#pool.options.runtime.atTurnEnd(this.#onTurnEnd);
     }
     this.#socket.cork();
@@ -197,9 +204,12 @@ export class Http1Connection implements DispatchControl {
   }
 
   #writeShort(): void {
-    const text = this.#unwritten;
-    this.#unwritten = "";
-    if (text !== "") this.#socket.write(text, "latin1");
+    const body = this.#unwritten;
+    this.#unwritten = null;
+    if (body === null) return;
+    const { requests } = this.#pool;
+    this.#socket.write(requests.bytesOf(this.#requestHead, body));
+    if (this.#socket.writableLength > 0) requests.leave();
   }
 
   /**
@@ -229,7 +239,7 @@ export class Http1Connection implements DispatchControl {
 
   #take(arrived: Buffer): void {
     // These bytes cannot answer a request that has not been sent completely.
-    if (this.#unwritten !== "" || this.#socket.writableLength > 0)
+    if (this.#unwritten !== null || this.#socket.writableLength > 0)
       return this.#lost(coded("bytes before the request was written", "EPROTO"));
     let bytes = arrived;
     while (bytes.length > 0) {
@@ -402,7 +412,7 @@ export class Http1Connection implements DispatchControl {
   #lost(error: Error): void {
     if (this.#phase === "over") return;
     this.#phase = "over";
-    this.#unwritten = "";
+    this.#unwritten = null;
     const handler = this.#handler;
     this.#handler = null;
     this.#socket.destroy();
@@ -413,13 +423,6 @@ export class Http1Connection implements DispatchControl {
     this.#pool.gone(this);
     handler?.onResponseError(this, error);
   }
-}
-
-/** A complete request as text, one character per byte. */
-export function requestText(head: string, { bytes, id, idStart, idEnd }: RequestBody): string {
-  const text = bytes.toString("latin1");
-  const length = text.length - (idEnd - idStart) + id.length;
-  return `${head}${length}\r\n\r\n${text.slice(0, idStart)}${id}${text.slice(idEnd)}`;
 }
 
 const NOTHING = Buffer.alloc(0);

@@ -12,6 +12,7 @@ import {
   type PoolHooks,
   type RequestBody,
 } from "./http1-connection.ts";
+import { RequestWriter } from "./request-writer.ts";
 
 /** Address and limits of an origin. */
 export interface OriginOptions {
@@ -74,6 +75,7 @@ interface QueuedRequest {
 class OriginPool implements Origin, PoolHooks {
   readonly options: OriginOptions;
   readonly buffers: BufferPool;
+  readonly requests = new RequestWriter();
   readonly #idle: Http1Connection[] = [];
   readonly #all = new Set<Http1Connection>();
   #queue: QueuedRequest[] = [];

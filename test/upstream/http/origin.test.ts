@@ -165,6 +165,46 @@ const whole = (body: string, ...lines: readonly string[]): string =>
   ["HTTP/1.1 200 OK", ...lines, `Content-Length: ${body.length}`, "", body].join("\r\n");
 const echo: Serve = (socket, body) => void socket.write(whole(body));
 
+test("a head of the same length with other lines is read anew, and so is one that goes on", async (t) => {
+  const answers = [
+    whole("one", "X-Svc: a"),
+    whole("two", "X-Svc: b"),
+    whole("two", "X-Svc: b"),
+    whole("four", "X-Svc: b", "X-More: c"),
+    whole("two", "X-Svc: b"),
+    "HTTP/1.1 200 OK\r\nX-Svc: b\r\nContent-Length: 5\r\n\r\nfive!",
+    "HTTP/1.1 503 OK\r\nX-Svc: b\r\nContent-Length: 5\r\n\r\nsixth",
+  ];
+  const { port, opened } = await peer(t, (socket, _body, count) => {
+    socket.write(answers[count - 1] ?? "");
+  });
+  const origin = pool(t, port);
+  const heard: string[] = [];
+  for (let at = 0; at < answers.length; at++) heard.push(await ask(origin));
+  assert.deepEqual(heard, [
+    "200 one",
+    "200 two",
+    "200 two",
+    "200 four",
+    "200 two",
+    "200 five!",
+    "503 sixth",
+  ]);
+  assert.equal(opened(), 1);
+});
+
+test("a head that was refused is refused again on the next connection, and never kept", async (t) => {
+  const twice = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc";
+  const { port } = await peer(t, (socket, _body, count) => {
+    socket.write(count % 2 === 0 ? whole("well") : twice);
+  });
+  const origin = pool(t, port);
+  for (let round = 0; round < 3; round++) {
+    assert.equal(await ask(origin), "EPROTO");
+    assert.equal(await ask(origin), "200 well");
+  }
+});
+
 const WIRE: Readonly<Record<string, string>> = {
   counted: whole("hello"),
   chunked:

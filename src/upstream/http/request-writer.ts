@@ -1,41 +1,39 @@
 // Puts short requests together: head, length, and body under the id of the service. One piece of
-// memory serves all requests, since each is in the kernel before the next one is made.
+// memory serves the requests of a pool, since each is in the kernel before the next one is made.
 import type { RequestBody } from "./http1-connection.ts";
 
-/** Request bodies up to this size are sent in one write together with their head. */
-export const ONE_WRITE_BYTES = 16_384;
-
-const MEMORY_BYTES = 2 * ONE_WRITE_BYTES;
+const FIRST_BYTES = 4_096;
 /** Up to this size a loop copies faster than a call to `Buffer.copy`. */
 const NEAR_BYTES = 48;
 const AFTER_LENGTH = Buffer.from("\r\n\r\n", "latin1");
 const ZERO = 0x30;
 
-/** The memory that requests are put together in. */
-export class RequestMemory {
-  #memory = Buffer.allocUnsafeSlow(MEMORY_BYTES);
+/** The memory that requests are put together in; it grows with the longest one. */
+export class RequestWriter {
+  #memory = Buffer.allocUnsafeSlow(FIRST_BYTES);
 
   /**
    * The bytes of a request; `head` ends with `content-length: `. They are valid until the next
-   * call, unless `leave` is called first.
+   * call, unless `leave` is called before.
    */
   bytesOf(head: Buffer, body: RequestBody): Buffer {
     const { bytes, id, idStart, idEnd } = body;
     const length = bytes.length - (idEnd - idStart) + id.length;
     const lengthEnd = head.length + digitsOf(length);
     const bodyAt = lengthEnd + AFTER_LENGTH.length;
-    if (bodyAt + length > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(bodyAt + length);
+    const end = bodyAt + length;
+    if (end > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(end);
     const memory = this.#memory;
     memory.set(head);
     writeNumber(memory, lengthEnd, length);
     memory.set(AFTER_LENGTH, lengthEnd);
     writeBody(memory, bodyAt, body);
-    return memory.subarray(0, bodyAt + length);
+    return memory.subarray(0, end);
   }
 
   /** Leaves the memory to the request made last, which is not in the kernel yet. */
   leave(): void {
-    this.#memory = Buffer.allocUnsafeSlow(MEMORY_BYTES);
+    this.#memory = Buffer.allocUnsafeSlow(FIRST_BYTES);
   }
 }
 
@@ -59,7 +57,7 @@ function digitsOf(number: number): number {
   return digits;
 }
 
-/** Writes a number that ends before `end`. */
+/** Writes the digits of a number that end before `end`. */
 function writeNumber(memory: Buffer, end: number, number: number): void {
   let rest = number;
   let at = end;
