@@ -1,7 +1,7 @@
 // A call: one JSON-RPC request for one chain, as the router sees it, and the blocks that it reads.
 // Knows neither HTTP nor the caller's envelope, except the bytes to forward.
 import { BLOCK_TAGS, type OptionalTag } from "./block-tag.ts";
-import { elements, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
+import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
 import type { WireRequest } from "./wire-request.ts";
 
@@ -37,8 +37,8 @@ export function readBlockRef(bytes: Buffer, params: Span, method: Method): Block
   if (method.block === null || params.start === -1 || bytes[params.start] !== OPEN_ARRAY)
     return NO_BLOCK;
   const { kind, at } = method.block;
-  const span = elements(bytes, params.start, params.end, at + 1)[at];
-  if (span === undefined) return NO_BLOCK;
+  const span = elementAt(bytes, params.start, params.end, at);
+  if (span === null) return NO_BLOCK;
   const c = bytes[span.start];
   if (kind === "block" && c === QUOTE)
     return readBlock(bytes.toString("latin1", span.start + 1, span.end - 1));

@@ -65,6 +65,19 @@ export function elements(bytes: Buffer, start: number, end: number, limit: numbe
   return spans;
 }
 
+/** Offsets of one element of a valid JSON array; null = it has fewer. */
+export function elementAt(bytes: Buffer, start: number, end: number, index: number): Span | null {
+  let at = skipSpace(bytes, start + 1, end);
+  for (let passed = 0; at < end && bytes[at] !== CLOSE_ARRAY; passed++) {
+    const stop = skipValue(bytes, at, end, MAX_DEPTH);
+    if (stop === -1) return null;
+    if (passed === index) return { start: at, end: stop };
+    at = skipSpace(bytes, stop, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+  }
+  return null;
+}
+
 /** Offset of the end of a message without trailing white space. */
 export function endOf(bytes: Buffer): number {
   let end = bytes.length;

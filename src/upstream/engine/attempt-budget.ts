@@ -34,14 +34,15 @@ export class AttemptBudget {
 
   /** Whether another attempt may be made. */
   get mayTryMore(): boolean {
-    return this.#begun < this.#job.policy.maxAttempts && !this.isLate;
+    return this.#mayTryMoreWithin(this.#remainingMs());
   }
 
   /** An attempt begins. Returns how long it may take: not all the time if another could follow. */
   begin(couldFollow: boolean): number {
     this.#begun++;
     const remainingMs = this.#remainingMs();
-    return couldFollow && this.mayTryMore && this.#job.request.call.method.replaySafe
+    const mayTryMore = couldFollow && this.#mayTryMoreWithin(remainingMs);
+    return mayTryMore && this.#job.request.call.method.replaySafe
       ? remainingMs * this.#parts.firstAttemptShare()
       : remainingMs;
   }
@@ -63,6 +64,10 @@ export class AttemptBudget {
 
   leavePanic(): void {
     this.#freePanicSlot?.();
+  }
+
+  #mayTryMoreWithin(remainingMs: number): boolean {
+    return this.#begun < this.#job.policy.maxAttempts && remainingMs > 0;
   }
 
   #remainingMs(): number {

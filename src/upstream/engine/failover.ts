@@ -34,8 +34,8 @@ export function failover(parts: AttemptParts & BudgetParts): Stage {
 }
 
 function plan(job: Job): void {
-  const { tracker, call, strategy, transport, pin } = job.request;
-  job.plan = tracker.plan(call, { strategy, transport, pin });
+  const { request } = job;
+  job.plan = request.tracker.plan(request.call, request);
 }
 
 function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {

@@ -450,17 +450,30 @@ class SetTracker implements Tracker {
     block: BlockRef = NO_BLOCK,
     name: string = method.name,
   ): void {
-    if (isKnownByName(method)) this.#recordName(name, attempt);
     const channel = this.#watchedOf(attempt);
-    if (channel === null) return;
-    const { breaker, cordon } = channel.health;
-    recordAttempt(channel.health, method, attempt, this.#ending(block));
-    this.#reportChange(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
+    const nowMs = this.#runtime.now();
+    if (channel !== null)
+      this.#record(channel, attempt, { method, block, methodName: name }, nowMs);
+    else if (isKnownByName(method)) this.#recordName(name, attempt);
+  }
+
+  #record(
+    channel: WatchedChannel,
+    attempt: Attempt,
+    { method, methodName, block }: AttemptEnd["call"],
+    nowMs: number,
+  ): void {
+    if (isKnownByName(method)) this.#recordName(methodName, attempt);
+    const { health } = channel;
+    const { breaker, cordon } = health;
+    recordAttempt(health, method, attempt, this.#ending(block, nowMs));
+    if (health.breaker !== breaker || health.cordon !== cordon)
+      this.#reportChange(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
     if (attempt.verdict !== null) {
       this.#learnRate(attempt.provider, attempt.verdict.effect);
-      this.#reportEffect(channel, attempt.verdict.effect, { methodName: name, block });
+      this.#reportEffect(channel, attempt.verdict.effect, { methodName, block });
     }
-    if (channel.health.breaker !== breaker || channel.health.cordon !== cordon)
+    if (health.breaker !== breaker || health.cordon !== cordon)
       this.#changed(channel, breaker, "opened");
   }
 
@@ -552,8 +565,9 @@ class SetTracker implements Tracker {
     channel.out.delete(out);
     const { verdict, latencyMs } = attempt;
     if (by !== "cut" || verdict === null) {
-      if (by === "answered") health.heardAtMs = this.#runtime.now();
-      this.record(call.method, attempt, call.block, call.methodName);
+      const nowMs = this.#runtime.now();
+      if (by === "answered") health.heardAtMs = nowMs;
+      this.#record(channel, attempt, call, nowMs);
       return false;
     }
     const { breaker } = health;
@@ -817,12 +831,9 @@ class SetTracker implements Tracker {
     if (health === null) return { ...ABSENT, provider, transport, regionRank };
     const { call, strategy, pinned } = query;
     const { nowMs } = query.view;
+    const condition = this.#conditionOf(providerState, transport, health, query);
     const reason =
-      this.#reasonAgainst(providerState, health, query, {
-        transport,
-        wrongChain: health.wrongChain,
-        cordoned: health.cordon !== null,
-      }) ??
+      this.#reasonAgainst(providerState, query, condition) ??
       providerState.budget?.shortageOf(call.methodName) ??
       null;
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
@@ -847,12 +858,12 @@ class SetTracker implements Tracker {
     };
   }
 
-  #reasonAgainst(
+  #conditionOf(
     providerState: ProviderState,
+    transport: Transport,
     health: Health,
     { call, view, pinned }: PlanQuery,
-    excluded: Pick<Condition, "transport" | "wrongChain" | "cordoned">,
-  ): ExclusionReason | null {
+  ): Condition {
     const { nowMs } = view;
     const lag = pinned ? null : lagBlocks(providerState.sample, view.head, this.set.chain, nowMs);
     const lacking =
@@ -861,17 +872,22 @@ class SetTracker implements Tracker {
       lacksBlock(providerState.sample, call.block.number, view.head, nowMs);
     const unserved =
       isKnownByName(call.method) && isUnserved(providerState.unserved, call.methodName, nowMs);
-    const { transport, wrongChain, cordoned } = excluded;
-    const behind = lacking || isBehind(health, nowMs);
-    const condition = {
+    return {
       transport,
-      wrongChain,
-      cordoned,
-      behind,
+      wrongChain: health.wrongChain,
+      cordoned: health.cordon !== null,
+      behind: lacking || isBehind(health, nowMs),
       lagBlocks: lag,
       facts: health.facts,
       unserved,
     };
+  }
+
+  #reasonAgainst(
+    providerState: ProviderState,
+    { call, view, pinned }: PlanQuery,
+    condition: Condition,
+  ): ExclusionReason | null {
     return pinned
       ? unreachable(providerState.provider, condition)
       : (providerState.region.reason ?? capability(providerState.provider, call, view, condition));
@@ -883,8 +899,8 @@ class SetTracker implements Tracker {
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
     const { nowMs } = query.view;
     // Conditions that a probe may end are worth waiting for.
-    const reason = this.#reasonAgainst(providerState, health, query, {
-      transport,
+    const reason = this.#reasonAgainst(providerState, query, {
+      ...this.#conditionOf(providerState, transport, health, query),
       wrongChain: false,
       cordoned: false,
     });
@@ -931,11 +947,11 @@ class SetTracker implements Tracker {
     return this.#stateOf(provider)?.watched[transport] ?? null;
   }
 
-  #ending(block: BlockRef): AttemptEnding {
+  #ending(block: BlockRef, nowMs = this.#runtime.now()): AttemptEnding {
     return {
       block,
       head: this.#consensus.height,
-      nowMs: this.#runtime.now(),
+      nowMs,
       random: this.#runtime.random,
     };
   }

@@ -1,6 +1,6 @@
 // The connections to one origin, as every HTTP client offers them.
 import type { HttpDispatch } from "./dispatch.ts";
-import type { RequestBody } from "./http1-connection.ts";
+import type { RequestBody } from "./request-writer.ts";
 
 /** Bounds of the connections to one origin. */
 export interface ConnectionLimits {

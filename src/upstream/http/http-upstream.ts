@@ -72,15 +72,14 @@ interface UpstreamParts extends HttpParts {
 
 /** How requests to one provider are sent. */
 interface Route extends Senders {
-  /** The key of its connection pool. */
-  readonly origin: string;
   readonly connections: Connections;
 }
 
 class HttpUpstream implements Upstream {
   readonly #parts: UpstreamParts;
   readonly #origins = new Map<string, Connections>();
-  readonly #routes = new WeakMap<Provider, Route>();
+  /** Anew whenever an origin is given up. */
+  #routes = new WeakMap<Provider, Route>();
   readonly #originKeys = new WeakMap<Provider, string>();
   readonly #answerParts: AnswerParts;
   readonly #guardedLimits: AnswerLimits;
@@ -132,6 +131,7 @@ class HttpUpstream implements Upstream {
     for (const [origin, connections] of this.#origins) {
       if (used.has(origin)) continue;
       this.#origins.delete(origin);
+      this.#routes = new WeakMap();
       connections.drain();
     }
   }
@@ -139,11 +139,12 @@ class HttpUpstream implements Upstream {
   async close(): Promise<void> {
     await Promise.all([...this.#origins.values()].map((connections) => connections.destroy()));
     this.#origins.clear();
+    this.#routes = new WeakMap();
   }
 
   #routeTo(provider: Provider): Route {
     const known = this.#routes.get(provider);
-    if (known !== undefined && this.#origins.get(known.origin) === known.connections) return known;
+    if (known !== undefined) return known;
     const url = new URL(provider.url ?? "");
     const origin = this.#originOf(provider);
     const connections = this.#origins.get(origin) ?? this.#connect(url, provider.guarded);
@@ -155,7 +156,7 @@ class HttpUpstream implements Upstream {
       ...lowerCased(provider.headers),
     });
     const senders = connections.prepare(url.pathname + url.search, headers);
-    const route = { origin, connections, ...senders };
+    const route = { connections, ...senders };
     this.#routes.set(provider, route);
     return route;
   }

@@ -3,7 +3,7 @@
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
 import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
-import type { RequestWriter } from "./request-writer.ts";
+import type { RequestBody, RequestWriter } from "./request-writer.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
 
 /** Lets a handler control the answer that it receives. */
@@ -11,17 +11,6 @@ export interface DispatchControl {
   abort(reason: Error): void;
   pause(): void;
   resume(): void;
-}
-
-/**
- * A request body; when it is written, the text from `idStart` to `idEnd` is replaced by `id`
- * (ASCII).
- */
-export interface RequestBody {
-  readonly bytes: Buffer;
-  readonly id: string;
-  readonly idStart: number;
-  readonly idEnd: number;
 }
 
 /** Hears one answer: the used part of undici's dispatch handler, and `onResponseComplete`. */

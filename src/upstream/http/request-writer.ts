@@ -1,6 +1,16 @@
 // Puts short requests together: head, length, and body under the id of the service. One piece of
 // memory serves the requests of a pool, since each is in the kernel before the next one is made.
-import type { RequestBody } from "./http1-connection.ts";
+
+/**
+ * A request body; when it is written, the text from `idStart` to `idEnd` is replaced by `id`
+ * (ASCII).
+ */
+export interface RequestBody {
+  readonly bytes: Buffer;
+  readonly id: string;
+  readonly idStart: number;
+  readonly idEnd: number;
+}
 
 const FIRST_BYTES = 4_096;
 /** Up to this size a loop copies faster than a call to `Buffer.copy`. */

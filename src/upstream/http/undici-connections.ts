@@ -6,7 +6,8 @@ import { withWireId } from "../../core/rpc/wire-request.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
 import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
 import type { HttpDispatch } from "./dispatch.ts";
-import { coded, type RequestBody } from "./http1-connection.ts";
+import { coded } from "./http1-connection.ts";
+import type { RequestBody } from "./request-writer.ts";
 
 /** Idle connections are kept this long, or less if the provider announces less. */
 const IDLE_MS = 30_000;

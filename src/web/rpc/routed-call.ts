@@ -26,7 +26,7 @@ export function route(
   done: ReplyCallback,
 ): Cancel {
   const { bytes, span } = incoming;
-  const { envelope, method } = request;
+  const { envelope, method, grant } = request;
   const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
   const call = {
     methodName: envelope.method,
@@ -39,7 +39,7 @@ export function route(
     idStart,
     idEnd,
   };
-  return send(parts, incoming, { ...request, call }, done);
+  return send(parts, incoming, { envelope, method, grant, call }, done);
 }
 
 /** Routes a call to a provider. */

@@ -7,15 +7,16 @@ import {
   isCharged,
 } from "../../core/billing/charging.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
-import { NO_SOURCE } from "../../core/routing/answer-source.ts";
+import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
 import type { Envelope } from "../../core/rpc/envelope.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import { noRoom } from "../../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { NOTHING_SENT } from "../../upstream/engine/stage.ts";
+import type { Billing, CallGrant } from "../payment/call-payment.ts";
 import type { Cancel, GrantedRequest, PipelineParts, PipelineRequest } from "./pipeline-request.ts";
-import type { Reply } from "./reply.ts";
+import type { DeliveryCallback, Reply } from "./reply.ts";
 import type { MethodAnswer } from "./service-methods.ts";
 
 /** The reply to a request that has an outcome; counts it. */
@@ -43,16 +44,31 @@ export function settled(
 ): Reply {
   const { outcome, route, written, source } = answer;
   const { target, requestId, transport } = incoming;
-  const { id, notify } = envelope;
-  const reply = { id, outcome, source, route, target, requestId, transport, notify, written };
-  if (grant.kind === "keyless") return { ...reply, billing: null, settle: null };
-  const isOpen = outcome.kind === "stream" || (incoming.settlesLater && isCharged(source));
-  if (!isOpen) return { ...reply, billing: grant.settle(source), settle: null };
+  const isOpen =
+    grant.kind !== "keyless" &&
+    (outcome.kind === "stream" || (incoming.settlesLater && isCharged(source)));
   return {
-    ...reply,
-    billing: grant.kind === "grant" ? { grant, chargeN: grant.heldN } : null,
-    settle: (delivered) => void (delivered ? grant.settle(source) : grant.release()),
+    id: envelope.id,
+    outcome,
+    source,
+    route,
+    target,
+    requestId,
+    transport,
+    notify: envelope.notify,
+    written,
+    billing: isOpen ? expectedCharge(grant) : grant.settle(source),
+    settle: isOpen ? settlementOf(grant, source) : null,
   };
+}
+
+/** What a call will be charged once its answer is delivered. */
+function expectedCharge(grant: CallGrant): Billing | null {
+  return grant.kind === "grant" ? { grant, chargeN: grant.heldN } : null;
+}
+
+function settlementOf(grant: CallGrant, source: AnswerSource): DeliveryCallback {
+  return (delivered) => void (delivered ? grant.settle(source) : grant.release());
 }
 
 /**
