@@ -10,9 +10,8 @@ import {
   Http1Connection,
   IDLE,
   type PoolHooks,
-  type RequestBody,
 } from "./http1-connection.ts";
-import { RequestWriter } from "./request-writer.ts";
+import { type RequestBody, RequestWriter } from "./request-writer.ts";
 
 /** Address and limits of an origin. */
 export interface OriginOptions {
