@@ -2,6 +2,7 @@
 // it.
 
 import type { Logger } from "pino";
+import { type BookedLimitParts, bookedAddressLimits } from "../cluster/booked-address-limits.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { ALONE, claimsOfOwner, type JobClaims } from "../cluster/job-claims.ts";
 import { createRateShares, type RateShares } from "../cluster/rate-shares.ts";
@@ -15,6 +16,7 @@ import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import {
   type OpenAddressLimit,
+  type OpenCreationLimit,
   openAddressLimit,
   sharedAddressLimits,
 } from "../core/workers/shared-address-limits.ts";
@@ -268,9 +270,10 @@ interface ApiCollaborators {
 
 /** The account pages and the management API. */
 function apiOf(
-  { config, settings, runtime, log, store, serving, methods }: StoreParts,
+  parts: StoreParts,
   { changes, paywall, credit, custom, openLimit }: ApiCollaborators,
 ): Api {
+  const { config, settings, runtime, log, store, serving, methods } = parts;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const common = {
     runtime,
@@ -282,6 +285,7 @@ function apiOf(
     trustedProxies,
     keysPerHour: settings.keysPerHour,
     openLimit,
+    openCreationLimit: creationLimitsOf(parts),
   };
   const api = createApi({
     ...common,
@@ -549,11 +553,23 @@ function limitsOf(parts: HostingParts): OpenAddressLimit {
 function rateSharesOf(parts: StoreParts): RateShares | null {
   const { cluster, runtime, onError } = parts;
   if (cluster !== null) return cluster.rateShares;
+  const tokens = tokensOf(parts);
+  if (tokens === null) return null;
+  return createRateShares({ ...tokens, runtime, spacingMs: TOKENS_MS, onError });
+}
+
+/** Where tokens of limits are asked for; null = this process is the whole service. */
+function tokensOf(parts: StoreParts): BookedLimitParts | null {
+  const { cluster, service } = parts;
+  if (cluster !== null) return cluster.tokens;
   const bus = busOf(parts);
-  if (bus === null) return null;
-  const members = (): number => parts.service?.workers ?? 1;
-  const spacingMs = TOKENS_MS;
-  return createRateShares({ request: tokensOver(bus), runtime, members, spacingMs, onError });
+  return bus === null ? null : { request: tokensOver(bus), members: () => service?.workers ?? 1 };
+}
+
+/** How limits of new keys are opened. */
+function creationLimitsOf(parts: StoreParts): OpenCreationLimit {
+  const tokens = tokensOf(parts);
+  return tokens === null ? openAddressLimit : bookedAddressLimits(tokens);
 }
 
 function workerOf(parts: HostingParts): string | null {

@@ -1,6 +1,7 @@
 // The book of rate limits of a service of several workers: the supervisor has it, and the workers
 // ask it over the bus.
 
+import { ADDRESS_SCOPE } from "../cluster/booked-address-limits.ts";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import type { RequestTokens, TokenGrant, TokenRequest } from "../core/billing/shared-limit.ts";
 import { createTokenBook } from "../core/billing/token-book.ts";
@@ -19,9 +20,16 @@ const TOKENS: QuestionTopic<readonly TokenRequest[], readonly TokenGrant[]> = {
 
 /** Keeps the book, and answers workers. */
 export function serveTokens(bus: Bus, runtime: Pick<Runtime, "now">): void {
-  const book = createTokenBook();
+  const accounts = createTokenBook();
+  const addresses = createTokenBook();
   bus.serve(TOKENS, (requests, from) =>
-    requests.map((request) => book.grant(from, request, runtime.now())),
+    requests.map((request) =>
+      (request.scope.startsWith(ADDRESS_SCOPE) ? addresses : accounts).grant(
+        from,
+        request,
+        runtime.now(),
+      ),
+    ),
   );
 }
 

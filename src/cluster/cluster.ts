@@ -4,6 +4,7 @@
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
+import type { BookedLimitParts } from "./booked-address-limits.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
 import { type ChangesRead, currentPosition } from "./change-log.ts";
 import { type Contact, contactNow, watchContact } from "./contact.ts";
@@ -62,6 +63,8 @@ export interface Cluster {
   readonly claims: JobClaims;
   /** Rate limits that the nodes share. */
   readonly rateShares: RateShares;
+  /** Where the tokens of limits are asked for. */
+  readonly tokens: BookedLimitParts;
   /** Passes on what was changed since this node was opened. */
   follow(follower: ClusterFollower): void;
   close(): Promise<void>;
@@ -116,10 +119,13 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
   const { store, runtime, node, processId, settings, onError } = parts;
   const { nodeTimeoutMs } = settings;
   const claims = createJobClaims({ store, runtime, nodeId: node.id, nodeTimeoutMs });
-  const rateShares = createRateShares({
+  const tokens: BookedLimitParts = {
     request: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
-    runtime,
     members: () => membership.members,
+  };
+  const rateShares = createRateShares({
+    ...tokens,
+    runtime,
     spacingMs: TOKENS_MS,
     onError,
   });
@@ -131,6 +137,7 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     membership,
     claims,
     rateShares,
+    tokens,
     follow(follower) {
       const feed = feedOf(parts, { follower, from, listener });
       const endWatch = watchContact({ ...parts, nodeTimeoutMs, feed }, follower.contact);

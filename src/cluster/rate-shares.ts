@@ -74,7 +74,7 @@ class BookedRateShares implements RateShares {
   }
 
   begin(scope: string, size: RateLimitSize, start: LimitStart): SharedLimit | null {
-    const digest = digestOf(scope);
+    const digest = limitDigest(scope);
     const known = this.#limits.get(digest);
     // One of another size goes on where this one is: the book knows both by their scope.
     if (known !== undefined) this.#end(digest, known);
@@ -198,6 +198,7 @@ class BookedRateShares implements RateShares {
   }
 }
 
-function digestOf(scope: string): string {
+/** The name of a limit for others: of one length, and of nobody. */
+export function limitDigest(scope: string): string {
   return createHash("sha256").update(scope).digest("base64url").slice(0, SCOPE_CHARACTERS);
 }

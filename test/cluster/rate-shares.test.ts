@@ -2,6 +2,7 @@
 // at no moment more, however calls are spread, and also where the book is rows of a store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bookedAddressLimits } from "../../src/cluster/booked-address-limits.ts";
 import { createRateShares, type RateShares } from "../../src/cluster/rate-shares.ts";
 import { removeOldLimits, storedTokens } from "../../src/cluster/stored-tokens.ts";
 import type { RateLimitSize } from "../../src/core/billing/gcra.ts";
@@ -202,6 +203,29 @@ test("what is left and when it is full again are told of the limit that is share
   assert.ok(Math.abs(status.remaining - 40) <= 1, `${status.remaining}`);
   assert.deepEqual([status.burst, status.resetS], [100, 2]);
   node.shares.close();
+});
+
+test("keys of one network are counted in one book, and in equal parts where it does not answer", async () => {
+  const book = createTokenBook();
+  let isAway = false;
+  const request: RequestTokens = async (requests) => {
+    if (isAway) throw new Error("no answer");
+    return requests.map((each) => book.grant("a", each, 1_000));
+  };
+  const size = { perSecond: 8 / 3_600, burst: 8 };
+  const [one, two] = [1, 2].map(() =>
+    bookedAddressLimits({ request, members: () => 2 })("new keys", size),
+  );
+  assert.ok(one && two);
+  const taken = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => (n % 2 ? one : two).take(`2001:db8::${n}`, 1_000)),
+  );
+  assert.deepEqual(taken.filter((waitMs) => waitMs === 0).length, 8);
+  assert.deepEqual(taken.slice(8), [450_000, 450_000]);
+  assert.equal(await one.take("2001:db8:1::", 1_000), 0);
+  isAway = true;
+  const alone = await Promise.all(Array.from({ length: 5 }, () => one.take("192.0.2.1", 1_000)));
+  assert.deepEqual(alone.filter((waitMs) => waitMs === 0).length, 4);
 });
 
 eachStore(({ engine, open }) => {

@@ -238,6 +238,16 @@ test("workers serve the rate limit of an account together, the burst of a fresh 
   assert.ok(served >= 40, `${served}, less than the burst`);
 });
 
+test("an address creates as many keys at all workers together as it may, however fast it asks", async (t) => {
+  const own = await fixture(t, {}, { keys_per_hour: 10 });
+  const made = await Promise.all(
+    Array.from({ length: 60 }, () => post(`${own.service.url}/api/v1/agent/keys`)),
+  );
+  const statuses = made.map(({ status }) => status);
+  assert.equal(statuses.filter((status) => status === 201).length, 10, `${statuses}`);
+  assert.equal(statuses.filter((status) => status === 429).length, 50, `${statuses}`);
+});
+
 test("a key that is revoked at one worker is refused at all, and its sockets are closed", async (t) => {
   const own = await fixture(t);
   const { service } = own;

@@ -15,6 +15,12 @@ export interface AddressLimit {
   readonly size: number;
 }
 
+/** A rate limit for each address of which another process may have to be asked. */
+export interface AwaitedAddressLimit {
+  /** Takes one token. 0, or the milliseconds until one is available. */
+  take(address: string, nowMs: number): number | Promise<number>;
+}
+
 const MAX_ADDRESSES = 100_000;
 
 /** Creates an unused limit. `nowMs` is monotonic. */

@@ -1,11 +1,19 @@
 // Rate limits by network address that hold for all workers of a service: each worker takes from its
 // own state, and tells the others what was taken a moment later.
-import { type AddressLimit, createAddressLimit, networkOf } from "../billing/address-limit.ts";
+import {
+  type AddressLimit,
+  type AwaitedAddressLimit,
+  createAddressLimit,
+  networkOf,
+} from "../billing/address-limit.ts";
 import type { RateLimitSize } from "../billing/gcra.ts";
 import type { Bus, Topic } from "./bus.ts";
 
 /** Opens a limit; one for each name. */
 export type OpenAddressLimit = (name: string, size: RateLimitSize) => AddressLimit;
+
+/** Opens a limit of new keys; one for each name. */
+export type OpenCreationLimit = (name: string, size: RateLimitSize) => AwaitedAddressLimit;
 
 /** The limits of a process that is the whole service. */
 export const openAddressLimit: OpenAddressLimit = (_, size) => createAddressLimit(size);

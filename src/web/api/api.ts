@@ -6,6 +6,7 @@ import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import {
   type OpenAddressLimit,
+  type OpenCreationLimit,
   openAddressLimit,
 } from "../../core/workers/shared-address-limits.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -44,6 +45,8 @@ export interface ApiParts extends Omit<HandlerParts, "creations" | "writes" | "p
   readonly limits?: ApiLimits;
   /** Opens the limits by address; absent = those of one process. */
   readonly openLimit?: OpenAddressLimit;
+  /** Opens the limits of new keys; absent = those of one process. */
+  readonly openCreationLimit?: OpenCreationLimit;
 }
 
 /** Limits of the API. */
@@ -93,8 +96,8 @@ const HOUR_S = 3_600;
 export function createApi(parts: ApiParts): Api {
   const { maxReading, maxUnderWay, missesPerMinute, writesPerMinute } = parts.limits ?? API_LIMITS;
   const proxies = trustedProxiesOf(parts.trustedProxies);
-  const { openLimit = openAddressLimit } = parts;
-  const creations = openLimit("key creations", sizeOf(parts.keysPerHour, HOUR_S));
+  const { openLimit = openAddressLimit, openCreationLimit = openAddressLimit } = parts;
+  const creations = openCreationLimit("key creations", sizeOf(parts.keysPerHour, HOUR_S));
   const misses = openLimit("API credentials", sizeOf(missesPerMinute, MINUTE_S));
   const writes = openLimit("API changes", sizeOf(writesPerMinute, MINUTE_S));
   const serve = createServing(

@@ -1,7 +1,7 @@
 // The services and settings that handlers of the HTTP API are built from.
 
 import type { ManagedSlug } from "../../core/billing/access.ts";
-import type { AddressLimit } from "../../core/billing/address-limit.ts";
+import type { AddressLimit, AwaitedAddressLimit } from "../../core/billing/address-limit.ts";
 import type { Invalidations } from "../../core/billing/invalidations.ts";
 import type { Tariff } from "../../core/billing/price.ts";
 import type { Chain } from "../../core/provider/chain.ts";
@@ -42,7 +42,7 @@ export interface HandlerParts {
   /** True = a development instance: callers on this machine may create any number of keys. */
   readonly devnet: boolean;
   /** Limits created keys by address. */
-  readonly creations: AddressLimit;
+  readonly creations: AwaitedAddressLimit;
   /** Limits changes by account. */
   readonly writes: AddressLimit;
   /** Null = nothing can be bought. */

@@ -88,7 +88,7 @@ function keyCreation(parts: HandlerParts): AgentHandlers["createAgentKey"] {
     free: {
       includes: ({ initial_fund_usd }) => initial_fund_usd === undefined,
       async serve({ body, address, baseUrl, isLocal }) {
-        const refusal = creationRefusal(parts, { address, isLocal });
+        const refusal = await creationRefusal(parts, { address, isLocal });
         if (refusal !== null) return refusal;
         const grantN = BigInt(settings.startingGrantCu) * BigInt(settings.tariff.nanoPerCu);
         const made = await createAnonymousKey(

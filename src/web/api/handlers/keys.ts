@@ -117,7 +117,7 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
       restriction: agent?.profiles ?? null,
     });
     if ("kind" in key) return key;
-    const refusal = creationRefusal(parts, { address, isLocal });
+    const refusal = await creationRefusal(parts, { address, isLocal });
     if (refusal !== null) return refusal;
     const nowMs = runtime.wallMs();
     // Read before the change: the secret of a new key must reach the caller even if the store fails
@@ -156,12 +156,12 @@ function createKeyHandler(parts: HandlerParts): KeyHandlers["createKey"] {
 type Creator = Pick<ApiInput, "address" | "isLocal">;
 
 /** Why this address may not create another key now. Null = it may, and the key is counted. */
-export function creationRefusal(
+export async function creationRefusal(
   { creations, devnet, runtime }: HandlerParts,
   { address, isLocal }: Creator,
-): ApiFault<"rate_limited"> | null {
+): Promise<ApiFault<"rate_limited"> | null> {
   if (devnet && isLocal) return null;
-  const retryAfterMs = creations.take(address, runtime.now());
+  const retryAfterMs = await creations.take(address, runtime.now());
   return retryAfterMs === 0
     ? null
     : apiFault("rate_limited", "this address has created too many keys in the last hour", {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import {
   type OpenAddressLimit,
+  type OpenCreationLimit,
   openAddressLimit,
 } from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
@@ -28,6 +29,8 @@ export interface AccountPagesParts extends Omit<AccountPageParts, "misses" | "cr
   readonly keysPerHour: number;
   /** Opens the limits by address; absent = those of one process. */
   readonly openLimit?: OpenAddressLimit;
+  /** Opens the limits of new keys; absent = those of one process. */
+  readonly openCreationLimit?: OpenCreationLimit;
 }
 
 interface Route {
@@ -56,9 +59,10 @@ const MAX_READING = 1_024;
 export function createAccountPages(parts: AccountPagesParts): Api {
   const proxies = trustedProxiesOf(parts.trustedProxies);
   const { keysPerHour, openLimit = openAddressLimit } = parts;
+  const { openCreationLimit = openAddressLimit } = parts;
   const account: AccountPageParts = {
     ...parts,
-    creations: openLimit("key creations on pages", {
+    creations: openCreationLimit("key creations on pages", {
       perSecond: keysPerHour / HOUR_S,
       burst: keysPerHour,
     }),

@@ -30,7 +30,7 @@ export async function submitClaim(
   if (link.end !== null) return ENDS[link.end];
   const isNew = form.get("into") === "new";
   if (isNew) {
-    const waitMs = parts.creations.take(visitor.address, parts.runtime.now());
+    const waitMs = await parts.creations.take(visitor.address, parts.runtime.now());
     if (waitMs > 0)
       return {
         ...claimForm(
