@@ -28,7 +28,7 @@ import {
 } from "../hosted/admission/admission.ts";
 import { audit } from "../hosted/audit/audit.ts";
 import { exportStore } from "../hosted/audit/export.ts";
-import { type Credit, openCredit } from "../hosted/credit/credit.ts";
+import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
 import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
@@ -48,6 +48,7 @@ import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
 import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
 import { type Followers, followerOf, joinCluster, type NodeView, viewOf } from "./cluster.ts";
+import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { statementsOver } from "./store-service.ts";
@@ -238,10 +239,8 @@ async function legacyFormsOf({
   return legacyForms;
 }
 
-function creditOf(
-  { store, runtime, settings, cluster, workerChanges, onError }: StoreParts,
-  node: string,
-): Promise<Credit> {
+function creditOf(parts: StoreParts, node: string): Promise<Credit> {
+  const { store, runtime, settings, cluster, workerChanges, onError } = parts;
   return openCredit({
     store,
     runtime,
@@ -251,6 +250,7 @@ function creditOf(
       ? {}
       : { replaces: cluster.replaces, processId: cluster.processId, recalls: true }),
     ...(workerChanges === null ? {} : { recalls: true, recorded: workerChanges.written }),
+    ...transactionsOf(parts),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
       nodeTimeoutMs: settings.nodeTimeoutMs,
@@ -547,6 +547,12 @@ function busOf({ service }: Pick<HostingParts, "service">): Bus | null {
 function limitsOf(parts: HostingParts): OpenAddressLimit {
   const bus = busOf(parts);
   return bus === null ? openAddressLimit : sharedAddressLimits(bus, parts.runtime);
+}
+
+/** Where another process has the embedded file open, it runs the transactions of credit. */
+function transactionsOf(parts: StoreParts): Pick<CreditParts, "transactions"> {
+  const bus = busOf(parts);
+  return bus === null || parts.store.engine !== "sqlite" ? {} : { transactions: creditOver(bus) };
 }
 
 /** How the rate limits of accounts are shared; null = this process is the whole service. */

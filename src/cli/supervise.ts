@@ -2,6 +2,7 @@
 import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
+import { serveCredit } from "../app/credit-service.ts";
 import { unnamedNode } from "../app/hosted.ts";
 import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
@@ -50,7 +51,10 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
-  if (file !== null) serveStatements(supervisor.bus, file.statements);
+  if (file !== null) {
+    serveStatements(supervisor.bus, file.statements);
+    serveCredit(supervisor.bus, file.store);
+  }
   serveQuotas(supervisor.bus, quotas);
   serveTokens(supervisor.bus, realRuntime);
   serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });

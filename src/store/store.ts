@@ -38,6 +38,8 @@ export interface StorePlace {
 }
 
 const MAX_TRIES = 5;
+/** The name of the process with the file among those whose statements it runs. */
+const OWN = "own";
 
 /** Opens the store and migrates its tables; throws an error for the operator if it fails. */
 export async function openStore({ url, dataDir, send, processes }: StorePlace): Promise<Store> {
@@ -59,6 +61,8 @@ export async function openStore({ url, dataDir, send, processes }: StorePlace): 
 /** The embedded file, open in this process for the statements of others. */
 export interface ServedFile {
   readonly statements: StatementServer;
+  /** The same file for this process, in turn with the others. */
+  readonly store: Store;
   close(): Promise<void>;
 }
 
@@ -74,9 +78,19 @@ export async function serveFile(
   const refusal = await migrate(db).catch(
     (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE.sqlite}`,
   );
-  if (refusal === null) return { statements: createStatementServer(file, runtime), close };
+  if (refusal === null) return { ...served(file, runtime), close };
   await close();
   throw new Error(refusal);
+}
+
+function served(
+  file: Parameters<typeof createStatementServer>[0],
+  runtime: Pick<Runtime, "after" | "now">,
+): Omit<ServedFile, "close"> {
+  const statements = createStatementServer(file, runtime);
+  const { db, close } = openRemoteSqlite((request) => statements.run(request, OWN));
+  const store: Store = { engine: "sqlite", db, transaction: (run) => transact(db, run), close };
+  return { statements, store };
 }
 
 /**

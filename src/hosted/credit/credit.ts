@@ -12,8 +12,9 @@ import {
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
+import { type CreditStore, creditOn } from "./credit-store.ts";
 import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
-import { type LeaseGrant, type LeaseRequest, lease } from "./lease.ts";
+import type { LeaseGrant, LeaseRequest } from "./lease.ts";
 import { closeEnded } from "./node.ts";
 import {
   awaitRecall,
@@ -22,7 +23,6 @@ import {
   mayRecall,
   RECALL_MS,
   type ReturnedCredit,
-  recall,
   returnCredit,
   setAside,
   spareN,
@@ -130,6 +130,8 @@ export interface CreditSettings {
 /** What credit needs. */
 export interface CreditParts {
   readonly store: Store;
+  /** Runs the transactions of credit; absent = they are run on the store from here. */
+  readonly transactions?: CreditStore;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
   /** A living row under the id of this node that it may take over; all unless given. */
@@ -169,6 +171,7 @@ class LeasedCredit implements Credit {
   readonly #runtime: Runtime;
   readonly #settings: CreditSettings;
   readonly #store: Store;
+  readonly #transactions: CreditStore;
   readonly #wallets = new Map<string, OpenWallet>();
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
@@ -185,6 +188,7 @@ class LeasedCredit implements Credit {
     this.#parts = given;
     this.#runtime = runtime;
     this.#store = store;
+    this.#transactions = given.transactions ?? creditOn(store);
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
     this.#usage = new UsageBuffer(runtime.wallMs());
     this.#refills = createRefillBatcher({
@@ -195,6 +199,7 @@ class LeasedCredit implements Credit {
     });
     const parts = {
       store,
+      transactions: this.#transactions,
       runtime,
       node,
       settings: this.#settings,
@@ -432,16 +437,12 @@ class LeasedCredit implements Credit {
     const { minSliceN, smallestN } = this.#settings;
     const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
     const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#usage.month };
-    const { answers, dry } = await this.#store.transaction(async (tx) => {
-      const granted = await lease(tx, epoch, { requests, terms });
-      const found = this.#dryOf(wallets, requests, granted ?? []);
-      const calling = found.filter(({ wallet }) => mayRecall(wallet, nowMs));
-      await recall(
-        tx,
-        calling.map(({ request }) => request.accountId),
-      );
-      return { answers: granted, dry: found };
-    });
+    const recallable =
+      this.#parts.recalls === true
+        ? wallets.filter((wallet) => mayRecall(wallet, nowMs)).map(({ accountId }) => accountId)
+        : [];
+    const answers = await this.#transactions.refill(epoch, { requests, terms, recallable });
+    const dry = this.#dryOf(wallets, requests, answers ?? []);
     if (dry.length > 0) this.#parts.recorded?.();
     if (answers === null) this.#flushLoop.fence(epoch);
     if (answers === null || this.#flushLoop.epoch !== epoch)

@@ -7,8 +7,9 @@ import { type Epoch, join, leave } from "../../cluster/node-rows.ts";
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
+import type { CreditStore } from "./credit-store.ts";
 import { closeLeases } from "./lease.ts";
-import { closeEnded, type FlushBatch, flush } from "./node.ts";
+import { closeEnded, type FlushBatch } from "./node.ts";
 import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
 import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
@@ -16,6 +17,7 @@ import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
 /** What the loop needs. */
 export interface FlushLoopParts {
   readonly store: Store;
+  readonly transactions: Pick<CreditStore, "flush">;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
   readonly settings: {
@@ -188,7 +190,7 @@ export class FlushLoop {
   }
 
   async #flush(): Promise<void> {
-    const { store, runtime, usage, settings } = this.#parts;
+    const { transactions, runtime, usage, settings } = this.#parts;
     usage.tick(runtime.wallMs());
     for (let batches = 0; batches < 2; batches++) {
       if (this.epoch === null) await this.#rejoin();
@@ -198,7 +200,7 @@ export class FlushLoop {
       const triedAtMs = runtime.now();
       const batch = this.#pending ?? this.#freeze(triedAtMs);
       this.#pending = batch;
-      const outcome = await flush(store, epoch, { batch, wallMs: runtime.wallMs() });
+      const outcome = await transactions.flush(epoch, { batch, wallMs: runtime.wallMs() });
       if (this.epoch !== epoch) continue;
       if (outcome === "written") {
         this.#seq = batch.seq;

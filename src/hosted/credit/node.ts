@@ -21,21 +21,21 @@ export interface FlushBatch {
 /** Thrown to undo a batch whose leases are not there. */
 class LeasesMissing extends Error {}
 
-interface FlushInput {
+/** A batch, and the wall clock. */
+export interface FlushInput {
   readonly batch: FlushBatch;
   readonly wallMs: number;
 }
+
+/** What became of a batch. */
+export type FlushOutcome = "written" | "fenced" | "without leases";
 
 /**
  * Writes a batch, or finds that an earlier try with a lost answer has written it. Otherwise nothing
  * is written: "fenced" = this epoch is over; "without leases" = it spent of leases that the store
  * does not have, so that no repetition can write it.
  */
-export async function flush(
-  store: Store,
-  epoch: Epoch,
-  input: FlushInput,
-): Promise<"written" | "fenced" | "without leases"> {
+export async function flush(store: Store, epoch: Epoch, input: FlushInput): Promise<FlushOutcome> {
   try {
     return await writeBatch(store, epoch, input);
   } catch (error) {
