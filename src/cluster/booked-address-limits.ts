@@ -1,5 +1,5 @@
-// Rate limits by network address that hold exactly for several processes: each token is asked of the
-// book before it is taken. For what is rare and costs money, such as new keys with starting credit.
+// Rate limits by network address that hold exactly for several processes: each token is asked of
+// the book before it is taken. For what is rare and costs money: new keys with starting credit.
 import { createAddressLimit, networkOf } from "../core/billing/address-limit.ts";
 import { equalPartOf, type RequestTokens } from "../core/billing/shared-limit.ts";
 import type { OpenCreationLimit } from "../core/workers/shared-address-limits.ts";

@@ -1,5 +1,5 @@
-// What leased credit asks of the store while calls are served: to write what was spent, and to lease
-// more. Each is one transaction, so that the process that has the store can run it in one go.
+// What leased credit asks of the store while calls are served: to write what was spent, and to
+// lease more. Each is one transaction, so that the process with the store can run it in one go.
 import type { Epoch } from "../../cluster/node-rows.ts";
 import type { Store } from "../../store/store.ts";
 import { type LeaseGrant, type LeaseRequest, type LeaseTerms, lease } from "./lease.ts";
