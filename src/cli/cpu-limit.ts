@@ -1,0 +1,57 @@
+// Reads how many CPUs the cgroup of this process allows it, from the files of cgroup version 2 and
+// version 1. Node reads some of them as well, but not in every container.
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const MAX_DEPTH = 32;
+
+/** The CPUs that the process may use, possibly a fraction; null = it has no limit, or none is known. */
+export function cpuLimit(root = "/"): number | null {
+  const limits = (textOf(join(root, "proc/self/cgroup")) ?? "")
+    .split("\n")
+    .flatMap((line) => limitsOf(join(root, "sys/fs/cgroup"), line));
+  return limits.length === 0 ? null : Math.min(...limits);
+}
+
+/** The limits of one line such as `0::/pod/one` or `3:cpu,cpuacct:/pod/one`. */
+function limitsOf(mount: string, line: string): readonly number[] {
+  const [, , controllers, path] = /^(\d+):([^:]*):(\/.*)$/.exec(line) ?? [];
+  if (controllers === undefined || path === undefined) return [];
+  if (controllers === "") return upwards(path).flatMap((at) => limitIn2(join(mount, at)));
+  if (!controllers.split(",").includes("cpu")) return [];
+  // The name of the mount is a matter of the distribution.
+  return [controllers, "cpu"].flatMap((name) =>
+    upwards(path).flatMap((at) => limitIn1(join(mount, name, at))),
+  );
+}
+
+/** A path and all above it: each may have a limit, and a container may see only the last. */
+function upwards(path: string): readonly string[] {
+  const paths = [path];
+  for (let at = path; at !== "/" && paths.length < MAX_DEPTH; paths.push(at)) at = dirname(at);
+  return paths;
+}
+
+function limitIn2(directory: string): readonly number[] {
+  const [quota, period] = (textOf(join(directory, "cpu.max")) ?? "").trim().split(" ");
+  return cpusOf(Number(quota), Number(period));
+}
+
+function limitIn1(directory: string): readonly number[] {
+  const quota = textOf(join(directory, "cpu.cfs_quota_us"));
+  const period = textOf(join(directory, "cpu.cfs_period_us"));
+  return quota === null || period === null ? [] : cpusOf(Number(quota), Number(period));
+}
+
+/** One number; none where there is no limit (`max`, -1). */
+function cpusOf(quota: number, period: number): readonly number[] {
+  return quota > 0 && period > 0 && Number.isFinite(quota / period) ? [quota / period] : [];
+}
+
+function textOf(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return null;
+  }
+}
