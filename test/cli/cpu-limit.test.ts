@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { cpuLimit } from "../../src/cli/cpu-limit.ts";
+import { workersFor } from "../../src/cli/worker-count.ts";
 
 async function limitWith(
   t: TestContext,
@@ -34,10 +35,7 @@ test("version 2: the limit of the process, of a parent, or of the mount that a c
     }),
     2,
   );
-  assert.equal(
-    await limitWith(t, { [PROC]: "0::/\n", [`${SYS}/cpu.max`]: "100000 100000\n" }),
-    1,
-  );
+  assert.equal(await limitWith(t, { [PROC]: "0::/\n", [`${SYS}/cpu.max`]: "100000 100000\n" }), 1);
   assert.equal(await limitWith(t, { ...one, [`${SYS}/cpu.max`]: "50000 100000\n" }), 0.5);
 });
 
@@ -73,4 +71,19 @@ test("no limit: none is set, files are missing or say nothing", async (t) => {
   );
   for (const text of ["", "a b\n", "100000 0\n", "0 100000\n", "100000\n"])
     assert.equal(await limitWith(t, { [PROC]: "0::/\n", [`${SYS}/cpu.max`]: text }), null, text);
+});
+
+test("one worker for each whole core that may be used, at least one and at most eight", () => {
+  const counts = [
+    [4, null],
+    [16, null],
+    [4, 1],
+    [4, 0.5],
+    [4, 2.9],
+    [2, 8],
+  ] as const;
+  assert.deepEqual(
+    counts.map(([cores, limit]) => workersFor(cores, limit)),
+    [4, 8, 1, 1, 2, 2],
+  );
 });
