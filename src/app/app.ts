@@ -33,6 +33,7 @@ import {
 import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
+import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
 import { createTimerWheel } from "../upstream/timer-wheel.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
@@ -343,7 +344,7 @@ function upstreamSide(
   const router = liveRouter({ runtime, timerWheel, upstreams, limits }, observer, live);
   const bus = service?.bus ?? null;
   const workers = service?.workers ?? 1;
-  const common = { runtime, timerWheel, router, sockets, shares, limits, log, workers };
+  const common = { runtime, timerWheel, router, sockets, registry, shares, limits, log, workers };
   const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
@@ -422,12 +423,16 @@ function workersOf({ service }: Outside): number {
 /** Subscriptions and filters. */
 function streamSide(
   bus: Bus | null,
-  parts: Parameters<typeof createSubscriptions>[0] & { readonly limits: () => Config["limits"] },
+  parts: Parameters<typeof createSubscriptions>[0] & {
+    readonly limits: () => Config["limits"];
+    readonly registry: ProfileRegistry;
+  },
 ) {
   const { runtime, timerWheel, limits } = parts;
   const logFilters =
     bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, runtime, "log filters");
-  const subscriptions = createSubscriptions({ ...parts, logFilters });
+  const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
+  const subscriptions = createSubscriptions({ ...parts, sockets, logFilters });
   const filters = createFilters({
     runtime,
     timerWheel,

@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { type TestContext, test } from "node:test";
+import { ownerAmong } from "../../src/core/workers/rendezvous.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { startNodes } from "../fakes/socket-fixture.ts";
 import { childrenOf, isAlive } from "../fakes/worker-load.ts";
+import { call as message, open } from "../web/socket/socket-fixture.ts";
 
 const WORKERS = 3;
 const PROBE_MS = 500;
@@ -142,4 +144,67 @@ test("a filter made on one connection is polled on others, at every worker", asy
   });
   const { json } = await call("eth_getFilterChanges", id);
   assert.equal(json.error.message, "filter not found");
+});
+
+test("subscribers at all workers share one subscription at the provider, also past its worker's death", async (t) => {
+  const { nodes, service, chain, mine } = await createFixture(t);
+  const ws = nodes[0]?.ws;
+  assert.ok(ws);
+  const port = Number(new URL(service.url).port);
+  // Enough connections that every worker has some.
+  const clients = await Promise.all(
+    Array.from({ length: 12 }, () => open(t, port, "/ws/rpc/priority/1")),
+  );
+  const began = chain.tip();
+  for (const client of clients) {
+    client.send(message(1, "eth_subscribe", ["newHeads"]));
+    client.send(message(2, "eth_subscribe", ["logs", {}]));
+  }
+  const told = (texts: readonly string[], what: "hash" | "logIndex"): readonly string[] =>
+    texts
+      .map((text) => JSON.parse(text).params?.result)
+      .filter((result) => result !== undefined && "logIndex" in result === (what === "logIndex"))
+      .map((result) => (what === "hash" ? result.hash : result.blockHash));
+  await until("subscriptions of all", () =>
+    clients.every(
+      ({ texts }) => texts.filter((text) => JSON.parse(text).result !== undefined).length === 2,
+    ),
+  );
+  assert.deepEqual([ws.subscriptions("newHeads"), ws.subscriptions("logs")], [1, 1]);
+  const first = mine();
+  for (let n = 0; n < 5; n++) mine();
+  const dueFrom = (tip: typeof first): readonly string[] =>
+    chain.walk(began, tip).come.map(({ hash }) => hash);
+  const complete = (): boolean =>
+    clients.every(
+      ({ ws: { readyState }, texts }) =>
+        readyState !== 1 || told(texts, "hash").at(-1) === chain.tip().hash,
+    );
+  await until("all heads at all", complete);
+  // Processes are started in the order of their places.
+  const owner = Number(ownerAmong(["1", "2", "3"], "team ethereum"));
+  const victim = childrenOf(service.pid)[owner - 1];
+  assert.ok(victim);
+  process.kill(victim, "SIGKILL");
+  await until("its end", () => !isAlive(victim));
+  for (let n = 0; n < 5; n++) mine();
+  const left = clients.filter(({ ws: it }) => it.readyState === 1);
+  assert.ok(left.length > 0, "some callers are at a worker that lives");
+  await until("all heads at those that are left", complete);
+  assert.ok(left.length < clients.length, "the worker that was subscribed had callers");
+  for (const { texts } of left) {
+    const heads = told(texts, "hash");
+    const due = dueFrom(chain.tip());
+    assert.deepEqual(heads, due.slice(due.length - heads.length));
+    assert.ok(heads.length >= 10);
+    const logs = new Set(told(texts, "logIndex"));
+    const withLogs = chain.walk(first, chain.tip()).come.filter((block) => block.logs.length > 0);
+    await until("their logs", () => {
+      for (const hash of told(texts, "logIndex")) logs.add(hash);
+      return withLogs.every(({ hash }) => logs.has(hash));
+    });
+  }
+  await until("one subscription of each kind", () =>
+    [ws.subscriptions("newHeads"), ws.subscriptions("logs")].every((count) => count === 1),
+  );
 });

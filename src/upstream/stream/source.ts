@@ -21,7 +21,8 @@ export interface SourceParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
   readonly router: RoutingEngine;
-  readonly sockets: Sockets;
+  /** Those of this worker, or shared with others. */
+  readonly sockets: Pick<Sockets, "subscribe" | "report">;
   /** Polls heads and logs when no socket is available; null = never. */
   readonly polls: Polls | null;
 }
