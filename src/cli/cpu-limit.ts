@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 
 const MAX_DEPTH = 32;
 
-/** The CPUs that the process may use, possibly a fraction; null = it has no limit, or none is known. */
+/** The CPUs that the process may use, possibly a fraction; null = no limit is known. */
 export function cpuLimit(root = "/"): number | null {
   const limits = (textOf(join(root, "proc/self/cgroup")) ?? "")
     .split("\n")
