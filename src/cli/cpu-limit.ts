@@ -32,20 +32,20 @@ function upwards(path: string): readonly string[] {
   return paths;
 }
 
-function limitIn2(directory: string): readonly number[] {
-  const [quota, period] = (textOf(join(directory, "cpu.max")) ?? "").trim().split(" ");
-  return cpusOf(Number(quota), Number(period));
+function limitIn2(folder: string): readonly number[] {
+  const [usec, perUsec] = (textOf(join(folder, "cpu.max")) ?? "").trim().split(" ");
+  return cpusOf(Number(usec), Number(perUsec));
 }
 
-function limitIn1(directory: string): readonly number[] {
-  const quota = textOf(join(directory, "cpu.cfs_quota_us"));
-  const period = textOf(join(directory, "cpu.cfs_period_us"));
-  return quota === null || period === null ? [] : cpusOf(Number(quota), Number(period));
+function limitIn1(folder: string): readonly number[] {
+  const usec = textOf(join(folder, "cpu.cfs_quota_us"));
+  const perUsec = textOf(join(folder, "cpu.cfs_period_us"));
+  return usec === null || perUsec === null ? [] : cpusOf(Number(usec), Number(perUsec));
 }
 
 /** One number; none where there is no limit (`max`, -1). */
-function cpusOf(quota: number, period: number): readonly number[] {
-  return quota > 0 && period > 0 && Number.isFinite(quota / period) ? [quota / period] : [];
+function cpusOf(usec: number, perUsec: number): readonly number[] {
+  return usec > 0 && perUsec > 0 && Number.isFinite(usec / perUsec) ? [usec / perUsec] : [];
 }
 
 function textOf(file: string): string | null {
