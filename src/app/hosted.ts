@@ -100,6 +100,10 @@ const MISSES = { perSecond: 0.5, burst: 30 };
  */
 const SETTLE_MS = 25;
 const SETTLE_WAIT_MS = 500;
+/** Time in which signs of life have to be written, as a part of the node timeout. */
+const URGENT_SHARE = 1 / 4;
+/** A server that is busy needs some time, however short the node timeout is. */
+const LEAST_URGENT_MS = 2_000;
 /** Time limit of each step of closing. */
 const CLOSE_MS = 5_000;
 /** Between two questions of a worker for tokens of rate limits. */
@@ -404,9 +408,13 @@ interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "nod
 
 /** This process among those that take calls of channels; null = no other one has the store. */
 function processesOf(parts: StoreParts, credit: Credit): SessionProcesses | null {
-  const { store, settings } = parts;
+  const { store, settings, workerChanges } = parts;
   if (store.engine === "sqlite" && busOf(parts) === null) return null;
-  return { presence: () => credit.presence(), heartbeatMs: settings.flushIntervalMs };
+  return {
+    presence: () => credit.presence(),
+    heartbeatMs: settings.flushIntervalMs,
+    onWritten: () => workerChanges?.written(),
+  };
 }
 
 /** Pay-per-call, if a rail supports it; null = not available. Imported like payments. */
@@ -601,9 +609,17 @@ function claimsOf(bus: Bus | null): JobClaims {
 /** Where the store is, and how this process reaches it. */
 function placeOf(parts: HostingParts): StorePlace {
   const { storageUrl: url, dataDir } = parts.config;
+  const { nodeTimeoutMs } = parts.settings;
+  const urgentMs = Math.max(LEAST_URGENT_MS, Math.ceil(nodeTimeoutMs * URGENT_SHARE));
   const bus = busOf(parts);
-  if (bus === null) return { url, dataDir };
-  return { url, dataDir, send: statementsOver(bus), processes: parts.service?.workers ?? 1 };
+  if (bus === null) return { url, dataDir, urgentMs };
+  return {
+    url,
+    dataDir,
+    urgentMs,
+    send: statementsOver(bus),
+    processes: parts.service?.workers ?? 1,
+  };
 }
 
 /** Tells of changes, here and in the other workers. */

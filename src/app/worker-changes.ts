@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { createChangeFeed } from "../cluster/change-feed.ts";
 import { currentPosition } from "../cluster/change-log.ts";
 import type { ClusterFollower } from "../cluster/cluster.ts";
-import { watchContact } from "../cluster/contact.ts";
+import { contactNow, watchContact } from "../cluster/contact.ts";
 import type { Bus, Topic } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
@@ -51,6 +51,7 @@ export async function openWorkerChanges(parts: WorkerChangesParts): Promise<Work
         apply: follower.changed,
       });
       const endWatch = watchContact({ ...parts, feed }, follower.contact);
+      follower.watch(() => contactNow({ ...parts, feed }));
       ends.push(() => feed.close(), endWatch);
     },
     close() {

@@ -3,7 +3,7 @@
 // port.
 import type { Logger } from "pino";
 import type { Runtime } from "../runtime.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, urgently } from "../store/store.ts";
 import type { BookedLimitParts } from "./booked-address-limits.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
 import { type ChangesRead, currentPosition } from "./change-log.ts";
@@ -98,6 +98,7 @@ export async function openCluster(parts: ClusterParts): Promise<Cluster> {
     const from = await currentPosition(store);
     const membership = createMembership({
       ...parts,
+      store: urgently(store),
       settings: { ...settings, pollMs: POLL_MS },
     });
     await membership.read();
@@ -161,7 +162,7 @@ function feedOf(
   }: { readonly follower: ClusterFollower } & Pick<Joined, "from" | "listener">,
 ): ChangeFeed {
   return createChangeFeed({
-    store,
+    store: urgently(store),
     runtime,
     signal: listener,
     pollMs: POLL_MS,

@@ -8,22 +8,65 @@ import type { Tables } from "./tables.ts";
 /** Shared by the processes of a service, of which each has at least the least. */
 const MAX_CONNECTIONS = 10;
 const MIN_CONNECTIONS = 2;
+/** Those among them that are kept for what tells that a process lives. */
+const URGENT_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** Longer than the server's own timeout, for a server that does not answer at all. */
 const ANSWER_TIMEOUT_MS = 12_000;
+/** The server's own timeout, as a part of the time in which it has to answer. */
+const STATEMENT_SHARE = 0.85;
 
-/** Creates a pool; it connects at the first statement. */
-export function openPostgres(url: string, processes = 1): OpenEngine {
+/** How a process uses the connections. */
+export interface PostgresUse {
+  /** Processes of the service that share them. */
+  readonly processes?: number;
+  /**
+   * Time in which statements that must not wait are answered: they have connections of their own.
+   * Absent = there are none.
+   */
+  readonly urgentMs?: number | undefined;
+}
+
+/** A server, and the connections that are kept for statements that must not wait. */
+export interface OpenServer extends OpenEngine {
+  /** Null = there are none. */
+  readonly urgent: Kysely<Tables> | null;
+}
+
+/** Creates pools; they connect at their first statement. */
+export function openPostgres(
+  url: string,
+  { processes = 1, urgentMs }: PostgresUse = {},
+): OpenServer {
   refuseUnreadable(url);
+  const all = Math.floor(MAX_CONNECTIONS / processes);
+  if (urgentMs === undefined) {
+    const db = pooled(url, Math.max(MIN_CONNECTIONS, all), ANSWER_TIMEOUT_MS);
+    return { db, urgent: null, close: () => db.destroy() };
+  }
+  const kept = processes === 1 ? URGENT_CONNECTIONS : 1;
+  const db = pooled(url, Math.max(MIN_CONNECTIONS, all - kept), ANSWER_TIMEOUT_MS);
+  const urgent = pooled(url, kept, Math.min(ANSWER_TIMEOUT_MS, urgentMs));
+  return {
+    db,
+    urgent,
+    async close() {
+      await Promise.all([db.destroy(), urgent.destroy()]);
+    },
+  };
+}
+
+function pooled(url: string, max: number, answerMs: number): Kysely<Tables> {
+  const statementMs = Math.min(STATEMENT_TIMEOUT_MS, Math.ceil(answerMs * STATEMENT_SHARE));
   const pool = new Pool({
     connectionString: url,
     application_name: "svc",
-    max: Math.max(MIN_CONNECTIONS, Math.floor(MAX_CONNECTIONS / processes)),
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: ANSWER_TIMEOUT_MS,
+    max,
+    connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, answerMs),
+    statement_timeout: statementMs,
+    idle_in_transaction_session_timeout: statementMs,
+    query_timeout: answerMs,
     keepAlive: true,
     allowExitOnIdle: true,
     types: { getTypeParser: parserOf },
@@ -31,8 +74,7 @@ export function openPostgres(url: string, processes = 1): OpenEngine {
   Object.defineProperty(pool.options, "connectionString", { enumerable: false });
   // The pool replaces an idle connection that breaks; on a busy one the statement fails.
   pool.on("error", () => undefined);
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: careful(pool) }) });
-  return { db, close: () => db.destroy() };
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: careful(pool) }) });
 }
 
 /**

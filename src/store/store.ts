@@ -20,7 +20,17 @@ export interface Store {
    * `tx`.
    */
   transaction<T>(run: (tx: Transaction<Tables>) => Promise<T>): Promise<T>;
+  /** The same over connections that are kept for what must not wait; absent = there are none. */
+  readonly urgent?: Pick<Store, "db" | "transaction">;
   close(): Promise<void>;
+}
+
+/**
+ * A store as the signs of life of a process use it, and what it hears of others: nothing else keeps
+ * its connections busy, and their statements end in good time.
+ */
+export function urgently(store: Store): Store {
+  return { ...store, ...store.urgent };
 }
 
 /** The database engine. */
@@ -35,6 +45,8 @@ export interface StorePlace {
   readonly send?: SendStatement;
   /** Processes of the service that open the store; they share the connections to a server. */
   readonly processes?: number;
+  /** Time in which a server has to answer statements that must not wait; absent = as all others. */
+  readonly urgentMs?: number;
 }
 
 const MAX_TRIES = 5;
@@ -42,20 +54,29 @@ const MAX_TRIES = 5;
 const OWN = "own";
 
 /** Opens the store and migrates its tables; throws an error for the operator if it fails. */
-export async function openStore({ url, dataDir, send, processes }: StorePlace): Promise<Store> {
+export async function openStore(place: StorePlace): Promise<Store> {
+  const { url, dataDir, send } = place;
   const engine: Engine = url === "" ? "sqlite" : "postgres";
   if (engine === "sqlite" && send !== undefined) {
     // The process with the file has brought the tables up to date.
     const { db, close } = openRemoteSqlite(send);
     return { engine, db, transaction: (run) => transact(db, run), close };
   }
-  const { db, close } = engine === "sqlite" ? openSqlite(dataDir) : openPostgres(url, processes);
+  const { db, close, urgent } =
+    engine === "sqlite" ? { ...openSqlite(dataDir), urgent: null } : openPostgres(url, place);
   const refusal = await migrate(db).catch(
     (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`,
   );
-  if (refusal === null) return { engine, db, transaction: (run) => transact(db, run), close };
-  await close();
-  throw new Error(refusal);
+  if (refusal !== null) {
+    await close();
+    throw new Error(refusal);
+  }
+  const store = { engine, db, transaction: over(db), close };
+  return urgent === null ? store : { ...store, urgent: { db: urgent, transaction: over(urgent) } };
+}
+
+function over(db: Kysely<Tables>): Store["transaction"] {
+  return (run) => transact(db, run);
 }
 
 /** The embedded file, open in this process for the statements of others. */

@@ -3,7 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { claimsOfOwner, createJobClaims, repeatJobs } from "../../src/cluster/job-claims.ts";
+import {
+  claimsOfOwner,
+  createJobClaims,
+  repeatJobs,
+  type SingleJob,
+} from "../../src/cluster/job-claims.ts";
+import { ownerAmong } from "../../src/core/workers/rendezvous.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { openStore } from "../../src/store/store.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -93,6 +99,41 @@ eachStore(({ engine, open, place }) => {
     await end();
   });
 
+  test(`of two nodes with two workers each one worker does a job, and a worker of any node follows it (${engine})`, async (t) => {
+    const store = await open(t);
+    const nodeTimeoutMs = 1_000;
+    const mute = { ...realRuntime, after: () => () => undefined };
+    const workers = ["n1/1", "n1/2", "n2/1", "n2/2"].map((nodeId) => ({
+      nodeId,
+      // The first one claims and then renews nothing, as if it were killed within the job.
+      claims: createJobClaims({
+        store,
+        runtime: nodeId === "n1/1" ? mute : realRuntime,
+        nodeId,
+        nodeTimeoutMs,
+      }),
+    }));
+    const ran: string[] = [];
+    const jobOf = (nodeId: string): SingleJob => ({
+      name: "reseal_profiles",
+      everyMs: LONG_MS,
+      run: async () => {
+        ran.push(nodeId);
+        if (nodeId === "n1/1") await new Promise(() => undefined);
+      },
+    });
+    const [first, ...others] = workers;
+    assert.ok(first !== undefined);
+    void first.claims.runIfDue(jobOf(first.nodeId));
+    await until("it has begun", () => ran.length === 1);
+    const looks = () =>
+      Promise.all(others.map(({ claims, nodeId }) => claims.runIfDue(jobOf(nodeId))));
+    assert.deepEqual(await looks(), [false, false, false]);
+    await until("another worker has done it", async () => (await looks()).some(Boolean));
+    assert.equal(ran.length, 2, ran.join());
+    assert.deepEqual(await looks(), [false, false, false], "it is not due again");
+  });
+
   test(`times that were written before the clock was set back keep nobody from a job (${engine})`, async (t) => {
     const store = await open(t);
     const claims = createJobClaims({
@@ -156,4 +197,16 @@ test("before any worker serves, a job of the start is done by the first worker a
     await claims.runIfDue({ name: "reseal", everyMs: 0, run: async () => void done.push(self) });
   }
   assert.deepEqual(done, ["1"]);
+});
+
+test("of the workers of one machine exactly one does each job, whichever of them live", async () => {
+  for (const living of [["1"], ["1", "2"], ["2", "3", "7"]]) {
+    const ran: string[] = [];
+    for (const self of living) {
+      const claims = claimsOfOwner({ self, ownerOf: (key) => ownerAmong(living, key) ?? self });
+      for (const name of ["audit", "sweep", "reseal_channels"])
+        await claims.runIfDue({ name, everyMs: LONG_MS, run: async () => void ran.push(name) });
+    }
+    assert.deepEqual(ran.toSorted(), ["audit", "reseal_channels", "sweep"], living.join());
+  }
 });

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { sql } from "kysely";
-import { openStore, type Store } from "../../src/store/store.ts";
+import { openStore, type Store, urgently } from "../../src/store/store.ts";
+import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { eachStore, newPlace } from "../fakes/stores.ts";
 import { balanceOf, createAccount } from "../hosted/accounts/account-fixture.ts";
 
@@ -291,3 +292,33 @@ function raise(store: Store): Promise<void> {
       .execute();
   });
 }
+
+test("statements that must not wait have connections of their own, and end in their time", {
+  skip: postgresAvailability().kind === "no" && "no PostgreSQL",
+}, async (t) => {
+  const { url, drop } = await newDatabase();
+  const store = await openStore({ url, dataDir: "", urgentMs: 3_000 });
+  t.after(async () => {
+    await store.close();
+    await drop();
+  });
+  const urgent = urgently(store);
+  const gate = Promise.withResolvers<void>();
+  const begun: Promise<void>[] = [];
+  const busy = Array.from({ length: 8 }, () => {
+    const one = Promise.withResolvers<void>();
+    begun.push(one.promise);
+    return store.transaction(async (tx) => {
+      await sql`select 1`.execute(tx);
+      one.resolve();
+      await gate.promise;
+    });
+  });
+  // All connections for other statements are taken, and nobody gives one back.
+  await Promise.all(begun);
+  await urgent.transaction((tx) => tx.selectFrom("node").selectAll().execute());
+  gate.resolve();
+  await Promise.all(busy);
+  await assert.rejects(sql`select pg_sleep(600)`.execute(urgent.db), /timeout/i);
+  assert.equal((await urgent.db.selectFrom("node").selectAll().execute()).length, 0);
+});

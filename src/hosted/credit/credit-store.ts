@@ -1,7 +1,7 @@
 // What leased credit asks of the store while calls are served: to write what was spent, and to
 // lease more. Each is one transaction, so that the process with the store can run it in one go.
 import type { Epoch } from "../../cluster/node-rows.ts";
-import type { Store } from "../../store/store.ts";
+import { type Store, urgently } from "../../store/store.ts";
 import { type LeaseGrant, type LeaseRequest, type LeaseTerms, lease } from "./lease.ts";
 import { type FlushInput, type FlushOutcome, flush } from "./node.ts";
 import { isDryHere, recall } from "./recall.ts";
@@ -24,7 +24,7 @@ export interface CreditStore {
 /** Runs them on a store. */
 export function creditOn(store: Store): CreditStore {
   return {
-    flush: (epoch, input) => flush(store, epoch, input),
+    flush: (epoch, input) => flush(urgently(store), epoch, input),
     refill: (epoch, { requests, terms, recallable }) =>
       store.transaction(async (tx) => {
         const grants = await lease(tx, epoch, { requests, terms });

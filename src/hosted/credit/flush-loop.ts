@@ -6,7 +6,7 @@ import type { NodeIdentity } from "../../cluster/identity.ts";
 import { type Epoch, join, leave } from "../../cluster/node-rows.ts";
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { Store } from "../../store/store.ts";
+import { type Store, urgently } from "../../store/store.ts";
 import type { CreditStore } from "./credit-store.ts";
 import { closeLeases } from "./lease.ts";
 import { closeEnded, type FlushBatch } from "./node.ts";
@@ -97,7 +97,12 @@ export class FlushLoop {
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
     const { store, runtime, node, settings } = parts;
     const { nodeTimeoutMs } = settings;
-    this.#deadNodes = createDeadNodeWatch({ store, runtime, nodeId: node.id, nodeTimeoutMs });
+    this.#deadNodes = createDeadNodeWatch({
+      store: urgently(store),
+      runtime,
+      nodeId: node.id,
+      nodeTimeoutMs,
+    });
     this.#arm();
   }
 

@@ -70,7 +70,7 @@ export interface SessionsParts {
 }
 
 /** This process among those on one store. */
-export type SessionProcesses = Pick<OwnershipParts, "presence" | "heartbeatMs">;
+export type SessionProcesses = Pick<OwnershipParts, "presence" | "heartbeatMs" | "onWritten">;
 
 /** Far shorter than the fifteen minutes that a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;

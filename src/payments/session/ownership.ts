@@ -76,6 +76,8 @@ export interface OwnershipParts {
   readonly presence: () => Presence | null;
   /** Between two signs of life of a process. */
   readonly heartbeatMs: number;
+  /** Another process has something to hear. */
+  readonly onWritten: () => void;
 }
 
 /** Ownership where no other process can have the store. */
@@ -190,12 +192,13 @@ class SharedOwnership implements Ownership {
   }
 
   async enter<T>(live: LiveChannel, call: EnteringCall<T>): Promise<Entered<T>> {
-    const { runtime, waitMs } = this.#parts;
+    const { runtime, waitMs, onWritten } = this.#parts;
     const untilMs = runtime.now() + waitMs;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
       if (live.queued >= MAX_QUEUED) return { kind: "busy" };
       const step = await inTurn(live, () => this.#enterOnce(live, call));
       if (step.kind !== "wait") return step;
+      if (pauseMs === FIRST_PAUSE_MS) onWritten();
       if (runtime.now() >= untilMs) return { kind: "busy" };
       await pause(runtime, pauseMs);
     }

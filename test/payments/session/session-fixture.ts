@@ -188,6 +188,7 @@ function startLife(
         waitMs,
         presence: presenceOf(store, process),
         heartbeatMs: BLOCK_MS,
+        onWritten: () => {},
       })
     : ONLY_PROCESS;
   const session: SessionRail = {
