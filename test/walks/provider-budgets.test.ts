@@ -70,15 +70,21 @@ test("what was spent of a day outlives the process, and one that is killed loses
   const first = await startProcess(t, text);
   await until("the vendor is probed", () => vendor.probes() >= 2);
   for (let n = 0; n < 3; n++) await first.post("/rpc/priority/ethereum", CALL);
-  const { daily, monthly } = await limitsOf(first.url, "vendor");
-  const spent = vendor.probes() + 3 * vendor.asked.length;
-  assert.deepEqual([daily.spent, daily.left, monthly.spent], [spent, 40 - spent, spent]);
+  const arrived = (): number => vendor.probes() + 3 * vendor.asked.length;
+  // A probe may be counted and still be on its way.
+  const agreed = (url: string) =>
+    until("what was counted has arrived", async () => {
+      const limits = await limitsOf(url, "vendor");
+      return limits.daily.spent === arrived() ? limits : null;
+    });
+  const { daily, monthly } = await agreed(first.url);
+  assert.deepEqual([daily.left, monthly.spent], [40 - daily.spent, daily.spent]);
   first.signal("SIGTERM");
   assert.equal(await first.ended, 0);
   const second = await startProcess(t, text);
   await second.post("/rpc/priority/ethereum", CALL);
-  const after = vendor.probes() + 3 * vendor.asked.length;
-  assert.equal((await limitsOf(second.url, "vendor")).daily.spent, after);
+  const after = (await agreed(second.url)).daily.spent;
+  assert.ok(after > daily.spent);
   second.signal("SIGKILL");
   await second.ended;
   const third = await startProcess(t, text);
@@ -87,7 +93,7 @@ test("what was spent of a day outlives the process, and one that is killed loses
     const answer = await third.post("/rpc/priority/ethereum?include_meta=headers", CALL);
     assert.equal(answer.status, 200);
   }
-  assert.ok(vendor.probes() + 3 * vendor.asked.length <= 40, "the day's credits at most");
+  assert.ok(arrived() <= 40, "the day's credits at most");
   assert.ok(own.asked.length >= 20, "the rest went to the other provider");
 });
 

@@ -76,8 +76,8 @@ export class ProviderBudget {
   }
 
   /** Why no request of a method may be sent now; null = it may. */
-  shortageOf(methodName: string): Shortage | null {
-    return this.#shortageOf(methodName, this.#reservedNow());
+  shortageOf(methodName: string, nowMs: number): Shortage | null {
+    return this.#shortageOf(methodName, { nowMs, reserved: this.#reservedAt(nowMs) });
   }
 
   /** Milliseconds until a request of a method may be sent, as far as is known. */
@@ -86,7 +86,7 @@ export class ProviderBudget {
     const windowMs =
       this.#rps === null ? 0 : (roomInMs(this.#window, this.#rps.limit, nowMs) ?? SECOND_MS);
     const isFull = this.#concurrency !== null && this.#inFlight >= this.#concurrency.limit;
-    const quotaMs = this.#credits?.waitMs(creditsOf(this.#limits, methodName)) ?? 0;
+    const quotaMs = this.#credits?.waitMs(creditsOf(this.#limits, methodName), nowMs) ?? 0;
     return Math.max(windowMs, isFull ? PLACE_WAIT_MS : 0, quotaMs);
   }
 
@@ -95,18 +95,20 @@ export class ProviderBudget {
    * not be sent. A request in flight ends with `release`.
    */
   take(methodName: string, isOwn = false): Shortage | null {
-    const shortage = this.#shortageOf(methodName, isOwn ? 0 : this.#reservedNow());
+    const nowMs = this.#runtime.now();
+    const reserved = isOwn ? 0 : this.#reservedAt(nowMs);
+    const shortage = this.#shortageOf(methodName, { nowMs, reserved });
     if (shortage !== null) return shortage;
     if (isOwn && this.#reserved > 0) this.#reserved -= 1;
-    countSent(this.#window, 1, this.#runtime.now());
+    countSent(this.#window, 1, nowMs);
     if (this.#concurrency !== null) this.#inFlight += 1;
     this.#credits?.spend(creditsOf(this.#limits, methodName));
     return null;
   }
 
   /** Whether the month is spent faster than it passes, so that others are asked first. */
-  isAheadOfPace(): boolean {
-    return this.#credits?.isAheadOfPace() === true;
+  isAheadOfPace(nowMs: number): boolean {
+    return this.#credits?.isAheadOfPace(nowMs) === true;
   }
 
   /** The first credits, while they are under way. */
@@ -121,8 +123,9 @@ export class ProviderBudget {
 
   /** A request of the service itself waits: what is free next is its own. */
   reserve(): void {
-    this.#reserved = Math.min(MAX_RESERVED, this.#reservedNow() + 1);
-    this.#reservedUntilMs = this.#runtime.now() + RESERVED_MS;
+    const nowMs = this.#runtime.now();
+    this.#reserved = Math.min(MAX_RESERVED, this.#reservedAt(nowMs) + 1);
+    this.#reservedUntilMs = nowMs + RESERVED_MS;
   }
 
   report(): BudgetReport {
@@ -132,7 +135,7 @@ export class ProviderBudget {
       rps: rps === null ? null : { limit: rps, used: sentWithin(this.#window, nowMs) },
       concurrency: concurrency === null ? null : { limit: concurrency, used: this.#inFlight },
       ...(this.#credits?.report() ?? { daily: null, monthly: null }),
-      aheadOfPace: this.isAheadOfPace(),
+      aheadOfPace: this.isAheadOfPace(nowMs),
     };
   }
 
@@ -146,9 +149,12 @@ export class ProviderBudget {
     this.#concurrency = null;
   }
 
-  #shortageOf(methodName: string, reserved: number): Shortage | null {
+  #shortageOf(
+    methodName: string,
+    { nowMs, reserved }: { readonly nowMs: number; readonly reserved: number },
+  ): Shortage | null {
     const rps = this.#rps;
-    if (rps !== null && sentWithin(this.#window, this.#runtime.now()) + reserved >= rps.limit) {
+    if (rps !== null && sentWithin(this.#window, nowMs) + reserved >= rps.limit) {
       this.#refuse("rps", rps);
       return "rps_limit";
     }
@@ -157,12 +163,12 @@ export class ProviderBudget {
       this.#refuse("concurrency", concurrency);
       return "concurrency_limit";
     }
-    return this.#credits?.shortageOf(creditsOf(this.#limits, methodName)) ?? null;
+    return this.#credits?.shortageOf(creditsOf(this.#limits, methodName), nowMs) ?? null;
   }
 
-  #reservedNow(): number {
+  #reservedAt(nowMs: number): number {
     if (this.#reserved === 0) return 0;
-    if (this.#runtime.now() >= this.#reservedUntilMs) this.#reserved = 0;
+    if (nowMs >= this.#reservedUntilMs) this.#reserved = 0;
     return this.#reserved;
   }
 

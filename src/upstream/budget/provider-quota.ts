@@ -45,8 +45,9 @@ export class ProviderQuota {
   #lease: QuotaLease | null = null;
   /** Of the lease. */
   #left = 0;
-  #endsAtWallMs = Number.NEGATIVE_INFINITY;
-  #onPaceAtWallMs = Number.NEGATIVE_INFINITY;
+  /** When the day or the month of the lease ends, by the monotonic clock, which is cheaper. */
+  #endsAtMs = Number.NEGATIVE_INFINITY;
+  #onPaceAtMs = Number.NEGATIVE_INFINITY;
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #spentSinceAsked = 0;
   #asking: Promise<void> | null = null;
@@ -65,9 +66,9 @@ export class ProviderQuota {
   }
 
   /** Which quota does not let so many credits be spent now; null = both do. */
-  shortageOf(credits: number): "daily_limit" | "monthly_limit" | null {
-    if (this.#left >= credits && this.#parts.runtime.wallMs() < this.#endsAtWallMs) return null;
-    this.#leave();
+  shortageOf(credits: number, nowMs: number): "daily_limit" | "monthly_limit" | null {
+    if (this.#left >= credits && nowMs < this.#endsAtMs) return null;
+    if (nowMs >= this.#endsAtMs) this.#giveBack();
     this.#requestMore();
     const record = this.#lease;
     const binding = record === null ? null : bindingQuota(record, this.#limits, credits);
@@ -82,21 +83,17 @@ export class ProviderQuota {
   }
 
   /** Milliseconds until so many credits may be there. */
-  waitMs(credits: number): number {
-    const wallMs = this.#parts.runtime.wallMs();
-    if (this.#left >= credits && wallMs < this.#endsAtWallMs) return 0;
+  waitMs(credits: number, nowMs: number): number {
+    if (this.#left >= credits && nowMs < this.#endsAtMs) return 0;
     const record = this.#lease;
-    if (record === null || wallMs >= this.#endsAtWallMs) return PENDING_MS;
+    if (record === null || nowMs >= this.#endsAtMs) return PENDING_MS;
     const { endMs } = this.#periodOf(bindingQuota(record, this.#limits, credits), record);
-    return endMs === null ? PENDING_MS : Math.max(PENDING_MS, endMs - wallMs);
+    return endMs === null ? PENDING_MS : Math.max(PENDING_MS, endMs - this.#parts.runtime.wallMs());
   }
 
   /** Whether the month is spent faster than it passes. */
-  isAheadOfPace(): boolean {
-    return (
-      this.#onPaceAtWallMs !== Number.NEGATIVE_INFINITY &&
-      this.#parts.runtime.wallMs() < this.#onPaceAtWallMs
-    );
+  isAheadOfPace(nowMs: number): boolean {
+    return nowMs < this.#onPaceAtMs;
   }
 
   report(): { readonly daily: QuotaReport | null; readonly monthly: QuotaReport | null } {
@@ -148,11 +145,6 @@ export class ProviderQuota {
     }
   }
 
-  /** Leaves a lease whose day or month is over. */
-  #leave(): void {
-    if (this.#left > 0 && this.#parts.runtime.wallMs() >= this.#endsAtWallMs) this.#giveBack();
-  }
-
   #giveBack(): void {
     const lease = this.#lease;
     if (lease === null || this.#left <= 0) return;
@@ -166,7 +158,7 @@ export class ProviderQuota {
     const nowMs = runtime.now();
     const brought = this.#lease?.credits ?? 0;
     if (this.#asking !== null || this.#isClosed) return;
-    const isOver = runtime.wallMs() >= this.#endsAtWallMs;
+    const isOver = nowMs >= this.#endsAtMs;
     if (brought === 0 && !isOver && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
     // Nobody has answered.
     if (this.#lease === null && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
@@ -190,12 +182,13 @@ export class ProviderQuota {
     if (isOther) this.#giveBack();
     this.#left += lease.credits;
     this.#lease = lease;
-    this.#endsAtWallMs = Math.min(
-      dayOf(lease.dayMs).endMs,
-      monthOf(lease.monthMs, this.#limits.resetsOn).endMs,
+    const { now, wallMs } = this.#parts.runtime;
+    const monotonicOf = (atWallMs: number): number => now() + (atWallMs - wallMs());
+    this.#endsAtMs = monotonicOf(
+      Math.min(dayOf(lease.dayMs).endMs, monthOf(lease.monthMs, this.#limits.resetsOn).endMs),
     );
     const monthSpent = lease.monthSpent - this.#left;
-    this.#onPaceAtWallMs = onPaceAtMs({ ...lease, monthSpent }, this.#limits);
+    this.#onPaceAtMs = monotonicOf(onPaceAtMs({ ...lease, monthSpent }, this.#limits));
     if (this.#isClosed) this.#giveBack();
   }
 }

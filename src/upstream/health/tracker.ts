@@ -430,7 +430,8 @@ class SetTracker implements Tracker {
   }
 
   hasRoom(provider: Provider, { methodName }: Call): boolean {
-    return (this.#stateOf(provider)?.budget?.shortageOf(methodName) ?? null) === null;
+    const budget = this.#stateOf(provider)?.budget ?? null;
+    return budget === null || budget.shortageOf(methodName, this.#runtime.now()) === null;
   }
 
   admit(provider: Provider, transport: Transport): boolean {
@@ -834,7 +835,7 @@ class SetTracker implements Tracker {
     const condition = this.#conditionOf(providerState, transport, health, query);
     const reason =
       this.#reasonAgainst(providerState, query, condition) ??
-      providerState.budget?.shortageOf(call.methodName) ??
+      providerState.budget?.shortageOf(call.methodName, nowMs) ??
       null;
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
@@ -842,7 +843,7 @@ class SetTracker implements Tracker {
     const stalled = isStalled(health, nowMs);
     const limited =
       methodLimitedForMs(health, call.method, nowMs) > 0 ||
-      providerState.budget?.isAheadOfPace() === true ||
+      providerState.budget?.isAheadOfPace(nowMs) === true ||
       isBeyondLearned(providerState.rate, nowMs);
     return {
       provider,

@@ -16,9 +16,11 @@ function disk() {
   return { kept: new Map() as QuotaRecords, writes: 0, fails: false };
 }
 
+type World = ReturnType<typeof simulatedWorld>;
+
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function started(runtime: ReturnType<typeof simulatedWorld>, on: ReturnType<typeof disk>) {
+function started(runtime: World, on: ReturnType<typeof disk>) {
   const errors: unknown[] = [];
   const ledger = createQuotaLedger({
     runtime,
@@ -34,17 +36,21 @@ function started(runtime: ReturnType<typeof simulatedWorld>, on: ReturnType<type
   return { ledger, errors };
 }
 
-async function settle(runtime: ReturnType<typeof simulatedWorld>): Promise<void> {
+async function settle(runtime: World): Promise<void> {
   for (let n = 0; n < 4; n++) {
     await turn();
     runtime.advance(20);
   }
 }
 
-function spendAll(quota: ProviderQuota, calls: number, credits = 1): number {
+function spendAll(
+  { quota, runtime }: { quota: ProviderQuota; runtime: World },
+  calls: number,
+  credits = 1,
+): number {
   let spent = 0;
   for (let n = 0; n < calls; n++) {
-    if (quota.shortageOf(credits) !== null) break;
+    if (quota.shortageOf(credits, runtime.now()) !== null) break;
     quota.spend(credits);
     spent += credits;
   }
@@ -65,7 +71,11 @@ for (const seed of [1, 2, 3])
     for (let step = 0; step < 400; step++) {
       const quota = workers[Math.floor(random() * workers.length)] ?? assert.fail();
       const day = Math.floor(runtime.wallMs() / DAY_MS);
-      const spent = spendAll(quota, Math.floor(random() * 60), 1 + Math.floor(random() * 3));
+      const spent = spendAll(
+        { quota, runtime },
+        Math.floor(random() * 60),
+        1 + Math.floor(random() * 3),
+      );
       byDay.set(day, (byDay.get(day) ?? 0) + spent);
       month += spent;
       const chance = random();
@@ -94,18 +104,18 @@ test("one process can spend all of it, and names what it lacks until the day tur
   await quota.pending;
   let spent = 0;
   for (let n = 0; n < 40; n++) {
-    spent += spendAll(quota, 10);
+    spent += spendAll({ quota, runtime }, 10);
     await settle(runtime);
   }
   assert.equal(spent, 100);
-  assert.equal(quota.shortageOf(1), "daily_limit");
+  assert.equal(quota.shortageOf(1, runtime.now()), "daily_limit");
   const { daily, monthly } = quota.report();
   assert.deepEqual([daily?.used, daily?.limit, monthly?.used], [100, 100, 100]);
-  assert.equal(quota.waitMs(1), daily?.resetsInMs);
+  assert.equal(quota.waitMs(1, runtime.now()), daily?.resetsInMs);
   runtime.advance((daily?.resetsInMs ?? 0) + 1);
-  quota.shortageOf(1);
+  quota.shortageOf(1, runtime.now());
   await settle(runtime);
-  assert.equal(quota.shortageOf(1), null);
+  assert.equal(quota.shortageOf(1, runtime.now()), null);
   assert.equal(quota.report().daily?.used, 0);
   assert.equal(quota.report().monthly?.used, 100);
 });
@@ -117,7 +127,7 @@ test("a clean end gives back what was not spent, and a start goes on from there"
   const limits: QuotaLimits = { daily: null, monthly: 10_000, resetsOn: 1 };
   const quota = new ProviderQuota(KEY, limits, { runtime, source: first.ledger });
   await quota.pending;
-  assert.equal(spendAll(quota, 3, 5), 15);
+  assert.equal(spendAll({ quota, runtime }, 3, 5), 15);
   quota.close();
   const closed = first.ledger.close();
   await settle(runtime);
@@ -137,7 +147,7 @@ test("a steady rate costs a write every second or so, not one a call", async () 
   await quota.pending;
   let refused = 0;
   for (let n = 0; n < 10_000; n++) {
-    if (quota.shortageOf(40) === null) quota.spend(40);
+    if (quota.shortageOf(40, runtime.now()) === null) quota.spend(40);
     else refused += 1;
     runtime.advance(1);
     if (n % 5 === 0) await turn();
@@ -156,7 +166,7 @@ test("a disk that fails is told of, and limits hold in memory", async () => {
   await quota.pending;
   let spent = 0;
   for (let n = 0; n < 20; n++) {
-    spent += spendAll(quota, 10);
+    spent += spendAll({ quota, runtime }, 10);
     await settle(runtime);
   }
   assert.equal(spent, 50);
@@ -181,14 +191,14 @@ test("nobody who hands out credits: nothing is spent, and it is asked again", as
   const limits: QuotaLimits = { daily: 50, monthly: null, resetsOn: 1 };
   const quota = new ProviderQuota(KEY, limits, { runtime, source });
   for (let n = 0; n < 100; n++) {
-    assert.equal(quota.shortageOf(1), "daily_limit");
+    assert.equal(quota.shortageOf(1, runtime.now()), "daily_limit");
     await turn();
     runtime.advance(10);
   }
   assert.ok(asked <= 5, `${asked} requests in a second`);
   answers = true;
   runtime.advance(300);
-  quota.shortageOf(1);
+  quota.shortageOf(1, runtime.now());
   await turn();
-  assert.equal(quota.shortageOf(1), null);
+  assert.equal(quota.shortageOf(1, runtime.now()), null);
 });
