@@ -509,15 +509,16 @@ class SetTracker implements Tracker {
   }
 
   mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
-    const health = this.#healthOf(provider, transport);
-    if (health === null || health.breaker.kind !== "closed") return false;
+    const state = this.#stateOf(provider);
+    const health = state?.[transport] ?? null;
+    if (state === null || health === null || health.breaker.kind !== "closed") return false;
     const nowMs = this.#runtime.now();
     return (
       !health.wrongChain &&
       health.cordon === null &&
       !isStalled(health, nowMs) &&
       methodLimitedForMs(health, method, nowMs) === 0 &&
-      this.#stateOf(provider)?.budget?.isAheadOfPace() !== true
+      !isSpared(state, nowMs)
     );
   }
 
@@ -842,9 +843,7 @@ class SetTracker implements Tracker {
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const stalled = isStalled(health, nowMs);
     const limited =
-      methodLimitedForMs(health, call.method, nowMs) > 0 ||
-      providerState.budget?.isAheadOfPace(nowMs) === true ||
-      isBeyondLearned(providerState.rate, nowMs);
+      methodLimitedForMs(health, call.method, nowMs) > 0 || isSpared(providerState, nowMs);
     return {
       provider,
       transport,
@@ -1049,6 +1048,11 @@ class SetTracker implements Tracker {
         if (health !== null) health.behindAtMs = NEVER_MS;
     this.#consensus = { ...this.#consensus, untilMs: NEVER_MS };
   }
+}
+
+/** Whether others are asked first, so that a provider keeps credits or need not refuse. */
+function isSpared({ budget, rate }: ProviderState, nowMs: number): boolean {
+  return budget?.isAheadOfPace(nowMs) === true || isBeyondLearned(rate, nowMs);
 }
 
 function createState(
