@@ -2,7 +2,9 @@
 // caller gets one answer, evidence and metrics tell of both, and settings switch it off.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { hostedFixture } from "../fakes/hosted-fixture.ts";
 import { metaOf, type ServiceFixture, serviceFixture, walked } from "../fakes/service-fixture.ts";
+import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
 
 const READ = "eth_getBalance";
 const HEDGE = { max_extra: 1, floor_ms: 20, ceiling_ms: 50 };
@@ -79,4 +81,27 @@ test("hedges are switched off for all, or for one profile", async (t) => {
     );
   assert.equal(await attemptsAt("team"), "p0:timeout p1:ok");
   assert.equal(await attemptsAt("quick"), "p0:overtaken p1:ok");
+});
+
+test("a hedged call is charged once", async (t) => {
+  const [silent, answering] = [await scriptedUpstream(() => {}), await scriptedUpstream()];
+  t.after(() => Promise.all([silent.close(), answering.close()]));
+  const profile = (upstreams: readonly ScriptedUpstream[]) => ({
+    chains: {
+      ethereum: {
+        providers: upstreams.map(({ url }, n) => ({ id: `p${n}`, url, priority: n })),
+      },
+    },
+  });
+  const profiles = { premium: profile([silent, answering]), public: profile([answering]) };
+  const hosted = await hostedFixture(t, {}, { hedge: HEDGE, profiles });
+  await hosted.service.probed();
+  const key = await hosted.anonymousKey();
+  const balance = async (): Promise<number> =>
+    (await hosted.service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
+  const before = await balance();
+  const answer = await hosted.call(key, READ, "priority/ethereum");
+  assert.deepEqual([answer.json.result, silent.asked.length], ["0x1", 1]);
+  assert.equal(answer.headers.get("x-svc-cu"), "3");
+  assert.equal(await balance(), before - 3);
 });

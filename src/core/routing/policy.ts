@@ -21,6 +21,8 @@ export interface Policy {
   readonly split: boolean;
   /** It is such a part: a range that one provider refuses is cut, not asked of the next one. */
   readonly isPart: boolean;
+  /** It asks for a block by its number, which is `null` while that does not exist. */
+  readonly blockByNumber: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -48,6 +50,7 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     transaction: method.transaction,
     coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
     hedge,
+    blockByNumber: method.mayBeMissing && block.kind === "number",
     recheckNull: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
     split: settings.split && isRange({ method, block }),
     isPart: false,

@@ -9,6 +9,7 @@ import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
 import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
+import { futureBlock } from "./future-block.ts";
 import { Job, type JobTimes } from "./job.ts";
 import { recheckNull } from "./recheck-null.ts";
 import type { RouteRequest, Upstreams } from "./route-request.ts";
@@ -69,6 +70,7 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     transactions(runtime),
     recheckNull(runtime),
     ...(split === undefined ? [] : [splitRange({ ...split, runtime, timerWheel })]),
+    futureBlock(),
     coalesce(parts),
   );
   return {

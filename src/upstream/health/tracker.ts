@@ -22,6 +22,7 @@ import {
   unreachable,
 } from "../../core/provider/capability.ts";
 import type { ExclusionReason } from "../../core/provider/exclusion.ts";
+import { isFutureBlock } from "../../core/provider/future-block.ts";
 import {
   type Consensus,
   consensusOf,
@@ -239,6 +240,8 @@ export interface Tracker {
    * left out, and the highest head. Null = nobody in the best health has a higher head.
    */
   aheadOf(provider: Provider, call: Call): Ahead | null;
+  /** Whether no provider can have a block of this number yet. */
+  isFutureBlock(number: number): boolean;
   /** Records the start of an attempt: from now on its provider may be found silent. */
   begin(out: Outstanding): void;
   /** Records the end of an attempt that began. True = its provider was silent. */
@@ -320,6 +323,7 @@ export type RoutingState = Pick<
   | "usualMs"
   | "mayBeAskedBeside"
   | "aheadOf"
+  | "isFutureBlock"
   | "begin"
   | "end"
   | "heard"
@@ -539,6 +543,11 @@ class SetTracker implements Tracker {
       else others.add(state.provider.id);
     }
     return others.size === this.#providerStates.length ? null : { head, others };
+  }
+
+  isFutureBlock(number: number): boolean {
+    const samples = this.#providerStates.map(({ sample }) => sample);
+    return isFutureBlock(number, samples, this.set.chain, this.#runtime.now());
   }
 
   #isInBestHealth({ provider, region }: ProviderState, call: Call): boolean {

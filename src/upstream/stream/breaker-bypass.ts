@@ -80,6 +80,10 @@ export class BreakerBypass implements RoutingState {
     return null;
   }
 
+  isFutureBlock(): boolean {
+    return false;
+  }
+
   /** Attempts are not watched for silence. */
   begin(): void {}
 

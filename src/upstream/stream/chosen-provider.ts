@@ -83,6 +83,10 @@ export class ChosenProvider implements RoutingState {
     return null;
   }
 
+  isFutureBlock(): boolean {
+    return false;
+  }
+
   /** Queries are not watched for silence. */
   begin(): void {}
 

@@ -33,6 +33,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
   for (const [n, height] of heads.entries()) see(n, height);
   const asked: Asked[] = [];
   let recycled = 0;
+  let sentInAll = 0;
   const router = createRouter({
     runtime,
     timerWheel: createTimerWheel(runtime),
@@ -43,6 +44,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
         send({ provider }, listener) {
           const one: Asked = { provider: provider.id, cancelled: false };
           asked.push(one);
+          sentInAll++;
           const text = says[provider.index];
           runtime.after(5, () => {
             if (one.cancelled || text === "silent") return;
@@ -92,7 +94,18 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
     tracker.extraCalls.credits = credits;
     asked.length = 0;
   };
-  return { runtime, asked, ask, see, save, recycled: () => recycled };
+  const push = (n: number, height: number): void =>
+    tracker.recordHead(providers[n] ?? assert.fail(), height);
+  return {
+    runtime,
+    asked,
+    ask,
+    see,
+    push,
+    save,
+    recycled: () => recycled,
+    sentInAll: () => sentInAll,
+  };
 }
 
 test("null is asked again of a provider that is ahead, and its answer counts", () => {
@@ -187,4 +200,29 @@ test("where the second one fails or is silent, null is told; a caller who leaves
   assert.equal(left.asked[1]?.cancelled, true);
   left.runtime.advance(5_000);
   assert.deepEqual(answers, []);
+});
+
+test("a block that does not exist yet is null at once, where all providers push their heads", () => {
+  const it = bench([100, 100], ["null", "null"]);
+  const ask = (number: number): readonly string[] => {
+    const hex = `["0x${number.toString(16)}",false]`;
+    const { route, answers } = it.ask(hex, "eth_getBlockByNumber", { kind: "number", number });
+    it.save(0);
+    if (answers.length > 0) assert.equal(route.source.kind, "shared");
+    it.runtime.advance(50);
+    return answers;
+  };
+  const sentFor = (number: number): number => {
+    const before = it.sentInAll();
+    assert.deepEqual(ask(number), ["null"]);
+    return it.sentInAll() - before;
+  };
+  assert.equal(sentFor(500), 1, "heads are only polled");
+  it.push(0, 100);
+  assert.equal(sentFor(500), 1, "one of them is only polled");
+  it.push(1, 100);
+  assert.equal(sentFor(500), 0);
+  assert.equal(sentFor(102), 1, "it may be on its way");
+  it.runtime.advance(60_000);
+  assert.equal(sentFor(500), 1, "nothing was pushed for a while");
 });
