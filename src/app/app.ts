@@ -13,6 +13,7 @@ import type { Runtime } from "../runtime.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import { createProviderBudgets } from "../upstream/budget/provider-budgets.ts";
 import type { QuotaSource } from "../upstream/budget/quota-source.ts";
+import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
 import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
@@ -294,6 +295,7 @@ function pagesWith(
     subscriptions,
     filters,
     socketOf: sockets.report,
+    cache: () => providers.cache.report(),
     ...gaugesOf(hosting),
   });
 }
@@ -341,7 +343,8 @@ function upstreamSide(
   const ofRegistry = { onChange: observer.channelChanged, shares, budgets };
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
-  const router = liveRouter({ runtime, timerWheel, upstreams, limits }, observer, live);
+  const parts = { runtime, timerWheel, upstreams, limits };
+  const { router, cache } = liveRouter(parts, observer, live);
   const bus = service?.bus ?? null;
   const workers = service?.workers ?? 1;
   const common = { runtime, timerWheel, router, sockets, registry, shares, limits, log, workers };
@@ -363,6 +366,7 @@ function upstreamSide(
     observer,
     registry,
     router,
+    cache,
     profileUpdater,
     ...streams,
     sockets,
@@ -395,17 +399,22 @@ function quotasOf(
     : Promise.resolve(quotasOver(service.bus));
 }
 
-/** The router with the settings of the live configuration. */
+/** The router with its cache, as the live configuration says. */
 function liveRouter(
-  parts: Omit<RouterParts, "hedge" | "split">,
+  parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits">,
   { splits }: Observer,
   live: () => Config,
-): RoutingEngine {
-  return createRouter({
+): { readonly router: RoutingEngine; readonly cache: CachedAnswers } {
+  const cache = new CachedAnswers(() => live().cache);
+  const router = createRouter({
     ...parts,
+    cache,
     hedge: () => live().hedge,
     split: { splitLimits: () => live().logs, counts: splits },
+    coalesce: () => live().coalesce,
+    byAccount: () => live().cache?.byAccount === true,
   });
+  return { router, cache };
 }
 
 /** How bounds of the service are divided between its workers. */

@@ -12,8 +12,17 @@ export function workerConfig(config: Config, workers: number): Config {
   const part = (whole: number): number => Math.max(1, Math.floor(whole / workers));
   const inFlight = part(maxInFlightBytes);
   const least = Math.min(maxCallerBytes, LEAST_BODIES * maxBodyBytes);
+  const { cache } = config;
   return {
     ...config,
+    cache:
+      cache === null
+        ? null
+        : {
+            ...cache,
+            maxBytes: part(cache.maxBytes),
+            accountMaxBytes: Math.floor(cache.accountMaxBytes / workers),
+          },
     limits: {
       ...limits,
       maxInFlightBytes: inFlight,

@@ -5,6 +5,7 @@ import type { z } from "zod";
 import type { BudgetLimits } from "../core/provider/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
 import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
+import type { CacheSettings } from "../core/routing/cache-settings.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
@@ -13,6 +14,7 @@ import { configJsonSchema, schemaOf } from "./allowed.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
 import { type HostedConfig, hostedOf } from "./hosted.ts";
+import { bytesOf } from "./kinds.ts";
 import { brokenRules } from "./rules.ts";
 import {
   type ConfigFile,
@@ -117,6 +119,10 @@ export interface Config {
   readonly deadlines: Deadlines;
   readonly methods: readonly ConfiguredMethod[];
   readonly selection: SelectionSettings;
+  /** How answers are kept; null = they are not. */
+  readonly cache: CacheSettings | null;
+  /** Equal reads under way share one call. */
+  readonly coalesce: boolean;
   /** How reads are hedged where a profile does not say; null = not at all. */
   readonly hedge: HedgeSettings | null;
   readonly cluster: ClusterConfig;
@@ -261,13 +267,15 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     devnet: file.devnet,
     chains,
     profiles: Object.entries(file.profiles).map(([slug, profile]) =>
-      profileOf(slug, profile, chains),
+      profileOf(slug, profile, { chains, file }),
     ),
     limits: limitsOf(file),
     logs: logSettingsOf(file),
     deadlines: deadlinesOf(file),
     methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
+    cache: cacheOf(file.cache),
+    coalesce: file.coalesce === "on",
     hedge: hedgeOf(file.hedge),
     cluster: {
       enabled: file.cluster.enabled,
@@ -392,6 +400,27 @@ function selectionOf({ strategies, cluster }: ConfigFile, env: Environment): Sel
   };
 }
 
+function cacheOf(cache: ConfigFile["cache"]): CacheSettings | null {
+  if (cache === "off") return null;
+  const methods = Object.entries(cache.methods).map(([name, method]): [string, number] => [
+    name,
+    method === "off" ? 0 : method.ttl_ms,
+  ]);
+  return {
+    maxBytes: bytesOf(cache.max_bytes),
+    accountMaxBytes: bytesOf(cache.account_max_bytes),
+    byAccount: cache.scope === "account",
+    methods: new Map(methods),
+  };
+}
+
+function setCacheOf(chain: ConfigFile["chains"][string] | undefined, cache: ProfileFile["cache"]) {
+  if (chain?.cache !== "off" && cache === undefined) return {};
+  const isOn = chain?.cache !== "off" && cache !== "off";
+  const shareWith = cache === undefined || cache === "off" ? [] : cache.share_with;
+  return { cache: { isOn, shareWith } };
+}
+
 function hedgeOf(hedge: ConfigFile["hedge"]): HedgeSettings | null {
   if (hedge === "off") return null;
   const { max_extra: maxExtra, floor_ms: floorMs, ceiling_ms: ceilingMs } = hedge;
@@ -413,11 +442,17 @@ type ProfileFile = ConfigFile["profiles"][string];
 type SetFile = ProfileFile["chains"][string];
 type ProviderFile = SetFile["providers"][number];
 
-function profileOf(slug: string, profile: ProfileFile, chains: readonly Chain[]): Profile {
+function profileOf(
+  slug: string,
+  profile: ProfileFile,
+  { chains, file }: { readonly chains: readonly Chain[]; readonly file: ConfigFile },
+): Profile {
   const hedge = profile.hedge === undefined ? {} : { hedge: hedgeOf(profile.hedge) };
   const sets = chains.flatMap((chain): readonly (readonly [string, ProviderSet])[] => {
     const set = profile.chains[chain.chainName];
-    return set === undefined ? [] : [[chain.chainName, { ...setOf(chain, set), ...hedge }]];
+    if (set === undefined) return [];
+    const cache = setCacheOf(file.chains[chain.chainName], profile.cache);
+    return [[chain.chainName, { ...setOf(chain, set), ...hedge, ...cache }]];
   });
   return {
     slug,

@@ -28,10 +28,35 @@ export function brokenRules(data: unknown, production: boolean): readonly Breach
       profileRules(["profiles", slug], profile, chains, devnet),
     ),
     ...regionRules(data),
+    ...cacheRules(data),
     ...hedgeRules(["hedge"], member(data, "hedge")),
     ...entriesOf(member(data, "profiles")).flatMap(([slug, profile]) =>
       hedgeRules(["profiles", slug, "hedge"], member(profile, "hedge")),
     ),
+  ];
+}
+
+/** Methods whose answers could be kept, and profiles that there are. */
+function cacheRules(data: unknown): readonly Breach[] {
+  const methods = entriesOf(member(member(data, "cache"), "methods"));
+  const profiles = entriesOf(member(data, "profiles"));
+  const slugs = new Set(profiles.map(([slug]) => slug));
+  const shares = profiles.flatMap(([slug, profile]) => {
+    const shareWith = member(member(profile, "cache"), "share_with");
+    return (Array.isArray(shareWith) ? shareWith : []).map((other: unknown, index) => ({
+      path: ["profiles", slug, "cache", "share_with", index],
+      isKnown: typeof other !== "string" || (slugs.has(other) && other !== slug),
+    }));
+  });
+  return [
+    ...methods
+      .filter(([name]) => methodOf(name).cache === null)
+      .map(([name]) =>
+        breach(["cache", "methods", name], "must be a method whose answers can be kept"),
+      ),
+    ...shares
+      .filter(({ isKnown }) => !isKnown)
+      .map(({ path }) => breach(path, "must be the slug of another profile of this file")),
   ];
 }
 

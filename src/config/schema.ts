@@ -11,7 +11,7 @@ import { STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
 import { hosted } from "./hosted.ts";
-import { count, intervalMs, operatorToken } from "./kinds.ts";
+import { byteSize, count, intervalMs, operatorToken } from "./kinds.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
 /** The classes of deadlines, as spelled in the file. */
@@ -321,8 +321,59 @@ const hedgeSettings = z
   .describe("How much, and when.");
 const hedge = z.union([z.literal("off"), hedgeSettings]).meta({ title: "`off` or a map" });
 
+const profileCache = z
+  .union([
+    z.literal("off"),
+    z.strictObject({
+      share_with: z
+        .array(word)
+        .max(100)
+        .default([])
+        .describe(
+          "Other profiles whose kept answers this one is also given, where those are of " +
+            "finalized blocks or by the hash of a block.",
+        ),
+    }),
+  ])
+  .optional()
+  .meta({ title: "`off` or a map" })
+  .describe("How the profile uses the cache. Default: as `cache` at the top says.");
+
+const cacheSettings = z
+  .strictObject({
+    max_bytes: byteSize(1_048_576, 1_099_511_627_776, 134_217_728).describe(
+      "Memory for all kept answers.",
+    ),
+    account_max_bytes: byteSize(0, 1_099_511_627_776, 0).describe(
+      "Memory for the answers kept for one account with Custom profiles; `0`: none are kept.",
+    ),
+    scope: z
+      .enum(["profile", "account"])
+      .default("profile")
+      .describe(
+        "`profile`: a caller may be given what another caller of the profile has asked for. " +
+          "`account`: only what the same account, or without a key the same address, has asked for.",
+      ),
+    methods: z
+      .record(
+        methodName,
+        z
+          .union([
+            z.literal("off"),
+            z.strictObject({
+              ttl_ms: z.int().min(1).max(2_592_000_000).describe("The longest life of an answer."),
+            }),
+          ])
+          .meta({ title: "`off` or a map" }),
+      )
+      .default({})
+      .describe("Methods whose answers are not kept, or live shorter than they could."),
+  })
+  .describe("How much is kept, and for whom.");
+
 const profile = z
   .strictObject({
+    cache: profileCache,
     chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`."),
     hedge: hedge.optional().describe("As `hedge` at the top. Default: that one."),
   })
@@ -337,6 +388,7 @@ const chain = z
     name: label.optional().describe("Human-readable name. Default: the chain's key."),
     aliases: z.array(word).max(20).default([]).describe("Other names accepted in URLs."),
     block_time_ms: intervalMs(12_000, 3_600_000).describe("Usual time between two blocks."),
+    cache: z.enum(["on", "off"]).default("on").describe("`off`: no answer of this chain is kept."),
     finality_depth: z
       .int()
       .min(0)
@@ -710,6 +762,22 @@ export const configFile = z
     logs,
     deadlines,
     strategies,
+    cache: z
+      .union([z.literal("off"), cacheSettings])
+      .meta({ title: "`off` or a map" })
+      .prefault({})
+      .describe(
+        "Answers that are known are not asked for again: for good where their block is " +
+          "finalized, above it as long as the block keeps its hash, and of the newest block until " +
+          "the next one. `off`, or how much. Reloaded.",
+      ),
+    coalesce: z
+      .enum(["on", "off"])
+      .default("on")
+      .describe(
+        "Equal reads of one profile that are under way share one call to a provider; each is " +
+          "admitted and charged by itself. Reloaded.",
+      ),
     hedge: hedge
       .prefault({})
       .describe(

@@ -116,6 +116,47 @@ export const METRICS: readonly Metric[] = [
     ),
   },
   {
+    name: "svc_cache_calls_total",
+    type: "counter",
+    labels: [...CHAIN, "result"],
+    help:
+      "Calls of methods whose answers are kept, by how they met the cache: hit, miss, or bypass " +
+      "(pinned, or the caller wanted a provider asked).",
+    collect: perSeries(({ cacheUses }) =>
+      Object.entries(cacheUses).map(([result, n]) => [[result], n]),
+    ),
+  },
+  {
+    name: "svc_cache_bytes",
+    type: "gauge",
+    labels: [],
+    help: "Memory of kept answers, in bytes.",
+    collect: ({ cache }) => (cache === undefined ? null : [[[], cache().bytes]]),
+  },
+  {
+    name: "svc_cache_entries",
+    type: "gauge",
+    labels: [],
+    help: "Kept answers.",
+    collect: ({ cache }) => (cache === undefined ? null : [[[], cache().entries]]),
+  },
+  {
+    name: "svc_cache_removed_total",
+    type: "counter",
+    labels: ["reason"],
+    help:
+      "Kept answers that were removed: for the room of others, or because their block was " +
+      "abandoned.",
+    collect: ({ cache }) => {
+      if (cache === undefined) return null;
+      const { evicted, abandoned } = cache();
+      return [
+        [["room"], evicted],
+        [["abandoned"], abandoned],
+      ];
+    },
+  },
+  {
     name: "svc_cluster_nodes",
     type: "gauge",
     merge: "max",

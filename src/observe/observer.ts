@@ -95,6 +95,7 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       addTo(to.durations, Math.max(0, runtime.now() - route.startedAtMs));
       if (route.plan.panic === true) countPanic(to, route);
       countFurther(to, route);
+      if (route.cacheUse !== null) to.cacheUses[route.cacheUse.result]++;
       calls.finished(to, route, answer, requestId);
     },
     cancelled(to, method, route) {

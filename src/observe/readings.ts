@@ -6,6 +6,7 @@ import type { MethodTable } from "../core/rpc/method-table.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import type { SessionGauges } from "../payments/session/sessions.ts";
 import type { BudgetReport } from "../upstream/budget/provider-budget.ts";
+import type { CacheReport } from "../upstream/engine/cached-answers.ts";
 import type { Filters } from "../upstream/filter/filters.ts";
 import type { HealthReport } from "../upstream/health/health-report.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
@@ -44,6 +45,8 @@ export interface MetricFacts extends StreamFacts {
   readonly node: NodeLabels | null;
   /** Null = this node serves alone. */
   readonly cluster: () => ClusterHealth | null;
+  /** Absent = nothing is kept. */
+  readonly cache?: () => CacheReport;
   readonly uptimeMs: number;
   readonly residentBytes: number;
   readonly cpuSeconds: number;

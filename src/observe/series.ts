@@ -2,6 +2,7 @@
 import { createHistogram, type Histogram } from "../core/provider/latency.ts";
 import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
+import type { CacheUse } from "../core/routing/cache-use.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
 
@@ -27,6 +28,8 @@ export interface Series {
   readonly hedges: { won: number; lost: number; over_budget: number };
   /** Calls that were asked again after `null`, by whether the second provider had an answer. */
   readonly rechecked: { found: number; missing: number };
+  /** Calls by how they met the cache. */
+  readonly cacheUses: Record<CacheUse["result"], number>;
   /** Errors of the operator's providers that match no rule. */
   readonly unknown: UnknownErrors;
 }
@@ -43,6 +46,7 @@ export function newSeries(profile: string, chain: string): Series {
     panics: { sent: 0, refused: 0 },
     hedges: { won: 0, lost: 0, over_budget: 0 },
     rechecked: { found: 0, missing: 0 },
+    cacheUses: { hit: 0, miss: 0, bypass: 0 },
     unknown: createUnknownErrors(),
   };
 }

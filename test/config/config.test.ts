@@ -93,6 +93,13 @@ describe("configuration: what is accepted", () => {
         expectedNodes: null,
         listenUrl: "",
       },
+      cache: {
+        maxBytes: 134_217_728,
+        accountMaxBytes: 0,
+        byAccount: false,
+        methods: new Map(),
+      },
+      coalesce: true,
       hedge: { maxExtra: 0.05, floorMs: 20, ceilingMs: 1_000 },
       hosted: null,
       secret: null,
@@ -480,6 +487,26 @@ profiles:
     );
     assert.equal(logs("hosted: { enabled: true }").maxParts, 20);
     assert.equal(logs("hosted: { enabled: true }\nlogs: { max_parts: 7 }").maxParts, 7);
+  });
+
+  it("takes the cache in part, sizes with a unit, and `off` for all, a chain or a profile", () => {
+    const { cache } = accepted(
+      `${VALID}\ncache: { max_bytes: 2MiB, scope: account, ` +
+        "methods: { eth_call: off, eth_gasPrice: { ttl_ms: 500 } } }",
+    );
+    assert.deepEqual(cache, {
+      maxBytes: 2_097_152,
+      accountMaxBytes: 0,
+      byAccount: true,
+      methods: new Map([
+        ["eth_call", 0],
+        ["eth_gasPrice", 500],
+      ]),
+    });
+    assert.equal(accepted(`${VALID}\ncache: off`).cache, null);
+    assert.equal(accepted(`${VALID}\ncoalesce: off`).coalesce, false);
+    const off = accepted(VALID.replace("  public:\n", "  public:\n    cache: off\n"));
+    assert.equal(off.profiles[0]?.chains.get("ethereum")?.cache?.isOn, false);
   });
 
   it("gives every class of method its configured deadline", () => {

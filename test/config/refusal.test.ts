@@ -425,6 +425,28 @@ const REFUSALS: readonly Refusal[] = [
     "logs.max_bytes",
     /from 65536 to/,
   ],
+  ["a cache by another word", "devnet: true\ncache: never", 2, "cache", /`off` or a map/],
+  [
+    "a cache too small for anything",
+    "devnet: true\ncache: { max_bytes: 100KiB }",
+    2,
+    "cache.max_bytes",
+    /128MiB/,
+  ],
+  [
+    "keeping answers that change at any time",
+    "devnet: true\ncache: { methods: { eth_sendRawTransaction: { ttl_ms: 5 } } }",
+    2,
+    "cache.methods.eth_sendRawTransaction",
+    /answers can be kept/,
+  ],
+  [
+    "sharing with a profile that is not there",
+    "devnet: true\nprofiles: { team: { cache: { share_with: [other] } } }",
+    2,
+    "profiles.team.cache.share_with[0]",
+    /another profile/,
+  ],
   ["hedges by another word", "devnet: true\nhedge: never", 2, "hedge", /`off` or a map/],
   [
     "hedges without an end",

@@ -70,7 +70,7 @@ function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
   const router = createRouter({
     runtime,
     timerWheel: createTimerWheel(runtime),
-    coalesce,
+    coalesce: () => coalesce,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => hedge,
     split: {

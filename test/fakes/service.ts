@@ -7,7 +7,7 @@ import { type App, build } from "../../src/app/app.ts";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import { withHttpVariant } from "./http-variant.ts";
+import { withHttpVariant, withoutSharing } from "./http-variant.ts";
 
 /** A running service. */
 export interface Service {
@@ -79,7 +79,7 @@ export function configText(
 export function configOf(text: string): Config {
   const result = loadConfig({
     file: "test.yml",
-    text: withHttpVariant(text),
+    text: withHttpVariant(withoutSharing(text)),
     env: {},
     flags: {},
   });

@@ -45,6 +45,7 @@ const SERIES = {
   panics: { sent: 1, refused: 2 },
   hedges: { won: 4, lost: 3, over_budget: 2 },
   rechecked: { found: 5, missing: 6 },
+  cacheUses: { hit: 5, miss: 4, bypass: 1 },
   unknown: createUnknownErrors(),
 };
 
@@ -81,6 +82,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       wallets: [{ chainId: 8453, low: true, empty: false }],
     }),
     sessions: () => ({ channels: 4, held: 5, chainDown: false, walletLow: true }),
+    cache: () => ({ bytes: 100, maxBytes: 200, entries: 3, evicted: 2, abandoned: 1 }),
     uptimeMs: 1_500,
     residentBytes: 10,
     cpuSeconds: 0.25,

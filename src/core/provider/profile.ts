@@ -72,8 +72,17 @@ export interface HedgeSettings {
   readonly ceilingMs: number;
 }
 
+/** How a profile on a chain uses the cache. */
+export interface SetCache {
+  readonly isOn: boolean;
+  /** Other profiles of the operator whose immutable answers and answers by hash it is given. */
+  readonly shareWith: readonly string[];
+}
+
 /** The providers of one profile on one chain, with the settings of their selection. */
 export interface ProviderSet {
+  /** How it uses the cache; absent = as the service does. */
+  readonly cache?: SetCache;
   readonly chain: Chain;
   readonly maxLagBlocks: number;
   readonly archivalThreshold: number;

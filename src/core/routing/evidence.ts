@@ -4,6 +4,8 @@ import type { Attempt } from "../provider/attempt.ts";
 import type { Chain } from "../provider/chain.ts";
 import type { Profile, Provider, Transport } from "../provider/profile.ts";
 import { type AnswerSource, providerOf } from "./answer-source.ts";
+import type { CacheClass } from "./cache-terms.ts";
+import type { CacheUse } from "./cache-use.ts";
 import type { Plan } from "./plan.ts";
 import type { Strategy } from "./strategy.ts";
 
@@ -29,6 +31,8 @@ export interface EvidenceInput {
   readonly breakerState: "closed" | "half_open" | "open" | null;
   readonly endToEndMs: number;
   readonly source: AnswerSource;
+  /** Null = the call had no part in the cache. */
+  readonly cacheUse: CacheUse | null;
   /** Null = it serves alone. */
   readonly node: PublicNode | null;
 }
@@ -59,9 +63,20 @@ export interface Evidence {
    * filter, or from a subscription that was already running.
    */
   readonly source?: "shared" | "cache" | "merged";
+  /** Only of methods whose answers are kept. */
+  readonly cache?: CacheEvidence;
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
   /** The node that served the call, where several serve together. */
   readonly node?: PublicNode;
+}
+
+/** How a call met the cache, as it is shown. */
+export interface CacheEvidence {
+  readonly result: CacheUse["result"];
+  /** How long ago the answer was asked for; only of a hit. */
+  readonly age_ms?: number;
+  /** Why it may still be given; only of a hit. */
+  readonly class?: CacheClass;
 }
 
 /** A provider as it is shown. */
@@ -128,6 +143,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       latency_ms: round(latencyMs),
       ...(hedgedAfterMs === undefined ? {} : { hedged_after_ms: round(hedgedAfterMs) }),
     })),
+    ...(input.cacheUse === null ? {} : { cache: cacheEvidence(input.cacheUse) }),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
     ...(profile.managed
       ? {}
@@ -150,6 +166,12 @@ function upstreamMsOf(attempts: readonly Attempt[]): number {
     else besideMs = Math.max(besideMs, hedgedAfterMs + latencyMs);
   }
   return Math.max(inTurnMs, besideMs);
+}
+
+function cacheEvidence(use: CacheUse): CacheEvidence {
+  return use.result === "hit"
+    ? { result: "hit", age_ms: round(use.ageMs), class: use.class }
+    : { result: use.result };
 }
 
 /** Whether the answer came from providers, but not from one asked for this very call. */

@@ -11,6 +11,8 @@ import { isRange } from "../rpc/range-call.ts";
 export interface Policy {
   /** It hands in a raw transaction, and this is what it is answered with; null = it does not. */
   readonly transaction: TransactionAnswer | null;
+  /** Its answer may come from the cache, and be kept there. */
+  readonly cache: boolean;
   /** Equal calls that are under way share one answer. */
   readonly coalesce: boolean;
   /** When a second provider is asked as well; null = it never is. */
@@ -32,6 +34,8 @@ export interface Policy {
 /** What a configuration and a caller's directives say of policies. */
 export interface PolicySettings {
   readonly maxAttempts: number;
+  /** False = no answer is kept or taken from the cache. */
+  readonly cache: boolean;
   /** False = no call shares an answer. */
   readonly coalesce: boolean;
   /** Null = no call is hedged. */
@@ -48,6 +52,7 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
   const hedge = method.hedge && method.replaySafe ? settings.hedge : null;
   return {
     transaction: method.transaction,
+    cache: settings.cache && method.cache !== null && method.replaySafe,
     coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
     hedge,
     blockByNumber: method.mayBeMissing && block.kind === "number",

@@ -24,6 +24,8 @@ export interface Call extends WireRequest {
   readonly methodName: string;
   readonly method: Method;
   readonly block: BlockRef;
+  /** Where the parameters lie in `body`; absent = there are none, or it is not known. */
+  readonly params?: Span | undefined;
 }
 
 /** No block parameter, or one near the head. */
@@ -62,10 +64,19 @@ function parseObject(bytes: Buffer, span: Span): Record<string, unknown> {
 
 /** A block number or tag; `none` where the text is neither. */
 function readBlock(text: string): BlockRef {
+  if (text.includes("\\")) return readEscaped(text);
   const tagged = BLOCK_TAGS.get(text);
   if (tagged !== undefined) return tagged;
   return HEX.test(text) ? { kind: "number", number: Number(text) } : NO_BLOCK;
 }
+
+/** A tag may be written with escapes, and means the same to a node. */
+function readEscaped(text: string): BlockRef {
+  const meant: unknown = text.length > MAX_ESCAPED ? null : JSON.parse(`"${text}"`);
+  return typeof meant === "string" && !meant.includes("\\") ? readBlock(meant) : NO_BLOCK;
+}
+
+const MAX_ESCAPED = 512;
 
 /** A bound of a log filter; null = near the head, 0 = `earliest`. */
 function readBound(value: unknown): number | null {

@@ -64,6 +64,8 @@ function rowOf({ name, kind, blockAt, cu, deadline }: ConfiguredMethod, labels: 
     ...known,
     replaySafe: kind === null ? known.replaySafe : kind === "read",
     block: blockAt === null ? known.block : { kind: "block", at: blockAt },
+    // What its answers depend on is known of the built-in row only.
+    cache: kind === null && blockAt === null ? known.cache : null,
     cu: cu ?? known.cu,
     deadline: deadline ?? known.deadline,
   };

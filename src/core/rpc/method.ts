@@ -1,5 +1,6 @@
 // The method table: the cost, routing, deadline and block parameter of each JSON-RPC method.
 // Unlisted methods share one default row.
+import type { CacheRule } from "./cache-rule.ts";
 
 /** The kind of call; a provider may declare whole categories as unsupported. */
 export type Category =
@@ -101,6 +102,8 @@ export interface Method {
   readonly mayBeMissing: boolean;
   /** A read that may be asked of a second provider while the first one takes long. */
   readonly hedge: boolean;
+  /** How its answers may be kept; null = they are not. */
+  readonly cache: CacheRule | null;
 }
 
 type Row = readonly [
@@ -155,6 +158,36 @@ const NOT_HEDGED: ReadonlySet<Category> = new Set([
   "mempool",
   "txpool",
 ] as const);
+
+const byBlock = (params: number, more: { named?: true; needsBlock?: true } = {}): CacheRule => ({
+  kind: "block",
+  params,
+  ...more,
+});
+
+/** Methods whose answers may be kept. Nodes differ in which block an estimate without one takes. */
+const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map(
+  (
+    [
+      [{ kind: "head" }, "eth_blockNumber eth_gasPrice eth_maxPriorityFeePerGas eth_blobBaseFee"],
+      [byBlock(2), "eth_getBalance eth_getCode eth_getTransactionCount eth_call"],
+      [byBlock(3), "eth_getStorageAt eth_getProof eth_feeHistory"],
+      [byBlock(2, { needsBlock: true }), "eth_estimateGas eth_createAccessList"],
+      [byBlock(2, { named: true }), "eth_getBlockByNumber eth_getTransactionByBlockNumberAndIndex"],
+      [byBlock(1, { named: true }), "eth_getHeaderByNumber eth_getBlockReceipts"],
+      [byBlock(1), "eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber"],
+      [byBlock(2), "eth_getUncleByBlockNumberAndIndex eth_getRawTransactionByBlockNumberAndIndex"],
+      [
+        { kind: "hash" },
+        "eth_getBlockByHash eth_getHeaderByHash eth_getBlockTransactionCountByHash " +
+          "eth_getUncleCountByBlockHash eth_getTransactionByBlockHashAndIndex " +
+          "eth_getUncleByBlockHashAndIndex eth_getRawTransactionByBlockHashAndIndex",
+      ],
+      [{ kind: "transaction" }, "eth_getTransactionByHash eth_getTransactionReceipt"],
+      [{ kind: "logs" }, "eth_getLogs"],
+    ] satisfies readonly (readonly [CacheRule, string])[]
+  ).flatMap(([rule, names]) => names.split(" ").map((name): [string, CacheRule] => [name, rule])),
+);
 
 // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*),
 // OpenEthereum/Erigon/Nethermind (trace_*).
@@ -518,6 +551,7 @@ export const UNKNOWN_METHOD: Method = {
   coalesce: false,
   mayBeMissing: false,
   hedge: false,
+  cache: null,
 };
 
 /** The row of all `personal_*` methods: refused, because they would use keys held by a node. */
@@ -535,6 +569,7 @@ const PERSONAL_METHOD: Method = {
   coalesce: false,
   mayBeMissing: false,
   hedge: false,
+  cache: null,
 };
 
 /** Every row of the built-in table, by `index`. */
@@ -581,6 +616,7 @@ function builtInRows(): readonly Method[] {
           coalesce: replaySafe && handling === "route" && COALESCED.has(category),
           mayBeMissing: MAY_BE_MISSING.has(name),
           hedge: replaySafe && handling === "route" && !NOT_HEDGED.has(category),
+          cache: CACHE_RULES.get(name) ?? null,
         };
       }),
     ),

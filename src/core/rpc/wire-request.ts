@@ -2,6 +2,8 @@
 // has a new id, so that no answer can be taken for another one. Knows neither where ids come from
 // nor how bytes are sent.
 
+import type { Span } from "./json.ts";
+
 /**
  * One request. `body` is a JSON object; the bytes from `idStart` to `idEnd` are replaced by a new
  * id each time it is sent.
@@ -12,6 +14,12 @@ export interface WireRequest {
   readonly idEnd: number;
 }
 
+/** A request that was written here. */
+export interface WrittenRequest extends WireRequest {
+  /** Where its parameters lie in `body`. */
+  readonly params: Span;
+}
+
 /**
  * Length of every id on the wire: fixed, so that the caller's id can be put in its place without
  * parsing the answer again.
@@ -19,10 +27,12 @@ export interface WireRequest {
 export const WIRE_ID_BYTES = 16;
 
 /** Builds a request in minimal form; `params` as the caller wrote them, null = `[]`. */
-export function writeRequest(method: string, params: Buffer | null): WireRequest {
+export function writeRequest(method: string, params: Buffer | null): WrittenRequest {
   const head = Buffer.from(`${BEFORE_ID}${NO_ID},"method":${JSON.stringify(method)},"params":`);
+  const written = params ?? EMPTY_PARAMS;
   return {
-    body: Buffer.concat([head, params ?? EMPTY_PARAMS, CLOSE]),
+    body: Buffer.concat([head, written, CLOSE]),
+    params: { start: head.length, end: head.length + written.length },
     idStart: BEFORE_ID.length,
     idEnd: BEFORE_ID.length + NO_ID.length,
   };

@@ -11,7 +11,10 @@ const MAX_QUESTION_BYTES = 16_384;
 const MAX_CALLS = 1_024;
 
 /** The layer of shared calls. */
-export function coalesce(parts: CoalesceParts): PolicyLayer {
+export function coalesce({
+  byAccount = () => false,
+  ...parts
+}: CoalesceParts & { readonly byAccount?: () => boolean }): PolicyLayer {
   const callsOf = new WeakMap<RoutingState, Map<string, SharedCall>>();
   return {
     appliesTo: (policy) => policy.coalesce,
@@ -20,7 +23,8 @@ export function coalesce(parts: CoalesceParts): PolicyLayer {
       if (call.body.length > MAX_QUESTION_BYTES) return next(job, listener);
       const calls = callsOf.get(tracker) ?? new Map<string, SharedCall>();
       callsOf.set(tracker, calls);
-      const key = keyOf(job);
+      const asker = byAccount() ? `${job.request.caller.key}\n` : "";
+      const key = asker + keyOf(job);
       const known = calls.get(key);
       if (known?.mayBeJoined === true) return known.join(job, listener);
       if (known === undefined && calls.size >= MAX_CALLS) return next(job, listener);

@@ -2,6 +2,7 @@
 // its attempts and where its answer came from. The evidence is made of it. Decides nothing.
 import type { Attempt } from "../../core/provider/attempt.ts";
 import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
+import type { CacheUse } from "../../core/routing/cache-use.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
 import type { Plan } from "../../core/routing/plan.ts";
 import type { Policy } from "../../core/routing/policy.ts";
@@ -36,6 +37,10 @@ export class Job {
   overBudget = false;
   /** What a recheck of `null` brought; null = there was none. */
   rechecked: "found" | "missing" | null = null;
+  /** How it met the cache; null = it has no part in it. */
+  cacheUse: CacheUse | null = null;
+  /** When what answered it was begun, if that was a call shared with others. */
+  sharedSinceMs: number = Number.POSITIVE_INFINITY;
   /** Jobs that the engine made by itself to carry this one out, for example to look up a write. */
   lookups: readonly Job[] = NONE.lookups;
 
@@ -61,6 +66,7 @@ export class Job {
   /** Takes over what is known of a job that was carried out for this one and for others. */
   absorb(shared: Job): void {
     this.plan = shared.plan;
+    this.sharedSinceMs = shared.startedAtMs;
     this.traces = [...this.traces, ...shared.traces];
     this.failed = [...this.failed, ...shared.failed];
     this.lookups = [...this.lookups, ...shared.lookups];

@@ -25,6 +25,8 @@ export interface RouteRequest {
   /** Providers that must not be asked, even if the plan lists them. */
   readonly avoid: ReadonlySet<string> | null;
   readonly deadlineMs: number;
+  /** True = a provider is asked for this very call: no kept or shared answer will do. */
+  readonly fresh?: boolean | undefined;
   /** False = the caller needs the answer in one piece. */
   readonly mayStream: boolean;
   /**

@@ -3,10 +3,13 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { HedgeSettings, Transport } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import { BYPASS } from "../../core/routing/cache-use.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
+import { cache } from "./cache.ts";
+import type { CachedAnswers } from "./cached-answers.ts";
 import { coalesce } from "./coalesce.ts";
 import { failover } from "./failover.ts";
 import { futureBlock } from "./future-block.ts";
@@ -32,7 +35,17 @@ export interface RoutingEngine extends Router {
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
   extends Readonly<
-    Pick<Job, "request" | "startedAtMs" | "plan" | "traces" | "source" | "overBudget" | "rechecked">
+    Pick<
+      Job,
+      | "request"
+      | "startedAtMs"
+      | "plan"
+      | "traces"
+      | "source"
+      | "overBudget"
+      | "rechecked"
+      | "cacheUse"
+    >
   > {
   /**
    * Ends it without an outcome, since its caller is gone, and tells what may have been carried out.
@@ -48,8 +61,12 @@ export interface RouterParts {
   readonly limits: () => RouterLimits;
   /** How reads are hedged in sets that say nothing of it; null = not at all. */
   readonly hedge: () => HedgeSettings | null;
-  /** Equal reads share one answer; left out = each is asked by itself. */
-  readonly coalesce?: boolean;
+  /** Whether equal reads share one answer; left out = each is asked by itself. */
+  readonly coalesce?: () => boolean;
+  /** Whether only calls of one account are equal; left out = they need not be. */
+  readonly byAccount?: () => boolean;
+  /** Kept answers; left out = nothing is kept. */
+  readonly cache?: CachedAnswers | undefined;
   /** How ranges that no provider accepts whole are asked for; left out = they are refused. */
   readonly split?: Omit<SplitParts, "runtime" | "timerWheel">;
 }
@@ -64,6 +81,7 @@ export interface RouterLimits {
 /** A router over these parts. */
 export function createRouter(parts: RouterParts): RoutingEngine {
   const { runtime, timerWheel, limits, split } = parts;
+  const answers = parts.cache ?? null;
   const firstAttemptShare = (): number => limits().firstAttemptShare;
   const engine = stack(
     failover({ ...parts, firstAttemptShare }),
@@ -72,24 +90,35 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     ...(split === undefined ? [] : [splitRange({ ...split, runtime, timerWheel })]),
     futureBlock(),
     coalesce(parts),
+    cache({ runtime, cache: answers }),
   );
   return {
     route(request, done) {
       const { method, block } = request.call;
       const { maxAttempts } = limits();
       const isFree = isUnrestricted(request);
-      const coalesce = parts.coalesce === true && isFree;
+      const isShareable = isFree && request.fresh !== true && request.caller !== SERVICE_CALLER;
+      const coalesce = isShareable && parts.coalesce?.() === true;
       const hedge = isFree ? hedgeOf(request, parts.hedge) : null;
       const isSplit = split?.splitLimits().split === true && mayBeSplit(request);
-      const policy = policyOf(method, block, { maxAttempts, coalesce, hedge, split: isSplit });
+      const cacheable = answers !== null && isCacheable(request, answers);
+      const cache = cacheable && isFree && request.fresh !== true;
+      const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit };
+      const policy = policyOf(method, block, settings);
       const startedAtMs = runtime.now();
       const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
       const routed = new RoutedJob(request, policy, times, done);
+      if (cacheable && !cache) routed.cacheUse = BYPASS;
       routed.start(engine);
       return routed;
     },
     reaches: (transport) => parts.upstreams[transport] !== undefined,
   };
+}
+
+/** Answers to such calls are kept: calls of the service itself want to know what is so now. */
+function isCacheable({ call, tracker, caller }: RouteRequest, answers: CachedAnswers): boolean {
+  return caller !== SERVICE_CALLER && answers.isOn(tracker, call.method);
 }
 
 /** Any provider may be asked, in the usual way: an answer to another caller would do. */

@@ -34,10 +34,23 @@ export interface KnownBlocks {
   pushedHash(provider: Provider, number: number): string | null;
   /** The newest block that the provider has pushed; null = it does not push its heads. */
   pushedTip(provider: Provider): number | null;
+  /** The newest blocks, to be compared with those when an answer comes. */
+  snapshot(): BlocksSnapshot;
   /** Counts the reorganisations that any of the providers has told of. */
   readonly epoch: number;
   /** Whether no reorganisation has reached this height since the count was `epoch`. */
   isUntouched(number: number, epoch: number): boolean;
+}
+
+/** The newest blocks at one moment. */
+export interface BlocksSnapshot {
+  /** Reorganisations counted. */
+  readonly epoch: number;
+  readonly servedTip: number | null;
+  /** Null = unknown or disputed. */
+  readonly servedHash: string | null;
+  /** The newest block that each provider has pushed, by its index; null = it pushes none. */
+  readonly tips: readonly (number | null)[];
 }
 
 /** What is kept of one provider; changed in place. */
@@ -105,6 +118,18 @@ export class RecordedBlocks implements KnownBlocks {
     const blocks = this.#of(provider);
     if (blocks === null || blocks.branch.tip === -1 || !this.#pushes(blocks)) return null;
     return blocks.branch.tip;
+  }
+
+  snapshot(): BlocksSnapshot {
+    const servedTip = this.servedTip();
+    return {
+      epoch: this.epoch,
+      servedTip,
+      servedHash: servedTip === null ? null : this.agreedHash(servedTip),
+      tips: this.#providers.map((blocks) =>
+        this.#pushes(blocks) && blocks.branch.tip !== -1 ? blocks.branch.tip : null,
+      ),
+    };
   }
 
   /** A provider has pushed a block; null = only its height is known. */

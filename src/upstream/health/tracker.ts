@@ -204,6 +204,8 @@ export interface Ahead {
 /** The routing state of one provider set. */
 export interface Tracker {
   readonly set: ProviderSet;
+  /** The id of the profile that it belongs to. */
+  readonly profileId: string;
   /** What this worker may ask of the set beyond one call a call. */
   readonly extraCalls: ExtraCalls;
   /**
@@ -332,10 +334,14 @@ export type RoutingState = Pick<
   | "takePanicSlot"
   | "freePanicSlot"
   | "blocks"
+  | "attend"
+  | "profileId"
 >;
 
 /** Settings of a tracker. */
 export interface TrackerSettings extends SelectionSettings {
+  /** The id of its profile; absent = it has none. */
+  readonly profileId?: string;
   /** This worker's share of a bound of the set; absent = all of it. */
   readonly shareOf?: (what: string, total: number, use: ShareUse) => Allowance;
   /** What may still be sent to a provider; absent = nobody has limits. */
@@ -357,6 +363,7 @@ export function createTracker(
 
 class SetTracker implements Tracker {
   readonly set: ProviderSet;
+  readonly profileId: string;
   readonly extraCalls: ExtraCalls;
   readonly blocks: RecordedBlocks;
   readonly #runtime: Runtime;
@@ -380,6 +387,7 @@ class SetTracker implements Tracker {
     previous: Tracker | undefined,
   ) {
     this.set = set;
+    this.profileId = settings.profileId ?? "";
     this.extraCalls = previous?.extraCalls ?? createExtraCalls();
     this.#runtime = runtime;
     const { shareOf = WHOLE_SHARES.of, budgetOf = () => null } = settings;

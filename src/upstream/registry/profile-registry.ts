@@ -168,7 +168,7 @@ function serve(
       shares.of(`${what} ${key}`, total, use);
     const budgetOf: TrackerSettings["budgetOf"] = (provider) =>
       budgets?.open(key, provider) ?? null;
-    const own = { ...settings, shareOf, budgetOf };
+    const own = { ...settings, shareOf, budgetOf, profileId: profileId(profile) };
     const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
       tracker.attend({

@@ -7,7 +7,13 @@ import type { Plan } from "../../core/routing/plan.ts";
 import type { BlockRef, Call } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
-import type { Ahead, AttemptEnd, RoutingState, Selection } from "../health/tracker.ts";
+import type {
+  Ahead,
+  AttemptEnd,
+  RoutingState,
+  Selection,
+  TrackerListener,
+} from "../health/tracker.ts";
 
 /** A tracker without open circuits. Its user must limit how often it is asked. */
 export class BreakerBypass implements RoutingState {
@@ -23,6 +29,14 @@ export class BreakerBypass implements RoutingState {
 
   get extraCalls() {
     return this.#strict.extraCalls;
+  }
+
+  get profileId() {
+    return this.#strict.profileId;
+  }
+
+  attend(listener: Partial<TrackerListener>): () => void {
+    return this.#strict.attend(listener);
   }
 
   get blocks() {

@@ -7,7 +7,7 @@ import type { Plan } from "../../core/routing/plan.ts";
 import type { BlockRef, Call } from "../../core/rpc/call.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outstanding } from "../health/silence-watch.ts";
-import type { Ahead, AttemptEnd, RoutingState } from "../health/tracker.ts";
+import type { Ahead, AttemptEnd, RoutingState, TrackerListener } from "../health/tracker.ts";
 
 /**
  * What counts of its queries. `nothing`: the provider is asked even if its circuit is open, and
@@ -34,6 +34,14 @@ export class ChosenProvider implements RoutingState {
 
   get extraCalls() {
     return this.#strict.extraCalls;
+  }
+
+  get profileId() {
+    return this.#strict.profileId;
+  }
+
+  attend(listener: Partial<TrackerListener>): () => void {
+    return this.#strict.attend(listener);
   }
 
   get blocks() {

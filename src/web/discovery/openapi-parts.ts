@@ -35,6 +35,12 @@ const HEADERS = {
     "x-svc-node",
     text("With `include_meta`: the node that served the call, where several serve together."),
   ],
+  Cache: [
+    "x-svc-cache",
+    text("How a call met the cache; only of methods whose answers are kept.", {
+      enum: ["hit", "miss", "bypass"],
+    }),
+  ],
   Access: [
     "x-svc-access",
     text("How the call was served.", { enum: ["premium", "public", "custom"] }),
@@ -97,7 +103,7 @@ export function headersOf(names: readonly HeaderName[]): Json {
 /** The response headers of an instance as components. */
 export function headerComponents(hosted: boolean): Json {
   const names = Object.entries(HEADERS).filter(
-    ([name]) => hosted || ["RequestId", "RetryAfter", "Meta", "Node"].includes(name),
+    ([name]) => hosted || ["RequestId", "RetryAfter", "Meta", "Node", "Cache"].includes(name),
   );
   return Object.fromEntries(names.map(([name, [, header]]) => [name, header]));
 }

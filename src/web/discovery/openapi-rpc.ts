@@ -94,7 +94,7 @@ function sharedParts(
     responses: {
       "200": answers.keep("Rpc_200", {
         description: "The answer. A provider's error passes unchanged, also with status 200.",
-        headers: headersOf(["RequestId", "Meta", "Node", ...billed]),
+        headers: headersOf(["RequestId", "Meta", "Node", "Cache", ...billed]),
         content: { "application/json": answer },
       }),
       "204": { description: "Only notifications were sent.", headers: headersOf(["RequestId"]) },

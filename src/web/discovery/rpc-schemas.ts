@@ -87,13 +87,33 @@ const evidence = z
       .optional()
       .describe("Of an answer joined from parts: the calls made for it until it began to be sent."),
     attempts: z.array(attempt).describe("At most 50."),
+    cache: z
+      .object({
+        result: z
+          .enum(["hit", "miss", "bypass"])
+          .describe(
+            "`hit`: a kept answer; `miss`: a provider was asked, and its answer may be kept; " +
+              "`bypass`: asked all the same, for a pin, `Cache-Control: no-cache` or " +
+              "`X-Svc-Cache: bypass`.",
+          ),
+        age_ms: ms.optional().describe("Of a hit: how long ago it was asked for."),
+        class: z
+          .enum(["immutable", "block", "head", "tag", "hash"])
+          .optional()
+          .describe(
+            "Of a hit: of a finalized block, of a younger block that keeps its hash, of the " +
+              "newest block, of the block of a tag, or of a block by its hash.",
+          ),
+      })
+      .optional()
+      .describe("Only of methods whose answers are kept."),
     source: z
-      .enum(["shared", "merged"])
+      .enum(["shared", "cache", "merged"])
       .optional()
       .describe(
         "`shared`: no provider was asked for this very call; its answer came from a filter, or " +
-          "from a subscription that was there already. `merged`: its range of blocks was asked " +
-          "for in parts, of several providers.",
+          "from another call or subscription that was there already. `merged`: its range of blocks was asked " +
+          "for in parts, of several providers. `cache`: it was kept.",
       ),
     excluded: z
       .array(z.object({ provider: z.string(), reason: z.string() }))

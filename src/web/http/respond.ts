@@ -11,6 +11,7 @@ const EXPOSED = [
   "x-svc-request-id",
   "x-svc-meta",
   "x-svc-node",
+  "x-svc-cache",
   "x-svc-access",
   "x-svc-fallback",
   "x-svc-cu",
@@ -46,6 +47,7 @@ const PREFLIGHT: readonly string[] = [
   // `Access-Control-Expose-Headers` ends the list, because the browser client of x402 sends it with
   // the payment.
   "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, " +
+    "Cache-Control, X-Svc-Cache, " +
     "X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, " +
     "Accept-Payment, Access-Control-Expose-Headers",
   "Access-Control-Max-Age",

@@ -8,6 +8,7 @@ import { renderFault } from "../http/render-fault.ts";
 import type { Headers } from "../http/respond.ts";
 import { type AnswerHeaderParts, answerHeaders } from "./answer-headers.ts";
 import { addMeta, addNode, addTo, type Bill } from "./billing-headers.ts";
+import { addCacheUse } from "./cache-directive.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
 import {
   addEncoding,
@@ -109,6 +110,7 @@ export class AnswerWriter {
     const why = outcome.kind === "fault" ? outcome.fault : null;
     const status = why === null ? 200 : why.status;
     const headers = this.#headers(status, why, billing === null ? null : addTo(null, billing));
+    addCacheUse(headers, reply.route?.cacheUse);
     const meta = target.meta === "none" ? null : evidenceOfReply(reply, this.#parts);
     if (target.meta === "headers" && meta !== null) addMeta(headers, meta);
     if (target.meta === "body" && meta !== null) addNode(headers, meta);

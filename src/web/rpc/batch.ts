@@ -38,6 +38,8 @@ export interface RpcBatch extends Omit<BatchPlan, "kind"> {
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
+  /** True = providers are asked for these very items; absent = kept answers will do. */
+  readonly fresh?: boolean;
   /**
    * Memory budget of the request: for the answers while they are gathered and until they are sent.
    */
@@ -196,6 +198,7 @@ class BatchRun {
       payment,
       caller,
       requestId: `${this.#batch.requestId}-${index}`,
+      ...(this.#batch.fresh === true ? { fresh: true } : {}),
       mayStream: false,
       settlesLater: true,
       transport,

@@ -47,6 +47,8 @@ export interface PipelineRequest {
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
+  /** True = a provider is asked for this very request; absent = a kept answer will do. */
+  readonly fresh?: boolean;
   /** False = the reply must be one whole body. */
   readonly mayStream: boolean;
   /**

@@ -66,6 +66,7 @@ export function evidenceOfReply(reply: Reply, { runtime, node }: EvidenceParts):
         : target.tracker.health(selected, route?.traces.at(-1)?.attempt.transport ?? "http")
             .breaker,
     source: reply.source,
+    cacheUse: route?.cacheUse ?? null,
     node,
     endToEndMs: route === null ? 0 : runtime.now() - route.startedAtMs,
   });

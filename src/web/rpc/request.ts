@@ -13,6 +13,7 @@ import { AnswerWriter } from "./answer-writer.ts";
 import { type Authenticated, authenticate } from "./authenticate.ts";
 import { planBatch, type RpcBatch, runBatch } from "./batch.ts";
 import { addTo, type Bill } from "./billing-headers.ts";
+import { wantsFresh } from "./cache-directive.ts";
 import { type HttpExchange, isPlain } from "./caller.ts";
 import { KeyPurchase } from "./paid/key-purchase.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
@@ -163,6 +164,7 @@ export class RpcRequest {
       payment: this.#payment,
       caller: this.#identity,
       requestId: this.#exchange.requestId,
+      fresh: wantsFresh(this.#exchange),
       mayStream: true,
       settlesLater: false,
       transport: "http",
@@ -186,6 +188,7 @@ export class RpcRequest {
       payment: this.#payment,
       caller: this.#identity,
       requestId: this.#exchange.requestId,
+      fresh: wantsFresh(this.#exchange),
       room: this.memory,
       transport: "http",
       subscriptionMethods: null,

@@ -2,7 +2,7 @@
 import { type Call, NO_BLOCK, readBlockRef } from "../../core/rpc/call.ts";
 import type { Envelope } from "../../core/rpc/envelope.ts";
 import type { Span } from "../../core/rpc/json.ts";
-import { type WireRequest, writeRequest } from "../../core/rpc/wire-request.ts";
+import { type WrittenRequest, writeRequest } from "../../core/rpc/wire-request.ts";
 import type {
   Cancel,
   GrantedRequest,
@@ -27,7 +27,7 @@ export function route(
 ): Cancel {
   const { bytes, span } = incoming;
   const { envelope, method, grant } = request;
-  const { body, idStart, idEnd } = requestIn(bytes, span, envelope);
+  const { body, idStart, idEnd, params } = requestIn(bytes, span, envelope);
   const call = {
     methodName: envelope.method,
     method,
@@ -38,6 +38,7 @@ export function route(
     body,
     idStart,
     idEnd,
+    params,
   };
   return send(parts, incoming, { envelope, method, grant, call }, done);
 }
@@ -61,6 +62,7 @@ export function send(
     avoid: null,
     deadlineMs: parts.deadlineMs(call.method),
     mayStream,
+    fresh: incoming.fresh,
     room: incoming.room,
     maxParts: maxPartsOf(parts, request.grant),
   };
@@ -77,10 +79,12 @@ export function send(
 /**
  * The request as JSON: the caller's own bytes if they can be passed on unchanged, else rewritten.
  */
-function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WireRequest {
+function requestIn(bytes: Buffer, { start, end }: Span, envelope: Envelope): WrittenRequest {
   const { method, plain, idStart, idEnd, paramsStart, paramsEnd } = envelope;
   if (!plain)
     return writeRequest(method, paramsStart === -1 ? null : bytes.subarray(paramsStart, paramsEnd));
-  if (start === 0 && end === bytes.length) return { body: bytes, idStart, idEnd };
-  return { body: bytes.subarray(start, end), idStart: idStart - start, idEnd: idEnd - start };
+  const params = { start: paramsStart - start, end: paramsEnd - start };
+  if (start === 0 && end === bytes.length) return { body: bytes, idStart, idEnd, params };
+  const body = bytes.subarray(start, end);
+  return { body, idStart: idStart - start, idEnd: idEnd - start, params };
 }

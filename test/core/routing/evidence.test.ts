@@ -44,6 +44,7 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     breakerState: "closed",
     endToEndMs: 35,
     source: { kind: "provider", provider: b },
+    cacheUse: null,
     node: null,
     ...overrides,
   };

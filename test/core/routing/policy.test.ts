@@ -9,7 +9,7 @@ import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
 import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 
-const SHARING = { maxAttempts: 3, coalesce: true, hedge: null, split: true };
+const SHARING = { maxAttempts: 3, cache: false, coalesce: true, hedge: null, split: true };
 const BLOCKS: readonly BlockRef[] = [
   NO_BLOCK,
   { kind: "tag", tag: "pending" },
@@ -103,7 +103,13 @@ test("of every method and block: what is shared is safe to repeat, and bounds ar
   for (const method of METHODS) {
     for (const block of BLOCKS) {
       for (const coalesce of [true, false]) {
-        const settings = { maxAttempts: 5, coalesce, hedge: DEFAULT_HEDGE, split: coalesce };
+        const settings = {
+          maxAttempts: 5,
+          cache: true,
+          coalesce,
+          hedge: DEFAULT_HEDGE,
+          split: coalesce,
+        };
         const policy = policyOf(method, block, settings);
         const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;
         assert.equal(policy.maxAttempts, 5, about);

@@ -38,6 +38,7 @@ test("a method of the configuration has a row of its own, with the defaults of u
     coalesce: false,
     mayBeMissing: false,
     hedge: false,
+    cache: null,
   });
   assert.equal(index, METHODS.length);
   const { replaySafe, cu, block, deadline } = table.of("foo_write");

@@ -85,6 +85,7 @@ function run(
         traces: [],
         overBudget: false,
         rechecked: null,
+        cacheUse: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

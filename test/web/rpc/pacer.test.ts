@@ -75,6 +75,7 @@ function createFixture(size: RateLimitSize) {
         traces: [],
         overBudget: false,
         rechecked: null,
+        cacheUse: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: false, countedAsTimeout: false }),

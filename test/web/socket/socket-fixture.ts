@@ -183,6 +183,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         traces: [],
         overBudget: false,
         rechecked: null,
+        cacheUse: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

@@ -31,6 +31,8 @@ export interface SessionCallsRequest {
   readonly target: Target;
   readonly identity: CallerIdentity;
   readonly requestId: string;
+  /** True = a provider is asked for these very calls. */
+  readonly fresh?: boolean;
   /** Memory budget for gathered answers, and for the answer until it is sent. */
   readonly room: Room;
 }
@@ -109,6 +111,7 @@ export class SessionCalls {
       payment: this.#payment,
       caller: identity,
       requestId,
+      ...(this.#request.fresh === true ? { fresh: true } : {}),
       mayStream: false,
       settlesLater: false,
       transport: "http" as const,

@@ -1,6 +1,7 @@
 // Serves pay-per-call requests at /rpc/session/{strategy}/{chain}: prices the calls, holds the
 // price, makes the calls through the pipeline, and charges those that the table of charges lists.
 // The paywall accepts the credentials.
+
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../../core/billing/charging.ts";
 import type { Tariff } from "../../../core/billing/price.ts";
@@ -16,6 +17,7 @@ import type { CallMark, CallPaywall } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/paywall.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
+import { wantsFresh } from "../cache-directive.ts";
 import type { HttpExchange } from "../caller.ts";
 import type { Target } from "../target.ts";
 import type { WriteListener } from "../write-listeners.ts";
@@ -196,7 +198,8 @@ class PaidRequest {
 
   #calls(): SessionCalls {
     const { bytes, target, identity, room, caller } = this.#request;
-    const request = { bytes, target, identity, room, requestId: caller.requestId };
+    const { requestId } = caller;
+    const request = { bytes, target, identity, room, requestId, fresh: wantsFresh(caller) };
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
   }
 

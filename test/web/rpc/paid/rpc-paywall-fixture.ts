@@ -240,6 +240,7 @@ function echo(runtime: Runtime, count: () => void): Router {
         traces: [],
         overBudget: false,
         rechecked: null,
+        cacheUse: null,
         startedAtMs: runtime.now(),
         source: provider === undefined ? NO_SOURCE : { kind: "provider", provider },
         cancel: () => ({ sent: false, countedAsTimeout: false }),

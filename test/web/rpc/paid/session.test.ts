@@ -69,6 +69,7 @@ function sessionFixture(body: string, failing: Error | null = null) {
         traces: [],
         overBudget: false,
         rechecked: null,
+        cacheUse: null,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: true, countedAsTimeout: false }),

@@ -1,0 +1,173 @@
+// Whether an answer may be kept, and what must hold for it to be given again: decided from what it
+// depends on and what the providers tell of their blocks. Keeps nothing itself.
+import type { CacheSubject } from "../rpc/cache-subject.ts";
+import type { ResultBlock } from "../rpc/result-block.ts";
+
+/**
+ * Classes of kept answers. `immutable`: of a finalized block. `block`: of a younger block, as long
+ * as it has the hash that it had. `head`: of the newest block. `tag`: of the block of a tag.
+ * `hash`: of a block by its hash, before that is final.
+ */
+export type CacheClass = "immutable" | "block" | "head" | "tag" | "hash";
+
+/** The blocks of a chain at one moment. */
+export interface BlocksNow {
+  /** The newest block that callers are ownHash of; null = unknown. */
+  readonly servedTip: number | null;
+  readonly finalized: number | null;
+  /** Counts reorganisations. */
+  readonly epoch: number;
+  /** The hash on which the providers agree; null = unknown or disputed. */
+  readonly agreedHash: (number: number) => string | null;
+}
+
+/** The newest block when a call was sent, and how far each provider had come. */
+export interface BlocksBefore {
+  readonly epoch: number;
+  readonly servedTip: number | null;
+  /** The hash of the served tip; null = unknown or disputed. */
+  readonly servedHash: string | null;
+}
+
+/** The provider that answered. */
+export interface Answering {
+  /** The newest block it had pushed when the call was sent; null = it pushes none. */
+  readonly tipBefore: number | null;
+  /** The same when the answer came. */
+  readonly tipNow: number | null;
+  /** The hash that it has at a recent height; null = unknown. */
+  readonly hashAt: (number: number) => string | null;
+}
+
+/** What came. */
+export interface CacheableAnswer {
+  /** `revert`: a deterministic revert with its data. */
+  readonly kind: "result" | "revert";
+  readonly isNull: boolean;
+  readonly isEmpty: boolean;
+  readonly block: ResultBlock;
+}
+
+/** A block that must still be in the chain. */
+export interface KeptBlock {
+  readonly number: number;
+  readonly hash: string;
+  /** Reorganisations counted when this was found. */
+  readonly epoch: number;
+}
+
+/** The terms on which an answer is kept. */
+export interface CacheTerms {
+  readonly class: CacheClass;
+  /** Null = it depends on no block that could still be abandoned. */
+  readonly guard: KeptBlock | null;
+  /** How long after it was asked for (ms); null = as long as there is room. */
+  readonly lifeMs: number | null;
+}
+
+/** What the terms are found from. */
+export interface KeepFacts {
+  readonly subject: CacheSubject;
+  readonly answer: CacheableAnswer;
+  /** The result of this method names its block. */
+  readonly named: boolean;
+  readonly now: BlocksNow;
+  readonly before: BlocksBefore;
+  readonly provider: Answering;
+  readonly blockTimeMs: number;
+}
+
+/** An empty answer is given no longer than this, whatever its block. */
+const EMPTY_MS = 60_000;
+/** An answer by the hash of a block that is not final is given no longer than this. */
+const HASH_MS = 60_000;
+/** An answer of the newest block is given no longer than this. */
+const HEAD_MS = 2_000;
+
+/** The terms on which an answer is kept; null = it is not. */
+export function keepTerms(facts: KeepFacts): CacheTerms | null {
+  const { answer, subject } = facts;
+  if (answer.kind === "revert" && subject.kind !== "number") return null;
+  const terms = termsOf(facts);
+  if (terms === null || !answer.isEmpty) return terms;
+  if (answer.isNull && terms.class !== "immutable") return null;
+  return { ...terms, lifeMs: Math.min(terms.lifeMs ?? EMPTY_MS, EMPTY_MS) };
+}
+
+/** Whether what is kept on these terms may be given now, if its time is not over. */
+export function isStillTrue(
+  { class: kept, guard }: Pick<CacheTerms, "class" | "guard">,
+  now: BlocksNow,
+  isUntouched: (number: number, epoch: number) => boolean,
+): boolean {
+  if (guard === null) return true;
+  const { number, hash, epoch } = guard;
+  if (kept === "head" && now.servedTip !== number) return false;
+  return now.agreedHash(number) === hash && isUntouched(number, epoch);
+}
+
+function termsOf(facts: KeepFacts): CacheTerms | null {
+  const { subject, blockTimeMs } = facts;
+  switch (subject.kind) {
+    case "head":
+      return headTerms(facts);
+    case "tag":
+      return { class: "tag", guard: null, lifeMs: blockTimeMs };
+    case "number":
+      return numberTerms(facts, subject.number);
+    case "hash":
+      return hashTerms(facts);
+    case "transaction":
+      return transactionTerms(facts);
+  }
+}
+
+/** The provider was at the served head when it was asked and when it answered. */
+function headTerms({ answer, named, now, before, provider, blockTimeMs }: KeepFacts) {
+  const { servedTip: number, servedHash: hash, epoch } = before;
+  if (number === null || hash === null || now.epoch !== epoch || now.servedTip !== number)
+    return null;
+  if (provider.tipBefore !== number || provider.tipNow !== number) return null;
+  if (provider.hashAt(number) !== hash || now.agreedHash(number) !== hash) return null;
+  if (named && answer.block.hash !== null && answer.block.hash !== hash) return null;
+  const lifeMs = Math.min(blockTimeMs, HEAD_MS);
+  return { class: "head", guard: { number, hash, epoch }, lifeMs } as const;
+}
+
+function numberTerms(facts: KeepFacts, number: number): CacheTerms | null {
+  const { answer, named, now, before, provider } = facts;
+  if (now.servedTip === null || number > now.servedTip) return null;
+  const agreed = now.agreedHash(number);
+  const ownHash = named ? answer.block.hash : null;
+  if (now.finalized !== null && number <= now.finalized)
+    return agreed === null || ownHash === null || ownHash === agreed ? IMMUTABLE : null;
+  if (agreed === null || provider.hashAt(number) !== agreed || now.epoch !== before.epoch)
+    return null;
+  if (provider.tipBefore === null || provider.tipBefore < number) return null;
+  if (ownHash !== null && ownHash !== agreed) return null;
+  return { class: "block", guard: { number, hash: agreed, epoch: now.epoch }, lifeMs: null };
+}
+
+function hashTerms({ answer, now }: KeepFacts): CacheTerms | null {
+  const { number } = answer.block;
+  if (answer.isNull) return null;
+  if (number === null) return { class: "hash", guard: null, lifeMs: HASH_MS };
+  if (now.servedTip === null || number > now.servedTip) return null;
+  if (now.finalized !== null && number <= now.finalized) return IMMUTABLE;
+  return { class: "hash", guard: null, lifeMs: HASH_MS };
+}
+
+/** Its finality is that of the block that it names; without one it is pending, or not there. */
+function transactionTerms({ answer, now }: KeepFacts): CacheTerms | null {
+  const { number, hash } = answer.block;
+  if (number === null || hash === null || now.servedTip === null || number > now.servedTip)
+    return null;
+  const agreed = now.agreedHash(number);
+  if (now.finalized !== null && number <= now.finalized)
+    return agreed === null || agreed === hash ? IMMUTABLE : null;
+  return agreed === hash
+    ? { class: "block", guard: { number, hash, epoch: now.epoch }, lifeMs: null }
+    : null;
+}
+
+const IMMUTABLE: CacheTerms = { class: "immutable", guard: null, lifeMs: null };

@@ -1,0 +1,10 @@
+// How a call met the cache: what evidence, headers and metrics tell of it.
+import type { CacheClass } from "./cache-terms.ts";
+
+/** How a call met the cache. `bypass`: its caller wanted it asked, or pinned its provider. */
+export type CacheUse =
+  | { readonly result: "miss" | "bypass" }
+  | { readonly result: "hit"; readonly ageMs: number; readonly class: CacheClass };
+
+export const BYPASS: CacheUse = { result: "bypass" };
+export const MISS: CacheUse = { result: "miss" };

@@ -1,0 +1,23 @@
+// How the answers to a method may be kept: the type of a column of the method table.
+
+/** How the answers to a method may be kept: a column of the method table. */
+export type CacheRule =
+  /**
+   * They depend on the block parameter; calls with more parameters than `params` are not kept.
+   * `named`: the result names the hash of its block. `needsBlock`: without the parameter nodes
+   * differ in which block they take.
+   */
+  | {
+      readonly kind: "block";
+      readonly params: number;
+      readonly named?: true;
+      readonly needsBlock?: true;
+    }
+  /** They depend on the log filter that is the first parameter. */
+  | { readonly kind: "logs" }
+  /** They depend on the block whose hash is the first parameter. */
+  | { readonly kind: "hash" }
+  /** They depend on the block of the transaction whose hash is the first parameter. */
+  | { readonly kind: "transaction" }
+  /** They depend on the newest block. */
+  | { readonly kind: "head" };

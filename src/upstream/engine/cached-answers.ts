@@ -1,0 +1,131 @@
+// The cache of the service: one memory for the profiles of the operator, and a bounded one for each
+// account with Custom profiles, whose providers others must not believe.
+import type { CacheSettings } from "../../core/routing/cache-settings.ts";
+import type { Method } from "../../core/rpc/method.ts";
+import type { RoutingState } from "../health/tracker.ts";
+import { AnswerCache } from "./answer-cache.ts";
+import { CacheScope } from "./cache-scope.ts";
+
+/** Which kept answers to remove; null = any. */
+export interface PurgeSelection {
+  readonly profile: string | null;
+  readonly chain: string | null;
+  readonly provider: string | null;
+}
+
+/** What the cache holds and has done. */
+export interface CacheReport {
+  readonly bytes: number;
+  readonly maxBytes: number;
+  readonly entries: number;
+  /** Removed to make room. */
+  readonly evicted: number;
+  /** Removed because their block was abandoned. */
+  readonly abandoned: number;
+}
+
+/** Kept answers, by what they are kept for. */
+export class CachedAnswers {
+  readonly #settings: () => CacheSettings | null;
+  readonly #shared: AnswerCache;
+  /** By account, in the order of their use. */
+  readonly #accounts = new Map<string, AnswerCache>();
+  readonly #scopes = new WeakMap<RoutingState, CacheScope>();
+  /** The scope of a profile on a chain as it is served now. */
+  readonly #byName = new Map<string, CacheScope>();
+  #scopesMade = 0;
+  #abandoned = 0;
+
+  constructor(settings: () => CacheSettings | null) {
+    this.#settings = settings;
+    this.#shared = new AnswerCache(() => settings()?.maxBytes ?? 0);
+  }
+
+  /** Whether answers to a method are kept for the calls of a profile. */
+  isOn({ set, profileId }: RoutingState, method: Method): boolean {
+    const settings = this.#settings();
+    if (settings === null || method.cache === null || set.cache?.isOn === false) return false;
+    if (isCustom(profileId) && settings.accountMaxBytes === 0) return false;
+    return settings.methods.get(method.name) !== 0;
+  }
+
+  /** The longest life of answers to a method (ms), and whether accounts are kept apart. */
+  get settings(): CacheSettings | null {
+    return this.#settings();
+  }
+
+  scopeOf(tracker: RoutingState): CacheScope {
+    const known = this.#scopes.get(tracker);
+    if (known !== undefined) return known;
+    const { profileId } = tracker;
+    const cache = isCustom(profileId) ? this.#accountOf(profileId) : this.#shared;
+    const scope = new CacheScope(cache, tracker, ++this.#scopesMade);
+    this.#scopes.set(tracker, scope);
+    this.#name(scope);
+    return scope;
+  }
+
+  /** The scope of another profile of the operator on the same chain; null = it has none yet. */
+  sharedWith(profile: string, chainName: string): CacheScope | null {
+    return this.#byName.get(`${profile} ${chainName}`) ?? null;
+  }
+
+  /** Removes answers. */
+  purge({ profile, chain, provider }: PurgeSelection): void {
+    for (const scope of this.#byName.values()) {
+      if (profile !== null && scope.profileId !== profile) continue;
+      if (chain !== null && scope.chainName !== chain) continue;
+      scope.purge(provider);
+    }
+  }
+
+  /** A kept answer was found to be of an abandoned block. */
+  countAbandoned(): void {
+    this.#abandoned += 1;
+  }
+
+  report(): CacheReport {
+    const caches = [this.#shared, ...this.#accounts.values()];
+    const sum = (read: (cache: AnswerCache) => number): number =>
+      caches.reduce((total, cache) => total + read(cache), 0);
+    return {
+      bytes: sum(({ bytes }) => bytes),
+      maxBytes: this.#settings()?.maxBytes ?? 0,
+      entries: sum(({ size }) => size),
+      evicted: sum(({ evicted }) => evicted),
+      abandoned: this.#abandoned,
+    };
+  }
+
+  /** The cache of an account; that of the one that was served longest ago makes room for it. */
+  #accountOf(profileId: string): AnswerCache {
+    const account = profileId.slice(0, profileId.indexOf("/"));
+    const cache =
+      this.#accounts.get(account) ?? new AnswerCache(() => this.#settings()?.accountMaxBytes ?? 0);
+    this.#accounts.delete(account);
+    this.#accounts.set(account, cache);
+    const { maxBytes = 0, accountMaxBytes = 1 } = this.#settings() ?? {};
+    const most = Math.max(1, Math.floor(maxBytes / Math.max(1, accountMaxBytes)));
+    for (const oldest of this.#accounts.keys())
+      if (this.#accounts.size > most) this.#accounts.delete(oldest);
+    return cache;
+  }
+
+  /** Remembers a scope by its name, in place of one that is served no more. */
+  #name(scope: CacheScope): void {
+    const name = `${scope.profileId} ${scope.chainName}`;
+    this.#byName.get(name)?.purge(null);
+    this.#byName.delete(name);
+    this.#byName.set(name, scope);
+    for (const oldest of this.#byName.keys())
+      if (this.#byName.size > MAX_NAMED) this.#byName.delete(oldest);
+  }
+}
+
+/** More profiles and chains than a registry serves at one time. */
+const MAX_NAMED = 10_000;
+
+/** The id of a profile of an account names the account. */
+function isCustom(profileId: string): boolean {
+  return profileId.includes("/");
+}
