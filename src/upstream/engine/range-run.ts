@@ -136,8 +136,14 @@ export class RangeRun implements RunningJob {
         this.#chain = new PinnedChain(head, this.#subJobs);
         this.#begin({ from, to: head.number });
       } else if (head === null && typeof to === "number" && block !== "latest") this.#pin("latest");
-      else this.#end(unavailable("head_unknown"));
+      else this.#endUnpinned();
     });
+  }
+
+  /** Nobody tells the end: those who refused the whole range have answered the call. */
+  #endUnpinned(): void {
+    if (this.#job.failed.some(isRange)) this.#refuse(null);
+    else this.#end(unavailable("head_unknown"));
   }
 
   #begin(range: BlockRange): void {
