@@ -50,7 +50,8 @@ function provider() {
         others++;
       if (isLogs && chance() < FAILURES) {
         failed++;
-        return response.writeHead(502).end("bad gateway");
+        response.writeHead(502).end("bad gateway");
+        return;
       }
       const answer = answerOf({ method, params }, VIEW, { density, limits: LIMITS });
       const rest =
