@@ -110,6 +110,7 @@ export function answerOf(
           return { kind: "result", json: blockJson(number, view) };
       return { kind: "result", json: "null" };
     }
+    case "trace_filter":
     case "eth_getLogs": {
       const range = rangeOf(first, view);
       const blocks = range.to - range.from + 1;

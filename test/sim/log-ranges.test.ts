@@ -70,6 +70,21 @@ test("limits that nobody declared are found, kept, and not run into again", () =
   assertIdle(it);
 });
 
+test("traces of a long range are asked for in parts once a provider names its limit", () => {
+  const limits = { blocks: 1_000, results: null };
+  const it = rangeFixture({ seed: 2, nodes: 2, view: TRUTH, density: sparse, limits });
+  it.finalize(HEAD);
+  const filter = { fromBlock: hex(1), toBlock: hex(4_000) };
+  const call = it.ask(filter, { method: "trace_filter" });
+  settle(it);
+  assert.equal(call.text(), oracle(1, 4_000, TRUTH, sparse));
+  assert.equal(call.answers[0]?.source.kind, "merged");
+  const page = it.ask({ ...filter, after: 5, count: 10 }, { method: "trace_filter" });
+  settle(it);
+  assert.equal(page.state(), "refused", "a page of the whole range cannot be cut");
+  assertIdle(it);
+});
+
 test("a part with too many results is cut until it is accepted, to one block if need be", () => {
   const dense: Density = (block) => (block >= 3_000 && block < 3_010 ? 80 : sparse(block));
   const it = rangeFixture({

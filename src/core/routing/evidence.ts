@@ -105,7 +105,7 @@ export interface EvidenceAttempt {
 }
 
 /** Most attempts that are named: only calls in parts have more. */
-const MAX_ATTEMPTS = 50;
+const MAX_ATTEMPTS = 16;
 
 /** The evidence of one request. */
 export function evidenceOf(input: EvidenceInput): Evidence {

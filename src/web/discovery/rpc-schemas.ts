@@ -86,7 +86,7 @@ const evidence = z
       .min(0)
       .optional()
       .describe("Of an answer joined from parts: the calls made for it until it began to be sent."),
-    attempts: z.array(attempt).describe("At most 50."),
+    attempts: z.array(attempt).describe("At most 16."),
     cache: z
       .object({
         result: z

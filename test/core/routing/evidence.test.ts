@@ -110,6 +110,19 @@ test("an answer from a filter says that no provider was asked for it", () => {
   assert.equal("source" in evidenceOf(input(false)), false);
 });
 
+test("an answer joined from parts names its first attempts, and retries are those that failed", () => {
+  const attempts = [refused, ...Array.from({ length: 30 }, () => answered)];
+  const shown = evidenceOf(
+    input(false, { source: { kind: "merged", providers: [a, b] }, attempts }),
+  );
+  assert.deepEqual(
+    [shown.source, shown.selected_provider, shown.upstream_calls, shown.retries],
+    ["merged", null, 31, 1],
+  );
+  assert.equal(shown.attempts.length, 16);
+  assert.equal("upstream_calls" in evidenceOf(input(false)), false);
+});
+
 test("a managed pool shows aliases everywhere and nobody who was left out", () => {
   const shown = evidenceOf(input(true));
   assert.deepEqual(shown.candidate_providers, ["a0", "a1"]);
