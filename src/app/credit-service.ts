@@ -3,19 +3,24 @@
 import type { Epoch } from "../cluster/node-rows.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import { type CreditStore, creditOn, type RefillInput } from "../hosted/credit/credit-store.ts";
-import type { LeaseGrant } from "../hosted/credit/lease.ts";
+import type { LeaseClosing, LeaseGrant } from "../hosted/credit/lease.ts";
 import type { FlushInput, FlushOutcome } from "../hosted/credit/node.ts";
+import type { ReturnedCredits } from "../hosted/credit/recall.ts";
 import { errorFrom, type StatementError, statementErrorOf } from "../store/statement.ts";
 import type { Store } from "../store/store.ts";
 
 /** A transaction that a worker asks for. */
 type CreditRequest =
   | { readonly kind: "flush"; readonly epoch: Epoch; readonly input: FlushInput }
-  | { readonly kind: "refill"; readonly epoch: Epoch; readonly input: RefillInput };
+  | { readonly kind: "refill"; readonly epoch: Epoch; readonly input: RefillInput }
+  | { readonly kind: "return"; readonly epoch: Epoch; readonly input: ReturnedCredits }
+  | { readonly kind: "close"; readonly closing: LeaseClosing; readonly atMs: number };
 
 type CreditResult =
   | { readonly kind: "flushed"; readonly outcome: FlushOutcome }
   | { readonly kind: "refilled"; readonly grants: readonly LeaseGrant[] | null }
+  | { readonly kind: "returned"; readonly accountIds: readonly string[] }
+  | { readonly kind: "closed"; readonly count: number }
   | { readonly kind: "failed"; readonly error: StatementError };
 
 const CREDIT: QuestionTopic<CreditRequest, CreditResult> = {
@@ -39,9 +44,18 @@ export function serveCredit(bus: Bus, store: Store): void {
 }
 
 async function run(credit: CreditStore, request: CreditRequest): Promise<CreditResult> {
-  if (request.kind === "flush")
-    return { kind: "flushed", outcome: await credit.flush(request.epoch, request.input) };
-  return { kind: "refilled", grants: await credit.refill(request.epoch, request.input) };
+  switch (request.kind) {
+    case "flush":
+      return { kind: "flushed", outcome: await credit.flush(request.epoch, request.input) };
+    case "refill":
+      return { kind: "refilled", grants: await credit.refill(request.epoch, request.input) };
+    case "return": {
+      const accountIds = await credit.returnParts(request.epoch, request.input);
+      return { kind: "returned", accountIds };
+    }
+    case "close":
+      return { kind: "closed", count: await credit.close(request.closing, request.atMs) };
+  }
 }
 
 /** Has the process that has the file open run the transactions of this worker. */
@@ -67,26 +81,40 @@ export function creditOver(bus: Bus): CreditStore {
       if (result.kind !== "refilled") throw new Error("bug: another transaction was answered");
       return result.grants;
     },
+    async returnParts(epoch, input) {
+      const result = await send({ kind: "return", epoch, input });
+      if (result.kind !== "returned") throw new Error("bug: another transaction was answered");
+      return result.accountIds;
+    },
+    async close(closing, atMs) {
+      const result = await send({ kind: "close", closing, atMs });
+      if (result.kind !== "closed") throw new Error("bug: another transaction was answered");
+      return result.count;
+    },
   };
 }
 
 /** Checks the frame: what is in it was made by the same version of this program. */
 function parseCreditRequest(value: unknown): CreditRequest | null {
-  if (!isRecord(value) || !isRecord(value["epoch"]) || !isRecord(value["input"])) return null;
-  const { nodeId, epoch } = value["epoch"];
-  if (typeof nodeId !== "string" || typeof epoch !== "bigint") return null;
-  const { kind, input } = value;
-  const isFlush = kind === "flush" && isRecord(input["batch"]);
-  const isRefill = kind === "refill" && Array.isArray(input["requests"]);
-  return isFlush || isRefill ? (value as unknown as CreditRequest) : null;
+  if (!isRecord(value)) return null;
+  const { kind, epoch, input, closing, atMs } = value;
+  const isInEpoch = isRecord(epoch) && typeof epoch["epoch"] === "bigint" && isRecord(input);
+  const isWhole =
+    (kind === "flush" && isInEpoch && isRecord(input["batch"])) ||
+    (kind === "refill" && isInEpoch && Array.isArray(input["requests"])) ||
+    (kind === "return" && isInEpoch && Array.isArray(input["returns"])) ||
+    (kind === "close" && isRecord(closing) && typeof atMs === "number");
+  return isWhole ? (value as unknown as CreditRequest) : null;
 }
 
 function parseCreditResult(value: unknown): CreditResult | null {
   if (!isRecord(value)) return null;
-  const { kind, outcome, grants, error } = value;
+  const { kind, outcome, grants, accountIds, count, error } = value;
   const isWhole =
     (kind === "flushed" && typeof outcome === "string") ||
     (kind === "refilled" && (grants === null || Array.isArray(grants))) ||
+    (kind === "returned" && Array.isArray(accountIds)) ||
+    (kind === "closed" && typeof count === "number") ||
     (kind === "failed" && isRecord(error));
   return isWhole ? (value as unknown as CreditResult) : null;
 }

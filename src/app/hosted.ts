@@ -37,7 +37,7 @@ import type { SessionProcesses } from "../payments/session/open.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
-import { openStore, type Store, type StorePlace } from "../store/store.ts";
+import { openStore, type Store, type StorePlace, urgently } from "../store/store.ts";
 import { type Api, createApi } from "../web/api/api.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
@@ -129,7 +129,13 @@ export async function openHosting(parts: HostingParts): Promise<Hosting> {
     const workerChanges =
       bus === null || cluster !== null
         ? null
-        : await openWorkerChanges({ ...parts, bus, store, nodeTimeoutMs, onError });
+        : await openWorkerChanges({
+            ...parts,
+            bus,
+            store: urgently(store),
+            nodeTimeoutMs,
+            onError,
+          });
     return await hostingOver({ ...parts, store, cluster, workerChanges, claims, onError });
   } catch (error) {
     await cluster?.close();

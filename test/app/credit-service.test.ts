@@ -15,7 +15,7 @@ import { balanceOf, createPaid } from "../hosted/accounts/account-fixture.ts";
 
 const CU = 5_000;
 const PRICE = 3 * CU;
-const BALANCE = 1_000n * BigInt(CU);
+const BALANCE = 10_000n * BigInt(CU);
 
 interface Fixture {
   readonly store: Store;
@@ -69,19 +69,35 @@ async function spend(credit: Credit, calls: number): Promise<void> {
     });
 }
 
+function transactionsIn(sent: readonly StatementRequest[]): readonly string[] {
+  return sent.map(({ step }) => (step.kind === "run" ? step.sql : step.kind));
+}
+
 test("what workers lease and spend is written without a transaction of their own", async (t) => {
   const { store, sent, errors, open } = await fixture(t);
   const workers = [await open("1"), await open("2")];
   const begun = sent.length;
+  const own = (): readonly string[] => transactionsIn(sent.slice(begun));
   for (const credit of workers) await spend(credit, 20);
   for (const credit of workers) await credit.flush();
-  assert.deepEqual(sent.slice(begun), []);
+  // One of them is asked for what it can spare.
+  workers[0]?.recall(["acc_a"]);
+  await until("what it returned", async () => {
+    const row = await store.db
+      .selectFrom("change_log")
+      .select("topic")
+      .where("topic", "=", "returned")
+      .executeTakeFirst();
+    return row !== undefined;
+  });
+  assert.deepEqual(own(), []);
   const rows = await store.db.selectFrom("credit_lease").select(["node_id", "spent_n"]).execute();
   assert.deepEqual(
     rows.map(({ spent_n }) => spent_n),
     [20n * BigInt(PRICE), 20n * BigInt(PRICE)],
   );
   for (const credit of workers) await credit.close();
+  assert.deepEqual(own(), []);
   assert.equal(await balanceOf(store, "acc_a"), BALANCE - 40n * BigInt(PRICE));
   assert.deepEqual([await audit(store), errors], [[], []]);
 });

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { ROWS_PER_STATEMENT, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 import type { Tables } from "../../store/tables.ts";
-import { closeEnded } from "../credit/node.ts";
+import { closeEnded, creditOn } from "../credit/credit-store.ts";
 import { audit } from "./audit.ts";
 
 /** The tables by which processes work together hold for minutes: a copy begins without them. */
@@ -51,7 +51,7 @@ export async function exportStore(from: Store, to: Store, wallMs: number): Promi
     throw new Error("The export goes from the embedded store into a PostgreSQL server.");
   // The lock on the data directory proves that no other process is alive.
   await from.db.updateTable("node").set({ state: "dead" }).where("state", "=", "alive").execute();
-  await closeEnded(from, wallMs);
+  await closeEnded(creditOn(from), wallMs);
   await refuseFaults(from, "The embedded store");
   const counts = await to.transaction(async (tx) => {
     await refuseFull(tx);

@@ -1,10 +1,18 @@
-// What leased credit asks of the store while calls are served: to write what was spent, and to
-// lease more. Each is one transaction, so that the process with the store can run it in one go.
+// What leased credit asks of the store while calls are served: to write what was spent, to lease
+// more, and to return leases. Each is one transaction, so that the process that has the store can
+// run it in one go.
 import type { Epoch } from "../../cluster/node-rows.ts";
 import { type Store, urgently } from "../../store/store.ts";
-import { type LeaseGrant, type LeaseRequest, type LeaseTerms, lease } from "./lease.ts";
+import {
+  closeLeases,
+  type LeaseClosing,
+  type LeaseGrant,
+  type LeaseRequest,
+  type LeaseTerms,
+  lease,
+} from "./lease.ts";
 import { type FlushInput, type FlushOutcome, flush } from "./node.ts";
-import { isDryHere, recall } from "./recall.ts";
+import { isDryHere, type ReturnedCredits, recall, returnCredit } from "./recall.ts";
 
 /** Requests for credit of many accounts. */
 export interface RefillInput {
@@ -19,12 +27,18 @@ export interface CreditStore {
   flush(epoch: Epoch, input: FlushInput): Promise<FlushOutcome>;
   /** The answers in the order of the requests; null = this epoch is over. */
   refill(epoch: Epoch, input: RefillInput): Promise<readonly LeaseGrant[] | null>;
+  /** Returns parts of leases that go on; resolves with the accounts of which that was done. */
+  returnParts(epoch: Epoch, input: ReturnedCredits): Promise<readonly string[]>;
+  /** Closes some leases; resolves with how many it found. */
+  close(closing: LeaseClosing, atMs: number): Promise<number>;
 }
 
 /** Runs them on a store. */
 export function creditOn(store: Store): CreditStore {
   return {
     flush: (epoch, input) => flush(urgently(store), epoch, input),
+    returnParts: (epoch, input) => store.transaction((tx) => returnCredit(tx, epoch, input)),
+    close: (closing, atMs) => store.transaction((tx) => closeLeases(tx, closing, atMs)),
     refill: (epoch, { requests, terms, recallable }) =>
       store.transaction(async (tx) => {
         const grants = await lease(tx, epoch, { requests, terms });
@@ -40,4 +54,13 @@ export function creditOn(store: Store): CreditStore {
         return grants;
       }),
   };
+}
+
+/** Leases that one sweep closes at most: 200 a step. */
+const MAX_STEPS = 10_000;
+
+/** Closes every lease of epochs that are over. */
+export async function closeEnded(credit: Pick<CreditStore, "close">, atMs: number): Promise<void> {
+  for (let step = 0; step < MAX_STEPS; step++)
+    if ((await credit.close({ kind: "ended" }, atMs)) === 0) return;
 }

@@ -12,10 +12,9 @@ import {
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
-import { type CreditStore, creditOn } from "./credit-store.ts";
+import { type CreditStore, closeEnded, creditOn } from "./credit-store.ts";
 import { FlushLoop, type FlushLoopStart } from "./flush-loop.ts";
 import type { LeaseGrant, LeaseRequest } from "./lease.ts";
-import { closeEnded } from "./node.ts";
 import {
   awaitRecall,
   type DryWallet,
@@ -23,7 +22,6 @@ import {
   mayRecall,
   RECALL_MS,
   type ReturnedCredit,
-  returnCredit,
   setAside,
   spareN,
 } from "./recall.ts";
@@ -157,12 +155,12 @@ const DEFAULT_BOUNDS: Pick<CreditSettings, "idleMs" | "maxWallets" | "smallestN"
 
 /** Joins the store as a node and starts to lease. */
 export async function openCredit(parts: CreditParts): Promise<Credit> {
-  const { store, runtime, node, replaces = "any" } = parts;
+  const { store, runtime, node, replaces = "any", transactions = creditOn(store) } = parts;
   const startedAtMs = runtime.now();
   const { processId = newProcessId(runtime) } = parts;
   const epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
   if (epoch === null) throw new Error(`another process lives as node ${node.id}`);
-  await closeEnded(store, runtime.wallMs());
+  await closeEnded(transactions, runtime.wallMs());
   return new LeasedCredit(parts, { epoch, startedAtMs, processId });
 }
 
@@ -170,7 +168,6 @@ class LeasedCredit implements Credit {
   readonly #parts: CreditParts;
   readonly #runtime: Runtime;
   readonly #settings: CreditSettings;
-  readonly #store: Store;
   readonly #transactions: CreditStore;
   readonly #wallets = new Map<string, OpenWallet>();
   readonly #usage: UsageBuffer;
@@ -187,7 +184,6 @@ class LeasedCredit implements Credit {
     const { store, runtime, node, settings, onError } = given;
     this.#parts = given;
     this.#runtime = runtime;
-    this.#store = store;
     this.#transactions = given.transactions ?? creditOn(store);
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
     this.#usage = new UsageBuffer(runtime.wallMs());
@@ -397,12 +393,12 @@ class LeasedCredit implements Credit {
   async #return(epoch: Epoch, spared: ReadonlyMap<OpenWallet, ReturnedCredit>): Promise<void> {
     if (spared.size === 0) return;
     const given = { returns: [...spared.values()], atMs: this.#runtime.wallMs() };
-    const returned = await this.#store
-      .transaction((tx) => returnCredit(tx, epoch, given))
-      .catch((error: unknown): ReadonlySet<string> => {
+    const returned = new Set(
+      await this.#transactions.returnParts(epoch, given).catch((error: unknown) => {
         this.#flushLoop.report(error);
-        return new Set();
-      });
+        return [];
+      }),
+    );
     if (returned.size > 0) this.#parts.recorded?.();
     if (this.#flushLoop.epoch !== epoch) return;
     for (const wallet of spared.keys()) {

@@ -7,9 +7,8 @@ import { type Epoch, join, leave } from "../../cluster/node-rows.ts";
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Store, urgently } from "../../store/store.ts";
-import type { CreditStore } from "./credit-store.ts";
-import { closeLeases } from "./lease.ts";
-import { closeEnded, type FlushBatch } from "./node.ts";
+import { type CreditStore, closeEnded } from "./credit-store.ts";
+import type { FlushBatch } from "./node.ts";
 import type { RefillBatcher } from "./refill-batcher.ts";
 import { forgetCounters, type UsageBuffer } from "./usage-buffer.ts";
 import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
@@ -17,7 +16,7 @@ import { mayHaveRunOut, type OpenWallet, orphan } from "./wallet.ts";
 /** What the loop needs. */
 export interface FlushLoopParts {
   readonly store: Store;
-  readonly transactions: Pick<CreditStore, "flush">;
+  readonly transactions: Pick<CreditStore, "flush" | "close">;
   readonly runtime: Runtime;
   readonly node: NodeIdentity;
   readonly settings: {
@@ -168,14 +167,14 @@ export class FlushLoop {
   async close(): Promise<void> {
     this.#cancelTimer();
     this.#isClosed = true;
-    const { store, runtime } = this.#parts;
+    const { store, transactions, runtime } = this.#parts;
     await this.#turning;
     await this.flush();
     const { epoch } = this;
     this.stopAtMs = Number.NEGATIVE_INFINITY;
     if (epoch === null) return;
     await leave(store, epoch);
-    await closeEnded(store, runtime.wallMs());
+    await closeEnded(transactions, runtime.wallMs());
     for (const wallet of this.#parts.wallets.values()) orphan(wallet);
   }
 
@@ -262,7 +261,7 @@ export class FlushLoop {
   }
 
   async #rejoin(): Promise<void> {
-    const { store, runtime, node, settings } = this.#parts;
+    const { store, transactions, runtime, node, settings } = this.#parts;
     if (this.#isClosed) return;
     const startedAtMs = runtime.now();
     const epoch = await join(store, node, {
@@ -275,7 +274,7 @@ export class FlushLoop {
         `another process has taken over as node ${node.id}: this one spends no credit while that ` +
           "one lives. Give each its own cluster.node_id",
       );
-    await closeEnded(store, runtime.wallMs());
+    await closeEnded(transactions, runtime.wallMs());
     this.epoch = epoch;
     this.#seq = 0n;
     this.heardAtMs = startedAtMs;
@@ -284,7 +283,7 @@ export class FlushLoop {
 
   /** Returns the leases of idle wallets, and forgets those wallets. */
   async #returnIdle(): Promise<void> {
-    const { store, runtime, refills } = this.#parts;
+    const { transactions, runtime, refills } = this.#parts;
     if (this.#returning.length === 0) this.#returning = this.#idle();
     for (const part of chunks(this.#returning)) {
       const { epoch } = this;
@@ -295,7 +294,7 @@ export class FlushLoop {
         accountIds: part.map((wallet) => wallet.accountId),
         seq: this.#seq,
       } as const;
-      await store.transaction((tx) => closeLeases(tx, closing, runtime.wallMs()));
+      await transactions.close(closing, runtime.wallMs());
       // Meanwhile the node may have joined anew, and these wallets may have leases of that epoch.
       if (this.epoch !== epoch) return;
       for (const wallet of part) {
@@ -365,10 +364,11 @@ export class FlushLoop {
 
   /** Finds nodes that died; what they had leased returns. */
   async #checkOtherNodes(): Promise<void> {
-    const { store, runtime } = this.#parts;
+    const { transactions, runtime } = this.#parts;
     const died = await this.#deadNodes.check();
     if (died === null) return;
     this.#checks += 1;
-    if (died > 0 || this.#checks % SWEEP_EVERY === 0) await closeEnded(store, runtime.wallMs());
+    if (died > 0 || this.#checks % SWEEP_EVERY === 0)
+      await closeEnded(transactions, runtime.wallMs());
   }
 }

@@ -5,7 +5,7 @@ import type { Epoch } from "../../cluster/node-rows.ts";
 import { inParts, lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
-import { closeLeases, noteExhausted, type RunningOut } from "./lease.ts";
+import { noteExhausted, type RunningOut } from "./lease.ts";
 
 /** What a node spent and counted, written once under its number. */
 export interface FlushBatch {
@@ -117,14 +117,4 @@ async function addFree(tx: Tx, rows: readonly AllowanceMonthTable[]): Promise<vo
         .doUpdateSet({ used_cu: sql<bigint>`allowance_month.used_cu + excluded.used_cu` }),
     )
     .execute();
-}
-
-/** Leases that one sweep closes at most: 200 a step. */
-const MAX_STEPS = 10_000;
-
-/** Closes every lease of epochs that are over. */
-export async function closeEnded(store: Store, wallMs: number): Promise<void> {
-  for (let step = 0; step < MAX_STEPS; step++) {
-    if ((await store.transaction((tx) => closeLeases(tx, { kind: "ended" }, wallMs))) === 0) return;
-  }
 }

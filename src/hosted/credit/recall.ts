@@ -87,6 +87,12 @@ export interface ReturnedCredit {
   readonly name: string;
 }
 
+/** What a node returns of several accounts. */
+export interface ReturnedCredits {
+  readonly returns: readonly ReturnedCredit[];
+  readonly atMs: number;
+}
+
 /**
  * Moves parts of leases back to their balances, and tells the other nodes. Returns the accounts of
  * which that was done; of the others there is no such lease any more.
@@ -94,8 +100,8 @@ export interface ReturnedCredit {
 export async function returnCredit(
   tx: Tx,
   { nodeId, epoch }: Epoch,
-  { returns, atMs }: { readonly returns: readonly ReturnedCredit[]; readonly atMs: number },
-): Promise<ReadonlySet<string>> {
+  { returns, atMs }: ReturnedCredits,
+): Promise<readonly string[]> {
   const accountIds = returns.map(({ accountId }) => accountId).sort();
   const [first = "", ...others] = await withTargets(tx, accountIds);
   if (others.length === 0) await lockAccount(tx, first);
@@ -112,7 +118,7 @@ export async function returnCredit(
     returning account_id`.execute(tx);
   const returned = new Set(taken.rows.map(({ account_id }) => account_id));
   const done = returns.filter(({ accountId }) => returned.has(accountId));
-  if (done.length === 0) return returned;
+  if (done.length === 0) return [];
   await addToBalances(
     tx,
     done.map(({ accountId, amountN }) => [accountId, BigInt(amountN)]),
@@ -122,5 +128,5 @@ export async function returnCredit(
     tx,
     ...done.map(({ accountId: ref }) => ({ topic: "returned", ref }) as const),
   );
-  return returned;
+  return done.map(({ accountId }) => accountId);
 }
