@@ -1,14 +1,17 @@
 // "Not found" for a transaction, receipt or block may come from a provider that is a block behind:
 // it is asked once more of one whose head is higher, before the caller is told. Once for each
-// call and head, out of the budget of further calls, and never for long.
+// call and head, out of the budget of further calls, and never for long. One who told of the
+// transaction a few blocks ago, when it was in a block above the served tip, is asked in any case.
 import type { Abandoned } from "../../core/billing/charging.ts";
-import { take } from "../../core/routing/extra-calls.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { owe, take } from "../../core/routing/extra-calls.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "./answer.ts";
 import { Job } from "./job.ts";
 import { costOf } from "./late-move.ts";
+import { blockNumberIn, MAX_BLOCKS_AHEAD, PreconfirmedTransactions } from "./preconfirmed.ts";
 import {
   type JobListener,
   NOTHING_SENT,
@@ -19,14 +22,17 @@ import {
 
 /** The layer of rechecks. */
 export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
-  const askedOf = new WeakMap<RoutingState, RecheckedCalls>();
+  const memories = new WeakMap<RoutingState, Memory>();
   return {
     appliesTo: (policy) => policy.recheckNull,
     layer: (next) => (job, listener) => {
       const { tracker } = job.request;
-      const asked = askedOf.get(tracker) ?? new RecheckedCalls();
-      askedOf.set(tracker, asked);
-      return new RecheckRun({ runtime, next, asked }, job, listener).start();
+      const memory = memories.get(tracker) ?? {
+        asked: new RecheckedCalls(),
+        preconfirmed: new PreconfirmedTransactions(),
+      };
+      memories.set(tracker, memory);
+      return new RecheckRun({ runtime, next, ...memory }, job, listener).start();
     },
   };
 }
@@ -55,10 +61,15 @@ class RecheckedCalls {
   }
 }
 
-interface RecheckParts {
+/** What is remembered of one provider set. */
+interface Memory {
+  readonly asked: RecheckedCalls;
+  readonly preconfirmed: PreconfirmedTransactions;
+}
+
+interface RecheckParts extends Memory {
   readonly runtime: Pick<Runtime, "now">;
   readonly next: Stage;
-  readonly asked: RecheckedCalls;
 }
 
 /** A call that may be asked again. */
@@ -92,7 +103,9 @@ class RecheckRun implements JobListener, RunningJob {
   }
 
   ended(answer: Answer): void {
-    const second = isNull(answer.outcome) ? this.#secondJob(answer) : null;
+    const isMissing = isNull(answer.outcome);
+    if (!isMissing) this.#notePreconfirmed(answer);
+    const second = isMissing ? this.#secondJob(answer) : null;
     if (second === null) return this.#finish(answer);
     const { outcome, source } = answer;
     if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
@@ -102,24 +115,49 @@ class RecheckRun implements JobListener, RunningJob {
   /** The call to a provider that may know more; null = there is none. */
   #secondJob({ source }: Answer): Job | null {
     const { request, policy, endsAtMs } = this.#job;
-    const { tracker, call } = request;
-    if (source.kind !== "provider" || call.body.length > MAX_REQUEST_BYTES) return null;
+    if (source.kind !== "provider" || request.call.body.length > MAX_REQUEST_BYTES) return null;
     const startedAtMs = this.#parts.runtime.now();
     const deadlineMs = Math.min(SECOND_MS, endsAtMs - startedAtMs);
-    const ahead = deadlineMs > 0 ? tracker.aheadOf(source.provider, call) : null;
-    if (ahead === null) return null;
-    const key = keyOf(call);
-    if (!this.#parts.asked.mayRecheck(key, ahead.head)) return null;
-    if (!take(tracker.extraCalls, costOf(source.provider, call))) {
-      this.#job.overBudget = true;
-      return null;
-    }
-    this.#parts.asked.add(key);
+    const avoid = deadlineMs > 0 ? this.#leftOut(source.provider) : null;
+    if (avoid === null) return null;
     return new Job(
-      { ...request, avoid: ahead.others, deadlineMs },
+      { ...request, avoid, deadlineMs },
       { ...policy, hedge: null, recheckNull: false, lanes: 1, maxAttempts: 1 },
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
     );
+  }
+
+  /** Who is not asked after this provider's `null`; null = nobody is asked. */
+  #leftOut(provider: Provider): ReadonlySet<string> | null {
+    const { asked, preconfirmed, runtime } = this.#parts;
+    const { tracker, call } = this.#job.request;
+    const { extraCalls, set } = tracker;
+    const key = keyOf(call);
+    const cost = costOf(provider, call);
+    const known = preconfirmed.providerOf(key, runtime.now());
+    if (known !== null && known !== provider.id) {
+      owe(extraCalls, cost);
+      return new Set(set.providers.flatMap(({ id }) => (id === known ? [] : [id])));
+    }
+    const ahead = tracker.aheadOf(provider, call);
+    if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
+    if (!take(extraCalls, cost)) {
+      this.#job.overBudget = true;
+      return null;
+    }
+    asked.add(key);
+    return ahead.others;
+  }
+
+  /** Remembers who told of a transaction in a block above the served tip. */
+  #notePreconfirmed({ outcome, source }: Answer): void {
+    const { tracker, call } = this.#job.request;
+    if (source.kind !== "provider" || call.body.length > MAX_REQUEST_BYTES) return;
+    const block = blockNumberIn(call, outcome);
+    const tip = block === null ? null : tracker.blocks.servedTip();
+    if (block === null || tip === null || block <= tip || block > tip + MAX_BLOCKS_AHEAD) return;
+    const { preconfirmed, runtime } = this.#parts;
+    preconfirmed.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
   }
 
   #recheck(second: Job, otherwise: Answer): void {
@@ -129,6 +167,7 @@ class RecheckRun implements JobListener, RunningJob {
         const { outcome } = answer;
         const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
         this.#job.absorb(second);
+        this.#notePreconfirmed(answer);
         this.#job.rechecked = hasAnswer && !isNull(outcome) ? "found" : "missing";
         this.#finish(hasAnswer ? answer : otherwise);
       },

@@ -226,3 +226,44 @@ test("a block that does not exist yet is null at once, where all providers push 
   it.runtime.advance(60_000);
   assert.equal(sentFor(500), 1, "nothing was pushed for a while");
 });
+
+test("a preconfirmed receipt that was told is not told away by a provider that has it not yet", () => {
+  const told = '{"status":"0x1","blockNumber":"0x65"}';
+  const says: (string | null | "silent")[] = [told, "null"];
+  const it = bench([100, 100], says);
+  it.save(0);
+  const first = it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  assert.deepEqual(first.answers, [told]);
+
+  /** The first provider fails, the second has nothing, and the first is there again. */
+  const afterFailure = (params: string) => {
+    says[0] = null;
+    const asked = it.ask(params);
+    it.runtime.advance(7);
+    says[0] = told;
+    it.runtime.advance(50);
+    return asked;
+  };
+  const again = afterFailure('["0xaa"]');
+  assert.deepEqual(again.answers, [told]);
+  assert.equal(again.route.rechecked, "found");
+  assert.deepEqual(afterFailure('["0xbb"]').answers, ["null"], "of this one nobody told");
+
+  it.runtime.advance(61_000);
+  assert.deepEqual(afterFailure('["0xaa"]').answers, ["null"], "after a few blocks null is null");
+});
+
+test("a receipt of a block that others have is not remembered", () => {
+  const says: (string | null | "silent")[] = ['{"blockNumber":"0x64"}', "null"];
+  const it = bench([100, 100], says);
+  it.save(0);
+  it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  says[0] = null;
+  const asked = it.ask('["0xaa"]');
+  it.runtime.advance(7);
+  says[0] = '{"blockNumber":"0x64"}';
+  it.runtime.advance(50);
+  assert.deepEqual(asked.answers, ["null"]);
+});
