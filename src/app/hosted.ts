@@ -259,6 +259,7 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
     ...(cluster === null
       ? {}
       : { replaces: cluster.replaces, processId: cluster.processId, recalls: true }),
+    ...(cluster === null ? {} : { agreedMs: () => cluster.membership.databaseMs() }),
     ...(workerChanges === null ? {} : { recalls: true, recorded: workerChanges.written }),
     ...transactionsOf(parts),
     settings: {

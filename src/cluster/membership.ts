@@ -18,6 +18,8 @@ export interface Membership {
   readonly members: number;
   /** For how long the database has not answered this node. */
   silentMs(): number;
+  /** Milliseconds since the epoch by the clock of the database, as far as this node knows. */
+  databaseMs(): number;
   /** Reads the store once; for a start that should know of the others at once. */
   read(): Promise<void>;
   close(): void;
@@ -88,6 +90,10 @@ class StoreMembership implements Membership {
 
   silentMs(): number {
     return Math.max(0, this.#parts.runtime.now() - this.#heardAtMs);
+  }
+
+  databaseMs(): number {
+    return this.#parts.runtime.wallMs() - this.#skewMs;
   }
 
   health(): ClusterHealth {

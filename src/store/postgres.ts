@@ -5,7 +5,7 @@ import { DatabaseError, Pool, type PoolClient, types } from "pg";
 import type { OpenEngine } from "./sqlite.ts";
 import type { Tables } from "./tables.ts";
 
-/** Shared by the processes of a service, of which each has at least the least. */
+/** Shared by the processes of a service; each has at least the least for most statements. */
 const MAX_CONNECTIONS = 10;
 const MIN_CONNECTIONS = 2;
 /** Those among them that are kept for what tells that a process lives. */
@@ -45,9 +45,9 @@ export function openPostgres(
     const db = pooled(url, Math.max(MIN_CONNECTIONS, all), ANSWER_TIMEOUT_MS);
     return { db, urgent: null, close: () => db.destroy() };
   }
-  const kept = processes === 1 ? URGENT_CONNECTIONS : 1;
-  const db = pooled(url, Math.max(MIN_CONNECTIONS, all - kept), ANSWER_TIMEOUT_MS);
-  const urgent = pooled(url, kept, Math.min(ANSWER_TIMEOUT_MS, urgentMs));
+  const others = Math.max(MIN_CONNECTIONS, all - URGENT_CONNECTIONS);
+  const db = pooled(url, others, ANSWER_TIMEOUT_MS);
+  const urgent = pooled(url, URGENT_CONNECTIONS, Math.min(ANSWER_TIMEOUT_MS, urgentMs));
   return {
     db,
     urgent,

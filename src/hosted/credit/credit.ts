@@ -138,6 +138,8 @@ export interface CreditParts {
   readonly processId?: string;
   readonly settings: Pick<CreditSettings, "flushIntervalMs" | "nodeTimeoutMs" | "minSliceN"> &
     Partial<CreditSettings>;
+  /** The clock that nodes agree on, in milliseconds since the epoch; absent = that of `runtime`. */
+  readonly agreedMs?: () => number;
   /** Whether other nodes may have some of an account idle, and hear when it is called back. */
   readonly recalls?: boolean;
   /** Called after a recall or a return was written for the others to read. */
@@ -169,6 +171,7 @@ class LeasedCredit implements Credit {
   readonly #runtime: Runtime;
   readonly #settings: CreditSettings;
   readonly #transactions: CreditStore;
+  readonly #agreedMs: () => number;
   readonly #wallets = new Map<string, OpenWallet>();
   readonly #usage: UsageBuffer;
   readonly #refills: RefillBatcher;
@@ -185,6 +188,7 @@ class LeasedCredit implements Credit {
     this.#parts = given;
     this.#runtime = runtime;
     this.#transactions = given.transactions ?? creditOn(store);
+    this.#agreedMs = given.agreedMs ?? (() => runtime.wallMs());
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
     this.#usage = new UsageBuffer(runtime.wallMs());
     this.#refills = createRefillBatcher({
@@ -197,6 +201,7 @@ class LeasedCredit implements Credit {
       store,
       transactions: this.#transactions,
       runtime,
+      agreedMs: this.#agreedMs,
       node,
       settings: this.#settings,
       wallets: this.#wallets,
@@ -432,7 +437,7 @@ class LeasedCredit implements Credit {
       throw new Error("the store has not been reached for too long: nothing is leased");
     const { minSliceN, smallestN } = this.#settings;
     const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
-    const terms = { minSliceN, smallestN, atMs: this.#runtime.wallMs(), month: this.#usage.month };
+    const terms = { minSliceN, smallestN, atMs: this.#agreedMs(), month: this.#usage.month };
     const recallable =
       this.#parts.recalls === true
         ? wallets.filter((wallet) => mayRecall(wallet, nowMs)).map(({ accountId }) => accountId)

@@ -18,6 +18,8 @@ export interface FlushLoopParts {
   readonly store: Store;
   readonly transactions: Pick<CreditStore, "flush" | "close">;
   readonly runtime: Runtime;
+  /** The clock that nodes agree on, in milliseconds since the epoch. */
+  readonly agreedMs: () => number;
   readonly node: NodeIdentity;
   readonly settings: {
     readonly flushIntervalMs: number;
@@ -220,7 +222,7 @@ export class FlushLoop {
   }
 
   #freeze(nowMs: number): PendingBatch {
-    const { settings, runtime, usage } = this.#parts;
+    const { settings, usage, agreedMs } = this.#parts;
     const { smallestN } = settings;
     const spent = this.#spending.map(({ accountId, spentN }) => ({
       accountId,
@@ -238,7 +240,7 @@ export class FlushLoop {
     return {
       seq: this.#seq + 1n,
       spent,
-      runningOut: { accountIds, smallestN, atMs: runtime.wallMs() },
+      runningOut: { accountIds, smallestN, atMs: agreedMs() },
       ...used,
       firstTriedAtMs: nowMs,
       accountIds: new Set([

@@ -100,6 +100,29 @@ eachStore(({ engine, open }) => {
     },
   );
 
+  test(`the moment at which a balance ran out is of the clock that nodes agree on (${engine})`, async (t) => {
+    const store = await open(t);
+    const agreedMs = 1_234_567_890;
+    const { credit, runtime } = await node(t, store, "a", { smallestN: CU }, () => agreedMs);
+    for (const [id, calls] of [
+      ["acc_even", 3],
+      ["acc_dry", 4],
+    ] as const) {
+      await createPaid(store, id, BigInt(calls * CU));
+      await refill(credit, runtime, credit.wallet(id), 3 * CU);
+      assert.equal(credit.hold(credit.wallet(id), 3 * CU), true);
+      credit.settle(credit.wallet(id), { ...ONE_CALL, keyId: `key_${id}` });
+    }
+    // The one by its last charge, the other by a call that it cannot pay.
+    assert.equal(credit.hold(credit.wallet("acc_dry"), 3 * CU), false);
+    await credit.flush();
+    runtime.advance(1_000);
+    await refill(credit, runtime, credit.wallet("acc_dry"), 3 * CU);
+    for (const id of ["acc_even", "acc_dry"])
+      assert.equal((await accountOf(store, id)).exhausted_at, BigInt(agreedMs), id);
+    await credit.close();
+  });
+
   test(
     "the moment at which a balance ran out is written with what was spent, without a further " +
       `call, and stays (${engine})`,
@@ -530,6 +553,7 @@ async function node(
   store: Store,
   id = "node",
   settings: Partial<CreditSettings> = {},
+  agreedMs?: () => number,
 ): Promise<Node> {
   const runtime = simulatedWorld(1);
   const errors: unknown[] = [];
@@ -538,6 +562,7 @@ async function node(
     runtime,
     node: { id, region: "" },
     settings: { ...SETTINGS, ...settings },
+    ...(agreedMs === undefined ? {} : { agreedMs }),
     onError: (error) => errors.push(error),
   });
   return { credit, runtime, errors };
