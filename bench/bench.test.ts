@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
+import { missedOf } from "./budgets.ts";
 import { Caller } from "./caller.ts";
 import { CELLS, TARGETS } from "./cells.ts";
 import { Histogram } from "./histogram.ts";
@@ -338,3 +339,10 @@ function listening(raw: string): Promise<Server> {
     server.listen(0, "127.0.0.1", () => resolve(server));
   });
 }
+
+test("the targets of budgets: one request more than declared, a refusal, a failure", () => {
+  const well = { mostInASecond: 51, refused: 0, failed: 0 };
+  assert.deepEqual(missedOf(well), []);
+  assert.equal(missedOf({ ...well, mostInASecond: 52 }).length, 1);
+  assert.equal(missedOf({ mostInASecond: 99, refused: 2, failed: 1 }).length, 3);
+});

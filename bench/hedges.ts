@@ -130,8 +130,12 @@ ${hedge}`;
 }
 
 /** Sends calls as independent callers would, each without waiting for the others. */
-async function load(url: string, seconds: number): Promise<Omit<Measured, "upstreamCalls">> {
-  const gaps = arrivalGaps(RATE);
+export async function load(
+  url: string,
+  seconds: number,
+  rate = RATE,
+): Promise<Omit<Measured, "upstreamCalls">> {
+  const gaps = arrivalGaps(rate);
   const latencies = new Histogram();
   let [late, failed, asked] = [0, 0, 0];
   const call = async (arrivedAtMs: number, id: number): Promise<void> => {

@@ -7,6 +7,7 @@ import { cpus, release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { measureBudgets } from "./budgets.ts";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
 import { measureGathered } from "./gathered.ts";
@@ -42,6 +43,7 @@ interface Options {
   readonly sizes: boolean;
   readonly gathered: boolean;
   readonly hedges: boolean;
+  readonly budgets: boolean;
   /** Of what is drawn by chance. */
   readonly seed: number;
   /** Sizes of the sweep; empty = all. */
@@ -64,6 +66,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --workers [--rounds N] [--seconds N]
        npm run bench -- --gathered
        npm run bench -- --hedges [--seconds N] [--seed N]
+       npm run bench -- --budgets [--seconds N]
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
@@ -84,6 +87,7 @@ function parseOptions(args: readonly string[]): Options {
       sizes: { type: "boolean", default: false },
       gathered: { type: "boolean", default: false },
       hedges: { type: "boolean", default: false },
+      budgets: { type: "boolean", default: false },
       seed: { type: "string", default: "1" },
       size: { type: "string", multiple: true, default: [] },
       minutes: { type: "string", default: "10" },
@@ -122,6 +126,7 @@ function parseOptions(args: readonly string[]): Options {
     sizeBytes,
     gathered: values.gathered,
     hedges: values.hedges,
+    budgets: values.budgets,
     seed,
     minutes,
     profile: values["cpu-prof"],
@@ -262,6 +267,7 @@ try {
   if (options.sockets) process.exitCode = await measureSockets(options);
   else if (options.gathered) process.exitCode = await measureGathered();
   else if (options.hedges) process.exitCode = await measureHedges(options);
+  else if (options.budgets) process.exitCode = await measureBudgets(options);
   else if (options.sizes)
     process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
   else if (options.workers) process.exitCode = await measureWorkers(options);
