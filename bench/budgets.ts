@@ -1,6 +1,6 @@
-// `npm run bench -- --budgets`: a provider with a limit of 50 requests a second, asked first, beside
-// one without, under 500 calls a second: once with the limit declared, once without, side by side.
-// Exit code as in `run.ts`.
+// `npm run bench -- --budgets`: a provider that bears 50 requests a second, asked first, beside one
+// without a limit, under 500 calls a second: once with the limit declared, once without, side by
+// side. Exit code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
-// Two providers, a process of its own: the first refuses what is beyond its requests a second (429),
-// the second bears everything. Any message of the parent is answered with the ports and with what
-// arrived at the first: how much, the most within any second, and what was refused.
+// Two providers, a process of its own: the first refuses what is beyond its requests a second, with
+// 429, the second bears everything. Any message of the parent is answered with the ports and with
+// what arrived at the first: how much, the most within any second, and what was refused.
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
