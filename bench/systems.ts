@@ -121,7 +121,10 @@ function startService(site: Site): Promise<System> {
   return startServiceWith(site, serviceConfig(site));
 }
 
-/** Starts this service with a configuration and waits until it answers. */
+/**
+ * Starts this service with a configuration and waits until it answers. One process, unless the
+ * configuration names a number of workers.
+ */
 export async function startServiceWith(site: Site, config: string): Promise<System> {
   const port = await freePort();
   const dir = join(site.dir, "svc");
@@ -136,6 +139,7 @@ export async function startServiceWith(site: Site, config: string): Promise<Syst
     "--port",
     String(port),
   ];
+  if (!config.includes("workers")) args.push("--workers", "1");
   const child = launch(process.execPath, args, join(dir, "out.log"));
   await answers(child, `http://127.0.0.1:${port}/api/ready`, join(dir, "out.log"));
   return { name: "svc", port, pids: [child.pid ?? 0], stop: () => endProcess(child, "SIGTERM") };

@@ -415,9 +415,9 @@ const server = z
       .optional()
       .meta({ title: `\`auto\` or a whole number from 1 to ${MAX_WORKERS}` })
       .describe(
-        "Processes that serve, on one port and as one service; `auto` = one for each core, at " +
-          `most ${MAX_AUTO_WORKERS}, and 1 with a rail of kind \`session\`, beside which a larger ` +
-          "number is refused. Each takes a heap of its own. Default: 1.",
+        "Processes that serve, on one port and as one service; `auto` = one for each core that " +
+          `this process may use, at most ${MAX_AUTO_WORKERS}. Each takes a heap of its own. ` +
+          "Default: 1.",
       ),
     public_url: url(["http:", "https:"], "an http:// or https:// URL")
       .optional()

@@ -28,8 +28,12 @@ export interface Ender {
 }
 
 const READY_MS = 60_000;
+const ONE_PROCESS = { SVC_WORKERS: "1" };
 
-/** Starts the service and waits until it serves; ended by `after` if it still runs. */
+/**
+ * Starts the service and waits until it serves; ended by `after` if it still runs. One process,
+ * unless the configuration names a number of workers.
+ */
 export async function startProcess(
   t: Ender,
   config: string,
@@ -40,7 +44,7 @@ export async function startProcess(
   await writeFile(file, withHttpVariant(withoutSharing(config)));
   const main = new URL("../../src/main.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, [main, "serve", "--config", file, "--port", "0"], {
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...(config.includes("workers") ? {} : ONE_PROCESS), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = new Promise<number | string>((resolve) =>
