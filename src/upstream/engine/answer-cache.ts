@@ -33,7 +33,7 @@ interface Entry {
 
 /** Longer values are kept outside the heap of JavaScript. */
 const MAX_TEXT_BYTES = 4_096;
-/** What an entry takes beside its key and value: measured (`bench/cache-memory.ts`). */
+/** What an entry takes beside its key and value: its objects and its place in the map. */
 const ENTRY_BYTES = 400;
 /** Of one value; never more than this share of the whole. */
 const MAX_VALUE_BYTES = 1_048_576;

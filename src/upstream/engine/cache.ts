@@ -152,12 +152,13 @@ function answerOf({ value, isError, provider }: KeptAnswer): Answer {
 /** Keeps an answer on its way to the caller. */
 class KeepingListener implements JobListener {
   readonly #parts: KeepingParts;
-  readonly #before: BlocksSnapshot;
+  /** Null = the answer does not depend on a block that could still be abandoned. */
+  readonly #before: BlocksSnapshot | null;
   readonly #askedAtMs: number;
 
   constructor(parts: KeepingParts) {
     this.#parts = parts;
-    this.#before = parts.job.request.tracker.blocks.snapshot();
+    this.#before = mayBeAbandoned(parts) ? parts.job.request.tracker.blocks.snapshot() : null;
     this.#askedAtMs = parts.runtime.now();
   }
 
@@ -182,14 +183,15 @@ class KeepingListener implements JobListener {
     const { tracker, call } = job.request;
     const { blocks, set } = tracker;
     const { cache: rule } = call.method;
+    const before = this.#before ?? NOTHING_BEFORE;
     const terms = keepTerms({
       subject,
       answer: isError ? REVERT : resultIn(bytes, start, end, subject),
       named: rule?.kind === "block" && rule.named === true,
       now: blocksNow(blocks),
-      before: this.#before,
+      before,
       provider: {
-        tipBefore: this.#before.tips[provider.index] ?? null,
+        tipBefore: before.tips[provider.index] ?? null,
         tipNow: blocks.pushedTip(provider),
         hashAt: (number) => blocks.pushedHash(provider, number),
       },
@@ -215,6 +217,17 @@ interface KeepingParts {
   readonly job: Job;
   readonly listener: JobListener;
   readonly runtime: Runtime;
+}
+
+/** Nothing known of the blocks when the call was sent: enough for what is final. */
+const NOTHING_BEFORE: BlocksSnapshot = { epoch: -1, servedTip: null, servedHash: null, tips: [] };
+
+/** Whether an answer could be kept only as long as a block stays in the chain. */
+function mayBeAbandoned({ query, job }: KeepingParts): boolean {
+  const { subject } = query;
+  if (subject.kind === "head") return true;
+  const finalized = job.request.tracker.blocks.finalized();
+  return subject.kind === "number" && (finalized === null || subject.number > finalized);
 }
 
 const NO_BLOCK = { number: null, hash: null };

@@ -158,14 +158,18 @@ export class RecordedBlocks implements KnownBlocks {
     return this.#providers.find(({ provider }) => provider.id === id) ?? null;
   }
 
-  *#pushing(): Iterable<BranchView> {
-    for (const blocks of this.#providers) if (this.#pushes(blocks)) yield blocks.branch;
+  #pushing(): readonly BranchView[] {
+    const nowMs = this.#runtime.now();
+    const views: BranchView[] = [];
+    for (const blocks of this.#providers)
+      if (this.#pushes(blocks, nowMs)) views.push(blocks.branch);
+    return views;
   }
 
   /** A provider that has been silent for long may be on a branch that nobody is on any more. */
-  #pushes({ pushedAtMs }: ProviderBlocks): boolean {
+  #pushes({ pushedAtMs }: ProviderBlocks, nowMs = this.#runtime.now()): boolean {
     const freshMs = Math.max(HEAD_FRESH_MS, QUIET_BLOCKS * this.#set.chain.blockTimeMs);
-    return this.#runtime.now() - pushedAtMs < freshMs;
+    return nowMs - pushedAtMs < freshMs;
   }
 }
 
