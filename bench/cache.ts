@@ -1,6 +1,6 @@
 // What the cache saves and costs: a trace like that of an application's backend through 200
 // reorganisations, every kept answer compared with what the nodes hold; and the processor time of a
-// look-up, beside that of a call without a cache. Run it with `node bin/svc.mjs --run bench/cache.ts`.
+// look-up, beside that of a call without a cache. Run: `node bin/svc.mjs --run bench/cache.ts`.
 import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../src/upstream/engine/cached-answers.ts";
