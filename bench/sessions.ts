@@ -68,6 +68,8 @@ async function measure(): Promise<void> {
   const config = {
     data_dir: dataDir,
     chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
+    cache: "off",
+    coalesce: "off",
     profiles: { premium: profile("paid"), public: profile("open") },
     hosted: {
       enabled: true,

@@ -188,6 +188,8 @@ export function serviceConfig({ dir, upstreamPorts }: Site): string {
       .join("\n");
   return `data_dir: ${JSON.stringify(join(dir, "svc", "data"))}
 devnet: false
+cache: off
+coalesce: off
 chains:
   bench: { chain_id: 1, name: "Bench", block_time_ms: 12000 }
   benchdead: { chain_id: 2, name: "Bench with a dead provider", block_time_ms: 12000 }
