@@ -1,5 +1,6 @@
 // Callers of a service of several workers, each on a connection of its own, and what they see:
 // which worker answered, and which calls failed.
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Cleanup, RawClient } from "./raw-client.ts";
 
@@ -21,6 +22,8 @@ export interface WorkerCaller {
 /** Opens a connection, for calls at a path. */
 export function openCaller(t: Cleanup, port: number, path = "/rpc/1"): WorkerCaller {
   const client = new RawClient(t, port);
+  // Equal calls at one time may share one answer: those of each caller are its own.
+  const name = randomUUID();
   let id = 0;
   let worker: string | null = null;
   let answered = 0;
@@ -44,7 +47,7 @@ export function openCaller(t: Cleanup, port: number, path = "/rpc/1"): WorkerCal
       return isOver || client.isClosed;
     },
     async call() {
-      const body = `{"jsonrpc":"2.0","id":${++id},"method":"eth_call","params":["${id}"]}`;
+      const body = `{"jsonrpc":"2.0","id":${++id},"method":"eth_call","params":["${name} ${id}"]}`;
       client.socket.write(
         `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n` +
           `Content-Length: ${body.length}\r\n\r\n${body}`,
