@@ -49,6 +49,7 @@ interface SecureUpstream {
 const PROBED: Readonly<Record<string, string>> = {
   eth_chainId: '"0x1"',
   eth_blockNumber: '"0x64"',
+  eth_getBlockByNumber: "null",
 };
 
 /** A provider behind TLS; probes are answered truthfully, all else by `answer`. */
