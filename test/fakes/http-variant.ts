@@ -9,13 +9,13 @@ export const LIBRARIES = "libraries";
 export const runsOnLibraries = process.env[HTTP_VARIANT] === LIBRARIES;
 
 /**
- * The same configuration without a cache and shared calls, unless it says something of them: walks
- * count what reaches a provider.
+ * The same configuration without a cache, shared calls and hedges, unless it says something of them:
+ * walks count what reaches a provider.
  */
-export function withoutSharing(text: string): string {
+export function withPlainRouting(text: string): string {
   if (!text.startsWith("{")) return text;
   const file: Record<string, unknown> = JSON.parse(text);
-  return JSON.stringify({ cache: "off", coalesce: "off", ...file });
+  return JSON.stringify({ cache: "off", coalesce: "off", hedge: "off", ...file });
 }
 
 /** The same configuration with the switches of the variant; text that is no JSON stays as it is. */

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { withHttpVariant, withoutSharing } from "./http-variant.ts";
+import { withHttpVariant, withPlainRouting } from "./http-variant.ts";
 
 /** A running service process. */
 export interface ServiceProcess {
@@ -41,7 +41,7 @@ export async function startProcess(
 ): Promise<ServiceProcess> {
   const directory = await mkdtemp(join(tmpdir(), "svc-walk-"));
   const file = join(directory, "svc.yml");
-  await writeFile(file, withHttpVariant(withoutSharing(config)));
+  await writeFile(file, withHttpVariant(withPlainRouting(config)));
   const main = new URL("../../src/main.ts", import.meta.url).pathname;
   const child = spawn(process.execPath, [main, "serve", "--config", file, "--port", "0"], {
     env: { ...process.env, ...(config.includes("workers") ? {} : ONE_PROCESS), ...env },

@@ -7,7 +7,7 @@ import { type App, build } from "../../src/app/app.ts";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import { withHttpVariant, withoutSharing } from "./http-variant.ts";
+import { withHttpVariant, withPlainRouting } from "./http-variant.ts";
 
 /** A running service. */
 export interface Service {
@@ -68,7 +68,9 @@ export function configText(
       },
     },
     profiles: { [slug]: { chains: { ethereum: { ...set, providers } } } },
-    // Tests count calls to providers: only tests of hedges turn them on.
+    // Tests count calls to providers: only tests of these turn them on.
+    cache: "off",
+    coalesce: "off",
     hedge: "off",
     deadlines: PATIENT,
     ...extra,
@@ -79,7 +81,7 @@ export function configText(
 export function configOf(text: string): Config {
   const result = loadConfig({
     file: "test.yml",
-    text: withHttpVariant(withoutSharing(text)),
+    text: withHttpVariant(withPlainRouting(text)),
     env: {},
     flags: {},
   });
