@@ -290,7 +290,7 @@ test(
     const id = await subscribe(client, "newHeads");
     const first = mine();
     assert.equal((await told(client, id, 1))[0].hash, first.hash);
-    for (let n = 0; n < 15; n++) {
+    for (let n = 0; n < 25; n++) {
       runtime.advance(3_000);
       // What was pinged has had time to answer once a call on the other socket has been answered.
       pinned.send(call(n, "eth_call"));
