@@ -9,8 +9,8 @@ export const LIBRARIES = "libraries";
 export const runsOnLibraries = process.env[HTTP_VARIANT] === LIBRARIES;
 
 /**
- * The same configuration without a cache, shared calls and hedges, unless it says something of them:
- * walks count what reaches a provider.
+ * The same configuration without a cache, shared calls and hedges, unless it says something of
+ * them: walks count what reaches a provider.
  */
 export function withPlainRouting(text: string): string {
   if (!text.startsWith("{")) return text;
