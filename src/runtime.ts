@@ -54,6 +54,33 @@ export function runtimeOf(share: Share): Runtime {
   return { ...realRuntime, wireId: createWireIds(Math.random, share) };
 }
 
+/** A call that is still to come. */
+export interface PendingRun {
+  /** Makes it now, if it was not made or cancelled. */
+  readonly run: () => void;
+  readonly cancel: () => void;
+}
+
+/** Calls `run` once: when the result is told to, or after `ms`. */
+export function runWithin(
+  { after }: Pick<Runtime, "after">,
+  ms: number,
+  run: () => void,
+): PendingRun {
+  let isDone = false;
+  const cancelTimer = after(ms, runOnce);
+  function runOnce(): void {
+    if (isDone) return;
+    cancel();
+    run();
+  }
+  function cancel(): void {
+    isDone = true;
+    cancelTimer();
+  }
+  return { run: runOnce, cancel };
+}
+
 const LONG_MS = 3_600_000;
 
 /** Keeps the process alive, though it waits for nothing, until the returned function is called. */

@@ -9,7 +9,7 @@ import {
   type RequestTokens,
   SharedLimit,
 } from "../core/billing/shared-limit.ts";
-import type { Runtime } from "../runtime.ts";
+import { type Runtime, runWithin } from "../runtime.ts";
 
 /** What limits are shared with. */
 export interface RateShareParts {
@@ -92,23 +92,12 @@ class BookedRateShares implements RateShares {
   }
 
   wait(limit: SharedLimit, run: () => void): () => void {
-    const { runtime } = this.#parts;
-    let isDone = false;
-    const once = (): void => {
-      if (isDone) return;
-      isDone = true;
-      cancelTimer();
-      run();
-    };
-    const cancelTimer = runtime.after(this.#isClosed ? 0 : WAIT_MS, once);
+    const waiter = runWithin(this.#parts.runtime, this.#isClosed ? 0 : WAIT_MS, run);
     const waiters = this.#waiters.get(limit) ?? [];
     this.#waiters.set(limit, waiters);
-    waiters.push({ run: once });
+    waiters.push(waiter);
     this.due(limit);
-    return () => {
-      isDone = true;
-      cancelTimer();
-    };
+    return waiter.cancel;
   }
 
   close(): void {

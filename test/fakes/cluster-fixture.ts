@@ -123,7 +123,6 @@ function nodeText(
     },
     chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
     profiles: { premium: profile, public: profile },
-    hedge: "off",
     hosted: {
       enabled: true,
       operator_token: CLUSTER_OPERATOR,

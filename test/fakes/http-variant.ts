@@ -8,16 +8,6 @@ export const LIBRARIES = "libraries";
 /** True where the walk runs on node's HTTP server and undici. */
 export const runsOnLibraries = process.env[HTTP_VARIANT] === LIBRARIES;
 
-/**
- * The same configuration without a cache, shared calls and hedges, unless it says something of
- * them: walks count what reaches a provider.
- */
-export function withPlainRouting(text: string): string {
-  if (!text.startsWith("{")) return text;
-  const file: Record<string, unknown> = JSON.parse(text);
-  return JSON.stringify({ cache: "off", coalesce: "off", hedge: "off", ...file });
-}
-
 /** The same configuration with the switches of the variant; text that is no JSON stays as it is. */
 export function withHttpVariant(text: string): string {
   if (!runsOnLibraries || !text.startsWith("{")) return text;

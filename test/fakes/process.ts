@@ -4,7 +4,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { withHttpVariant, withPlainRouting } from "./http-variant.ts";
+import { withHttpVariant } from "./http-variant.ts";
+import { withPlainRouting } from "./plain-routing.ts";
 
 /** A running service process. */
 export interface ServiceProcess {

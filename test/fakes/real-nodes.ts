@@ -81,7 +81,6 @@ export async function startRealNodes({
       server: { port: 0 },
       chains: { local: { chain_id: 31_337, block_time_ms: blockTimeMs } },
       profiles: { team: { chains: { local: set } } },
-      hedge: "off",
       deadlines: PATIENT,
     }),
   );

@@ -7,7 +7,8 @@ import { type App, build } from "../../src/app/app.ts";
 import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import { withHttpVariant, withPlainRouting } from "./http-variant.ts";
+import { withHttpVariant } from "./http-variant.ts";
+import { PLAIN_ROUTING, withPlainRouting } from "./plain-routing.ts";
 
 /** A running service. */
 export interface Service {
@@ -68,10 +69,7 @@ export function configText(
       },
     },
     profiles: { [slug]: { chains: { ethereum: { ...set, providers } } } },
-    // Tests count calls to providers: only tests of these turn them on.
-    cache: "off",
-    coalesce: "off",
-    hedge: "off",
+    ...PLAIN_ROUTING,
     deadlines: PATIENT,
     ...extra,
   });

@@ -1,6 +1,6 @@
 // Gathers the refills of many wallets into few transactions: one at a time, at most fifty a second.
 // Decides when to refill; its parts say how.
-import type { Runtime } from "../../runtime.ts";
+import { type Runtime, runWithin } from "../../runtime.ts";
 import { RECALL_MS } from "./recall.ts";
 import type { OpenWallet, Waiter } from "./wallet.ts";
 
@@ -64,22 +64,15 @@ class RoundRefillBatcher implements RefillBatcher {
   }
 
   wait(wallet: OpenWallet, run: () => void): () => void {
-    const { runtime } = this.#parts;
-    let isDone = false;
-    const once = (): void => {
-      if (isDone) return;
-      isDone = true;
-      cancelTimer();
-      run();
-    };
-    const cancelTimer = runtime.after(wallet.isKept && !this.#isClosed ? WAIT_MS : 0, once);
+    const waiter = runWithin(
+      this.#parts.runtime,
+      wallet.isKept && !this.#isClosed ? WAIT_MS : 0,
+      run,
+    );
     wallet.waiters ??= [];
-    wallet.waiters.push({ run: once });
+    wallet.waiters.push(waiter);
     this.request(wallet);
-    return () => {
-      isDone = true;
-      cancelTimer();
-    };
+    return waiter.cancel;
   }
 
   async close(): Promise<void> {
