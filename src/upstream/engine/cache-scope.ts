@@ -1,6 +1,7 @@
 // What answers are kept for: one profile on one chain. Knows which providers' answers may still be
 // given. A profile that is reloaded begins anew, since its providers may be others.
 import type { Provider } from "../../core/provider/profile.ts";
+import type { KnownBlocks } from "../health/known-blocks.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import type { AnswerCache, ProviderTrust } from "./answer-cache.ts";
 
@@ -9,6 +10,8 @@ export class CacheScope {
   readonly cache: AnswerCache;
   readonly profileId: string;
   readonly chainName: string;
+  /** What its tracker knows of blocks: kept answers are bound to these, also for other profiles. */
+  readonly blocks: KnownBlocks;
   /** Begins every key. */
   readonly prefix: string;
   readonly #trust = new Map<string, ProviderTrust>();
@@ -17,6 +20,7 @@ export class CacheScope {
     this.cache = cache;
     this.profileId = tracker.profileId;
     this.chainName = tracker.set.chain.chainName;
+    this.blocks = tracker.blocks;
     this.prefix = `${number.toString(36)} `;
     tracker.attend({
       changed: ({ provider, event }) => {

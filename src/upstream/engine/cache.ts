@@ -83,8 +83,8 @@ function lookUp(
   { request }: Job,
   nowMs: number,
 ): KeptAnswer | null {
-  const { set, blocks } = request.tracker;
-  const look = { answers, blocks, nowMs };
+  const { set } = request.tracker;
+  const look = { answers, nowMs };
   const own = checked(look, scope, key);
   const shareWith = set.cache?.shareWith;
   if (own !== null || shareWith === undefined || shareWith.length === 0) return own;
@@ -102,14 +102,13 @@ function lookUp(
 /** When and for whom a kept answer is looked up. */
 interface LookUp {
   readonly answers: CachedAnswers;
-  readonly blocks: KnownBlocks;
   readonly nowMs: number;
 }
 
-/** Removes what is true no more. */
+/** Removes what is true no more, by what the scope knows of blocks. */
 function checked(
-  { answers, blocks, nowMs }: LookUp,
-  { cache: entries }: CacheScope,
+  { answers, nowMs }: LookUp,
+  { cache: entries, blocks }: CacheScope,
   key: string,
 ): KeptAnswer | null {
   const kept = entries.get(key);

@@ -30,14 +30,17 @@ interface Options {
   readonly settings?: Partial<CacheSettings>;
   readonly set?: Partial<ProviderSet>;
   readonly profileId?: string;
+  /** Of another fixture; absent = answers of its own. */
+  readonly cached?: CachedAnswers;
 }
 
 /** Two providers that push their heads, at block 100 with block 90 final. */
-function createFixture({ settings = {}, set = {}, profileId = "team" }: Options = {}) {
+function createFixture(options: Options = {}) {
+  const { settings = {}, set = {}, profileId = "team" } = options;
   const runtime = simulatedWorld(7);
   runtime.advance(1_000);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })] as const;
-  const cached = new CachedAnswers(() => ({ ...SETTINGS, ...settings }));
+  const cached = options.cached ?? new CachedAnswers(() => ({ ...SETTINGS, ...settings }));
   const tracker = createTracker({ ...fakeSet(providers), ...set }, runtime, {
     ...SELECTION,
     profileId,
@@ -358,6 +361,40 @@ test("settings: methods, accounts, profiles, and Custom profiles only with memor
   });
   bounded.ask("eth_getBalance", balance('"0x50"'));
   assert.match(bounded.ask("eth_getBalance", balance('"0x50"')), /immutable/);
+});
+
+test("what is final is given to profiles that share it, and to no other", () => {
+  const team = createFixture();
+  const quick = createFixture({
+    cached: team.cached,
+    profileId: "quick",
+    set: { cache: { isOn: true, shareWith: ["team"] } },
+  });
+  const old = balance('"0x50"');
+  team.ask("eth_getBalance", old);
+  team.ask("eth_getBalance", balance('"latest"'));
+  team.ask("eth_getBalance", balance('"0x5f"'));
+  assert.match(quick.ask("eth_getBalance", old), /immutable/);
+  assert.match(quick.ask("eth_getBalance", balance('"latest"')), /miss/);
+  assert.match(quick.ask("eth_getBalance", balance('"0x5f"')), /miss/, "block 95 is not final");
+  quick.ask("eth_getBalance", balance('"0x51"'));
+  assert.match(team.ask("eth_getBalance", balance('"0x51"')), /miss/, "sharing has a direction");
+});
+
+test("a shared answer of an abandoned block is not given to those who never knew that block", () => {
+  const team = createFixture();
+  const quick = createFixture({
+    cached: team.cached,
+    profileId: "quick",
+    set: { cache: { isOn: true, shareWith: ["team"] } },
+  });
+  team.say('"abandoned"');
+  const young = balance('"0x64"');
+  team.ask("eth_getBalance", young);
+  for (const number of [99, 100, 101]) team.push(number, "b");
+  quick.push(101);
+  for (const provider of quick.providers) quick.tracker.recordFinalized(provider, 100);
+  assert.equal(quick.ask("eth_getBalance", young), '"0x1" miss');
 });
 
 test("memory is bounded, and what is asked for again stays longest", () => {
