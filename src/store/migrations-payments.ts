@@ -1,5 +1,6 @@
 // Migrations for payments, run by `migrations.ts`. A released migration is never changed.
 import { type Kysely, sql } from "kysely";
+import { isPostgres } from "./engine.ts";
 
 /** Creates the tables of purchases, their transactions, and the wallets that send them. */
 export async function createPurchases(db: Kysely<unknown>): Promise<void> {
@@ -119,4 +120,12 @@ async function createSubmissions(db: Kysely<unknown>): Promise<void> {
     .addColumn("id", "text", (column) => column.primaryKey())
     .addColumn("next_nonce", "bigint", (column) => column.notNull().check(sql`next_nonce >= 0`))
     .execute();
+}
+
+/** Adds an index on the account that a purchase names, so that an account's purchases are listed. */
+export async function indexPurchaseAccounts(db: Kysely<unknown>): Promise<void> {
+  const account = isPostgres(db)
+    ? sql`(purpose::jsonb ->> 'accountId')`
+    : sql`json_extract(purpose, '$.accountId')`;
+  await sql`create index purchase_of_account on purchase (${account}, id)`.execute(db);
 }

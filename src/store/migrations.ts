@@ -4,7 +4,7 @@
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster } from "./migrations-cluster.ts";
-import { createPurchases } from "./migrations-payments.ts";
+import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
 
@@ -21,6 +21,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "009_sessions": { up: createSessions },
   "010_cluster": { up: createCluster },
   "011_session_owners": { up: createSessionOwnership },
+  "014_purchase_accounts": { up: indexPurchaseAccounts },
 };
 
 /**

@@ -76,6 +76,8 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     headers: pay(),
   }),
   getPurchase: ({ purchaseId }) => ({ what: `GET /api/v1/purchases/${purchaseId}` }),
+  listPurchases: ({ account }) => ({ what: "GET /api/v1/purchases", token: account.token }),
+  getUsage: ({ account }) => ({ what: "GET /api/v1/usage?days=7", token: account.token }),
   getPricing: () => ({ what: "GET /api/v1/agent/pricing" }),
   createKey: () => ({ what: "POST /api/v1/keys", body: { name: "mine" } }),
   listKeys: ({ account }) => ({ what: "GET /api/v1/keys", token: account.token }),
@@ -400,6 +402,12 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   },
   listKeys: {
     invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?limit=0` }),
+  },
+  getUsage: {
+    invalid_field: ({ api }, good) => send(api, { ...good, what: "GET /api/v1/usage?days=91" }),
+  },
+  listPurchases: {
+    invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}?after=pur_1` }),
   },
   submitFeedback: { invalid_field: invalidBody({ message: "" }) },
   listFeedback: {

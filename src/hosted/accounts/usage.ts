@@ -10,6 +10,18 @@ export interface Used {
   readonly chargeN: bigint;
 }
 
+/** No usage. */
+export const NOTHING_USED: Used = { calls: 0, cu: 0, chargeN: 0n };
+
+/** Two amounts of usage together. */
+export function sumOf(left: Used, right: Used): Used {
+  return {
+    calls: left.calls + right.calls,
+    cu: left.cu + right.cu,
+    chargeN: left.chargeN + right.chargeN,
+  };
+}
+
 /** The usage of some hours. */
 export interface UsageReport {
   readonly fromMs: number;
@@ -50,7 +62,7 @@ export async function usageReport(
     .where("usage_hour.hour", "<=", BigInt(lastHour))
     .$if(accountId !== null, (query) => query.where("usage_hour.account_id", "=", accountId ?? ""));
   const byMethod = await rows
-    .select(["method", ...sums])
+    .select(["method", ...usageSums])
     .groupBy("method")
     .orderBy("cu", "desc")
     .orderBy("method")
@@ -63,7 +75,7 @@ export async function usageReport(
       "usage_hour.account_id",
       "api_key.name",
       "api_key.prefix",
-      ...sums,
+      ...usageSums,
     ])
     .groupBy(["usage_hour.key_id", "usage_hour.account_id", "api_key.name", "api_key.prefix"])
     .orderBy("cu", "desc")
@@ -71,7 +83,7 @@ export async function usageReport(
     .limit(MAX_KEYS)
     .execute();
   const byHour = await rows
-    .select(["hour", ...sums])
+    .select(["hour", ...usageSums])
     .groupBy("hour")
     .orderBy("hour")
     .limit(hours)
@@ -92,11 +104,12 @@ export async function usageReport(
 }
 
 /** Sums as integers: PostgreSQL would make them decimals. */
-const sums = (["calls", "cu", "charge_n"] as const).map((column) =>
+export const usageSums = (["calls", "cu", "charge_n"] as const).map((column) =>
   sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column),
 );
 
-function usedOf(row: {
+/** Sums as an amount of usage. */
+export function usedOf(row: {
   readonly calls: bigint;
   readonly cu: bigint;
   readonly charge_n: bigint;

@@ -19,6 +19,7 @@ import { operatorHandlers } from "./handlers/operator.ts";
 import { operatorAccountHandlers } from "./handlers/operator-accounts.ts";
 import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
+import { usageHandlers } from "./handlers/usage.ts";
 import type {
   AnyHandler,
   AnyInput,
@@ -127,6 +128,7 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
     ...connectionHandlers(parts),
     ...profileHandlers(parts),
     ...purchaseHandlers(parts),
+    ...usageHandlers(parts),
     ...operatorAccountHandlers(parts),
     ...operatorHandlers(parts),
     ...feedbackHandlers(parts),

@@ -239,6 +239,18 @@ export const CONTRACT = {
     answers: { 200: { description: "The account.", schema: shape.account } },
     faults: [...KNOWN, ...ANY],
   },
+  getUsage: {
+    ...ACCOUNTS,
+    path: "/api/v1/usage",
+    summary: "Read what the account or the key has used",
+    description:
+      "By day, method and key. With a management token the keys that it may see; with an RPC key " +
+      "that key alone.",
+    auth: ["management_token", "rpc_key"],
+    query: shape.ownUsageQuery,
+    answers: { 200: { description: "The usage.", schema: shape.ownUsage } },
+    faults: [...KNOWN, "invalid_field", ...ANY],
+  },
   getAccount: {
     ...ACCOUNTS,
     path: "/api/v1/accounts/{id}",

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createAddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
+import { accountUsage, type UsageScope } from "../../../src/hosted/accounts/account-usage.ts";
 import {
   type AccountRecord,
   accountById,
@@ -11,10 +12,12 @@ import {
 } from "../../../src/hosted/accounts/accounts.ts";
 import { usageReport } from "../../../src/hosted/accounts/usage.ts";
 import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-month.ts";
-import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
+import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { purchasesOfAccount } from "../../../src/payments/purchase/account-purchases.ts";
 import { isStoreFailure } from "../../../src/store/store-failure.ts";
 import { TARIFF } from "../../fakes/hosted.ts";
+import { failedPurchase } from "../../fakes/purchase-row.ts";
 import { eachStore } from "../../fakes/stores.ts";
 
 const NOW_MS = Date.UTC(2026, 5, 30, 23, 59);
@@ -156,6 +159,110 @@ eachStore(({ engine, open }) => {
       (await usageReport(store, { hours: 24, accountId: "acc_none", nowMs: NOW_MS })).byHour,
       [],
     );
+  });
+
+  test(`an account sees what its keys used, deleted ones included, a restricted token less, a key itself (${engine})`, async (t) => {
+    const store = await open(t);
+    const first = await createAccount(store, { name: "first", profiles: EVERY_PROFILE }, NOW_MS);
+    const { accountId } = first;
+    const narrow = { defaultProfile: "mine", allowedProfiles: ["mine"] };
+    const second = await addKey(
+      store,
+      { accountId, agentId: null, name: "second", profiles: narrow, maxKeys: 5 },
+      NOW_MS,
+    );
+    const other = await createAnonymousKey(store, { name: "other", grantN: 1n }, NOW_MS);
+    assert.equal(second.kind, "new_key");
+    if (second.kind !== "new_key") return;
+    const hour = BigInt(Math.floor(NOW_MS / HOUR_MS));
+    const line = (key: typeof first, method: string, ago: bigint, calls: bigint) => ({
+      // A key keeps the usage of the account that it was claimed from.
+      account_id: key === first ? "acc_before" : key.accountId,
+      key_id: key.id,
+      method,
+      hour: hour - ago,
+      calls,
+      cu: calls * 3n,
+      charge_n: calls * 15_000n,
+    });
+    await store.db
+      .insertInto("usage_hour")
+      .values([
+        line(first, "eth_call", 0n, 10n),
+        line(first, "eth_getLogs", 23n, 1n),
+        line(first, "eth_call", 24n, 2n),
+        line(second, "eth_call", 24n, 4n),
+        line(second, "eth_call", 24n * 3n, 99n),
+        line(other, "eth_call", 0n, 1_000n),
+      ])
+      .execute();
+    await store.db
+      .updateTable("api_key")
+      .set({ revoked_at: BigInt(NOW_MS) })
+      .where("id", "=", second.id)
+      .execute();
+    const read = (usage: UsageScope) => accountUsage(store, usage, { days: 3, nowMs: NOW_MS });
+    const all = await read({ kind: "account", scope: { accountId, profiles: null } });
+    assert.deepEqual(
+      all.byDay.map((it) => [new Date(it.dayMs).toISOString(), it.calls, it.cu, it.chargeN]),
+      [
+        ["2026-06-29T00:00:00.000Z", 6, 18, 90_000n],
+        ["2026-06-30T00:00:00.000Z", 11, 33, 165_000n],
+      ],
+    );
+    assert.deepEqual(
+      all.byMethod.map((it) => [it.method, it.calls]),
+      [
+        ["eth_call", 16],
+        ["eth_getLogs", 1],
+      ],
+    );
+    assert.deepEqual(
+      all.byKey.map((it) => [it.name, it.calls, it.isRevoked]),
+      [
+        ["first", 13, false],
+        ["second", 4, true],
+      ],
+    );
+    const restricted = await read({ kind: "account", scope: { accountId, profiles: ["mine"] } });
+    assert.deepEqual(
+      restricted.byKey.map((it) => it.name),
+      ["second"],
+    );
+    const none = await read({ kind: "account", scope: { accountId, profiles: ["no-such"] } });
+    assert.deepEqual([none.byDay, none.byKey], [[], []]);
+    const own = await read({ kind: "key", keyId: first.id });
+    assert.deepEqual([own.byKey.length, own.byDay.at(-1)?.calls], [1, 11]);
+  });
+
+  test(`the purchases of an account are its own and those of accounts that became part of it (${engine})`, async (t) => {
+    const store = await open(t);
+    const rows = [
+      failedPurchase("pur_1", "acc_1"),
+      failedPurchase("pur_2", "acc_2"),
+      failedPurchase("pur_3", "acc_3"),
+      failedPurchase("pur_4", "acc_1"),
+    ];
+    for (const [id, merged_into] of [
+      ["acc_1", null],
+      ["acc_2", "acc_1"],
+      ["acc_3", null],
+    ] as const)
+      await store.db
+        .insertInto("account")
+        .values({
+          ...{ id, kind: "account", balance_n: 0n, funded_n: 0n, first_paid_at: null },
+          ...{ exhausted_at: null, merged_into, created_at: 1n },
+        })
+        .execute();
+    await store.db.insertInto("purchase").values(rows).execute();
+    const page = await purchasesOfAccount(store.db, "acc_1", { limit: 2, after: undefined });
+    assert.deepEqual(
+      [page.purchases.map(({ id }) => id), page.next],
+      [["pur_4", "pur_2"], "pur_2"],
+    );
+    const rest = await purchasesOfAccount(store.db, "acc_1", { limit: 2, after: "pur_2" });
+    assert.deepEqual([rest.purchases.map(({ id }) => id), rest.next], [["pur_1"], null]);
   });
 
   test(`a store that is closed is trouble, a wrong statement is a bug (${engine})`, async (t) => {

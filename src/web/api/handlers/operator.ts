@@ -3,12 +3,13 @@
 import { nanoOf } from "../../../core/billing/payment.ts";
 import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import { type Used, usageReport } from "../../../hosted/accounts/usage.ts";
+import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
+import { usedView } from "./usage.ts";
 
 type OperatorHandlers = Pick<ApiHandlers<typeof CONTRACT>, "getOperatorUsage" | "getOperatorAudit">;
 
@@ -78,7 +79,7 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
       const body = {
         from: instant(report.fromMs),
         to: instant(report.toMs),
-        totals: usedView(report.byHour.reduce(sum, NOTHING)),
+        totals: usedView(report.byHour.reduce(sumOf, NOTHING_USED)),
         by_method: report.byMethod.map((row) => ({ method: row.method, ...usedView(row) })),
         by_key: report.byKey.map((row) => ({
           key_id: row.keyId,
@@ -137,14 +138,4 @@ function differencesOf({ books, money }: AuditFindings) {
       should_be_usd: usdText(nanoOf(difference.movedUnits)),
     })),
   ];
-}
-
-const NOTHING: Used = { calls: 0, cu: 0, chargeN: 0n };
-
-function sum(a: Used, b: Used): Used {
-  return { calls: a.calls + b.calls, cu: a.cu + b.cu, chargeN: a.chargeN + b.chargeN };
-}
-
-function usedView({ calls, cu, chargeN }: Used) {
-  return { calls, cu, usd: usdText(chargeN) };
 }

@@ -7,6 +7,7 @@ import { accountById } from "../../../hosted/accounts/accounts.ts";
 import { keyById } from "../../../hosted/keys/keys.ts";
 import { isSubscribed } from "../../../hosted/profiles/custom-access.ts";
 import type { PaidPurchase, PurchaseView } from "../../../payments/payments.ts";
+import { purchasesOfAccount } from "../../../payments/purchase/account-purchases.ts";
 import { prefixOf } from "../../../secrets/secret.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiCaller, ApiHandlers } from "../../contract/operation.ts";
@@ -17,7 +18,7 @@ import { daysN, orderedN } from "./order-amount.ts";
 
 type PurchaseHandlers = Pick<
   ApiHandlers<typeof CONTRACT>,
-  "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "getPurchase"
+  "fundAgentKey" | "buyCredit" | "buyCustomAccess" | "listPurchases" | "getPurchase"
 >;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
@@ -27,6 +28,7 @@ export function purchaseHandlers(parts: HandlerParts): PurchaseHandlers {
     fundAgentKey: funding(parts),
     buyCredit: crediting(parts),
     buyCustomAccess: customAccess(parts),
+    listPurchases: purchaseListing(parts),
     getPurchase: purchaseReading(parts),
   };
 }
@@ -141,6 +143,15 @@ function customAccess(parts: HandlerParts): PurchaseHandlers["buyCustomAccess"] 
       };
       return { kind: "answer", status: 200, body };
     },
+  };
+}
+
+function purchaseListing({ store }: HandlerParts): PurchaseHandlers["listPurchases"] {
+  return async ({ query, caller }) => {
+    const { limit, after } = query;
+    const page = await purchasesOfAccount(store.db, caller.agent.accountId, { limit, after });
+    const purchases = page.purchases.map(purchaseBody);
+    return { kind: "answer", status: 200, body: { purchases, next: page.next } };
   };
 }
 

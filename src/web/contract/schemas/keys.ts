@@ -83,6 +83,47 @@ export const usageQuery = z.object({
   account: accountId.optional().describe("Only this account."),
 });
 
+/** Query of `getUsage`. */
+export const ownUsageQuery = z.object({
+  days: z
+    .int()
+    .min(1)
+    .max(90)
+    .default(30)
+    .describe("How many days to look back, in UTC, today included."),
+});
+
+const used = { calls: count, cu, usd: usd.describe("Charged, in US dollars.") };
+
+/** Answer of `getUsage`. */
+export const ownUsage = z
+  .object({
+    from: instant.describe("Beginning of the first day."),
+    to: instant.describe("When it was read."),
+    totals: z.object(used),
+    by_day: z
+      .array(z.object({ day: z.iso.date(), ...used }))
+      .describe("Days in which anything was used, oldest first."),
+    by_method: z
+      .array(z.object({ method: z.string(), ...used }))
+      .describe("Most compute units first, 500 at most."),
+    by_key: z
+      .array(
+        z.object({
+          key_id: keyId,
+          name: z.string(),
+          key_prefix: z.string(),
+          revoked: z.boolean().describe("Whether the key was deleted."),
+          ...used,
+        }),
+      )
+      .describe("Most compute units first, 500 at most."),
+  })
+  .meta({
+    id: "Usage",
+    description: "What keys have used, as far as it is written down: some seconds late.",
+  });
+
 const estimatedRequests = z
   .object({
     cheap_reads: count.describe("Calls of 1 CU."),

@@ -136,3 +136,22 @@ export const purchase = publicPurchase.extend(details.partial().shape).meta({
     "Without the management token of the account that it is for: `state` and `reason`, nothing " +
     "else.",
 });
+
+/** Query of `listPurchases`. */
+export const purchaseListQuery = z.object({
+  limit: z.int().min(1).max(100).default(50).describe("Most purchases in one answer."),
+  after: purchaseId.optional().describe("`next` of the answer before."),
+});
+
+/** Answer of `listPurchases`. */
+export const purchaseList = z
+  .object({
+    purchases: z.array(purchase),
+    next: purchaseId.nullable().describe("Pass it as `after` to read on; null = that was all."),
+  })
+  .meta({
+    id: "PurchaseList",
+    description:
+      "The payments for an account, newest first. Not those that made a key: they are for no " +
+      "account, and read by their id.",
+  });
