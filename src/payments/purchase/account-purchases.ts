@@ -32,9 +32,7 @@ export async function purchasesOfAccount(
 }
 
 /** The account that a purchase names, as SQL; null = it made a key of nobody's. Indexed so. */
-export function purchaseAccount(
-  db: Pick<Kysely<unknown>, "getExecutor">,
-): RawBuilder<string | null> {
+function purchaseAccount(db: Pick<Kysely<unknown>, "getExecutor">): RawBuilder<string | null> {
   return isPostgres(db)
     ? sql<string | null>`(purpose::jsonb ->> 'accountId')`
     : sql<string | null>`json_extract(purpose, '$.accountId')`;
