@@ -122,7 +122,7 @@ async function createSubmissions(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** Adds an index on the account that a purchase names, so that an account's purchases are listed. */
+/** Adds an index on the account that a purchase names: its purchases are listed by it. */
 export async function indexPurchaseAccounts(db: Kysely<unknown>): Promise<void> {
   const account = isPostgres(db)
     ? sql`(purpose::jsonb ->> 'accountId')`

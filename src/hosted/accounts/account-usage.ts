@@ -1,5 +1,5 @@
-// Usage as the holder of a key or of a management token sees it: by day, by method and by key. Reads
-// what the flushes have written; knows no price.
+// Usage as the holder of a key or of a management token sees it: by day, by method and by key.
+// Reads what the flushes have written; knows no price.
 import type { Kysely, SelectQueryBuilder } from "kysely";
 import { sql } from "kysely";
 import type { Store } from "../../store/store.ts";
