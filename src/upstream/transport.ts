@@ -66,9 +66,10 @@ export interface AnswerStream {
 export interface StreamSink {
   /**
    * Receives a chunk. True = the sink is done with it. False = it is kept until written, and, if
-   * `borrowed`, must then be returned with `recycle`.
+   * `borrowed`, must then be returned with `recycle`. `hasRoom`: the sink may overwrite the 32
+   * bytes before and after it.
    */
-  data(chunk: Buffer, borrowed: boolean): boolean;
+  data(chunk: Buffer, borrowed: boolean, hasRoom?: boolean): boolean;
   /**
    * Receives the last bytes: the first `valueBytes` belong to the result value, the rest closes the
    * envelope. If `borrowed`, they must be returned with `recycle` once written.

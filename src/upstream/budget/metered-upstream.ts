@@ -177,7 +177,7 @@ class MeteredStream implements AnswerStream {
   flow(sink: StreamSink): void {
     const request = this.#request;
     this.#stream.flow({
-      data: (chunk, borrowed) => sink.data(chunk, borrowed),
+      data: (chunk, borrowed, hasRoom) => sink.data(chunk, borrowed, hasRoom),
       end(last, valueBytes, borrowed) {
         request.over();
         sink.end(last, valueBytes, borrowed);

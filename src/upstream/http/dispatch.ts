@@ -327,7 +327,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
     const ready = Math.max(0, piece.length - TAIL_BYTES);
     this.#held = Buffer.from(piece.subarray(ready));
     if (ready === 0) return true;
-    return this.#sink?.data(piece.subarray(0, ready), piece.buffer === chunk.buffer) ?? true;
+    const isInPlace = piece.buffer === chunk.buffer;
+    // What was held back is a copy, so that the bytes behind the piece are free.
+    const hasRoom = isInPlace && this.#buffers.isBorrowed(chunk);
+    return this.#sink?.data(piece.subarray(0, ready), isInPlace, hasRoom) ?? true;
   }
 
   /**

@@ -352,11 +352,10 @@ export class Http1Connection implements DispatchControl {
   #takeChunked(arrived: Buffer): Buffer {
     let start = 0;
     let end = 0;
-    const rest = this.#chunks?.take(arrived, (data) => {
-      const at = data.byteOffset - arrived.byteOffset;
-      if (end === 0) start = end = at;
-      else if (at !== end) arrived.copyWithin(end, at, at + data.length);
-      end += data.length;
+    const rest = this.#chunks?.take(arrived, (dataAt, dataEnd) => {
+      if (end === 0) start = end = dataAt;
+      else if (dataAt !== end) arrived.copyWithin(end, dataAt, dataEnd);
+      end += dataEnd - dataAt;
     });
     if (rest === undefined) return this.#malformed();
     const isLast = rest !== null;

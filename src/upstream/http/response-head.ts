@@ -34,6 +34,8 @@ const WANTED_LENGTHS: ReadonlySet<number> = new Set([...WANTED].map((name) => na
 /** How a chunk-size line may begin. */
 const CHUNK_START = /^[0-9a-fA-F]{1,12}(?:[\t ;\r]|$)/;
 const CHUNK_LINE = /^([0-9a-fA-F]{1,12})[ \t]*(?:;[\t -~\x80-\xff]*)?$/;
+/** Most digits of a chunk size, as `CHUNK_LINE` has it. */
+const MAX_SIZE_DIGITS = 12;
 const MAX_LINES = 128;
 /** Fields that must not be repeated, even with equal values. */
 const FRAMING: ReadonlySet<string> = new Set(["content-length", "transfer-encoding"]);
@@ -117,34 +119,66 @@ export class ChunkedBody {
   #partial: Buffer | null = null;
 
   /**
-   * Passes the data of chunks on, as parts of `arrived`. Returns the bytes after the end of the
+   * Passes on where in `arrived` the data of chunks is. Returns the bytes after the end of the
    * body; null = the end has not arrived; undefined = malformed.
    */
-  take(arrived: Buffer, give: (data: Buffer) => void): Buffer | null | undefined {
-    let bytes = arrived;
-    while (bytes.length > 0) {
+  take(arrived: Buffer, give: (start: number, end: number) => void): Buffer | null | undefined {
+    let at = 0;
+    while (at < arrived.length) {
       if (this.#next === "data") {
-        const data = bytes.length <= this.#dataBytes ? bytes : bytes.subarray(0, this.#dataBytes);
-        this.#dataBytes -= data.length;
+        const end = Math.min(arrived.length, at + this.#dataBytes);
+        this.#dataBytes -= end - at;
         if (this.#dataBytes === 0) this.#next = "data_end";
-        bytes = bytes.subarray(data.length);
-        give(data);
+        give(at, end);
+        at = end;
+        continue;
+      }
+      const before = this.#partial;
+      const dataAt = before === null ? this.#skipPlainSize(arrived, at) : at;
+      if (dataAt > at) {
+        at = dataAt;
         continue;
       }
       // Only bytes that may belong to the line are joined with its earlier part: data is passed on
       // in place.
-      const before = this.#partial;
       const text =
-        before === null ? bytes : Buffer.concat([before, bytes.subarray(0, MAX_LINE_BYTES + 2)]);
+        before === null
+          ? arrived.subarray(at)
+          : Buffer.concat([before, arrived.subarray(at, at + MAX_LINE_BYTES + 2)]);
       this.#partial = null;
       const end = text.indexOf("\r\n");
       if (end === -1 || end > MAX_LINE_BYTES) return this.#keep(text);
       const line = text.toString("latin1", 0, end);
-      bytes = bytes.subarray(end + 2 - (before === null ? 0 : before.length));
-      if (this.#next === "trailer" && line === "") return bytes;
+      at += end + 2 - (before === null ? 0 : before.length);
+      if (this.#next === "trailer" && line === "") return arrived.subarray(at);
       if (!this.#takeLine(line)) return undefined;
     }
     return null;
+  }
+
+  /**
+   * Reads the size of the next chunk if it is written without extensions and has arrived whole,
+   * together with the line break before it: as nearly all are, without a copy. Returns where the
+   * data begins; `at` = it is not so, and nothing was read.
+   */
+  #skipPlainSize(bytes: Buffer, at: number): number {
+    let digitsAt = at;
+    if (this.#next === "data_end") {
+      if (bytes[at] !== CR || bytes[at + 1] !== LF) return at;
+      digitsAt = at + 2;
+    } else if (this.#next !== "size") return at;
+    let end = digitsAt;
+    let size = 0;
+    while (end - digitsAt < MAX_SIZE_DIGITS) {
+      const digit = hexDigit(bytes[end] ?? 0);
+      if (digit === -1) break;
+      size = size * 16 + digit;
+      end++;
+    }
+    if (size === 0 || bytes[end] !== CR || bytes[end + 1] !== LF) return at;
+    this.#dataBytes = size;
+    this.#next = "data";
+    return end + 2;
   }
 
   /** False = malformed. */
@@ -175,6 +209,13 @@ export class ChunkedBody {
     this.#partial = Buffer.from(bytes);
     return null;
   }
+}
+
+/** The value of a hexadecimal digit; -1 = it is none. */
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
 /** Parses the size of a chunk; null = malformed. Extensions are ignored. */

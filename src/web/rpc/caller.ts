@@ -17,13 +17,18 @@ export interface HttpExchange extends RequestInfo {
     body: readonly Buffer[] | null,
     borrowed?: Borrowed | null,
   ): void;
-  /** Starts a 200 answer with a streamed body; `sizeBytes` null = unknown length. */
-  begin(headers: Headers, sizeBytes: number | null): void;
+  /**
+   * Starts a 200 answer with a streamed body; `sizeBytes` null = unknown length. `first`: the
+   * first bytes of the body; null = none yet. They are sent at the end of the turn at the latest,
+   * together with what is written until then.
+   */
+  begin(headers: Headers, sizeBytes: number | null, first: Buffer | null): void;
   /**
    * Writes a part of the body. Returns the bytes not yet sent; 0 = `chunk` may be reused at once.
-   * Otherwise `written` is called when `chunk` may be reused.
+   * Otherwise `written` is called when `chunk` may be reused. `hasRoom`: the 32 bytes before
+   * and after it may be overwritten.
    */
-  write(chunk: Buffer, written: () => void): number;
+  write(chunk: Buffer, written: () => void, hasRoom?: boolean): number;
   /**
    * Holds further writes back, so that they are sent together with the end of the body, which must
    * follow at once.

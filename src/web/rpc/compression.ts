@@ -31,9 +31,10 @@ export interface CompressionClient {
 export interface BodySink {
   /**
    * Writes a part of the body. Returns the bytes not yet sent; 0 = `chunk` may be reused at once.
-   * Otherwise `written` is called when `chunk` may be reused.
+   * Otherwise `written` is called when `chunk` may be reused. `hasRoom`: the 32 bytes before
+   * and after it may be overwritten.
    */
-  write(chunk: Buffer, written: () => void): number;
+  write(chunk: Buffer, written: () => void, hasRoom?: boolean): number;
   end(): void;
   /** Calls `run` once when all bytes have been sent. */
   drained(run: () => void): void;

@@ -103,6 +103,18 @@ function chunksOf(
   return [text];
 }
 
+/** A chunk of a chunked body with its size before it and its line break behind it, in place. */
+function framedInPlace(chunk: Buffer): Buffer {
+  const size = `${chunk.length.toString(16)}\r\n`;
+  const bytes = size.length + chunk.length + LINE_BREAK.length;
+  const framed = Buffer.from(chunk.buffer, chunk.byteOffset - size.length, bytes);
+  framed.write(size, "latin1");
+  framed.write(LINE_BREAK, size.length + chunk.length, "latin1");
+  return framed;
+}
+
+const LINE_BREAK = "\r\n";
+
 /** Whether these bytes begin with a head, whose text ends with the line break of its last field. */
 function beginsWithHead(chunk: Buffer, head: string): boolean {
   const end = head.length;
@@ -138,6 +150,7 @@ class Connection implements HttpExchange {
   readonly #onError = (): void => {};
   readonly #onStall = (): void => this.destroy();
   readonly #onTurnEnd = (): void => this.#writeAnswer();
+  readonly #onHeadDue = (): void => this.#writeHead();
   #headText = "";
   #head: RequestHead | null = null;
   /** The API key in the head; null = not read yet. */
@@ -147,7 +160,10 @@ class Connection implements HttpExchange {
   #chunked = false;
   /** A whole answer to be written at the end of this turn of the event loop; null = none. */
   #unwritten: WholeAnswer | null = null;
-  /** Head of a streamed answer; written together with the first bytes of its body. */
+  /**
+   * Head of a streamed answer, with the first bytes of its body; written together with what follows
+   * in the same turn.
+   */
   #unsentHead = "";
   /** True once the connection has taken all of the answer. */
   #delivered = false;
@@ -218,27 +234,26 @@ class Connection implements HttpExchange {
     this.#parts.runtime.atTurnEnd(this.#onTurnEnd);
   }
 
-  begin(headers: Headers, sizeBytes: number | null): void {
+  begin(headers: Headers, sizeBytes: number | null, first: Buffer | null): void {
     this.#chunked = sizeBytes === null;
     headers.push("Content-Type", "application/json");
     if (sizeBytes === null) headers.push("Transfer-Encoding", "chunked");
     else headers.push("Content-Length", String(sizeBytes));
     this.#unsentHead = startOf(200, headers) + this.#headEnd().text;
+    this.#parts.runtime.atTurnEnd(this.#onHeadDue);
+    if (first === null || first.length === 0) return;
+    const text = first.toString("latin1");
+    this.#unsentHead += this.#chunked ? `${first.length.toString(16)}\r\n${text}\r\n` : text;
   }
 
-  write(chunk: Buffer, written: () => void): number {
+  write(chunk: Buffer, written: () => void, hasRoom = false): number {
     const socket = this.#socket;
-    if (chunk.length === 0) {
-      written();
-      return socket.writableLength;
-    }
-    const head = this.#unsentHead;
-    if (head === "" && !this.#chunked) socket.write(chunk, written);
+    if (chunk.length === 0) written();
+    else if (this.#unsentHead === "") this.#writePart(chunk, written, hasRoom);
     else {
-      this.#unsentHead = "";
       socket.cork();
-      if (head !== "") socket.write(head, "latin1");
-      this.#writeChunk(chunk, written);
+      this.#writeHead();
+      this.#writePart(chunk, written, hasRoom);
       socket.uncork();
     }
     return socket.writableLength;
@@ -253,6 +268,7 @@ class Connection implements HttpExchange {
   }
 
   end(): void {
+    this.#writeHead();
     if (this.#chunked) this.#socket.write("0\r\n\r\n", "latin1");
     this.#socket.uncork();
     this.#finish();
@@ -273,15 +289,25 @@ class Connection implements HttpExchange {
     if (this.#request === null && now - this.#idleSinceMs >= limitMs) this.#socket.destroy();
   }
 
-  #writeChunk(chunk: Buffer, written: () => void): void {
+  /** Writes the head of a streamed answer, unless it was written. */
+  #writeHead(): void {
+    const head = this.#unsentHead;
+    this.#unsentHead = "";
+    if (head !== "" && !this.#socket.destroyed) this.#socket.write(head, "latin1");
+  }
+
+  /** Writes a part of a streamed body; in one piece if it needs no frame or has room for it. */
+  #writePart(chunk: Buffer, written: () => void, hasRoom: boolean): void {
     const socket = this.#socket;
-    if (!this.#chunked) {
-      socket.write(chunk, written);
+    if (!this.#chunked || hasRoom) {
+      socket.write(this.#chunked ? framedInPlace(chunk) : chunk, written);
       return;
     }
+    socket.cork();
     socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
     socket.write(chunk);
-    socket.write("\r\n", "latin1", written);
+    socket.write(LINE_BREAK, "latin1", written);
+    socket.uncork();
   }
 
   #data(chunk: Buffer): void {

@@ -104,8 +104,9 @@ class HttpRequest implements HttpExchange {
     this.#boundReading();
   }
 
-  begin(headers: Headers, sizeBytes: number | null): void {
+  begin(headers: Headers, sizeBytes: number | null, first: Buffer | null): void {
     begin(this.#response, headers, sizeBytes);
+    if (first !== null) this.#response.write(first);
   }
 
   write(chunk: Buffer, written: () => void): number {

@@ -80,24 +80,26 @@ export class StreamedAnswer implements StreamSink {
       this.#isVerbatim && bodyBytes !== null ? bodyBytes - WIRE_ID_BYTES + id.length : null;
     if (job !== null)
       this.#out = this.#compressed = job.body(this.#compressedSink(), () => this.#progress++);
-    this.#exchange.begin(headers, job === null ? sizeBytes : null);
-    this.#out.write(renderStreamHead(id, this.#isVerbatim ? this.#source : null), nothing);
+    const first = renderStreamHead(id, this.#isVerbatim ? this.#source : null);
+    this.#exchange.begin(headers, job === null ? sizeBytes : null, job === null ? first : null);
+    if (job !== null) this.#out.write(first, nothing);
     this.#watchStall();
     this.#source.flow(this);
   }
 
-  data(chunk: Buffer, borrowed: boolean): boolean {
+  data(chunk: Buffer, borrowed: boolean, hasRoom = false): boolean {
     this.#progress++;
     if (chunk.length === 0) return true;
     // A slice of a borrowed buffer keeps the whole buffer in memory.
     const bytes = borrowed ? chunk.buffer.byteLength : chunk.length;
     let kept = false;
     let counted = false;
-    const unsent = this.#out.write(chunk, () => {
+    const written = (): void => {
       this.#progress++;
       if (counted) this.#room.giveBack(bytes);
       if (kept && borrowed) this.#source.recycle(chunk);
-    });
+    };
+    const unsent = this.#out.write(chunk, written, hasRoom);
     if (unsent > UNSENT_BYTES) this.#pause();
     kept = unsent > 0;
     counted = kept && this.#room.take(bytes);

@@ -301,7 +301,9 @@ function chunksOf(
     const piece = Buffer.from(bytes.subarray(from, to));
     from = to;
     if (piece.length === 0) continue;
-    const rest = body.take(piece, (part) => (data += part.toString("latin1")));
+    const rest = body.take(piece, (start, end) => {
+      data += piece.toString("latin1", start, end);
+    });
     if (rest === undefined) return "malformed";
     if (rest !== null)
       return { data, rest: rest.toString("latin1") + bytes.toString("latin1", from) };
