@@ -1,5 +1,5 @@
-# A production image: dependencies without development and local-node packages, sources without a
-# build step.
+# A production image: dependencies without development and local-node packages, the console built,
+# sources of the service as they are.
 #
 #   docker build -t svc .
 #   docker run -p 4000:4000 -v svc-data:/app/.svc -e SVC_PUBLIC_URL -e SVC_SECRET -e SVC_OPERATOR_TOKEN svc
@@ -13,11 +13,21 @@ COPY package.json package-lock.json ./
 # package and stays out.
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-save --no-audit --no-fund
 
+# The console, built: what builds it stays out of the image.
+FROM node:24-slim AS console
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm install --omit=dev --ignore-scripts --no-save --no-audit --no-fund
+COPY bin bin
+COPY console console
+RUN node bin/build-console.ts
+
 FROM node:24-slim
 # HOST and PORT win over svc.yml, so that EXPOSE and HEALTHCHECK stay true.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
+COPY --from=console /app/node_modules/.console node_modules/.console
 COPY package.json package-lock.json ./
 COPY bin bin
 COPY src src

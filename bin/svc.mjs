@@ -127,7 +127,23 @@ async function runHere({ file, args }) {
   // What Node compiled once is kept: the next start takes half the time. Where nothing can be
   // written all goes on without.
   module.enableCompileCache(join(ROOT, "node_modules", COMPILE_CACHE));
+  if (file === "src/main.ts" && (args[0] ?? "serve") === "serve") await provideConsole();
   await import(pathToFileURL(path).href);
+}
+
+/**
+ * Builds the console when its sources changed since the last build. Where that cannot be, the
+ * service starts without it.
+ */
+async function provideConsole() {
+  try {
+    const { buildConsole, isConsoleBuilt } = await import("./build-console.ts");
+    if (isConsoleBuilt()) return;
+    say("building the console");
+    await buildConsole();
+  } catch (error) {
+    say(`the console cannot be built, /dashboard stays closed: ${error.message}`);
+  }
 }
 
 /**

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { existsSync, globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, WITHOUT } from "./fakes/postgres.ts";
 import { type FileResult, runFile } from "./file-process.ts";
@@ -46,6 +47,10 @@ const SHOWN_AGAIN = 6_000;
 const CHECKS = [
   { name: "types (tsc)", args: ["node_modules/typescript/bin/tsc", "-p", "."] },
   {
+    name: "types of the console (tsc)",
+    args: ["node_modules/typescript/bin/tsc", "-p", "console"],
+  },
+  {
     name: "format and lint (biome)",
     args: ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings"],
   },
@@ -63,6 +68,7 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   if (first === "unit") return [await runFiles("unit tests", testFiles().filter(isUnit).map(asIs))];
   if (first !== undefined) return [await runChosen(args)];
   const checks = await runChecks();
+  await provideConsole();
   providePostgres();
   const files = testFiles().map(asIs);
   const longest = LONGEST_FIRST.length;
@@ -83,6 +89,11 @@ function testFiles(): readonly string[] {
   for (const path of [...LONGEST_FIRST, ...HTTP_WALKS])
     if (!existsSync(path)) throw new Error(`test/parts.ts names ${path}, which does not exist`);
   return inOrder(files);
+}
+
+/** Built once, before the files that open it in a browser run side by side. */
+async function provideConsole(): Promise<void> {
+  if (!isConsoleBuilt()) await buildConsole();
 }
 
 /** What the caller named, through `node --test`; only options = with every test file. */

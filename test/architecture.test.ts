@@ -182,6 +182,7 @@ const ALLOWED_PRIVATE_NAMES: Readonly<Record<string, string>> = {
   "src/store/directory-lock.ts: directory": "a directory of the file system",
   "src/store/sqlite.ts: directory": "a directory of the file system",
   "src/core/provider-errors/category.ts: quota": "the quota of a provider's plan",
+  "console/health/judge.ts: quota": "as above",
 };
 
 /** Packages of `dependencies` that no file of `src` imports, with the reason. */
@@ -202,11 +203,41 @@ const LOCAL_CHAIN_FRONT = "src/devnet/payments/reserve-proxy.ts";
 const LIGHT_RAIL_FILES: RegExp =
   /^src\/payments\/(settings|rails\/(rails?|rail-\w+|example|\w+\/(settings|\w+-kind)))\.ts$/;
 
+/** Builds the console at the first start, so what it needs is no development dependency. */
+const BUILD_SCRIPT = "bin/build-console.ts";
+
 const ROOT = join(import.meta.dirname, "..");
 const SOURCES: readonly Source[] = globSync("src/**/*.ts", { cwd: ROOT }).map((path) => ({
   path: path.replaceAll("\\", "/"),
   text: readFileSync(join(ROOT, path), "utf8"),
 }));
+
+/** The console: an application of its own that knows types of the contract, and nothing else. */
+const CONSOLE: readonly Source[] = globSync("console/**/*.{ts,tsx}", { cwd: ROOT }).map((path) => ({
+  path: path.replaceAll("\\", "/"),
+  text: readFileSync(join(ROOT, path), "utf8"),
+}));
+/** Rules that hold for the console as for `src`. */
+const CONSOLE_RULES: readonly string[] = [
+  "no default exports",
+  "no enums and no namespaces",
+  "no type any",
+  "no mutable state at module level",
+  "every file opens by saying what it is",
+  "nothing is left for later",
+  "no file or folder has a name that says nothing",
+];
+/** Whom the folders of the console may import, beside themselves; pages never import each other. */
+const CONSOLE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  api: [],
+  format: [],
+  health: ["api", "format"],
+  app: ["api", "components", "format", "pages"],
+  components: ["api", "app", "format"],
+  pages: ["api", "app", "components", "format", "health"],
+  "main.tsx": ["api", "app", "styles"],
+  "css.d.ts": [],
+};
 
 const RULES: readonly Rule[] = [
   {
@@ -417,12 +448,58 @@ test("house rule: every exception to the import table is still needed", () => {
   );
 });
 
+for (const { name, breaches } of RULES.filter((rule) => CONSOLE_RULES.includes(rule.name)))
+  test(`house rule of the console: ${name}`, () => {
+    assert.deepEqual(
+      CONSOLE.flatMap((source) => breaches(source).map((breach) => `${source.path}: ${breach}`)),
+      [],
+    );
+  });
+
+test("house rule of the console: folders import what they may know, pages not each other", () => {
+  const good = sample("console/pages/a/a.tsx", 'import { x } from "../../api/client.ts";');
+  const bad = [
+    sample("console/api/a.ts", 'import { x } from "../pages/a/a.tsx";'),
+    sample("console/pages/a/a.tsx", 'import { x } from "../b/b.tsx";'),
+    sample("console/api/a.ts", 'import { x } from "../../src/core/x.ts";'),
+    sample("console/api/a.ts", 'import type { X } from "../../src/hosted/x.ts";'),
+    sample("console/app/a.ts", 'import { x } from "viem";'),
+  ];
+  assert.deepEqual(consoleImportsAgainst(good), []);
+  for (const source of bad) assert.equal(consoleImportsAgainst(source).length, 1, source.text);
+  assert.ok(CONSOLE.length >= 10, `found only ${CONSOLE.length} files of the console`);
+  assert.deepEqual(CONSOLE.flatMap(consoleImportsAgainst), []);
+});
+
+test("house rule of the console: names are the field's own", () => {
+  // Texts between elements are no names, and the reader of names cannot tell them apart.
+  const identifiersIn = (source: Source): readonly string[] =>
+    source.path.endsWith(".tsx") ? [] : privateIdentifiersIn(source);
+  assert.deepEqual(
+    CONSOLE.flatMap((source) =>
+      [...privateNamesIn(source), ...identifiersIn(source)].map((name) => `${source.path}: ${name}`),
+    ).filter((place) => !Object.hasOwn(ALLOWED_PRIVATE_NAMES, place)),
+    [],
+  );
+});
+
+test("house rule of the console: markup is made of elements, never of text", () => {
+  const unsafe = /dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|\beval\(/g;
+  assert.deepEqual(
+    CONSOLE.flatMap(({ path, text }) =>
+      found(code(text), unsafe).map((each) => `${path}: ${each}`),
+    ),
+    [],
+  );
+});
+
 test("house rule: src imports what dependencies name, and the other way round", () => {
   const text = readFileSync(join(ROOT, "package.json"), "utf8");
   const { dependencies } = JSON.parse(text) as {
     readonly dependencies: Readonly<Record<string, string>>;
   };
-  const imported = new Set(SOURCES.flatMap((source) => importsOf(source.text).flatMap(packageOf)));
+  const sources = [...SOURCES, ...CONSOLE, { path: BUILD_SCRIPT, text: read(BUILD_SCRIPT) }];
+  const imported = new Set(sources.flatMap((source) => importsOf(source.text).flatMap(packageOf)));
   assert.deepEqual([...imported].filter((it) => !Object.hasOwn(dependencies, it)).sort(), []);
   const unused = Object.keys(dependencies).filter(
     (it) => !imported.has(it) && !Object.hasOwn(ALLOWED_DEPENDENCIES, it),
@@ -474,7 +551,7 @@ test("house rule: properties, parameters and variables have the field's names as
 });
 
 test(`house rule: no line is longer than ${MAX_COLUMNS} columns`, () => {
-  const files = globSync(["{src,test,bench,bin}/**/*.{ts,mjs}"], { cwd: ROOT }).filter(
+  const files = globSync(["{src,test,bench,bin,console}/**/*.{ts,tsx,mjs}"], { cwd: ROOT }).filter(
     (path) => !path.includes("node_modules") && path !== NESTED_TEMPLATES,
   );
   const long = files.flatMap((path) =>
@@ -484,6 +561,32 @@ test(`house rule: no line is longer than ${MAX_COLUMNS} columns`, () => {
   );
   assert.deepEqual(long, []);
 });
+
+/** What a file of the console imports and may not. */
+function consoleImportsAgainst({ path, text }: Source): readonly string[] {
+  const [, folder = "", page = ""] = path.split("/");
+  return importsOf(text).filter((target) => {
+    if (!target.startsWith(".")) return !CONSOLE_PACKAGES.some((name) => target.startsWith(name));
+    const file = posix.join(posix.dirname(path), target);
+    if (file.startsWith("src/")) return !isContractType(file, target, text);
+    const [, otherFolder = "", otherPage = ""] = file.split("/");
+    if (otherFolder === folder) return folder === "pages" && otherPage !== page;
+    return CONSOLE_MAY_IMPORT[folder]?.includes(otherFolder) !== true;
+  });
+}
+
+const CONSOLE_PACKAGES = ["preact", "uplot", "zod"];
+
+/** Whether an import takes a type of the contract, and nothing else of the service. */
+function isContractType(file: string, target: string, text: string): boolean {
+  if (!file.startsWith("src/web/contract/")) return false;
+  const line = text.split("\n").find((each) => each.includes(`"${target}"`)) ?? "";
+  return line.startsWith("import type ");
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), "utf8");
+}
 
 function sample(path: string, text: string): Source {
   return { path, text };

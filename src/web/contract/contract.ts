@@ -6,6 +6,7 @@ import { FEEDBACK_OPERATIONS } from "./feedback.ts";
 import type { Operation } from "./operation.ts";
 import { PAYING, PAYMENT_OPERATIONS } from "./payments.ts";
 import { PROFILE_OPERATIONS } from "./profiles.ts";
+import { chainMetrics } from "./schemas/chain-metrics.ts";
 import * as open from "./schemas/instance.ts";
 import * as shape from "./schemas/keys.ts";
 
@@ -85,7 +86,7 @@ export const CONTRACT = {
       "operator token also samples of provider errors that no rule knows.",
     params: shape.chainParams,
     answers: {
-      200: { description: "The figures.", schema: open.chainMetrics },
+      200: { description: "The figures.", schema: chainMetrics },
       404: { description: "No such chain.", schema: open.rpcError },
     },
   },

@@ -29,6 +29,7 @@ import {
   type Encoding,
   MIN_COMPRESSED_BYTES,
 } from "../rpc/compression.ts";
+import { createConsolePages } from "./console-pages.ts";
 import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./instance.ts";
 import { isObject } from "./merge-documents.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
@@ -77,6 +78,7 @@ export function createPages(parts: PageParts): Pages {
   const source = { ...parts, documents };
   const chainMetrics = chainMetricsPage(parts, documents);
   const document = documentPage(parts);
+  const console = createConsolePages();
   const pages: Readonly<Record<string, PageHandler>> = {
     ...instancePages(parts, uptimeMs, documents),
     ...filePages(),
@@ -95,7 +97,7 @@ export function createPages(parts: PageParts): Pages {
     page(path) {
       if (path.startsWith(CHAIN_METRICS)) return chainMetrics;
       if (Object.hasOwn(pages, path)) return pages[path];
-      return DOCUMENTS.has(path) ? document : undefined;
+      return DOCUMENTS.has(path) ? document : console.page(path);
     },
     operatorMetrics: (use) => metricsText(source, true, use),
     own,

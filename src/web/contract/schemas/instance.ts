@@ -114,35 +114,6 @@ export const readiness = z
   })
   .meta({ id: "Readiness", description: "Whether the instance can serve calls." });
 
-/** Answer of `getChainMetrics`. */
-export const chainMetrics = z
-  .object({
-    chain_id: z.string(),
-    chain_name: z.string(),
-    name: z.string(),
-    open_sockets: count.describe("WebSockets of callers, of all chains."),
-    profiles: z
-      .array(
-        z.object({
-          profile: z.string(),
-          head_block: z.int().nullable(),
-          max_lag_blocks: count,
-          calls: count,
-          subscriptions: z.unknown(),
-          providers: z.array(
-            z.object({
-              id: z.string(),
-              name: z.string(),
-              region: z.string().nullable().describe("Where it is; null = not stated."),
-              transports: z.array(z.looseObject({ transport: z.enum(["http", "ws"]) })),
-            }),
-          ),
-        }),
-      )
-      .describe("Null where nothing is known, never 0."),
-  })
-  .meta({ id: "ChainMetrics", description: "How each provider of a chain does, by profile." });
-
 /** A JSON-RPC error, as the older pages answer it. */
 export const rpcError = z
   .object({

@@ -1,0 +1,153 @@
+// Calls the HTTP API of the service that serves this page. The session cookie goes along by itself;
+// no credential is ever held by script.
+import type { AnswerOf, Endpoint, RequestOf } from "./contract-types.ts";
+
+/** Why a request brought no answer of success. */
+export type Failure =
+  | {
+      readonly kind: "refused";
+      readonly status: number;
+      /** A code of the error table; "" = the answer had none. */
+      readonly code: string;
+      readonly message: string;
+      readonly nextAction: string;
+      /** When it may be tried again; null = the service does not say. */
+      readonly retryAfterMs: number | null;
+    }
+  | { readonly kind: "unreachable"; readonly message: string };
+
+/** The result of a request. */
+export type Result<T> =
+  | { readonly kind: "ok"; readonly status: number; readonly body: T }
+  | { readonly kind: "failed"; readonly failure: Failure };
+
+const TIMEOUT_MS = 15_000;
+
+/** The address of the service, with a trailing slash; the script lies in `dashboard/assets/`. */
+export const SERVICE_URL: URL = new URL("../../", import.meta.url);
+
+/** Optional where an operation takes neither parameters of the path nor a body. */
+type Arguments<E extends Endpoint> =
+  RequestOf<E> extends { readonly params?: undefined; readonly body?: undefined }
+    ? [request?: RequestOf<E>, signal?: AbortSignal]
+    : [request: RequestOf<E>, signal?: AbortSignal];
+
+/** Calls the API. */
+export interface Client {
+  /** Calls one operation of the contract. */
+  call<E extends Endpoint>(endpoint: E, ...args: Arguments<E>): Promise<Result<AnswerOf<E>>>;
+  /** Sends a request to a path that is no operation of the contract. */
+  request<T>(method: string, path: string, body?: unknown): Promise<Result<T>>;
+}
+
+/** What the rest of the application learns from every answer. */
+export interface ClientHooks {
+  /** The `Date` of an answer. */
+  readonly dated: (date: string | null) => void;
+  /** An answer said that the session is over, or that there is none. */
+  readonly unauthorized: () => void;
+}
+
+/** Creates the client of the service that this page came from. */
+export function createClient(hooks: ClientHooks): Client {
+  return {
+    async call<E extends Endpoint>(endpoint: E, ...args: Arguments<E>) {
+      const [request, signal] = args;
+      const [method = "GET", path = "/"] = endpoint.split(" ");
+      const url = urlOf(path, request?.params, request?.query);
+      return send<AnswerOf<E>>(url, { method, body: request?.body, signal }, hooks);
+    },
+    request: (method, path, body) =>
+      send(urlOf(path, null, null), { method, body, signal: undefined }, hooks),
+  };
+}
+
+/** The address of an operation with its parameters filled in. */
+export function urlOf(path: string, params: unknown, query: unknown): URL {
+  const values = entriesOf(params);
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(values.get(name) ?? ""),
+  );
+  const url = new URL(filled.slice(1), SERVICE_URL);
+  for (const [name, value] of entriesOf(query)) url.searchParams.set(name, value);
+  return url;
+}
+
+interface Outgoing {
+  readonly method: string;
+  readonly body: unknown;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function send<T>(
+  url: URL,
+  { method, body, signal }: Outgoing,
+  hooks: ClientHooks,
+): Promise<Result<T>> {
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const response = await fetch(url, {
+      method,
+      cache: "no-store",
+      credentials: "same-origin",
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      // Changes by cookie are accepted as JSON only, also those without a body.
+      headers: method === "GET" ? {} : { "content-type": "application/json" },
+      body: bodyOf(method, body),
+    });
+    hooks.dated(response.headers.get("date"));
+    if (response.status === 401) hooks.unauthorized();
+    const answer: unknown = response.status === 204 ? null : await response.json();
+    if (!response.ok && !isOwnAnswer(response.status, answer))
+      return { kind: "failed", failure: refusalOf(response, answer) };
+    return { kind: "ok", status: response.status, body: answer as T };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { kind: "failed", failure: { kind: "unreachable", message } };
+  }
+}
+
+function bodyOf(method: string, body: unknown): string | null {
+  if (method === "GET") return null;
+  return JSON.stringify(body ?? {});
+}
+
+/** Readiness answers 503 with a document of its own, which is no refusal. */
+function isOwnAnswer(status: number, answer: unknown): boolean {
+  return status === 503 && fieldOf(answer, "error") === undefined;
+}
+
+/** Reads both forms of refusal: of the API, and of JSON-RPC as the older pages answer it. */
+export function refusalOf(
+  response: Pick<Response, "status" | "headers">,
+  answer: unknown,
+): Failure {
+  const error = fieldOf(answer, "error");
+  const data = fieldOf(error, "data");
+  const code = fieldOf(data, "code") ?? fieldOf(error, "code");
+  const nextAction = fieldOf(data, "next_action") ?? fieldOf(error, "next_action");
+  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+  return {
+    kind: "refused",
+    status: response.status,
+    code: textOf(code),
+    message: textOf(fieldOf(error, "message")) || `The service answered ${response.status}.`,
+    nextAction: textOf(nextAction),
+    retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,
+  };
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  if (typeof value !== "object" || value === null) return undefined;
+  return Object.getOwnPropertyDescriptor(value, name)?.value;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function entriesOf(record: unknown): ReadonlyMap<string, string> {
+  if (typeof record !== "object" || record === null) return new Map();
+  const given = Object.entries(record).filter(([, value]) => value !== undefined && value !== null);
+  return new Map(given.map(([name, value]) => [name, String(value)]));
+}

@@ -1,0 +1,40 @@
+// The types of requests and answers of the HTTP API, derived from the contract. Types only: nothing
+// of the service gets into the console.
+import type { z } from "zod";
+import type { CONTRACT, OperationId } from "../../src/web/contract/contract.ts";
+
+type Contract = typeof CONTRACT;
+
+type EndpointOf<Id extends OperationId> = `${Contract[Id]["method"]} ${Contract[Id]["path"]}`;
+
+/** Method and path of an operation, as `GET /api/chains`. */
+export type Endpoint = { readonly [Id in OperationId]: EndpointOf<Id> }[OperationId];
+
+/** The row of the contract at an endpoint. */
+type RowAt<E extends Endpoint> = {
+  readonly [Id in OperationId]: E extends EndpointOf<Id> ? Contract[Id] : never;
+}[OperationId];
+
+type Given<Name extends string, S> = S extends z.ZodType
+  ? { readonly [N in Name]: z.input<S> }
+  : { readonly [N in Name]?: undefined };
+
+/** What a request to an endpoint holds: parameters of the path, query, body, where it has them. */
+export type RequestOf<E extends Endpoint> = Given<"params", RowAt<E>["params"]> &
+  (RowAt<E>["query"] extends z.ZodType
+    ? { readonly query?: z.input<RowAt<E>["query"]> }
+    : { readonly query?: undefined }) &
+  Given<"body", RowAt<E>["body"]>;
+
+type BodyOf<Answer> = Answer extends { readonly schema: infer S }
+  ? S extends z.ZodType
+    ? z.output<S>
+    : null
+  : never;
+
+type AnswersOf<E extends Endpoint> = RowAt<E>["answers"];
+
+/** The body of an answer that tells of success. */
+export type AnswerOf<E extends Endpoint> = BodyOf<
+  AnswersOf<E>[Extract<keyof AnswersOf<E>, 200 | 201 | 202 | 204>]
+>;

@@ -1,0 +1,91 @@
+// Data that a component reads from the API and keeps current while the page can be seen.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { Failure, Result } from "./client.ts";
+
+/** The latest that is known. */
+export interface Resource<T> {
+  /** Null = nothing was read yet. Stays when a later reading fails. */
+  readonly data: T | null;
+  /** When `data` was read, by the clock of this browser; null = never. */
+  readonly readAtMs: number | null;
+  /** Why the latest reading failed; null = it did not. */
+  readonly failure: Failure | null;
+  /** Reads it now. */
+  readonly reload: () => void;
+}
+
+interface Reading<T> extends Omit<Resource<T>, "reload"> {
+  readonly key: string;
+}
+
+/**
+ * Reads at once, when `key` changes, and then every `everyMs` (0 = never again). Nothing is read
+ * while the page is hidden. An answer that comes after `key` changed is dropped.
+ */
+export function useResource<T>(
+  key: string,
+  everyMs: number,
+  read: (signal: AbortSignal) => Promise<Result<T>>,
+): Resource<T> {
+  const [reading, setReading] = useState<Reading<T>>(unread(key));
+  const latest = useRef(read);
+  latest.current = read;
+  const run = useRef<() => void>(() => {});
+  useEffect(() => {
+    const poll = createPoll(key, latest, setReading);
+    run.current = poll.run;
+    poll.run();
+    const timer = everyMs > 0 ? setInterval(poll.runIfVisible, everyMs) : null;
+    document.addEventListener("visibilitychange", poll.runIfVisible);
+    return () => {
+      poll.end();
+      if (timer !== null) clearInterval(timer);
+      document.removeEventListener("visibilitychange", poll.runIfVisible);
+    };
+  }, [key, everyMs]);
+  const reload = useCallback(() => run.current(), []);
+  const { data, readAtMs, failure } = reading.key === key ? reading : unread<T>(key);
+  return { data, readAtMs, failure, reload };
+}
+
+function unread<T>(key: string): Reading<T> {
+  return { key, data: null, readAtMs: null, failure: null };
+}
+
+interface Poll {
+  readonly run: () => void;
+  readonly runIfVisible: () => void;
+  readonly end: () => void;
+}
+
+/** At most one reading is under way. */
+function createPoll<T>(
+  key: string,
+  latest: { readonly current: (signal: AbortSignal) => Promise<Result<T>> },
+  set: (change: (before: Reading<T>) => Reading<T>) => void,
+): Poll {
+  const abort = new AbortController();
+  const state = { busy: false };
+  const run = (): void => {
+    if (state.busy || abort.signal.aborted) return;
+    state.busy = true;
+    void latest.current(abort.signal).then((result) => {
+      state.busy = false;
+      if (abort.signal.aborted) return;
+      set((before) => after(before, key, result));
+    });
+  };
+  return {
+    run,
+    runIfVisible: () => {
+      if (!document.hidden) run();
+    },
+    end: () => abort.abort(),
+  };
+}
+
+function after<T>(before: Reading<T>, key: string, result: Result<T>): Reading<T> {
+  if (result.kind === "ok") return { key, data: result.body, readAtMs: Date.now(), failure: null };
+  const kept = before.key === key ? before : unread<T>(key);
+  return { ...kept, failure: result.failure };
+}

@@ -1,0 +1,55 @@
+// Addresses of the console as values: the path below `/dashboard`, and the query. Pure.
+
+/** Where the reader is. */
+export interface Place {
+  /** Begins with a slash; "/" = the overview. */
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+}
+
+/** The place at an address of the browser. */
+export function placeOf(pathname: string, search: string, root: string): Place {
+  const rest = pathname.startsWith(root) ? pathname.slice(root.length) : "";
+  const path = rest.replace(/\/+$/, "");
+  const query = Object.fromEntries(new URLSearchParams(search));
+  return { path: path === "" ? "/" : path, query };
+}
+
+/** A query as text, with its question mark; parameters that are null or empty are left out. */
+export function queryText(query: Readonly<Record<string, string | null>>): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== null && value !== "") params.set(name, value);
+  const text = params.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** The values of a pattern as `/chain/:profile/:chain` at a path; null = it does not match. */
+export function matchPath(pattern: string, path: string): Readonly<Record<string, string>> | null {
+  const wanted = pattern.split("/");
+  const given = path.split("/");
+  if (wanted.length !== given.length) return null;
+  const values: Record<string, string> = {};
+  for (const [index, part] of wanted.entries()) {
+    const value = given[index] ?? "";
+    if (part.startsWith(":")) {
+      const decoded = decode(value);
+      if (decoded === null || decoded === "") return null;
+      values[part.slice(1)] = decoded;
+    } else if (part !== value) return null;
+  }
+  return values;
+}
+
+/** A path from its parts, each escaped. */
+export function pathTo(...parts: readonly string[]): string {
+  return `/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+function decode(part: string): string | null {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}

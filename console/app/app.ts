@@ -1,0 +1,56 @@
+// What every page may use: the API, the session, the router, the clock, messages. Made once in
+// `main.tsx`, and handed down by a context.
+import { createContext } from "preact";
+import { useContext, useEffect, useState } from "preact/hooks";
+import type { Client } from "../api/client.ts";
+import type { ClockReading } from "./clock.ts";
+import type { Router } from "./router.ts";
+import type { Session } from "./session.ts";
+import type { Store } from "./store.ts";
+import type { Toasts } from "./toasts.ts";
+
+/** The parts of the running application. */
+export interface App {
+  readonly client: Client;
+  readonly session: Session;
+  readonly router: Router;
+  readonly clock: Store<ClockReading>;
+  /** The time of the service, moved on once a second. */
+  readonly nowMs: Store<number>;
+  readonly toasts: Toasts;
+}
+
+/** Holds the application. */
+export const AppContext = createContext<App | null>(null);
+
+/** The application that a component is part of. */
+export function useApp(): App {
+  const app = useContext(AppContext);
+  if (app === null) throw new Error("a component stands outside of the application");
+  return app;
+}
+
+/** The value of a store, rendered again after each change. */
+export function useStore<T>(store: Store<T>): T {
+  const [value, setValue] = useState(store.get());
+  useEffect(() => {
+    setValue(() => store.get());
+    return store.subscribe(() => setValue(() => store.get()));
+  }, [store]);
+  return value;
+}
+
+/** A text derived from the time, rendered again only when it differs. */
+export function useTimed(textAt: (nowMs: number) => string): string {
+  const { nowMs } = useApp();
+  const [, setText] = useState("");
+  useEffect(() => nowMs.subscribe(() => setText(textAt(nowMs.get()))), [nowMs, textAt]);
+  return textAt(nowMs.get());
+}
+
+/** A parameter of the query: its value ("" = absent), and the function that changes it. */
+export function useQuery(name: string): readonly [string, (value: string) => void] {
+  const { router } = useApp();
+  const { query } = useStore(router.place);
+  return [query[name] ?? "", (value) => router.setQuery({ [name]: value })];
+}

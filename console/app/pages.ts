@@ -1,0 +1,71 @@
+// The table of pages: address, name, place in the navigation, who sees it. A page is a row here and
+// a folder in `pages/`.
+import type { IconName } from "../components/icons.tsx";
+import { ChainPage } from "../pages/chain/chain-page.tsx";
+import { OverviewPage } from "../pages/overview/overview-page.tsx";
+import { matchPath } from "./address.ts";
+import type { PageComponent, PageProps } from "./page.ts";
+
+import type { SessionState } from "./session.ts";
+
+/** Whom the navigation offers a page. The service decides what they may read. */
+export type Audience = "everyone" | "operator" | "hosted operator" | "account";
+
+/** A row of the table. */
+export interface PageEntry {
+  /** As `/chain/:profile/:chain`. */
+  readonly pattern: string;
+  readonly title: string;
+  readonly audience: Audience;
+  /** Its place in the navigation; null = other pages lead to it. */
+  readonly nav: { readonly group: NavGroup; readonly icon: IconName } | null;
+  /** A page itself, or the function that loads it when it is first opened. */
+  readonly page: { readonly show: PageComponent } | { readonly load: () => Promise<PageComponent> };
+}
+
+/** Groups of the navigation, in their order. */
+export const NAV_GROUPS = ["Service", "Account"] as const;
+type NavGroup = (typeof NAV_GROUPS)[number];
+
+/** All pages. */
+export const PAGES: readonly PageEntry[] = [
+  {
+    pattern: "/",
+    title: "Overview",
+    audience: "everyone",
+    nav: { group: "Service", icon: "overview" },
+    page: { show: OverviewPage },
+  },
+  {
+    pattern: "/chain/:profile/:chain",
+    title: "Chain",
+    audience: "everyone",
+    nav: null,
+    page: { show: ChainPage },
+  },
+];
+
+/** The page at a path, with the named parts of the path; null = there is none. */
+export function pageAt(
+  path: string,
+): { readonly entry: PageEntry; readonly params: PageProps["params"] } | null {
+  for (const entry of PAGES) {
+    const params = matchPath(entry.pattern, path);
+    if (params !== null) return { entry, params };
+  }
+  return null;
+}
+
+/** Whether the navigation offers a page to this session; null = nothing is known of it. */
+export function isOffered({ audience }: PageEntry, session: SessionState | null): boolean {
+  switch (audience) {
+    case "everyone":
+      return true;
+    case "operator":
+      return session?.role === "operator";
+    case "hosted operator":
+      return session?.role === "operator" && session.instance.hosted;
+    case "account":
+      return session?.role === "account";
+  }
+}

@@ -1,0 +1,57 @@
+// Who is signed in: asks the service, signs in and out. The credential goes to the service once and
+// is kept by nobody here; the browser keeps a cookie that script cannot read.
+import type { Client, Failure } from "../api/client.ts";
+import { createStore, type Store } from "./store.ts";
+
+/** What the service says of the session. */
+export interface SessionState {
+  readonly role: "none" | "operator" | "account";
+  /** True = a cookie came that is of no session any more. */
+  readonly ended: boolean;
+  readonly account_id: string | null;
+  readonly read_only: boolean;
+  readonly expires_at: string | null;
+  readonly instance: {
+    readonly version: string;
+    readonly hosted: boolean;
+    readonly operator_sign_in: boolean;
+    readonly account_sign_in: boolean;
+  };
+}
+
+const PATH = "/api/v1/console/session";
+
+/** The session of this browser. */
+export interface Session {
+  /** Null = not known yet. */
+  readonly state: Store<SessionState | null>;
+  refresh(): Promise<void>;
+  /** Null = signed in. */
+  signIn(token: string): Promise<Failure | null>;
+  signOut(): Promise<Failure | null>;
+}
+
+/** Creates the session. */
+export function createSession(client: Client): Session {
+  const state = createStore<SessionState | null>(null);
+  async function refresh(): Promise<void> {
+    const result = await client.request<SessionState>("GET", PATH);
+    if (result.kind === "ok") state.set(result.body);
+  }
+  return {
+    state,
+    refresh,
+    async signIn(token) {
+      const result = await client.request<SessionState>("POST", PATH, { token });
+      if (result.kind === "failed") return result.failure;
+      state.set(result.body);
+      return null;
+    },
+    async signOut() {
+      const result = await client.request<null>("DELETE", PATH);
+      if (result.kind === "failed") return result.failure;
+      await refresh();
+      return null;
+    },
+  };
+}

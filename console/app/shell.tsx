@@ -1,0 +1,211 @@
+// The frame around every page: navigation, who is signed in, the theme, and banners that concern
+// the whole application.
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Icon } from "../components/icons.tsx";
+import { Link } from "../components/link.tsx";
+import { Empty, Loading } from "../components/page-state.tsx";
+import { ToastList } from "../components/toast-list.tsx";
+import { duration } from "../format/durations.ts";
+import { useApp, useStore } from "./app.ts";
+import type { PageComponent } from "./page.ts";
+import { isOffered, NAV_GROUPS, PAGES, type PageEntry, pageAt } from "./pages.ts";
+import { ThemeButton } from "./theme-button.tsx";
+
+/** The application as it is seen. */
+export function Shell(): JSX.Element {
+  const { router } = useApp();
+  const { path } = useStore(router.place);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  useEffect(() => setMenuOpen(false), [path]);
+  return (
+    <div class={isMenuOpen ? "shell menu-open" : "shell"}>
+      <a class="skip-link" href="#main">
+        Skip to the page
+      </a>
+      <div class="topbar">
+        <button
+          type="button"
+          class="button button-icon button-plain menu-button"
+          aria-label="Menu"
+          aria-expanded={isMenuOpen}
+          aria-controls="sidebar"
+          onClick={() => setMenuOpen(!isMenuOpen)}
+        >
+          <Icon name={isMenuOpen ? "close" : "menu"} />
+        </button>
+        <Brand />
+        <ThemeButton />
+      </div>
+      <Sidebar path={path} />
+      <div class="main">
+        <Banners />
+        <main id="main" class="page" tabIndex={-1}>
+          <CurrentPage path={path} />
+        </main>
+      </div>
+      <ToastList />
+    </div>
+  );
+}
+
+function Brand(): JSX.Element {
+  return (
+    <Link to="/" class="brand">
+      <svg class="brand-mark" viewBox="0 0 20 20" aria-hidden="true">
+        <path
+          d="M3 10h4m6-5h4m-4 5h4m-4 5h4M7 10l6-5m-6 5h6m-6 0 6 5"
+          fill="none"
+          stroke="currentColor"
+          stroke-width="2"
+          stroke-linecap="round"
+        />
+      </svg>
+      svc
+    </Link>
+  );
+}
+
+function Sidebar({ path }: { readonly path: string }): JSX.Element {
+  const { session } = useApp();
+  const state = useStore(session.state);
+  const offered = PAGES.filter((entry) => entry.nav !== null && isOffered(entry, state));
+  const current = pageAt(path)?.entry;
+  return (
+    <div class="sidebar" id="sidebar">
+      <Brand />
+      <nav class="nav" aria-label="Pages">
+        {NAV_GROUPS.map((group) => {
+          const entries = offered.filter(({ nav }) => nav?.group === group);
+          return entries.length === 0 ? null : (
+            <div key={group} class="nav-group">
+              <h2>{group}</h2>
+              {entries.map((entry) => (
+                <NavLink key={entry.pattern} entry={entry} isCurrent={entry === current} />
+              ))}
+            </div>
+          );
+        })}
+      </nav>
+      <SidebarFoot />
+    </div>
+  );
+}
+
+function NavLink({
+  entry,
+  isCurrent,
+}: {
+  readonly entry: PageEntry;
+  readonly isCurrent: boolean;
+}): JSX.Element {
+  return (
+    <Link to={entry.pattern} class="nav-link" current={isCurrent}>
+      {entry.nav === null ? null : <Icon name={entry.nav.icon} />}
+      {entry.title}
+    </Link>
+  );
+}
+
+function SidebarFoot(): JSX.Element {
+  const { session, toasts } = useApp();
+  const state = useStore(session.state);
+  const leave = (): void => {
+    void session.signOut().then((failure) => {
+      if (failure === null) toasts.show("good", "You are signed out.");
+      else toasts.show("bad", failure.message);
+    });
+  };
+  const canSignIn =
+    state?.role === "none" && (state.instance.operator_sign_in || state.instance.account_sign_in);
+  return (
+    <div class="sidebar-foot">
+      {state === null || state.role === "none" ? null : (
+        <div class="sidebar-row">
+          <span class="who" title={state.account_id ?? "Operator"}>
+            {state.role === "operator" ? "Operator" : (state.account_id ?? "Account")}
+          </span>
+          <button type="button" class="button button-small" onClick={leave}>
+            Sign out
+          </button>
+        </div>
+      )}
+      {canSignIn ? (
+        <Link to="/sign-in" class="button">
+          Sign in
+        </Link>
+      ) : null}
+      <div class="sidebar-row">
+        <span>{state === null ? "" : `Version ${state.instance.version}`}</span>
+        <ThemeButton />
+      </div>
+    </div>
+  );
+}
+
+function Banners(): JSX.Element {
+  const { clock, session } = useApp();
+  const { isOff, offsetMs } = useStore(clock);
+  const state = useStore(session.state);
+  return (
+    <>
+      {isOff ? (
+        <div class="banner warn" role="status">
+          The clock of this computer is {duration(Math.abs(offsetMs))}{" "}
+          {offsetMs > 0 ? "behind" : "ahead of"} the service. Times here follow the service.
+        </div>
+      ) : null}
+      {state?.ended === true ? (
+        <div class="banner warn" role="status">
+          Your session has ended. <Link to="/sign-in">Sign in again</Link>
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+function CurrentPage({ path }: { readonly path: string }): JSX.Element {
+  const found = pageAt(path);
+  useEffect(() => {
+    document.title = found === null ? "Not found – svc" : `${found.entry.title} – svc`;
+  }, [found?.entry]);
+  if (found === null)
+    return (
+      <Empty title="There is no such page">
+        <Link to="/">Go to the overview</Link>
+      </Empty>
+    );
+  const { page } = found.entry;
+  if ("show" in page) return <page.show params={found.params} />;
+  return <LoadedPage key={found.entry.pattern} load={page.load} params={found.params} />;
+}
+
+type LoadState = "loading" | "failed" | { readonly show: PageComponent };
+
+function LoadedPage({
+  load,
+  params,
+}: {
+  readonly load: () => Promise<PageComponent>;
+  readonly params: Readonly<Record<string, string>>;
+}): JSX.Element {
+  const [state, setState] = useState<LoadState>("loading");
+  useEffect(() => {
+    load().then(
+      (show) => setState({ show }),
+      () => setState("failed"),
+    );
+  }, [load]);
+  if (state === "loading") return <Loading />;
+  if (state === "failed")
+    return (
+      <div class="state" role="alert">
+        <strong>This page could not be loaded</strong>
+        <p>The service may have been updated since this tab was opened.</p>
+        <button type="button" class="button" onClick={() => window.location.reload()}>
+          Load again
+        </button>
+      </div>
+    );
+  return <state.show params={params} />;
+}

@@ -1,0 +1,36 @@
+// Short messages that tell what an action came to.
+import { createStore, type Store } from "./store.ts";
+
+/** One message. */
+export interface Toast {
+  readonly id: number;
+  readonly tone: "good" | "bad";
+  readonly text: string;
+}
+
+/** The messages on show. */
+export interface Toasts {
+  readonly shown: Store<readonly Toast[]>;
+  /** Shows a message for some seconds. */
+  show(tone: Toast["tone"], text: string): void;
+  dismiss(id: number): void;
+}
+
+const SHOWN_MS = 6_000;
+const MAX_SHOWN = 4;
+
+/** Creates the messages; none yet. */
+export function createToasts(): Toasts {
+  const shown = createStore<readonly Toast[]>([]);
+  const next = { id: 1 };
+  const dismiss = (id: number): void => shown.set(shown.get().filter((toast) => toast.id !== id));
+  return {
+    shown,
+    dismiss,
+    show(tone, text) {
+      const id = next.id++;
+      shown.set([...shown.get(), { id, tone, text }].slice(-MAX_SHOWN));
+      setTimeout(() => dismiss(id), SHOWN_MS);
+    },
+  };
+}

@@ -1,0 +1,175 @@
+// Values over time, drawn by uPlot. Colours come from the style sheet, so that both themes fit.
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { DASH } from "../format/numbers.ts";
+
+/** One line of a graph. */
+export interface GraphSeries {
+  readonly label: string;
+  /** As many as there are times; null = unknown. */
+  readonly values: readonly (number | null)[];
+  /** A custom property of the style sheet, as `--series-1`; omitted = by position. */
+  readonly color?: string;
+}
+
+interface GraphProps {
+  /** What it shows, for readers of screens. */
+  readonly title: string;
+  /** Beginnings of the steps, in seconds since 1970. */
+  readonly times: readonly number[];
+  readonly series: readonly GraphSeries[];
+  readonly format: (value: number) => string;
+  readonly height?: number;
+  /** True = the series lie on top of each other. */
+  readonly stacked?: boolean;
+}
+
+const HEIGHT = 168;
+const SERIES_COLORS = 6;
+
+/** A graph that is as wide as its place. */
+export function Graph(props: GraphProps): JSX.Element {
+  const { title, times, series, format, height = HEIGHT } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const lines = series.map(({ label, color }) => `${label}:${color ?? ""}`);
+  const shape = `${lines.join("|")} ${height}`;
+  const plot = useRef<uPlot | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    const parent = place.current;
+    if (parent === null) return;
+    const live = keepDrawn(parent, plot, () => latest.current);
+    return live.end;
+  }, [shape]);
+  useEffect(() => plot.current?.setData(dataOf(props)), [times, series]);
+  const hasValues = series.some(({ values }) => values.some((value) => value !== null));
+  return (
+    <div class="graph">
+      <div ref={place} role="img" aria-label={summaryOf(title, series, format)} />
+      {hasValues ? null : <p class="graph-note small muted">Nothing was measured in this time.</p>}
+    </div>
+  );
+}
+
+/** Draws, and draws anew when the place gets another width or the theme changes. */
+function keepDrawn(
+  parent: HTMLElement,
+  plot: { current: uPlot | null },
+  props: () => GraphProps,
+): { readonly end: () => void } {
+  const draw = (): void => {
+    plot.current?.destroy();
+    plot.current = new uPlot(optionsOf(parent, props()), dataOf(props()), parent);
+  };
+  draw();
+  const sizes = new ResizeObserver(() => {
+    const width = parent.clientWidth;
+    if (width > 0 && plot.current !== null && plot.current.width !== width)
+      plot.current.setSize({ width, height: props().height ?? HEIGHT });
+  });
+  sizes.observe(parent);
+  const themes = new MutationObserver(draw);
+  themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  const scheme = window.matchMedia("(prefers-color-scheme: dark)");
+  scheme.addEventListener("change", draw);
+  return {
+    end: () => {
+      sizes.disconnect();
+      themes.disconnect();
+      scheme.removeEventListener("change", draw);
+      plot.current?.destroy();
+      plot.current = null;
+    },
+  };
+}
+
+function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
+  const { series, format, height = HEIGHT, stacked = false } = props;
+  const styles = getComputedStyle(document.documentElement);
+  const color = (name: string): string => styles.getPropertyValue(name).trim();
+  const axis: uPlot.Axis = {
+    stroke: color("--muted"),
+    grid: { stroke: color("--line"), width: 1 },
+    ticks: { show: false },
+    font: `11px ${color("--font")}`,
+  };
+  return {
+    width: Math.max(parent.clientWidth, 200),
+    height,
+    cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
+    legend: { live: true, markers: { width: 0, fill: (_, at) => stroke(series, at - 1, color) } },
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
+    axes: [
+      { ...axis, space: 70, values: TIME_LABELS, grid: { show: false } },
+      { ...axis, size: 56, space: 34, values: (_, splits) => splits.map(format) },
+    ],
+    series: [
+      { label: "Time", value: (_, seconds) => (seconds === null ? DASH : clockText(seconds)) },
+      ...series.map(({ label }, at) => ({
+        label,
+        stroke: stroke(series, at, color),
+        width: 1.5,
+        points: { show: false },
+        value: (_: uPlot, __: number, ___: number, index: number | null) =>
+          shownValue(series[at], index, format),
+        ...(stacked ? { fill: `${stroke(series, at, color)}55` } : {}),
+      })),
+    ],
+  };
+}
+
+const TIME_LABELS: uPlot.Axis.Values = [
+  [86_400, "{D} {MMM}", null, null, null, null, null, null, 1],
+  [3_600, "{HH}:{mm}", null, null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", null, null, null, null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1],
+];
+
+function clockText(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleTimeString("en-GB");
+}
+
+function shownValue(
+  series: GraphSeries | undefined,
+  index: number | null,
+  format: (value: number) => string,
+): string {
+  const value = index === null ? null : (series?.values[index] ?? null);
+  return value === null ? DASH : format(value);
+}
+
+function stroke(
+  series: readonly GraphSeries[],
+  at: number,
+  color: (name: string) => string,
+): string {
+  return color(series[at]?.color ?? `--series-${(at % SERIES_COLORS) + 1}`);
+}
+
+/** Columns for uPlot. Stacked series are added up, the first one on top of all others. */
+function dataOf({ times, series, stacked = false }: GraphProps): uPlot.AlignedData {
+  const columns = series.map(({ values }) => [...values]);
+  if (stacked)
+    for (const [at, column] of [...columns.entries()].reverse())
+      for (const [index, value] of column.entries()) {
+        const below = columns[at + 1]?.[index] ?? 0;
+        column[index] = value === null ? below : value + below;
+      }
+  return [[...times], ...columns];
+}
+
+/** The latest value of each line. */
+function summaryOf(
+  title: string,
+  series: readonly GraphSeries[],
+  format: (value: number) => string,
+): string {
+  const latest = series.map(({ label, values }) => {
+    const value = values.findLast((each) => each !== null) ?? null;
+    return `${label} ${value === null ? "unknown" : format(value)}`;
+  });
+  return `${title}. Latest: ${latest.join(", ")}.`;
+}

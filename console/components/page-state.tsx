@@ -1,0 +1,110 @@
+// What stands where data would: loading, empty, failed, forbidden.
+import type { ComponentChildren, JSX } from "preact";
+import type { Failure } from "../api/client.ts";
+import type { Resource } from "../api/resource.ts";
+import { useApp } from "../app/app.ts";
+import { Age } from "./time.tsx";
+
+/** Lines that stand for what is being read. */
+export function Loading(): JSX.Element {
+  return (
+    <div class="skeleton" role="status">
+      <span class="visually-hidden">Loading</span>
+      <i />
+      <i />
+      <i />
+    </div>
+  );
+}
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** Nothing is there, and that is all right. */
+export function Empty({ title, children }: EmptyProps): JSX.Element {
+  return (
+    <div class="state">
+      <strong>{title}</strong>
+      {children === undefined ? null : <p>{children}</p>}
+    </div>
+  );
+}
+
+interface FailedProps {
+  readonly failure: Failure;
+  readonly retry?: () => void;
+}
+
+/** Something could not be read, and what to do about it. */
+export function Failed({ failure, retry }: FailedProps): JSX.Element {
+  if (isForbidden(failure)) return <Forbidden />;
+  return (
+    <div class="state" role="alert">
+      <strong>{titleOf(failure)}</strong>
+      <p>{failureText(failure)}</p>
+      {retry === undefined ? null : (
+        <button type="button" class="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Nobody is signed in who may see this. */
+export function Forbidden(): JSX.Element {
+  const { router } = useApp();
+  return (
+    <div class="state">
+      <strong>Sign in to see this</strong>
+      <p>It is shown to the operator of this service, or to the account that it belongs to.</p>
+      <a class="button button-primary" href={router.href("/sign-in")}>
+        Sign in
+      </a>
+    </div>
+  );
+}
+
+/** Whether a failure says that the reader may not see it. */
+export function isForbidden(failure: Failure): boolean {
+  return failure.kind === "refused" && (failure.status === 401 || failure.status === 403);
+}
+
+/** What went wrong, and the advice that came with it. */
+export function failureText(failure: Failure): string {
+  if (failure.kind === "unreachable") return "No answer came. The page asks again by itself.";
+  const sentence = /[.!?]$/.test(failure.message) ? failure.message : `${failure.message}.`;
+  return failure.nextAction === "" ? sentence : `${sentence} Next: ${failure.nextAction}.`;
+}
+
+function titleOf(failure: Failure): string {
+  if (failure.kind === "unreachable") return "The service cannot be reached";
+  if (failure.status === 404) return "This does not exist";
+  if (failure.status === 429) return "Too many requests";
+  return "The service refused this";
+}
+
+interface LoadedProps<T> {
+  readonly resource: Resource<T>;
+  readonly children: (data: T) => ComponentChildren;
+}
+
+/** Shows data once it is there; what is old stays on show, and says so. */
+export function Loaded<T>({ resource, children }: LoadedProps<T>): JSX.Element {
+  const { data, failure, readAtMs, reload } = resource;
+  if (failure !== null && (data === null || isForbidden(failure)))
+    return <Failed failure={failure} retry={reload} />;
+  if (data === null) return <Loading />;
+  return (
+    <>
+      {failure === null || readAtMs === null ? null : (
+        <p class="notice warn" role="status">
+          This is <Age readAtMs={readAtMs} /> old. {failureText(failure)}
+        </p>
+      )}
+      {children(data)}
+    </>
+  );
+}

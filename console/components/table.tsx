@@ -1,0 +1,274 @@
+// A table that sorts, filters and turns pages; its order and filter stand in the address. On a
+// phone its rows are cards.
+import type { ComponentChildren, JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { useQuery } from "../app/app.ts";
+import { count } from "../format/numbers.ts";
+import { Icon } from "./icons.tsx";
+import { Empty } from "./page-state.tsx";
+import {
+  filterRows,
+  nextOrder,
+  pageOf,
+  parseOrder,
+  type SortOrder,
+  type SortValue,
+  sortRows,
+} from "./table-rows.ts";
+
+/** A column. */
+export interface Column<Row> {
+  readonly id: string;
+  readonly label: string;
+  readonly render: (row: Row) => ComponentChildren;
+  /** What it sorts by; omitted = it does not sort. */
+  readonly value?: (row: Row) => SortValue;
+  /** `number` = aligned to the right; `lead`, `wide` = a line of its own on a phone. */
+  readonly kind?: "number" | "lead" | "wide" | "tight";
+  /** An explanation of the head. */
+  readonly title?: string;
+}
+
+interface TableProps<Row> {
+  /** Its name in the address, before `.sort` and `.find`. */
+  readonly name: string;
+  /** What it lists, for readers of screens. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  /** As `-calls`; "" = as given. */
+  readonly order?: string;
+  /** The text that a filter looks through; omitted = no filter. */
+  readonly textOf?: (row: Row) => string;
+  /** What a click or Enter on a row does. */
+  readonly open?: (row: Row) => void;
+  /** Shown below a row; null = nothing. */
+  readonly detail?: (row: Row) => ComponentChildren;
+  readonly empty?: string;
+}
+
+const PAGE_ROWS = 100;
+/** With fewer rows a filter is more to look at than the rows. */
+const MIN_FILTERED_ROWS = 8;
+
+/** A table of rows. */
+export function Table<Row>(props: TableProps<Row>): JSX.Element {
+  const { name, rows, columns, textOf } = props;
+  const [orderText, setOrder] = useQuery(`${name}.sort`);
+  const [find, setFind] = useQuery(`${name}.find`);
+  const [page, setPage] = useState(0);
+  const order = parseOrder(orderText === "" ? (props.order ?? "") : orderText);
+  const shown = useMemo(() => {
+    const found = textOf === undefined ? rows : filterRows(rows, textOf, find);
+    const column = columns.find(({ id }) => id === order.column);
+    return column?.value === undefined ? found : sortRows(found, column.value, order.falling);
+  }, [rows, columns, textOf, find, order.column, order.falling]);
+  const current = pageOf(shown, page, PAGE_ROWS);
+  if (rows.length === 0) return <Empty title={props.empty ?? "Nothing here yet"} />;
+  const hasFilter = textOf !== undefined && (rows.length >= MIN_FILTERED_ROWS || find !== "");
+  return (
+    <>
+      {hasFilter ? <Filter {...props} find={find} setFind={setFind} /> : null}
+      <div class="table-wrap">
+        {/* Roles are named: a phone shows the table as a list, and its meaning stays. */}
+        {/* biome-ignore lint/a11y/noRedundantRoles: see above */}
+        <table class="table" role="table" aria-label={props.caption}>
+          <Head columns={columns} order={order} setOrder={setOrder} />
+          <Body {...props} rows={current.rows} />
+        </table>
+      </div>
+      {shown.length === 0 ? <Empty title="No row matches the filter" /> : null}
+      {current.pages > 1 ? (
+        <Pager total={shown.length} page={current.page} pages={current.pages} go={setPage} />
+      ) : null}
+    </>
+  );
+}
+
+interface FilterProps {
+  readonly caption: string;
+  readonly find: string;
+  readonly setFind: (text: string) => void;
+}
+
+function Filter({ caption, find, setFind }: FilterProps): JSX.Element {
+  return (
+    <div class="table-filter">
+      <input
+        class="input"
+        type="search"
+        value={find}
+        placeholder="Filter"
+        aria-label={`Filter: ${caption}`}
+        onInput={(event) => setFind(event.currentTarget.value)}
+      />
+    </div>
+  );
+}
+
+interface HeadProps<Row> {
+  readonly columns: readonly Column<Row>[];
+  readonly order: SortOrder;
+  readonly setOrder: (order: string) => void;
+}
+
+function Head<Row>({ columns, order, setOrder }: HeadProps<Row>): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noRedundantRoles: see the table
+    <thead role="rowgroup">
+      {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}
+      <tr role="row">
+        {columns.map((column) => (
+          <th
+            key={column.id}
+            // biome-ignore lint/a11y/noRedundantRoles: see the table
+            role="columnheader"
+            scope="col"
+            class={column.kind ?? ""}
+            title={column.title}
+            {...sortAttribute(column.id, order)}
+          >
+            {column.value === undefined ? (
+              column.label
+            ) : (
+              <button
+                type="button"
+                class="sort"
+                onClick={() => setOrder(nextOrder(order, column.id, column.kind === "number"))}
+              >
+                {column.label}
+                <Icon name="arrow" />
+              </button>
+            )}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
+function sortAttribute(
+  id: string,
+  order: SortOrder,
+): { readonly "aria-sort"?: "ascending" | "descending" } {
+  if (order.column !== id) return {};
+  return { "aria-sort": order.falling ? "descending" : "ascending" };
+}
+
+function Body<Row>(props: TableProps<Row>): JSX.Element {
+  const { rows, keyOf, columns, open, detail } = props;
+  return (
+    // biome-ignore lint/a11y/noRedundantRoles: see the table
+    <tbody role="rowgroup" onKeyDown={moveByKeys}>
+      {rows.map((row) => (
+        <RowView key={keyOf(row)} row={row} columns={columns} open={open} detail={detail?.(row)} />
+      ))}
+    </tbody>
+  );
+}
+
+interface RowProps<Row> {
+  readonly row: Row;
+  readonly columns: readonly Column<Row>[];
+  readonly open: ((row: Row) => void) | undefined;
+  readonly detail: ComponentChildren;
+}
+
+function RowView<Row>({ row, columns, open, detail }: RowProps<Row>): JSX.Element {
+  const attributes =
+    open === undefined
+      ? {}
+      : {
+          class: "can-open",
+          tabIndex: 0,
+          onClick: (event: MouseEvent) => {
+            if (!isOnControl(event.target)) open(row);
+          },
+          onKeyDown: (event: KeyboardEvent) => {
+            if (event.key === "Enter" && !isOnControl(event.target)) open(row);
+          },
+        };
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}
+      <tr role="row" {...attributes}>
+        {columns.map((column) => (
+          <td
+            key={column.id}
+            // biome-ignore lint/a11y/noRedundantRoles: see the table
+            role="cell"
+            class={column.kind ?? ""}
+            data-label={column.kind === "lead" ? undefined : column.label}
+          >
+            {column.render(row)}
+          </td>
+        ))}
+      </tr>
+      {detail === undefined || detail === null ? null : (
+        // biome-ignore lint/a11y/noRedundantRoles: see the table
+        <tr role="row" class="detail">
+          {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}
+          <td role="cell" colSpan={columns.length}>
+            {detail}
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+/** Whether a click was meant for a link or button inside of a row. */
+function isOnControl(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("a, button, input, select, summary") !== null;
+}
+
+/** Arrow keys move between rows that can be opened. */
+function moveByKeys(event: KeyboardEvent): void {
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+  const row =
+    event.target instanceof Element ? event.target.closest<HTMLElement>("tr[tabindex]") : null;
+  if (row === null || row !== event.target) return;
+  const rows = [...(row.parentElement?.querySelectorAll<HTMLElement>("tr[tabindex]") ?? [])];
+  const at = rows.indexOf(row);
+  const next = rows[at + (event.key === "ArrowDown" ? 1 : -1)];
+  if (next === undefined) return;
+  event.preventDefault();
+  next.focus();
+}
+
+interface PagerProps {
+  readonly total: number;
+  readonly page: number;
+  readonly pages: number;
+  readonly go: (page: number) => void;
+}
+
+function Pager({ total, page, pages, go }: PagerProps): JSX.Element {
+  const last = Math.min(total, (page + 1) * PAGE_ROWS);
+  return (
+    <nav class="pager" aria-label="Pages of the table">
+      <span>
+        {count(page * PAGE_ROWS + 1)}–{count(last)} of {count(total)}
+      </span>
+      <span class="page-actions">
+        <button
+          type="button"
+          class="button button-small"
+          disabled={page === 0}
+          onClick={() => go(page - 1)}
+        >
+          Back
+        </button>
+        <button
+          type="button"
+          class="button button-small"
+          disabled={page >= pages - 1}
+          onClick={() => go(page + 1)}
+        >
+          Next
+        </button>
+      </span>
+    </nav>
+  );
+}

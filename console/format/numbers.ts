@@ -1,0 +1,60 @@
+// Numbers as text. Unknown is a dash, never 0.
+
+/** Stands for what is not known. */
+export const DASH = "–";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+type Maybe = number | null | undefined;
+
+function isKnown(value: Maybe): value is number {
+  return value !== null && value !== undefined && Number.isFinite(value);
+}
+
+/** A whole number with separators. */
+export function count(value: Maybe): string {
+  return isKnown(value) ? whole.format(value) : DASH;
+}
+
+/** A number in few characters: 1.2K, 3.4M. */
+export function compact(value: Maybe): string {
+  return isKnown(value) ? short.format(value) : DASH;
+}
+
+/** Milliseconds without their unit: tenths below 10. */
+export function milliseconds(value: Maybe): string {
+  return isKnown(value) ? (value < 10 ? tenths : whole).format(value) : DASH;
+}
+
+/** A part of 1 in percent. Something is never 0 %. */
+export function share(value: Maybe): string {
+  if (!isKnown(value)) return DASH;
+  return value > 0 && value < 0.001 ? "<0.1 %" : `${tenths.format(value * 100)} %`;
+}
+
+/** A part of 1 in percent, rounded down: only what never failed is 100 %. */
+export function success(value: Maybe): string {
+  if (!isKnown(value)) return DASH;
+  return value === 1 ? "100 %" : `${tenths.format(Math.floor(value * 1000) / 10)} %`;
+}
+
+/** Calls a second. */
+export function rate(perSecond: Maybe): string {
+  if (!isKnown(perSecond)) return DASH;
+  return perSecond > 0 && perSecond < 10 ? tenths.format(perSecond) : whole.format(perSecond);
+}
+
+/** Bytes with a unit. */
+export function bytes(value: Maybe): string {
+  if (!isKnown(value)) return DASH;
+  if (value < 1024) return `${whole.format(value)} B`;
+  if (value < 1_048_576) return `${tenths.format(value / 1024)} KiB`;
+  return `${tenths.format(value / 1_048_576)} MiB`;
+}
+
+/** A number and its noun: 1 chain, 2 chains. */
+export function plural(n: number, noun: string): string {
+  return `${whole.format(n)} ${noun}${n === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,190 @@
+// Judges providers, chains and the service by what the API tells of them. Pure: the same state gets
+// the same words on every page.
+import type { AnswerOf } from "../api/contract-types.ts";
+import { duration } from "../format/durations.ts";
+import { count, plural } from "../format/numbers.ts";
+import { type Tone, worstTone } from "../format/tone.ts";
+
+/** What the API tells of a chain. */
+export type ChainMetrics = AnswerOf<"GET /api/metrics/{chain}">;
+/** A profile on a chain. */
+export type ProfileMetrics = ChainMetrics["profiles"][number];
+/** A provider of a profile. */
+export type ProviderMetrics = ProfileMetrics["providers"][number];
+/** A provider over one transport. */
+export type TransportMetrics = ProviderMetrics["transports"][number];
+/** Whether the service can serve. */
+export type Readiness = AnswerOf<"GET /api/ready">;
+
+/** A judgement in a word, with what adds to it. */
+export interface Verdict {
+  readonly tone: Tone;
+  readonly word: string;
+  readonly notes: readonly string[];
+}
+
+const CIRCUITS = { closed: "Closed", half_open: "Half-open", open: "Open" } as const;
+const CORDONS: Readonly<Record<string, string>> = {
+  auth: "credentials refused",
+  quota: "quota used up",
+  wrong_chain: "answers for another chain",
+  operator: "by the operator",
+};
+
+/** The state of a circuit in a word. */
+export function circuitWord(circuit: TransportMetrics["circuit_breaker_state"]): string {
+  return CIRCUITS[circuit];
+}
+
+/** How a provider does over one transport. */
+export function judgeTransport(transport: TransportMetrics): Verdict {
+  const circuit = transport.circuit_breaker_state;
+  const notes = notesOf(transport);
+  const word = CIRCUITS[circuit];
+  if (transport.cordoned !== null || circuit === "open") return { tone: "bad", word, notes };
+  if (!hasAnswered(transport)) {
+    const tone = notes.length > 0 ? "warn" : "idle";
+    return { tone, word, notes: [...notes, "no answer yet"] };
+  }
+  const tone = notes.length > 0 ? "warn" : "good";
+  return { tone, word, notes: isSilent(transport) ? [...notes, "no height for 30 s"] : notes };
+}
+
+function notesOf(transport: TransportMetrics): readonly string[] {
+  const circuit = transport.circuit_breaker_state;
+  const { cordoned, half_open_in_ms: trialInMs, rate_limited_for_ms: limitedMs } = transport;
+  const notes: string[] = [];
+  if (cordoned !== null) notes.push(`cordoned: ${CORDONS[cordoned] ?? cordoned}`);
+  if (circuit === "open")
+    notes.push(trialInMs === null ? "excluded" : `trial in ${duration(trialInMs)}`);
+  if (circuit !== "closed" && (transport.circuit_opened["silence"] ?? 0) > 0)
+    notes.push("was silent");
+  if (circuit === "half_open") notes.push("one trial at a time");
+  if (limitedMs > 0) notes.push(`rate-limited for ${duration(limitedMs)}`);
+  if (transport.socket?.state === "waiting") notes.push("waiting to reconnect");
+  return notes;
+}
+
+/** Whether it ever answered. */
+export function hasAnswered({ latency_ms: { probe, p50 } }: TransportMetrics): boolean {
+  return probe !== null || p50 !== null;
+}
+
+/** A known height without a lag is one of more than 30 seconds ago. */
+export function isSilent({ block_height: height, lag_blocks: lag }: TransportMetrics): boolean {
+  return height !== null && lag === null;
+}
+
+/** Whether a transport has anything to tell; the WebSocket of a provider often has not. */
+export function isUsed(transport: TransportMetrics): boolean {
+  return (
+    transport.calls > 0 ||
+    transport.circuit_breaker_state !== "closed" ||
+    transport.rate_limited_for_ms > 0 ||
+    transport.cordoned !== null ||
+    transport.socket?.state === "waiting"
+  );
+}
+
+/** The transports of a provider that deserve a row: the first, and others in use. */
+export function shownTransports({ transports }: ProviderMetrics): readonly TransportMetrics[] {
+  return transports.filter((transport, at) => at === 0 || isUsed(transport));
+}
+
+/** It has answered before and would be asked now. */
+export function isUsable({ transports }: ProviderMetrics): boolean {
+  return transports.some(
+    (transport) =>
+      hasAnswered(transport) &&
+      transport.circuit_breaker_state !== "open" &&
+      transport.cordoned === null,
+  );
+}
+
+/** How a provider does. */
+export function toneOfProvider(provider: ProviderMetrics): Tone {
+  return worstTone(shownTransports(provider).map((transport) => judgeTransport(transport).tone));
+}
+
+/** One line on a profile on a chain. */
+export interface ProfileVerdict {
+  readonly tone: Tone;
+  readonly words: string;
+  readonly usable: number;
+  readonly providers: number;
+  readonly calls: number;
+  readonly head: number | null;
+}
+
+/** How a profile does on a chain. */
+export function judgeProfile(profile: ProfileMetrics): ProfileVerdict {
+  const { providers, subscriptions, calls, head_block: head } = profile;
+  const usable = providers.filter(isUsable).length;
+  const facts = { usable, providers: providers.length, calls, head };
+  const tones = providers.map(toneOfProvider);
+  const problems = tones.filter((tone) => tone === "warn" || tone === "bad").length;
+  const recovering = subscriptions.streams.filter(({ state }) => state === "recovering").length;
+  if (usable === 0) return { ...facts, tone: "bad", words: "No usable provider" };
+  if (problems > 0) {
+    const verb = problems === 1 ? "has" : "have";
+    return { ...facts, tone: "warn", words: `${plural(problems, "provider")} ${verb} problems` };
+  }
+  if (recovering > 0)
+    return { ...facts, tone: "warn", words: `${plural(recovering, "subscription")} recovering` };
+  return { ...facts, tone: "good", words: "Normal" };
+}
+
+/** One sentence that says how the service is. */
+export function headline(
+  readiness: Readiness | null,
+  verdicts: readonly ProfileVerdict[],
+): { readonly tone: Tone; readonly words: string } {
+  if (readiness === null || verdicts.length === 0)
+    return { tone: "idle", words: "Reading the service" };
+  const dead = verdicts.filter(({ tone }) => tone === "bad").length;
+  const troubled = verdicts.filter(({ tone }) => tone === "warn").length;
+  const all = verdicts.length;
+  if (!readiness.ready) return { tone: "bad", words: `Not ready: ${readiness.reasons.join(", ")}` };
+  if (dead > 0) {
+    const verb = dead === 1 ? "has" : "have";
+    return { tone: "bad", words: `${count(dead)} of ${plural(all, "chain")} ${verb} no provider` };
+  }
+  if (troubled > 0 && all === 1)
+    return { tone: "warn", words: "The chain is served, with problems" };
+  if (troubled > 0) {
+    const words = `All ${count(all)} chains are served, ${count(troubled)} of them with problems`;
+    return { tone: "warn", words };
+  }
+  if (all === 1) return { tone: "good", words: "The chain is served normally" };
+  return { tone: "good", words: `All ${count(all)} chains are served normally` };
+}
+
+/** What is used of the limits of a provider; only the operator is told. */
+export function limitNotes({ limits }: ProviderMetrics): readonly string[] {
+  if (limits === null || limits === undefined) return [];
+  const { rps, concurrency, daily, monthly } = limits;
+  return [
+    rps === null ? "" : `${count(rps.in_use)} of ${count(rps.limit)} a second`,
+    concurrency === null
+      ? ""
+      : `${count(concurrency.in_use)} of ${count(concurrency.limit)} at once`,
+    daily === null ? "" : `${count(daily.left)} of ${count(daily.limit)} credits left today`,
+    monthly === null ? "" : `${count(monthly.left)} of ${count(monthly.limit)} left this month`,
+    limits.ahead_of_pace ? "ahead of its pace: asked after others" : "",
+  ].filter((note) => note !== "");
+}
+
+/** What was learned of a provider from its refusals. */
+export function learnedNotes({ learned }: TransportMetrics): readonly string[] {
+  const {
+    unsupported_methods: methods,
+    max_block_range: range,
+    requests_per_second: rps,
+  } = learned;
+  return [
+    range === null ? "" : `at most ${count(range)} blocks of logs`,
+    rps === null ? "" : `about ${count(rps)} requests a second`,
+    learned.pruned ? "has no old state" : "",
+    methods.length === 0 ? "" : `does not serve ${methods.join(", ")}`,
+  ].filter((note) => note !== "");
+}

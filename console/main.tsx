@@ -1,0 +1,49 @@
+// The entry of the console: makes the parts of the application and shows it.
+import { render } from "preact";
+import { createClient, SERVICE_URL } from "./api/client.ts";
+import { type App, AppContext } from "./app/app.ts";
+import { type ClockReading, readClock, SAME_CLOCK } from "./app/clock.ts";
+import { createRouter } from "./app/router.ts";
+import { createSession } from "./app/session.ts";
+import { Shell } from "./app/shell.tsx";
+import { createStore } from "./app/store.ts";
+import { applyTheme } from "./app/theme-button.tsx";
+import { createToasts } from "./app/toasts.ts";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/components.css";
+import "./styles/pages.css";
+
+const TICK_MS = 1_000;
+
+/** Makes the application. */
+function createApp(): App {
+  const clock = createStore<ClockReading>(SAME_CLOCK);
+  const nowMs = createStore(Date.now());
+  const client = createClient({
+    dated: (date) => clock.set(readClock(clock.get(), date, Date.now())),
+    unauthorized: () => {
+      // The session ended while it was in use: the frame shows what is left.
+      if ((session.state.get()?.role ?? "none") !== "none") void session.refresh();
+    },
+  });
+  const session = createSession(client);
+  setInterval(() => {
+    if (!document.hidden) nowMs.set(Date.now() + clock.get().offsetMs);
+  }, TICK_MS);
+  const router = createRouter(window, SERVICE_URL.pathname);
+  return { client, session, router, clock, nowMs, toasts: createToasts() };
+}
+
+applyTheme();
+const app = createApp();
+void app.session.refresh();
+const place = document.getElementById("app");
+if (place !== null)
+  render(
+    <AppContext.Provider value={app}>
+      <Shell />
+    </AppContext.Provider>,
+    place,
+  );

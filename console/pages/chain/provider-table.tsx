@@ -1,0 +1,172 @@
+// The providers of a profile on a chain, one row for each transport in use; a row opens to what
+// each method came to.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Dot } from "../../components/badge.tsx";
+import { ShareBar } from "../../components/card.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { count, milliseconds, share, success } from "../../format/numbers.ts";
+import {
+  isSilent,
+  judgeTransport,
+  learnedNotes,
+  limitNotes,
+  type ProviderMetrics,
+  shownTransports,
+  type TransportMetrics,
+} from "../../health/judge.ts";
+import { MethodTable } from "./method-table.tsx";
+
+/** A row: one transport of a provider. */
+export interface ProviderRow {
+  readonly provider: ProviderMetrics;
+  readonly transport: TransportMetrics;
+}
+
+const LOW_SUCCESS = 0.9;
+
+/** The table of providers. */
+export function ProviderTable({
+  providers,
+}: {
+  readonly providers: readonly ProviderMetrics[];
+}): JSX.Element {
+  const [opened, setOpened] = useState<string | null>(null);
+  const rows = providers.flatMap((provider) =>
+    shownTransports(provider).map((transport) => ({ provider, transport })),
+  );
+  return (
+    <Table
+      name="providers"
+      caption="Providers"
+      columns={COLUMNS}
+      rows={rows}
+      keyOf={keyOf}
+      textOf={({ provider, transport }) =>
+        `${provider.name} ${provider.id} ${provider.region ?? ""} ${transport.transport} ` +
+        judgeTransport(transport).word
+      }
+      open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
+      detail={(row) =>
+        opened === keyOf(row) ? <MethodTable methods={row.transport.methods} /> : null
+      }
+      empty="This profile has no provider on this chain"
+    />
+  );
+}
+
+function keyOf({ provider, transport }: ProviderRow): string {
+  return `${provider.id} ${transport.transport}`;
+}
+
+const COLUMNS: readonly Column<ProviderRow>[] = [
+  {
+    id: "provider",
+    label: "Provider",
+    kind: "lead",
+    value: ({ provider }) => provider.name,
+    render: (row) => <Name {...row} />,
+  },
+  {
+    id: "circuit",
+    label: "Circuit",
+    kind: "wide",
+    value: ({ transport }) => transport.circuit_breaker_state,
+    render: (row) => <Circuit {...row} />,
+  },
+  {
+    id: "share",
+    label: "Share of traffic",
+    kind: "wide",
+    value: ({ transport }) => transport.share,
+    render: ({ transport }) => <ShareBar value={transport.share} text={share(transport.share)} />,
+  },
+  numbers("calls", "Calls", ({ calls }) => calls, count),
+  {
+    id: "success",
+    label: "Success",
+    kind: "number",
+    title: "A recent average; unknown after 10 minutes without a call",
+    value: ({ transport }) => transport.success_rate,
+    render: ({ transport: { success_rate: rate } }) => (
+      <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
+    ),
+  },
+  {
+    id: "height",
+    label: "Height",
+    kind: "number",
+    value: ({ transport }) => transport.block_height,
+    render: ({ transport }) => (
+      <span class={isSilent(transport) ? "muted" : ""}>{count(transport.block_height)}</span>
+    ),
+  },
+  numbers("lag", "Lag", ({ lag_blocks: lag }) => lag, count),
+  numbers("p50", "p50 ms", ({ latency_ms: { p50 } }) => p50, milliseconds),
+  numbers("p95", "p95 ms", ({ latency_ms: { p95 } }) => p95, milliseconds),
+  numbers("p99", "p99 ms", ({ latency_ms: { p99 } }) => p99, milliseconds),
+  numbers("probe", "Probe ms", ({ latency_ms: { probe } }) => probe, milliseconds),
+];
+
+function numbers(
+  id: string,
+  label: string,
+  read: (transport: TransportMetrics) => number | null,
+  format: (value: number | null) => string,
+): Column<ProviderRow> {
+  return {
+    id,
+    label,
+    kind: "number",
+    value: ({ transport }) => read(transport),
+    render: ({ transport }) => format(read(transport)),
+  };
+}
+
+function Name({ provider, transport }: ProviderRow): JSX.Element {
+  const facts = [
+    provider.id === provider.name ? "" : provider.id,
+    provider.region ?? "",
+    transport.transport === "ws" ? "WebSocket" : "HTTP",
+    socketText(provider, transport),
+  ].filter((fact) => fact !== "");
+  return (
+    <span class="wrap-anywhere">
+      {provider.name}
+      <small>{facts.join(", ")}</small>
+    </span>
+  );
+}
+
+const SOCKETS: Readonly<Record<string, string>> = {
+  idle: "idle",
+  connecting: "connecting",
+  open: "connected",
+};
+
+/** The state of the provider's WebSocket, at its own row or else at the first one. */
+function socketText(provider: ProviderMetrics, transport: TransportMetrics): string {
+  const own = transport.socket;
+  if (own !== undefined) return SOCKETS[own.state] ?? "";
+  const isShown = shownTransports(provider).some((each) => each.socket !== undefined);
+  const socket = provider.transports.find((each) => each.socket !== undefined)?.socket;
+  if (isShown || socket === undefined) return "";
+  return `WebSocket ${SOCKETS[socket.state] ?? socket.state}`;
+}
+
+function Circuit({ provider, transport }: ProviderRow): JSX.Element {
+  const { tone, word, notes } = judgeTransport(transport);
+  const isFirst = transport === provider.transports[0];
+  const limits = isFirst ? limitNotes(provider) : [];
+  const learned = learnedNotes(transport);
+  return (
+    <>
+      <span class="with-dot">
+        <Dot tone={tone} /> {word}
+      </span>
+      {notes.length === 0 ? null : <small class={`${tone} toned`}>{notes.join(", ")}</small>}
+      {limits.length === 0 ? null : <small>{limits.join(", ")}</small>}
+      {learned.length === 0 ? null : <small>Learned: {learned.join(", ")}</small>}
+    </>
+  );
+}

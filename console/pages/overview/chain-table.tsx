@@ -1,0 +1,112 @@
+// The chains that are served, one row for each profile on it.
+import type { JSX } from "preact";
+import { pathTo } from "../../app/address.ts";
+import { useApp } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Link } from "../../components/link.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { count } from "../../format/numbers.ts";
+import { type ProfileMetrics, type ProfileVerdict, toneOfProvider } from "../../health/judge.ts";
+
+/** A row: one profile on one chain. */
+export interface ChainRow {
+  readonly chain: string;
+  readonly chainId: string;
+  readonly name: string;
+  readonly profile: ProfileMetrics;
+  readonly verdict: ProfileVerdict;
+}
+
+/** The table of chains. */
+export function ChainTable({ rows }: { readonly rows: readonly ChainRow[] }): JSX.Element {
+  const { router } = useApp();
+  return (
+    <Table
+      name="chains"
+      caption="Chains"
+      columns={COLUMNS}
+      rows={rows}
+      keyOf={({ profile, chain }) => `${profile.profile} ${chain}`}
+      order="state"
+      textOf={({ name, chain, chainId, profile, verdict }) =>
+        `${name} ${chain} ${chainId} ${profile.profile} ${verdict.words}`
+      }
+      open={(row) => router.go(pathOf(row))}
+      empty="No chain is configured"
+    />
+  );
+}
+
+function pathOf({ chain, profile }: ChainRow): string {
+  return pathTo("chain", profile.profile, chain);
+}
+
+/** Problems with traffic first, then traffic, then problems without, then the rest. */
+function rankOf({ verdict: { calls, tone } }: ChainRow): number {
+  const isTroubled = tone === "warn" || tone === "bad";
+  return (calls > 0 ? 0 : 2) + (isTroubled ? 0 : 1);
+}
+
+const COLUMNS: readonly Column<ChainRow>[] = [
+  {
+    id: "chain",
+    label: "Chain",
+    kind: "lead",
+    value: ({ name }) => name,
+    render: (row) => (
+      <>
+        <Link to={pathOf(row)}>{row.name}</Link>
+        <small>
+          {row.chain}, {row.chainId}
+        </small>
+      </>
+    ),
+  },
+  {
+    id: "profile",
+    label: "Profile",
+    value: ({ profile }) => profile.profile,
+    render: ({ profile }) => profile.profile,
+  },
+  {
+    id: "state",
+    label: "State",
+    value: rankOf,
+    render: ({ verdict }) => <Badge tone={verdict.tone}>{verdict.words}</Badge>,
+  },
+  {
+    id: "usable",
+    label: "Providers",
+    value: ({ verdict }) => verdict.usable,
+    render: (row) => <Usable {...row} />,
+  },
+  {
+    id: "head",
+    label: "Head block",
+    kind: "number",
+    value: ({ verdict }) => verdict.head,
+    render: ({ verdict }) => count(verdict.head),
+  },
+  {
+    id: "calls",
+    label: "Calls",
+    kind: "number",
+    value: ({ verdict }) => verdict.calls,
+    render: ({ verdict }) => count(verdict.calls),
+  },
+];
+
+function Usable({ profile, verdict }: ChainRow): JSX.Element {
+  return (
+    <>
+      <span class="ticks" aria-hidden="true">
+        {profile.providers.map((provider) => (
+          <i key={provider.id} class={toneOfProvider(provider)} />
+        ))}
+      </span>
+      <small>
+        {count(verdict.usable)} of {count(verdict.providers)} usable
+      </small>
+    </>
+  );
+}

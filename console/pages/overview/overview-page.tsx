@@ -1,0 +1,105 @@
+// The overview: one sentence on how the service is, its figures, its chains.
+import type { JSX } from "preact";
+import type { Client, Result } from "../../api/client.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useResource } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { Dot } from "../../components/badge.tsx";
+import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Loaded } from "../../components/page-state.tsx";
+import { duration } from "../../format/durations.ts";
+import { compact, count, plural } from "../../format/numbers.ts";
+import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
+import { type ChainRow, ChainTable } from "./chain-table.tsx";
+
+const POLL_MS = 3_000;
+
+/** Everything that this page shows, read together. */
+interface Overview {
+  readonly readiness: Readiness;
+  readonly health: AnswerOf<"GET /api/health">;
+  readonly chains: readonly ChainMetrics[];
+}
+
+/** The first page. */
+export function OverviewPage(): JSX.Element {
+  const { client } = useApp();
+  const overview = useResource("overview", POLL_MS, () => readOverview(client));
+  return <Loaded resource={overview}>{(data) => <OverviewView {...data} />}</Loaded>;
+}
+
+function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
+  const rows = chains.flatMap(rowsOf);
+  const { tone, words } = headline(
+    readiness,
+    rows.map(({ verdict }) => verdict),
+  );
+  const calls = rows.reduce((sum, { verdict }) => sum + verdict.calls, 0);
+  const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
+  const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
+  return (
+    <>
+      <PageHead
+        title={
+          <span class="headline" role="status">
+            <Dot tone={tone} />
+            {words}
+          </span>
+        }
+        lead={factsText(health)}
+      />
+      <Figures>
+        <Figure label="Chains" value={count(rows.length)} />
+        <Figure label="Providers usable" value={count(usable)} unit={`of ${count(providers)}`} />
+        <Figure label="Calls to providers" value={compact(calls)} note="since the start" />
+        <Figure label="WebSockets open" value={count(chains[0]?.open_sockets)} note="of callers" />
+      </Figures>
+      <Card title="Chains" flush>
+        <ChainTable rows={rows} />
+      </Card>
+    </>
+  );
+}
+
+function rowsOf(metrics: ChainMetrics): readonly ChainRow[] {
+  return metrics.profiles.map((profile) => ({
+    chain: metrics.chain_name,
+    chainId: metrics.chain_id,
+    name: metrics.name,
+    profile,
+    verdict: judgeProfile(profile),
+  }));
+}
+
+function factsText({ version, uptime_seconds: seconds, cluster }: Overview["health"]): string {
+  const nodes = cluster.enabled
+    ? `, cluster ${cluster.status}: ${count(cluster.nodes_responding)} of ` +
+      `${plural(cluster.nodes_total, "node")} responding`
+    : "";
+  return `Version ${version}, up for ${duration(seconds * 1000)}${nodes}`;
+}
+
+/** Reads all of it; the first failure is the failure of the whole. */
+async function readOverview(client: Client): Promise<Result<Overview>> {
+  const [chains, readiness, health] = await Promise.all([
+    client.call("GET /api/chains"),
+    client.call("GET /api/ready"),
+    client.call("GET /api/health"),
+  ]);
+  if (chains.kind === "failed") return chains;
+  if (readiness.kind === "failed") return readiness;
+  if (health.kind === "failed") return health;
+  const metrics = await Promise.all(
+    chains.body.chains.map(({ chain_name: chain }) =>
+      client.call("GET /api/metrics/{chain}", { params: { chain } }),
+    ),
+  );
+  const failed = metrics.find((each) => each.kind === "failed");
+  if (failed !== undefined) return failed;
+  const body = {
+    readiness: readiness.body,
+    health: health.body,
+    chains: metrics.flatMap((each) => (each.kind === "ok" ? [each.body] : [])),
+  };
+  return { kind: "ok", status: 200, body };
+}

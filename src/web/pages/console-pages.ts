@@ -1,0 +1,163 @@
+// Serves the console, the web application that `console/` is built into: one document for all of
+// its addresses, and files with hashed names, compressed when they were built. Builds nothing.
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { join } from "node:path";
+import { fault } from "../../core/faults/rpc-fault.ts";
+import { type Headers, writeDocument, writeFault, writeUnchanged } from "../http/respond.ts";
+import type { PageHandler, PageRequest } from "./page-handler.ts";
+
+/** Where `bin/build-console.ts` puts the files. */
+const BUILT: string = join(import.meta.dirname, "../../../node_modules/.console");
+const PAGE = "/dashboard";
+const ASSETS = `${PAGE}/assets/`;
+/** Deeper addresses are no pages. */
+const MAX_DEPTH = 8;
+
+/** Nothing inline, nothing from elsewhere, no framing. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+  "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+};
+
+/** Encodings that files are kept in, the smallest first, by their file extension. */
+const ENCODINGS = [
+  { name: "br", extension: ".br" },
+  { name: "gzip", extension: ".gz" },
+] as const;
+
+const NOT_BUILT = fault("unavailable", "the console was not built", {
+  nextAction: "start the service with `npm start`, which builds it",
+});
+
+/** The files of the console in memory. */
+interface ConsoleFiles {
+  /** With `ROOT` where the path to the folder of the console belongs. */
+  readonly document: string;
+  readonly assets: ReadonlyMap<string, Asset>;
+}
+
+interface Asset {
+  readonly contentType: string;
+  readonly etag: string;
+  readonly plain: Buffer;
+  readonly encoded: readonly { readonly name: string; readonly bytes: Buffer }[];
+}
+
+/** The pages of the console. */
+export interface ConsolePages {
+  /** The handler of a path below `/dashboard`; undefined = the path is another one. */
+  page(path: string): PageHandler | undefined;
+}
+
+/** Creates the pages; the files are read at the first request, and kept. */
+export function createConsolePages(folder: string = BUILT): ConsolePages {
+  const kept: { files: ConsoleFiles | null } = { files: null };
+  const files = (): ConsoleFiles | null => {
+    kept.files ??= readFiles(folder);
+    return kept.files;
+  };
+  const asset = assetPage(files);
+  const document = documentPage(files);
+  return {
+    page(path) {
+      if (path.startsWith(ASSETS)) return asset;
+      return path === PAGE || path.startsWith(`${PAGE}/`) ? document : undefined;
+    },
+  };
+}
+
+/** Null = nothing was built. */
+function readFiles(folder: string): ConsoleFiles | null {
+  const document = join(folder, "index.html");
+  if (!existsSync(document)) return null;
+  const names = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
+  return {
+    document: readFileSync(document, "utf8"),
+    assets: new Map(names.map((name) => [name, readAsset(folder, name)])),
+  };
+}
+
+function readAsset(folder: string, name: string): Asset {
+  const plain = readFileSync(join(folder, name));
+  return {
+    contentType: TYPES[name.replace(/.*\./, "")] ?? "application/octet-stream",
+    etag: etagOf(plain),
+    plain,
+    encoded: ENCODINGS.map(({ name: encoding, extension }) => ({
+      name: encoding,
+      bytes: readFileSync(join(folder, `${name}${extension}`)),
+    })),
+  };
+}
+
+function etagOf(bytes: Buffer | string): string {
+  return `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
+}
+
+/** Every address of the console gets the same document; its script reads the address. */
+function documentPage(files: () => ConsoleFiles | null): PageHandler {
+  const rendered = new Map<number, { readonly body: Buffer; readonly etag: string }>();
+  return (response, headers, { path, known }) => {
+    const found = files();
+    if (found === null) return writeFault(response, headers, NOT_BUILT);
+    const depth = path.split("/").length - 2;
+    if (depth > MAX_DEPTH)
+      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+    const page = rendered.get(depth) ?? render(found.document, depth);
+    rendered.set(depth, page);
+    headers.push("Cache-Control", "no-cache", "Content-Security-Policy", POLICY);
+    headers.push("Referrer-Policy", "no-referrer", "Cross-Origin-Opener-Policy", "same-origin");
+    headers.push("X-Content-Type-Options", "nosniff", "ETag", page.etag);
+    if (known === page.etag) return writeUnchanged(response, headers);
+    writeDocument(response, "text/html; charset=utf-8", headers, page.body);
+  };
+}
+
+/** Paths are relative, so that the service may stand below any path of a proxy. */
+function render(document: string, depth: number): { readonly body: Buffer; readonly etag: string } {
+  const root = depth === 0 ? "dashboard/" : "../".repeat(depth - 1);
+  const text = document.replaceAll("ROOT", root);
+  return { body: Buffer.from(text), etag: etagOf(text) };
+}
+
+function assetPage(files: () => ConsoleFiles | null): PageHandler {
+  return (response, headers, request) => {
+    const asset = files()?.assets.get(request.path.slice(ASSETS.length));
+    if (asset === undefined)
+      return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
+    sendAsset(response, headers, request, asset);
+  };
+}
+
+function sendAsset(
+  response: ServerResponse,
+  headers: Headers,
+  { client, known }: PageRequest,
+  asset: Asset,
+): void {
+  const accepted = client.header("accept-encoding") ?? "";
+  const chosen = asset.encoded.find(({ name }) => accepts(accepted, name));
+  const etag = chosen === undefined ? asset.etag : `${asset.etag.slice(0, -1)}-${chosen.name}"`;
+  headers.push("Cache-Control", "public, max-age=31536000, immutable", "Vary", "Accept-Encoding");
+  headers.push("X-Content-Type-Options", "nosniff", "ETag", etag);
+  if (known === etag) return writeUnchanged(response, headers);
+  if (chosen !== undefined) headers.push("Content-Encoding", chosen.name);
+  writeDocument(response, asset.contentType, headers, chosen?.bytes ?? asset.plain);
+}
+
+/** Whether `Accept-Encoding` names an encoding, and not with weight 0. */
+function accepts(header: string, encoding: string): boolean {
+  return header.split(",").some((part) => {
+    const [name = "", ...parameters] = part
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/);
+    return name === encoding && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
+  });
+}
