@@ -477,7 +477,9 @@ test("house rule of the console: names are the field's own", () => {
     source.path.endsWith(".tsx") ? [] : privateIdentifiersIn(source);
   assert.deepEqual(
     CONSOLE.flatMap((source) =>
-      [...privateNamesIn(source), ...identifiersIn(source)].map((name) => `${source.path}: ${name}`),
+      [...privateNamesIn(source), ...identifiersIn(source)].map(
+        (name) => `${source.path}: ${name}`,
+      ),
     ).filter((place) => !Object.hasOwn(ALLOWED_PRIVATE_NAMES, place)),
     [],
   );

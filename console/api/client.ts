@@ -63,7 +63,7 @@ export function createClient(hooks: ClientHooks): Client {
 }
 
 /** The address of an operation with its parameters filled in. */
-export function urlOf(path: string, params: unknown, query: unknown): URL {
+function urlOf(path: string, params: unknown, query: unknown): URL {
   const values = entriesOf(params);
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(values.get(name) ?? ""),
@@ -118,10 +118,7 @@ function isOwnAnswer(status: number, answer: unknown): boolean {
 }
 
 /** Reads both forms of refusal: of the API, and of JSON-RPC as the older pages answer it. */
-export function refusalOf(
-  response: Pick<Response, "status" | "headers">,
-  answer: unknown,
-): Failure {
+function refusalOf(response: Pick<Response, "status" | "headers">, answer: unknown): Failure {
   const error = fieldOf(answer, "error");
   const data = fieldOf(error, "data");
   const code = fieldOf(data, "code") ?? fieldOf(error, "code");

@@ -31,11 +31,6 @@ const CORDONS: Readonly<Record<string, string>> = {
   operator: "by the operator",
 };
 
-/** The state of a circuit in a word. */
-export function circuitWord(circuit: TransportMetrics["circuit_breaker_state"]): string {
-  return CIRCUITS[circuit];
-}
-
 /** How a provider does over one transport. */
 export function judgeTransport(transport: TransportMetrics): Verdict {
   const circuit = transport.circuit_breaker_state;
@@ -66,7 +61,7 @@ function notesOf(transport: TransportMetrics): readonly string[] {
 }
 
 /** Whether it ever answered. */
-export function hasAnswered({ latency_ms: { probe, p50 } }: TransportMetrics): boolean {
+function hasAnswered({ latency_ms: { probe, p50 } }: TransportMetrics): boolean {
   return probe !== null || p50 !== null;
 }
 
@@ -76,7 +71,7 @@ export function isSilent({ block_height: height, lag_blocks: lag }: TransportMet
 }
 
 /** Whether a transport has anything to tell; the WebSocket of a provider often has not. */
-export function isUsed(transport: TransportMetrics): boolean {
+function isUsed(transport: TransportMetrics): boolean {
   return (
     transport.calls > 0 ||
     transport.circuit_breaker_state !== "closed" ||
@@ -92,7 +87,7 @@ export function shownTransports({ transports }: ProviderMetrics): readonly Trans
 }
 
 /** It has answered before and would be asked now. */
-export function isUsable({ transports }: ProviderMetrics): boolean {
+function isUsable({ transports }: ProviderMetrics): boolean {
   return transports.some(
     (transport) =>
       hasAnswered(transport) &&
