@@ -81,6 +81,18 @@ export function runWithin(
   return { run: runOnce, cancel };
 }
 
+/** Resolves when `work` has finished; rejects after `ms`. */
+export function within(
+  { after }: Pick<Runtime, "after">,
+  ms: number,
+  work: Promise<void>,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const cancel = after(ms, () => reject(new Error(`not done within ${ms} ms`)));
+    work.then(resolve, reject).finally(cancel);
+  });
+}
+
 const LONG_MS = 3_600_000;
 
 /** Keeps the process alive, though it waits for nothing, until the returned function is called. */

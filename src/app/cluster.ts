@@ -10,6 +10,7 @@ import { newProcessId } from "../cluster/node-rows.ts";
 import type { Config } from "../config/config.ts";
 import type { ClusterHealth } from "../core/cluster-health.ts";
 import type { PublicNode } from "../core/routing/evidence.ts";
+import type { WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
@@ -189,6 +190,15 @@ function profileOf(ref: string): { readonly accountId: string; readonly slug: st
   return { accountId: ref.slice(0, slash), slug: ref.slice(slash + 1) };
 }
 
+/**
+ * What the processes of a worker's place are known by in their row. A successor has the same: the
+ * supervisor starts it when the process before has ended, so it need not wait whether that one
+ * lives.
+ */
+export function workerProcessId(serviceId: string, worker: WorkerId): string {
+  return `${serviceId}/${worker}`;
+}
+
 const CHANCE = 36 ** 6;
 const HOSTNAME_CHARACTERS = 100;
 
@@ -200,12 +210,10 @@ export function named(config: Config, runtime: Runtime): Config {
   return { ...config, cluster: { ...config.cluster, nodeId } };
 }
 
-/**
- * A worker's successor has its process id: the supervisor starts it when the process before has
- * ended, so it need not wait whether that one lives.
- */
 function processIdOf({ runtime, worker, service }: JoinParts): string {
-  return worker === null || service === null ? newProcessId(runtime) : `${service.id}/${worker}`;
+  return worker === null || service === null
+    ? newProcessId(runtime)
+    : workerProcessId(service.id, worker);
 }
 
 function clusterNodeId(config: Config, runtime: Runtime, worker: string | null): string {

@@ -35,7 +35,7 @@ import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form
 import type { Payments } from "../payments/payments.ts";
 import type { SessionProcesses } from "../payments/session/open.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
-import type { Runtime } from "../runtime.ts";
+import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
 import { openStore, type Store, type StorePlace, urgently } from "../store/store.ts";
 import { type Api, createApi } from "../web/api/api.ts";
@@ -47,7 +47,14 @@ import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
 import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
-import { type Followers, followerOf, joinCluster, type NodeView, viewOf } from "./cluster.ts";
+import {
+  type Followers,
+  followerOf,
+  joinCluster,
+  type NodeView,
+  viewOf,
+  workerProcessId,
+} from "./cluster.ts";
 import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -256,11 +263,10 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
     runtime,
     onError,
     node: { id: node, region: cluster?.node.region ?? "" },
-    ...(cluster === null
-      ? {}
-      : { replaces: cluster.replaces, processId: cluster.processId, recalls: true }),
+    ...(cluster === null ? {} : { replaces: cluster.replaces, recalls: true }),
     ...(cluster === null ? {} : { agreedMs: () => cluster.membership.databaseMs() }),
     ...(workerChanges === null ? {} : { recalls: true, recorded: workerChanges.written }),
+    ...processIdOf(parts),
     ...transactionsOf(parts),
     settings: {
       flushIntervalMs: settings.flushIntervalMs,
@@ -269,6 +275,16 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
       smallestN: smallestPriceN(settings.tariff),
     },
   });
+}
+
+/** Workers are known by their place, so that the supervisor can tell what they leave behind. */
+function processIdOf(parts: StoreParts): Pick<CreditParts, "processId"> {
+  const { cluster, service } = parts;
+  if (cluster !== null) return { processId: cluster.processId };
+  const bus = busOf(parts);
+  return bus === null || service === null
+    ? {}
+    : { processId: workerProcessId(service.id, bus.self) };
 }
 
 interface ApiCollaborators {
@@ -496,14 +512,6 @@ function settling(
     await next;
     return true;
   };
-}
-
-/** Resolves when `work` has finished; rejects after `ms`. */
-function within(runtime: Runtime, ms: number, work: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const cancel = runtime.after(ms, () => reject(new Error(`not done within ${ms} ms`)));
-    work.then(resolve, reject).finally(cancel);
-  });
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
 import { serveCredit } from "../app/credit-service.ts";
 import { unnamedNode } from "../app/hosted.ts";
+import { leaveForWorkers } from "../app/places-left.ts";
 import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
@@ -77,6 +78,14 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     },
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;
+      await leaveForWorkers({
+        config: running,
+        runtime: realRuntime,
+        log,
+        id: supervisor.serviceId,
+        workers: supervisor.places,
+        file: file?.store ?? null,
+      });
       await quotas.close();
       await file?.close();
       release();

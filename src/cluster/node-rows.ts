@@ -130,6 +130,22 @@ export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<voi
     .execute();
 }
 
+/**
+ * Marks the rows of processes that have ended as left; what they still hold is taken back by the
+ * next sweep.
+ */
+export async function leaveEnded(
+  { db }: Pick<Store, "db">,
+  processIds: readonly string[],
+): Promise<void> {
+  await db
+    .updateTable("node")
+    .set({ state: "left" })
+    .where("process_id", "in", processIds)
+    .where("state", "=", "alive")
+    .execute();
+}
+
 /** The nodes that count as alive, but one. */
 export async function othersAlive(
   store: Store,

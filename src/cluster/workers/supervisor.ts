@@ -58,6 +58,10 @@ export type Started =
 export interface Supervisor<C> {
   /** The supervisor's end of the bus. */
   readonly bus: Bus;
+  /** What the service is known by; each of its workers is told. */
+  readonly serviceId: string;
+  /** The places of its workers. */
+  readonly places: readonly WorkerId[];
   /** Resolves once every worker serves or has failed for the first time. */
   readonly started: Promise<Started>;
   /** Gives all workers another configuration. Resolves with why one did not take it, or null. */
@@ -107,13 +111,13 @@ interface Slot {
 
 class WorkerSupervisor<C> implements Supervisor<C> {
   readonly bus: Bus;
+  readonly serviceId: string;
   readonly started: Promise<Started>;
   readonly #parts: SupervisorParts<C>;
   readonly #hub: ReturnType<typeof createBusHub>;
   readonly #slots: readonly Slot[];
   readonly #offers: ConnectionOffers;
   readonly #startedWallMs: number;
-  readonly #serviceId: string;
   #config: C;
   #ports: Ports | null = null;
   #settleStart: (started: Started) => void = () => {};
@@ -126,7 +130,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     this.#parts = parts;
     this.#config = parts.config;
     this.#startedWallMs = parts.runtime.wallMs();
-    this.#serviceId = newProcessId(parts.runtime);
+    this.serviceId = newProcessId(parts.runtime);
     this.#hub = createBusHub(parts.runtime, (error) =>
       parts.log.error({ err: error }, "bug: a message between workers was not handled"),
     );
@@ -146,6 +150,10 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     });
     this.#slots = Array.from({ length: parts.count }, (_, index) => emptySlot(String(index + 1)));
     for (const slot of this.#slots) this.#start(slot);
+  }
+
+  get places(): readonly WorkerId[] {
+    return this.#slots.map(({ id }) => id);
   }
 
   async reload(config: C): Promise<string | null> {
@@ -240,7 +248,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     const { count, version } = this.#parts;
     const config = this.#config;
     const startedWallMs = this.#startedWallMs;
-    return { id, count, config, version, serviceId: this.#serviceId, startedWallMs };
+    return { id, count, config, version, serviceId: this.serviceId, startedWallMs };
   }
 
   #received(slot: Slot, value: unknown, connection: RawConnection | null): void {

@@ -608,13 +608,19 @@ async function until(
   }
 }
 
-/** Lets time pass until something has come about, however slow the store is. */
+/**
+ * Lets time pass until something has come about, however slow the store is: no time passes while the
+ * periodic work of the node is under way, or half of the node timeout could, and it would stop.
+ */
 function passUntil(
   runtime: SimulatedWorld,
   stepMs: number,
   isDone: () => boolean | Promise<boolean>,
 ): Promise<void> {
-  return until(isDone, () => turn(runtime, stepMs));
+  return until(isDone, async () => {
+    await until(() => runtime.pendingTimers() > 0);
+    await turn(runtime, stepMs);
+  });
 }
 
 async function countedStore(

@@ -1,0 +1,54 @@
+// What workers leave in the store that ended without leaving it in order: the supervisor looks once
+// all of them have ended. Their rows count as left, and what they had leased returns.
+import type { Logger } from "pino";
+import { leaveEnded } from "../cluster/node-rows.ts";
+import type { Config } from "../config/config.ts";
+import type { WorkerId } from "../core/workers/bus.ts";
+import { closeEnded, creditOn } from "../hosted/credit/credit-store.ts";
+import { type Runtime, within } from "../runtime.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { workerProcessId } from "./cluster.ts";
+
+/** A service whose workers have ended. */
+export interface EndedService {
+  readonly config: Config;
+  readonly runtime: Pick<Runtime, "after" | "wallMs">;
+  readonly log: Pick<Logger, "warn">;
+  readonly id: string;
+  readonly workers: readonly WorkerId[];
+  /** The embedded file, which the supervisor has open; null = there is none. */
+  readonly file: Store | null;
+}
+
+/** As long as each step of the end of a worker. */
+const LEAVE_MS = 5_000;
+
+/**
+ * Leaves the store for every worker that did not: one that was killed a moment ago had no successor
+ * any more. What fails here is done by the next start, or by another node.
+ */
+export async function leaveForWorkers(service: EndedService): Promise<void> {
+  const { runtime, log } = service;
+  await within(runtime, LEAVE_MS, leave(service)).catch((error: unknown) =>
+    log.warn(
+      { problem: error instanceof Error ? error.message : String(error) },
+      "credit that a killed worker had leased may return later: at the next start, or by another node",
+    ),
+  );
+}
+
+async function leave(service: EndedService): Promise<void> {
+  const { config, file } = service;
+  if (file !== null) return leaveStore(service, file);
+  if (config.hosted === null && !config.cluster.enabled) return;
+  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
+  await leaveStore(service, store).finally(() => store.close());
+}
+
+async function leaveStore({ id, workers, runtime }: EndedService, store: Store): Promise<void> {
+  await leaveEnded(
+    store,
+    workers.map((worker) => workerProcessId(id, worker)),
+  );
+  await closeEnded(creditOn(store), runtime.wallMs());
+}
