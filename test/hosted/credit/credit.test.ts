@@ -609,8 +609,8 @@ async function until(
 }
 
 /**
- * Lets time pass until something has come about, however slow the store is: no time passes while the
- * periodic work of the node is under way, or half of the node timeout could, and it would stop.
+ * Lets time pass until something has come about, however slow the store is: no time passes while
+ * the periodic work of the node is under way, or half of the node timeout could, and it would stop.
  */
 function passUntil(
   runtime: SimulatedWorld,
