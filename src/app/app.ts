@@ -38,6 +38,8 @@ import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
 import { createTimerWheel } from "../upstream/timer-wheel.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
+import { createInstanceApi } from "../web/api/instance-api.ts";
+import type { Api } from "../web/api/operation-server.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import { createDocuments } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
@@ -59,9 +61,10 @@ import { createTargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import { type NodeView, named, openRouterNode } from "./cluster.ts";
+import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
-import { type Hosting, type HostingParts, openHosting } from "./hosted.ts";
+import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
 import { openQuotaLedger, quotasOver } from "./quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -115,6 +118,7 @@ interface Foundation {
   readonly hosting: Hosting | null;
   /** Null = this service is one node. */
   readonly node: NodeView | null;
+  readonly console: ConsoleSide;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
@@ -149,13 +153,16 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     providers,
     hosting,
     node: stored.node,
+    console: stored.console,
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : createCompression(proxies),
   };
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
-    api: hosting?.api ?? null,
+    api: firstServing([instanceApiOf(foundation), ...(hosting === null ? [] : [hosting.api])]),
+    sessions: stored.console.sessions,
+    isStatusPublic: () => live.config.console.public,
     baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
     requestId: requestIds(runtime, outside.service?.bus.self ?? null),
     otherWorkers: outside.service?.otherWorkers ?? null,
@@ -176,21 +183,54 @@ async function openStored(
 ): Promise<{
   readonly hosting: Hosting | null;
   readonly node: NodeView | null;
+  readonly console: ConsoleSide;
   close(): Promise<void>;
 }> {
   if (config.hosted !== null) {
     const hosting = await openHosting({ ...parts, config, settings: config.hosted });
-    return { hosting, node: hosting.node, close: hosting.close };
+    return { hosting, node: hosting.node, console: hosting.console, close: hosting.close };
   }
   const { runtime, log, worker, service } = parts;
   const onError = (error: unknown): void =>
     log.warn({ problem: textOf(error) }, "the database does not answer as it should");
   const router = await openRouterNode({ config, runtime, log, worker, service, onError });
+  const console = createConsoleSide({
+    config,
+    runtime,
+    log,
+    records: await openRecords({ config, log, store: router?.store ?? null, service }),
+    accounts: null,
+    openLimit: limitsOf({ runtime, service }),
+    node: router?.view.identity.id ?? null,
+  });
   return {
     hosting: null,
     node: router?.view ?? null,
+    console,
     close: () => router?.close() ?? Promise.resolve(),
   };
+}
+
+/** The API that every instance has. */
+function instanceApiOf({ config, live, outside, hosting, node, console }: Foundation): Api {
+  const { publicUrl, trustedProxies, operatorToken } = config.server;
+  const { sessions, recordAction } = console;
+  return createInstanceApi({
+    runtime: outside.runtime,
+    log: outside.log,
+    publicUrl,
+    trustedProxies,
+    operatorToken,
+    sessions,
+    recordAction,
+    summary: () => ({
+      version: outside.version,
+      hosted: hosting !== null,
+      devnet: config.devnet,
+      isPublic: live.config.console.public,
+      node: node?.shown.id ?? null,
+    }),
+  });
 }
 
 function appOf(

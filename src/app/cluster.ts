@@ -72,10 +72,15 @@ export function viewOf({ node, membership }: Cluster): NodeView {
   return { identity, shown: publicNode(node), health: () => membership.health() };
 }
 
-/** A router without keys and money among others: it has no more than a heartbeat. */
-export async function openRouterNode(
-  parts: Omit<JoinParts, "store">,
-): Promise<{ readonly view: NodeView; close(): Promise<void> } | null> {
+/** A router without keys and money among others. */
+export interface RouterNode {
+  readonly view: NodeView;
+  readonly store: Store;
+  close(): Promise<void>;
+}
+
+/** Joins them: it has no more than a heartbeat. */
+export async function openRouterNode(parts: Omit<JoinParts, "store">): Promise<RouterNode | null> {
   const { config, runtime, onError } = parts;
   if (!config.cluster.enabled || config.hosted !== null) return null;
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
@@ -97,6 +102,7 @@ export async function openRouterNode(
     const joined = cluster;
     return {
       view: viewOf(joined),
+      store,
       async close() {
         await joined.close().catch(onError);
         await leave().catch(onError);

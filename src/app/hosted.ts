@@ -38,7 +38,8 @@ import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
 import { openStore, type Store, type StorePlace, urgently } from "../store/store.ts";
-import { type Api, createApi } from "../web/api/api.ts";
+import { createApi } from "../web/api/api.ts";
+import type { Api } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
 import { type CallPaywall, createCallPaywall } from "../web/payment/call-paywall.ts";
@@ -55,6 +56,7 @@ import {
   viewOf,
   workerProcessId,
 } from "./cluster.ts";
+import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
 import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -77,6 +79,7 @@ export interface Hosting {
   readonly sessions: Sessions | null;
   /** Null = this service is one node. */
   readonly node: NodeView | null;
+  readonly console: ConsoleSide;
   /** Writes pending usage, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
@@ -188,17 +191,15 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     ...sharedLimitsOf(parts, rateShares),
   });
   const broadcast = broadcastOf(parts, { keyCache, custom });
-  const changes: Invalidations = {
-    key: (id) => broadcast({ kind: "key", id }),
-    account: (id) => broadcast({ kind: "account", id }),
-  };
+  const changes = invalidationsOver(broadcast);
   const shared = { config, settings, runtime, log, store, claims };
   const payments = await paymentsOf({ ...shared, changes, node });
   const paywall =
     payments === null ? null : createPurchasePaywall({ payments, runtime, openLimit });
   const sessions = await sessionsOf({ ...shared, processes: processesOf(parts, credit) });
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
-  const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit });
+  const console = await consoleOf(parts, openLimit);
+  const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit, console });
   follow(parts, { keyCache, credit, sessions, loader: custom.loader });
   const endJobs = startJobs({ store, runtime, log, onError }, claims);
 
@@ -210,6 +211,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     callPaywall: sessions === null ? null : createCallPaywall({ sessions, runtime }),
     sessions,
     node: cluster === null ? null : viewOf(cluster),
+    console,
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       await endJobs().catch(onError);
@@ -222,6 +224,26 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
       );
     },
   };
+}
+
+function invalidationsOver(broadcast: (change: HostedChange) => Promise<void>): Invalidations {
+  return {
+    key: (id) => broadcast({ kind: "key", id }),
+    account: (id) => broadcast({ kind: "account", id }),
+  };
+}
+
+/** The console over the store. */
+async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<ConsoleSide> {
+  const { store, cluster } = parts;
+  const node = cluster === null ? null : viewOf(cluster).identity.id;
+  return createConsoleSide({
+    ...parts,
+    records: await openRecords(parts),
+    accounts: store,
+    openLimit,
+    node,
+  });
 }
 
 /** Has what is in memory follow what other processes of the service change in the store. */
@@ -293,12 +315,13 @@ interface ApiCollaborators {
   readonly paywall: PurchasePaywall | null;
   readonly credit: Credit;
   readonly custom: CustomParts;
+  readonly console: ConsoleSide;
 }
 
 /** The account pages and the management API. */
 function apiOf(
   parts: StoreParts,
-  { changes, paywall, credit, custom, openLimit }: ApiCollaborators,
+  { changes, paywall, credit, custom, openLimit, console }: ApiCollaborators,
 ): Api {
   const { config, settings, runtime, log, store, serving, methods } = parts;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
@@ -323,6 +346,8 @@ function apiOf(
     audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
     settle: settling(credit, runtime),
     operatorToken,
+    sessions: console.sessions,
+    recordAction: console.recordAction,
   });
   return firstServing([createAccountPages(common), api]);
 }
@@ -478,7 +503,7 @@ async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
 }
 
 /** Dispatches a request to the first API that serves its path. */
-function firstServing(all: readonly Api[]): Api {
+export function firstServing(all: readonly Api[]): Api {
   const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
   return {
     serves: (path) => one(path) !== undefined,
@@ -567,7 +592,7 @@ function busOf({ service }: Pick<HostingParts, "service">): Bus | null {
 }
 
 /** How limits by address are opened: for this process, or for all workers. */
-function limitsOf(parts: HostingParts): OpenAddressLimit {
+export function limitsOf(parts: Pick<HostingParts, "service" | "runtime">): OpenAddressLimit {
   const bus = busOf(parts);
   return bus === null ? openAddressLimit : sharedAddressLimits(bus, parts.runtime);
 }

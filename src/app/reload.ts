@@ -16,7 +16,8 @@ export function reloadProblem(running: Config, next: Config): string | null {
 /** A running configuration with what a reload changes of it; the rest stays until restart. */
 export function reloaded(running: Config, next: Config): Config {
   const { profiles, limits, logs, deadlines, methods, cache, coalesce, hedge } = next;
-  return { ...running, profiles, limits, logs, deadlines, methods, cache, coalesce, hedge };
+  const routing = { profiles, limits, logs, deadlines, methods, cache, coalesce, hedge };
+  return { ...running, ...routing, console: next.console };
 }
 
 /** Logs a warning for each changed section that a reload does not apply. */

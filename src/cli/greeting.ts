@@ -2,8 +2,15 @@
 import type { Config } from "../config/config.ts";
 import type { LocalChain } from "./local-chain.ts";
 
+/** What belongs to this start. */
+export interface Greeting {
+  readonly local: LocalChain | null;
+  /** Opens one session of the operator in the console; null = there is no such link. */
+  readonly signIn: string | null;
+}
+
 /** Prints the URLs of the service. */
-export function greet(config: Config, port: number, local: LocalChain | null): void {
+export function greet(config: Config, port: number, { local, signIn }: Greeting): void {
   const base = config.server.publicUrl ?? `http://${config.server.host}:${port}`;
   const profile =
     config.profiles.find((candidate) => candidate.slug === "public") ?? config.profiles[0];
@@ -19,6 +26,6 @@ ${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/age
   dashboard  ${base}/dashboard
   chains     ${base}/api/chains
   all of it  ${base}/llms.txt
-
+${signIn === null ? "" : `  sign in    http://localhost:${port}/dashboard#sign-in=${signIn}  (once, as the operator)\n`}
 ${local?.payingLines(base) ?? ""}`);
 }

@@ -3,8 +3,10 @@
 import type { Logger } from "pino";
 import { build } from "../app/app.ts";
 import { named } from "../app/cluster.ts";
+import { type NewSignInLink, newSignInLink } from "../app/console-side.ts";
 import type { Config, ConfigResult } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
+import { isLoopbackAddress } from "../core/public-address.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { endOnSignals } from "./ending.ts";
@@ -27,7 +29,9 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   for (const warning of first.warnings) log.warn(formatFaults([warning]));
   const onProgress = (line: string): void => log.info(line);
   const local = first.config.devnet ? await startLocal(first.config, onProgress) : null;
-  const complete = (config: Config): Config => local?.complete(config) ?? config;
+  const signIn = hasSignInLink(first.config) ? newSignInLink(realRuntime) : null;
+  const complete = (config: Config): Config =>
+    withSignInLink(local?.complete(config) ?? config, signIn);
   const config = named(complete(first.config), realRuntime);
   const workers = workerCount(config);
   if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
@@ -36,7 +40,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     void local?.close();
     return refuse(`svc: ${startProblem(error, config)}`);
   });
-  announce(config, { service, log, local, workers });
+  announce(config, { service, log, local, workers, signIn });
   process.on("SIGHUP", () => void reload(read(), complete, { service, log }));
   endOnSignals({
     log,
@@ -54,9 +58,22 @@ interface Running {
   readonly log: Logger;
   readonly local: LocalChain | null;
   readonly workers: number;
+  /** Null = no link is printed. */
+  readonly signIn: NewSignInLink | null;
 }
 
-function announce(config: Config, { service, log, local, workers }: Running): void {
+/** Whether a link to sign in is printed: where nobody else can read it or be reached by it. */
+function hasSignInLink({ devnet, production, server }: Config): boolean {
+  return devnet && !production && (server.host === "localhost" || isLoopbackAddress(server.host));
+}
+
+function withSignInLink(config: Config, signIn: NewSignInLink | null): Config {
+  return signIn === null
+    ? config
+    : { ...config, server: { ...config.server, signInLink: signIn.link } };
+}
+
+function announce(config: Config, { service, log, local, workers, signIn }: Running): void {
   log.info(
     {
       host: config.server.host,
@@ -67,7 +84,7 @@ function announce(config: Config, { service, log, local, workers }: Running): vo
     },
     "svc is serving",
   );
-  if (!config.production) greet(config, service.port, local);
+  if (!config.production) greet(config, service.port, { local, signIn: signIn?.secret ?? null });
 }
 
 async function reload(

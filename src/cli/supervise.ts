@@ -2,9 +2,11 @@
 import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
+import { keepsRecords } from "../app/console-side.ts";
 import { serveCredit } from "../app/credit-service.ts";
 import { unnamedNode } from "../app/hosted.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
+import { openFileRecords, serveRecords } from "../app/operator-records.ts";
 import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
@@ -57,6 +59,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     serveCredit(supervisor.bus, file.store);
   }
   serveQuotas(supervisor.bus, quotas);
+  if (keepsRecords(running)) serveRecords(supervisor.bus, await openFileRecords({ log, dataDir }));
   serveTokens(supervisor.bus, realRuntime);
   serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });
   const started = await supervisor.started;

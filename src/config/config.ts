@@ -99,6 +99,8 @@ export interface Config {
     readonly fastPath: "auto" | "off";
     /** Secret; null = nobody is the operator. */
     readonly operatorToken: string | null;
+    /** A link that opens one session of the operator; null = none. No file can set it. */
+    readonly signInLink: { readonly secretHash: string; readonly expiresAtMs: number } | null;
     /** Where `/metrics` is served on an address of its own; null = nowhere. */
     readonly metricsListen: { readonly host: string; readonly port: number } | null;
   };
@@ -126,6 +128,10 @@ export interface Config {
   /** How reads are hedged where a profile does not say; null = not at all. */
   readonly hedge: HedgeSettings | null;
   readonly cluster: ClusterConfig;
+  readonly console: {
+    /** Whether status pages are open to everyone. */
+    readonly public: boolean;
+  };
   /** Null = a plain router. */
   readonly hosted: HostedConfig | null;
   /** `SVC_SECRET`, at least 32 bytes; null = not set. */
@@ -284,6 +290,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
       expectedNodes: file.cluster.expected_nodes,
       listenUrl: file.cluster.listen_url,
     },
+    console: { public: file.console.public ?? !production },
     hosted: hostedOf(file.hosted),
     secret: env.SVC_SECRET ?? null,
     previousSecret: env.SVC_SECRET_PREVIOUS ?? null,
@@ -300,6 +307,7 @@ function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags)
     compression: server.compression,
     fastPath: server.fast_path,
     operatorToken: server.operator_token ?? hosted.operator_token ?? null,
+    signInLink: null,
     metricsListen: server.metrics_listen === undefined ? null : addressOf(server.metrics_listen),
   };
 }

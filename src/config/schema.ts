@@ -704,6 +704,19 @@ export const configFile = z
         "Also starts local EVM nodes as chain `local` (31337) of profile `public`, and lifts " +
           "the limit of new keys for callers on this machine. Refused in production.",
       ),
+    console: z
+      .strictObject({
+        public: z
+          .boolean()
+          .optional()
+          .describe(
+            "`true` = everyone who reaches the port sees chains, latency and health of providers " +
+              "by their public ids; `false` = only who has signed in, or sends the operator " +
+              "token. Default: `true`, in production `false`.",
+          ),
+      })
+      .prefault({})
+      .describe("The console, at `/dashboard`."),
     cluster: z
       .strictObject({
         enabled: z

@@ -5,9 +5,17 @@ import { crc32 } from "node:zlib";
 
 /**
  * What a secret opens: `key` = RPC calls, `token` = the management of an account, `claim` = a claim
- * link, `connection` = the poll of a connection, `approval` = its page.
+ * link, `connection` = the poll of a connection, `approval` = its page, `session` = the console,
+ * `sign_in` = a session in the console, once.
  */
-export type SecretKind = "key" | "token" | "claim" | "connection" | "approval";
+export type SecretKind =
+  | "key"
+  | "token"
+  | "claim"
+  | "connection"
+  | "approval"
+  | "session"
+  | "sign_in";
 
 const PREFIXES: Readonly<Record<SecretKind, string>> = {
   key: "svc_ak_",
@@ -15,8 +23,18 @@ const PREFIXES: Readonly<Record<SecretKind, string>> = {
   claim: "svc_cl_",
   connection: "svc_ct_",
   approval: "svc_ca_",
+  session: "svc_cs_",
+  sign_in: "svc_si_",
 };
-const KINDS: readonly SecretKind[] = ["key", "token", "claim", "connection", "approval"];
+const KINDS: readonly SecretKind[] = [
+  "key",
+  "token",
+  "claim",
+  "connection",
+  "approval",
+  "session",
+  "sign_in",
+];
 const PREFIX_CHARS = 7;
 /** 226 bits; at least 192 stay unknown when the shown prefix is known. */
 const RANDOM_CHARS = 38;
@@ -69,7 +87,7 @@ export function isSameSecret(given: string, expected: string): boolean {
 
 /** A new id, for example `key_…`: later ones come later in order, and none can be guessed. */
 export function newId(
-  mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur",
+  mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur" | "act",
   wallMs: number,
 ): string {
   const time = Math.max(0, Math.floor(wallMs))

@@ -4,6 +4,7 @@
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster } from "./migrations-cluster.ts";
+import { createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
@@ -21,6 +22,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "009_sessions": { up: createSessions },
   "010_cluster": { up: createCluster },
   "011_session_owners": { up: createSessionOwnership },
+  "012_operator": { up: createOperator },
   "014_purchase_accounts": { up: indexPurchaseAccounts },
 };
 

@@ -9,6 +9,11 @@ import type {
   RateLimitTable,
 } from "./tables-cluster.ts";
 import type {
+  ConsoleSessionTable,
+  OperatorActionTable,
+  OperatorCordonTable,
+} from "./tables-operator.ts";
+import type {
   PurchaseSubmissionTable,
   PurchaseTable,
   SettlementWalletTable,
@@ -54,6 +59,9 @@ export interface Tables {
   readonly job: JobTable;
   readonly rate_limit: RateLimitTable;
   readonly rate_demand: RateDemandTable;
+  readonly console_session: ConsoleSessionTable;
+  readonly operator_cordon: OperatorCordonTable;
+  readonly operator_action: OperatorActionTable;
 }
 
 /** An account with its balance. */

@@ -27,6 +27,7 @@ describe("configuration: what is accepted", () => {
         compression: "auto",
         fastPath: "auto",
         operatorToken: null,
+        signInLink: null,
         metricsListen: null,
       },
       upstream: { http: "own" },
@@ -101,6 +102,7 @@ describe("configuration: what is accepted", () => {
       },
       coalesce: true,
       hedge: { maxExtra: 0.05, floorMs: 20, ceilingMs: 1_000 },
+      console: { public: true },
       hosted: null,
       secret: null,
       previousSecret: null,
@@ -214,6 +216,7 @@ limits: { max_attempts: 5 }
       compression: "auto",
       fastPath: "auto",
       operatorToken: "operator-operator-operator",
+      signInLink: null,
       metricsListen: { host: "::1", port: 9_400 },
     });
     assert.deepEqual(

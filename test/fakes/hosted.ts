@@ -5,16 +5,22 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { z } from "zod";
+import { firstServing } from "../../src/app/hosted.ts";
 import { type Tariff, tariffOf } from "../../src/core/billing/price.ts";
 import { API_FAULTS, type ApiFaultCode } from "../../src/core/faults/api-fault.ts";
 import { PUBLIC_ONLY } from "../../src/core/public-address.ts";
 import { methodTable } from "../../src/core/rpc/method-table.ts";
+import { openAddressLimit } from "../../src/core/workers/shared-address-limits.ts";
 import { audit } from "../../src/hosted/audit/audit.ts";
+import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import type { Payments } from "../../src/payments/payments.ts";
 import { createSealer } from "../../src/secrets/sealer.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { ProviderCheck } from "../../src/upstream/provider-check.ts";
+import { createActionLog } from "../../src/web/api/action-log.ts";
 import { type ApiParts, createApi } from "../../src/web/api/api.ts";
+import { createConsoleSessions } from "../../src/web/api/console-sessions.ts";
+import { createInstanceApi, type InstanceApiParts } from "../../src/web/api/instance-api.ts";
 import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
@@ -70,25 +76,46 @@ export interface ServedApi {
 const routeOf = createRoutes(OPERATIONS);
 
 /** What may be different. */
-export type Served = Partial<Omit<ApiParts, "paywall">> & { readonly payments?: Payments | null };
+export type Served = Partial<Omit<ApiParts, "paywall">> & {
+  readonly payments?: Payments | null;
+  /** Of the operations that every instance has. */
+  readonly instance?: Partial<InstanceApiParts>;
+};
 
 /** Serves the API of a store until the test or suite ends. */
 export async function serveApi(
   t: Ending,
   store: Store,
-  { payments = null, ...overrides }: Served = {},
+  { payments = null, instance = {}, ...overrides }: Served = {},
 ): Promise<ServedApi> {
   const runtime = simulatedWorld(1);
   const changed: string[] = [];
   const secrets = new Set<string>([OPERATOR_TOKEN]);
-  let log = "";
+  let lines = "";
   const write = (fields: unknown, message?: unknown): void => {
-    log += `${JSON.stringify(fields)} ${String(message)}\n`;
+    lines += `${JSON.stringify(fields)} ${String(message)}\n`;
   };
-  const api = createApi({
+  const log = { error: write, warn: write };
+  const records = createStoredRecords(store);
+  const common = {
     runtime,
+    log,
+    publicUrl: null,
+    trustedProxies: ["127.0.0.0/8", "::1"],
+    operatorToken: OPERATOR_TOKEN,
+    recordAction: createActionLog({ runtime, records, node: null, log }),
+    sessions: createConsoleSessions({
+      runtime,
+      records,
+      store,
+      operatorToken: OPERATOR_TOKEN,
+      signInLink: null,
+      tries: openAddressLimit("tries", { perSecond: 10 / 60, burst: 10 }),
+    }),
+  };
+  const ofStore = createApi({
+    ...common,
     store,
-    log: { error: write, warn: write },
     chains: [
       {
         chainId: 1,
@@ -113,15 +140,20 @@ export async function serveApi(
     changes: { key: (id) => void changed.push(id), account: (id) => void changed.push(id) },
     settle: () => Promise.resolve(false),
     custom: testCustom(),
-    publicUrl: null,
-    trustedProxies: ["127.0.0.0/8", "::1"],
-    operatorToken: OPERATOR_TOKEN,
     keysPerHour: 8,
     limits: { maxReading: 1_024, maxUnderWay: 256, missesPerMinute: 3, writesPerMinute: 10_000 },
     paywall: payments === null ? null : createPurchasePaywall({ payments, runtime }),
     audit: async () => ({ books: await audit(store), money: [], unread: [] }),
     ...overrides,
   });
+  const { limits = null } = overrides;
+  const ofInstance = createInstanceApi({
+    ...common,
+    ...(limits === null ? {} : { limits }),
+    summary: () => SUMMARY,
+    ...instance,
+  });
+  const api = firstServing([ofInstance, ofStore]);
   let requests = 0;
   const server = createServer((request, response) =>
     api.handle(request, response, `req-${++requests}`),
@@ -141,7 +173,7 @@ export async function serveApi(
     runtime,
     store,
     changed,
-    log: () => log,
+    log: () => lines,
     async call(what, { token, headers = {}, body, from } = {}) {
       const [method = "GET", path = "/"] = what.split(" ");
       addresses++;
@@ -158,12 +190,13 @@ export async function serveApi(
         ...(body === undefined ? {} : { body: parseSent(body) }),
       });
       const text = await response.text();
-      const answer = checked(method, path, response, text);
+      const withCookie = headers["cookie"] !== undefined;
+      const answer = checked({ method, path, withCookie }, response, text);
       for (const secret of [answer.json?.key, answer.json?.management_token])
         if (typeof secret === "string") secrets.add(secret);
       for (const secret of [...secrets, token]) {
         if (secret === undefined) continue;
-        assert.ok(!log.includes(secret), "a secret is in the log");
+        assert.ok(!lines.includes(secret), "a secret is in the log");
         if (answer.status >= 400) assert.ok(!text.includes(secret), "a secret is in an error");
       }
       return answer;
@@ -171,14 +204,27 @@ export async function serveApi(
   };
 }
 
+/** What was asked for. */
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly withCookie: boolean;
+}
+
+const SUMMARY = { version: "0.0.0-test", hosted: true, devnet: false, isPublic: true, node: null };
+
 /** An answer that is as its operation declares it. */
-function checked(method: string, path: string, response: Response, text: string): ApiAnswered {
+function checked(
+  { method, path, withCookie }: Asked,
+  response: Response,
+  text: string,
+): ApiAnswered {
   const { status, headers } = response;
   const json = method === "HEAD" || text === "" ? undefined : JSON.parse(text);
   const isPaid = headers.has("payment-receipt") || headers.has("payment-response");
   assert.equal(headers.get("cache-control"), isPaid ? "private, no-store" : "no-store");
   assert.match(headers.get("x-svc-request-id") ?? "", /^req-\d+$/);
-  assert.equal(headers.get("access-control-allow-origin"), "*");
+  assert.equal(headers.get("access-control-allow-origin"), withCookie ? null : "*");
   const route = routeOf(path.split("?")[0] ?? "/");
   const operation = [...(route?.operations.values() ?? [])].find(
     (it) => it.method === (method === "HEAD" ? "GET" : method),

@@ -23,7 +23,7 @@ test("every operation says what it does, who may ask and what it answers", () =>
     assert.ok(it.auth.length > 0, it.id);
     assert.ok(it.method !== "GET" || (it.body === null && it.idempotent), it.id);
     assert.equal(new Set(it.faults).size, it.faults.length, `${it.id} names a fault twice`);
-    if (it.servedBy === "api")
+    if (it.servedBy !== "pages")
       assert.ok(it.faults.includes("internal") && it.faults.includes("unavailable"), it.id);
     if (it.body !== null)
       assert.ok(it.faults.includes("invalid_field") && it.faults.includes("body_too_large"), it.id);

@@ -14,6 +14,9 @@ test("the pages answer what the contract declares for them", async (t) => {
   await service.probed();
   const dead = await startService(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
   t.after(() => dead.close());
+  const notPublic = { console: { public: false } };
+  const closed = await startService(configText([{ id: "a", url: upstream.url }], notPublic));
+  t.after(() => closed.close());
   const tried = [
     shown("listChains", await service.get("/api/chains")),
     shown("getHealth", await service.get("/api/health")),
@@ -21,6 +24,7 @@ test("the pages answer what the contract declares for them", async (t) => {
     shown("getReadiness", await dead.get("/api/ready")),
     shown("getChainMetrics", await service.get("/api/metrics/ethereum")),
     shown("getChainMetrics", await service.get("/api/metrics/nowhere")),
+    shown("getChainMetrics", await closed.get("/api/metrics/ethereum")),
   ];
   const declared = OPERATIONS.filter((it) => it.servedBy === "pages").flatMap((it) =>
     Object.keys(it.answers).map((status) => `${it.id} ${status}`),

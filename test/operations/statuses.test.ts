@@ -153,7 +153,20 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     body: { message: "It works.", category: "other" },
   }),
   listFeedback: () => ({ what: "GET /api/v1/operator/feedback?limit=5", token: OPERATOR_TOKEN }),
+  getSession: () => ({ what: "GET /api/v1/console/session" }),
+  signIn: () => ({
+    what: "POST /api/v1/console/session",
+    body: { token: OPERATOR_TOKEN },
+    headers: SAME_ORIGIN,
+  }),
+  signOut: () => ({ what: "DELETE /api/v1/console/session", headers: SAME_ORIGIN }),
 };
+
+/** What a browser says of a request by a page of the service. */
+const SAME_ORIGIN = { "sec-fetch-site": "same-origin" };
+/** A request by cookie that a page of another site sent. */
+const fromElsewhere: Case = ({ api }, { token: _, ...good }) =>
+  send(api, { ...good, headers: { cookie: `svc-session=${newSecret("session")}` } });
 
 const send = (api: ServedApi, { what, ...sent }: Call): Promise<ApiAnswered> =>
   api.call(what, sent);
@@ -443,8 +456,42 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     revision_conflict: wrongRevision,
     account_merged: merged,
   },
-  grantCustomAccess: { invalid_field: invalidBody({ days: 0 }), account_merged: merged },
+  signIn: {
+    unauthorized: invalidBody({ token: "svc_mt_cut-off" }),
+    forbidden: ({ api }, good) => send(api, { ...good, headers: {} }),
+    invalid_field: invalidBody({ token: "" }),
+    async rate_limited({ api }, good) {
+      const wrong = { ...good, body: { token: newSecret("token") }, from: "203.0.113.11" };
+      for (let i = 0; i < 10; i++) await send(api, wrong);
+      const limited = await send(api, { ...good, from: "203.0.113.11" });
+      api.runtime.advance(60_000);
+      return limited;
+    },
+    internal: ({ broken }, good) => send(broken, { ...good, body: { token: newSecret("token") } }),
+  },
+  getSession: {
+    internal: ({ broken }, good) =>
+      send(broken, { ...good, headers: { cookie: `svc-session=${newSecret("session")}` } }),
+  },
+  signOut: {
+    forbidden: fromElsewhere,
+    internal: ({ broken }, good) =>
+      send(broken, {
+        ...good,
+        headers: {
+          ...SAME_ORIGIN,
+          cookie: `svc-session=${newSecret("session")}`,
+          "content-type": "application/json",
+        },
+      }),
+  },
+  grantCustomAccess: {
+    invalid_field: invalidBody({ days: 0 }),
+    account_merged: merged,
+    forbidden: fromElsewhere,
+  },
   creditAccount: {
+    forbidden: fromElsewhere,
     account_merged: merged,
     async invalid_field({ api }, good) {
       assert.equal((await send(api, good)).json.credited, true);
@@ -512,7 +559,7 @@ eachStore(({ engine, open }) => {
       for (const end of endings) await end();
     });
 
-    for (const operation of OPERATIONS.filter((it) => it.servedBy === "api")) {
+    for (const operation of OPERATIONS.filter((it) => it.servedBy !== "pages")) {
       for (const outcome of outcomesOf(operation)) {
         test(`${operation.id}: ${outcome}`, async () => {
           const run = OWN_CASES[operation.id]?.[outcome] ?? CASES[outcome];
@@ -552,7 +599,7 @@ eachStore(({ engine, open }) => {
     }
 
     test("nothing is declared that was not shown", () => {
-      const declared = OPERATIONS.filter((it) => it.servedBy === "api").flatMap((it) =>
+      const declared = OPERATIONS.filter((it) => it.servedBy !== "pages").flatMap((it) =>
         outcomesOf(it).map((outcome) => `${it.id} ${outcome}`),
       );
       assert.ok(declared.length > 100);

@@ -10,7 +10,13 @@ import { audit } from "./audit.ts";
 /** The tables by which processes work together hold for minutes: a copy begins without them. */
 type ExportedTable = Exclude<
   keyof Tables,
-  "change_log" | "job" | "rate_limit" | "rate_demand" | "session_owner" | "session_hold"
+  | "change_log"
+  | "job"
+  | "rate_limit"
+  | "rate_demand"
+  | "session_owner"
+  | "session_hold"
+  | "console_session"
 >;
 
 /** Number of rows by table. */
@@ -40,6 +46,8 @@ const TABLES: readonly ExportedTable[] = Object.keys({
   session_channel: true,
   session_transaction: true,
   session_call: true,
+  operator_cordon: true,
+  operator_action: true,
 } satisfies Record<ExportedTable, true>).map(parseTable);
 
 /**

@@ -65,14 +65,23 @@ export async function managementTokenBySecret(
   return row === undefined ? null : agentOf(row);
 }
 
+/** The agent with an id, also one that has ended; null = unknown. */
+export async function managementTokenById(
+  { db }: Store,
+  id: string,
+): Promise<ManagementToken | null> {
+  const row = await db.selectFrom("agent").selectAll().where("id", "=", id).executeTakeFirst();
+  return row === undefined ? null : agentOf(row);
+}
+
 /** Whether an agent's token still works. */
 export async function isManagementTokenValid(
-  { db }: Store,
+  store: Store,
   id: string,
   nowMs: number,
 ): Promise<boolean> {
-  const row = await db.selectFrom("agent").selectAll().where("id", "=", id).executeTakeFirst();
-  return row !== undefined && managementTokenEnd(agentOf(row), nowMs) === null;
+  const agent = await managementTokenById(store, id);
+  return agent !== null && managementTokenEnd(agent, nowMs) === null;
 }
 
 /** Why an agent's token opens nothing any more; null = it does. */

@@ -1,5 +1,6 @@
-// Authenticates the caller of an API request by management token, RPC key, connection token or
-// operator token. Limits invalid credentials by address; knows no operation.
+// Authenticates the caller of an API request by management token, RPC key, connection token,
+// operator token or the cookie of the console. Limits invalid credentials by address; knows no
+// operation.
 import type { IncomingMessage } from "node:http";
 import type { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
@@ -9,22 +10,30 @@ import { managementTokenBySecret, managementTokenEnd } from "../../hosted/keys/m
 import type { Runtime } from "../../runtime.ts";
 import { readSecret, type SecretKind } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
-import type { ApiCaller, Auth } from "../contract/operation.ts";
+import type { ApiCaller, Auth, OperatorCaller } from "../contract/operation.ts";
+import type { CookieRequest } from "../http/console-cookie.ts";
 import { bearerOf, isOperatorToken } from "../http/operator.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
+import { type ConsoleSessions, cookieRefusal } from "./console-sessions.ts";
 
-export interface ApiAuthenticationParts {
-  readonly store: Store;
-  readonly runtime: Runtime;
+/** How the operator is recognised. */
+export interface OperatorCredentials {
   /** Null = no operator token is configured. */
   readonly operatorToken: string | null;
+  readonly sessions: ConsoleSessions;
+}
+
+export interface ApiAuthenticationParts extends OperatorCredentials {
+  readonly store: Store;
+  readonly runtime: Runtime;
   /** Limits well-formed but unknown secrets, by address. */
   readonly misses: AddressLimit;
 }
 
 /** The parts of a request that identify its caller. */
 export interface ApiRequest {
-  readonly request: IncomingMessage;
+  readonly request: Pick<IncomingMessage, "headers" | "method">;
+  readonly cookie: CookieRequest;
   readonly address: string;
   /** The key in the path; null = none. */
   readonly pathKey: string | null;
@@ -41,9 +50,11 @@ export async function callerOf(
   parts: ApiAuthenticationParts,
   auth: readonly Auth[],
   sender: ApiRequest,
-): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited" | "not_found">> {
+): Promise<ApiCaller | ApiFault<"unauthorized" | "forbidden" | "rate_limited" | "not_found">> {
   if (auth.includes("key_in_path")) return keyInPath(parts, sender);
   if (auth.every((way) => way === "none")) return { kind: "anyone" };
+  const bySession = await sessionCaller(parts.sessions, auth, sender);
+  if (bySession !== null) return bySession;
   const authorization = withoutPayment(sender.request.headers.authorization);
   const bearer = bearerOf(authorization);
   if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
@@ -68,6 +79,50 @@ export async function callerOf(
       ? "the credential is cut off or mistyped"
       : `a ${KIND_NAMES[kind]} does not open this`,
   );
+}
+
+/** The same where only the operator can authenticate. */
+export async function instanceCallerOf(
+  { operatorToken, sessions }: OperatorCredentials,
+  auth: readonly Auth[],
+  sender: Omit<ApiRequest, "address" | "pathKey">,
+): Promise<
+  | Extract<ApiCaller, { readonly kind: "anyone" | "operator" }>
+  | ApiFault<"unauthorized" | "forbidden">
+> {
+  if (!auth.includes("operator")) return ANYONE;
+  const bySession = await sessionCaller(sessions, auth, sender);
+  if (bySession !== null) return bySession.kind === "agent" ? ANYONE : bySession;
+  const authorization = withoutPayment(sender.request.headers.authorization);
+  return auth.includes("none") && authorization === undefined
+    ? ANYONE
+    : operator(operatorToken, bearerOf(authorization));
+}
+
+const ANYONE = { kind: "anyone" } as const;
+
+/** The caller by the cookie of the console; null = the request has another credential, or none. */
+async function sessionCaller(
+  sessions: ConsoleSessions,
+  auth: readonly Auth[],
+  { request, cookie }: Pick<ApiRequest, "request" | "cookie">,
+): Promise<
+  | Extract<ApiCaller, { readonly kind: "anyone" | "operator" | "agent" }>
+  | ApiFault<"unauthorized" | "forbidden">
+  | null
+> {
+  const { headers, method } = request;
+  if (cookie.id === null || headers["x-svc-api-key"] !== undefined) return null;
+  if (withoutPayment(headers.authorization) !== undefined) return null;
+  if (!auth.includes("operator") && !auth.includes("management_token")) return null;
+  const refusal = cookieRefusal(method, cookie);
+  if (refusal !== null) return refusal;
+  const caller = await sessions.callerOf(cookie.id);
+  if (caller === null)
+    return apiFault("unauthorized", "the session has ended", { nextAction: "sign in again" });
+  if (caller.kind === "operator" && auth.includes("operator")) return caller;
+  if (caller.kind === "agent" && auth.includes("management_token")) return caller;
+  return auth.includes("none") ? ANYONE : missing(auth, "this session does not open this");
 }
 
 async function keyInPath(
@@ -140,23 +195,27 @@ function missLimit(
 function operator(
   expected: string | null,
   given: string | null,
-): ApiCaller | ApiFault<"unauthorized"> {
+): OperatorCaller | ApiFault<"unauthorized"> {
   if (expected === null)
     return apiFault("unauthorized", "the operator's endpoints are closed", {
       nextAction:
         "set server.operator_token in the configuration and send it as Authorization: Bearer",
     });
-  if (isOperatorToken(given, expected)) return { kind: "operator" };
+  if (isOperatorToken(given, expected)) return BY_TOKEN;
   return apiFault("unauthorized", "this needs the operator token", {
-    nextAction: "send server.operator_token as Authorization: Bearer <token>",
+    nextAction: OPERATE,
   });
 }
+
+const BY_TOKEN: OperatorCaller = { kind: "operator", actor: "operator token", sessionHash: null };
 
 const MANAGE =
   "send the management token as Authorization: Bearer <token>; POST /api/v1/keys without one " +
   "creates an account and its token";
 const CALL = "send the RPC key as Authorization: Bearer <key> or X-Svc-Api-Key";
+const OPERATE = "send server.operator_token as Authorization: Bearer <token>";
 const WAYS: readonly (readonly [Auth, string])[] = [
+  ["operator", OPERATE],
   ["management_token", MANAGE],
   ["rpc_key", CALL],
   [
@@ -170,6 +229,8 @@ const KIND_NAMES: Readonly<Record<SecretKind, string>> = {
   claim: "claim link",
   connection: "connection's token",
   approval: "connection's approval",
+  session: "session of the console",
+  sign_in: "sign-in link",
 };
 
 function missing(auth: readonly Auth[], message: string): ApiFault<"unauthorized"> {

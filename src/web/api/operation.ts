@@ -5,6 +5,7 @@ import type { ApiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
 import type { OperationId } from "../contract/contract.ts";
 import type { ApiCaller, Operation, Terms } from "../contract/operation.ts";
+import type { CookieRequest } from "../http/console-cookie.ts";
 import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 
 /** An operation with its id. */
@@ -20,15 +21,20 @@ export interface OperationRequest {
   readonly address: string;
   readonly baseUrl: string;
   readonly isLocal: boolean;
+  readonly cookie: CookieRequest;
 }
 
-/** The result of a request. `receipt` holds header names and values in turn if it was paid for. */
+/**
+ * The result of a request. `headers` and, if it was paid for, `receipt` hold header names and
+ * values in turn.
+ */
 export type AnyResult =
   | {
       readonly kind: "answer";
       readonly status: number;
       readonly body: unknown;
       readonly receipt?: readonly string[];
+      readonly headers?: readonly string[];
     }
   | ApiFault
   | PaymentRefusal;
@@ -43,6 +49,7 @@ export interface AnyInput {
   readonly address: string;
   readonly baseUrl: string;
   readonly isLocal: boolean;
+  readonly cookie: CookieRequest;
 }
 
 /** The same with its caller. */

@@ -16,6 +16,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import type { Store } from "../../store/store.ts";
 import type { ProviderCheck } from "../../upstream/provider-check.ts";
+import type { RecordAction } from "./action-log.ts";
 import type { StatusOf } from "./provider-status.ts";
 
 export interface HandlerParts {
@@ -47,6 +48,8 @@ export interface HandlerParts {
   readonly writes: AddressLimit;
   /** Null = nothing can be bought. */
   readonly payments: Payments | null;
+  /** Writes a line for each change by the operator. */
+  readonly recordAction: RecordAction;
   /** Runs the audit: compares the books with each other and with the payment chains. */
   readonly audit: () => Promise<AuditFindings>;
 }

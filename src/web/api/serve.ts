@@ -6,6 +6,7 @@ import type { CONTRACT } from "../contract/contract.ts";
 import type { ApiCaller, ApiHandlers, Operation } from "../contract/operation.ts";
 import { parseBody } from "../http/body.ts";
 import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
+import { recordChange } from "./action-log.ts";
 import { type ApiAuthenticationParts, callerOf } from "./authenticate.ts";
 import { checkDocument } from "./check-document.ts";
 import { checkFields, queryOf } from "./check-fields.ts";
@@ -48,11 +49,11 @@ export function createServing(
     inputOf,
   });
   return async (asked) => {
-    const { operation, request, address } = asked;
+    const { operation, request, address, cookie } = asked;
     const handler = handlers.get(operation.id);
     if (handler === undefined) throw new Error(`no handler serves ${operation.id}`);
     if (typeof handler !== "function") return servePaid(asked, handler);
-    const sender = { request, address, pathKey: asked.params?.["key"] ?? null };
+    const sender = { request, address, cookie, pathKey: asked.params?.["key"] ?? null };
     let caller =
       operation.method === "GET"
         ? await callerOf(credentials, operation.auth, sender)
@@ -65,7 +66,11 @@ export function createServing(
     const limited = operation.method === "GET" ? null : writeLimit(parts, caller);
     if (limited !== null) return limited;
     const input = inputOf(asked);
-    return input.kind === "api_fault" ? input : handler({ ...input, caller });
+    if (input.kind === "api_fault") return input;
+    const call = { ...input, caller };
+    const result = await handler(call);
+    await recordChange(parts.recordAction, operation, call, result);
+    return result;
   };
 }
 
@@ -75,10 +80,11 @@ async function changerOf(
   asked: OperationRequest,
   paid: boolean,
 ): Promise<ApiCaller | ApiFault> {
-  const { operation, request, address, params } = asked;
+  const { operation, request, address, cookie, params } = asked;
   const caller = await callerOf(credentials, operation.auth, {
     request,
     address,
+    cookie,
     pathKey: params?.["key"] ?? null,
     paid,
   });
@@ -138,12 +144,12 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
 /**
  * Handlers by operation id. Their types were checked against the contract where they were defined.
  */
-function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
+export function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
   return new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
 }
 
 /** The validated input of an operation, or its faults. */
-function inputOf({
+export function inputOf({
   operation,
   request,
   params,
@@ -151,6 +157,7 @@ function inputOf({
   address,
   baseUrl,
   isLocal,
+  cookie,
 }: OperationRequest): AnyInput | ApiFault {
   const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
   if (given.kind === "api_fault") return wrongPath(operation, given);
@@ -174,6 +181,7 @@ function inputOf({
     address,
     baseUrl,
     isLocal,
+    cookie,
   };
 }
 

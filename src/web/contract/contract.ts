@@ -2,6 +2,7 @@
 // OpenAPI and documents derive from it. The key of a row is the operation's id, and it never
 // changes.
 import { CLAIM_OPERATIONS } from "./claims.ts";
+import { CONSOLE_OPERATIONS } from "./console.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
 import type { Operation } from "./operation.ts";
 import { PAYING, PAYMENT_OPERATIONS } from "./payments.ts";
@@ -87,6 +88,10 @@ export const CONTRACT = {
     params: shape.chainParams,
     answers: {
       200: { description: "The figures.", schema: chainMetrics },
+      401: {
+        description: "With `console.public: false`: the caller has not signed in.",
+        schema: open.rpcError,
+      },
       404: { description: "No such chain.", schema: open.rpcError },
     },
   },
@@ -282,6 +287,7 @@ export const CONTRACT = {
     faults: ["unauthorized", "invalid_field", ...ANY],
   },
   ...FEEDBACK_OPERATIONS,
+  ...CONSOLE_OPERATIONS,
   getOperatorAudit: {
     ...OPERATOR,
     path: "/api/v1/operator/audit",

@@ -6,6 +6,7 @@ import type { ApiFault, ApiFaultCode } from "../../core/faults/api-fault.ts";
 import type { KeyRecord } from "../../hosted/keys/keys.ts";
 import type { ManagementToken } from "../../hosted/keys/management-token.ts";
 import type { Order, PaidPurchase } from "../../payments/payments.ts";
+import type { CookieRequest } from "../http/console-cookie.ts";
 
 /**
  * How a caller may authenticate. `management_token`, `operator`: `Authorization: Bearer`.
@@ -25,7 +26,14 @@ export type Auth =
 export type OperationMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Groups of operations in documents. */
-export type OperationTag = "instance" | "agent" | "keys" | "accounts" | "profiles" | "operator";
+export type OperationTag =
+  | "instance"
+  | "agent"
+  | "keys"
+  | "accounts"
+  | "profiles"
+  | "operator"
+  | "console";
 
 /** A declared answer; `schema` null = no body. */
 export interface OperationAnswer {
@@ -43,8 +51,11 @@ export interface Operation {
   readonly description: string;
   /** Accepted ways to authenticate; one suffices. */
   readonly auth: readonly Auth[];
-  /** `pages`: documented here, but answered by `pages/routes.ts`. */
-  readonly servedBy: "api" | "pages";
+  /**
+   * `api`: over the store of a hosted service. `instance`: by every instance; only the operator can
+   * authenticate. `pages`: documented here, but answered by `pages/routes.ts`.
+   */
+  readonly servedBy: "api" | "instance" | "pages";
   readonly params: z.ZodObject | null;
   /** Null = no parameters. Unknown parameters are ignored. */
   readonly query: z.ZodObject | null;
@@ -55,7 +66,9 @@ export interface Operation {
   /** Omitted = the limit of the API. */
   readonly maxBodyBytes?: number;
   /** Answers by status. */
-  readonly answers: Readonly<Partial<Record<200 | 201 | 202 | 204 | 404 | 503, OperationAnswer>>>;
+  readonly answers: Readonly<
+    Partial<Record<200 | 201 | 202 | 204 | 401 | 404 | 503, OperationAnswer>>
+  >;
   /** Error codes that it may answer with. */
   readonly faults: readonly ApiFaultCode[];
   /** True if repeating a request has no further effect. */
@@ -64,10 +77,19 @@ export interface Operation {
   readonly pays?: PurposeKind;
 }
 
+/** The operator, and how this one authenticated. */
+export interface OperatorCaller {
+  readonly kind: "operator";
+  /** For the list of actions: the token, or a session by the beginning of its hash. */
+  readonly actor: string;
+  /** SHA-256 of the id of the session; null = the request carries the token. */
+  readonly sessionHash: string | null;
+}
+
 /** The authenticated caller of a request. */
 export type ApiCaller =
   | { readonly kind: "anyone" }
-  | { readonly kind: "operator" }
+  | OperatorCaller
   | { readonly kind: "agent"; readonly agent: ManagementToken }
   | { readonly kind: "key"; readonly key: KeyRecord }
   | { readonly kind: "connection"; readonly token: string };
@@ -103,6 +125,8 @@ export interface ApiInput<O extends Operation = Operation> {
   readonly baseUrl: string;
   /** True if the request comes from this machine and not from a page of another origin. */
   readonly isLocal: boolean;
+  /** What the request tells of its session in the console. */
+  readonly cookie: CookieRequest;
 }
 
 type AnswerBody<A> = A extends { readonly schema: infer S }
@@ -117,6 +141,8 @@ export type ApiAnswer<O extends Operation> = {
     readonly kind: "answer";
     readonly status: S;
     readonly body: AnswerBody<O["answers"][S]>;
+    /** Header names and values in turn; absent = none of its own. */
+    readonly headers?: readonly string[];
   };
 }[keyof O["answers"]];
 
@@ -159,9 +185,12 @@ export type HandlerOf<O extends Operation> = O extends { readonly pays: PurposeK
   ? PaidHandler<O>
   : ApiHandler<O>;
 
-/** Handlers of all operations that the API serves itself. */
-export type ApiHandlers<Contract extends Readonly<Record<string, Operation>>> = {
-  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends "api" ? Id : never]: HandlerOf<
+/** Handlers of all operations that are served by one of the two. */
+export type ApiHandlers<
+  Contract extends Readonly<Record<string, Operation>>,
+  By extends "api" | "instance" = "api",
+> = {
+  readonly [Id in keyof Contract as Contract[Id]["servedBy"] extends By ? Id : never]: HandlerOf<
     Contract[Id]
   >;
 };

@@ -118,7 +118,7 @@ export const PROFILE_OPERATIONS = {
       "For the operator of the instance. With a `reference`, repeating it gives nothing more.",
     body: shape.customAccessRequest,
     answers: { 200: { description: "The time that was given.", schema: shape.customAccess } },
-    faults: [...BODY, "unauthorized", "not_found", "account_merged", ...ANY],
+    faults: [...BODY, "unauthorized", "forbidden", "not_found", "account_merged", ...ANY],
     idempotent: false,
   },
   creditAccount: {
@@ -128,7 +128,7 @@ export const PROFILE_OPERATIONS = {
     description: "For the operator of the instance. Once for each `reference`.",
     body: shape.creditRequest,
     answers: { 200: { description: "The account's balance.", schema: shape.credited } },
-    faults: [...BODY, "unauthorized", "not_found", "account_merged", ...ANY],
+    faults: [...BODY, "unauthorized", "forbidden", "not_found", "account_merged", ...ANY],
     idempotent: true,
   },
 } as const satisfies Readonly<Record<string, Operation>>;

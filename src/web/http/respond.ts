@@ -2,6 +2,7 @@
 // refusals as JSON-RPC errors.
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
+import { hasConsoleCookie } from "./console-cookie.ts";
 import { renderFault } from "./render-fault.ts";
 
 /** Header names and values in turn. */
@@ -146,7 +147,8 @@ function send(
   body: readonly Buffer[] | null,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  for (const field of CORS) headers.push(field);
+  // A page of another origin has no business with a session.
+  if (!hasConsoleCookie(response.req.headers.cookie)) for (const field of CORS) headers.push(field);
   if (body === null) {
     response.writeHead(status, headers);
     response.end();

@@ -12,8 +12,10 @@ export interface PageRequest {
   readonly known: string | undefined;
   /** Decides whether the answer may be compressed. */
   readonly client: CompressionClient;
-  /** True = authenticated with the operator token: real provider ids may be shown. */
+  /** True = authenticated as the operator: real provider ids may be shown. */
   readonly isOperator: boolean;
+  /** True = what the instance and its providers do may be shown. */
+  readonly mayReadStatus: boolean;
   /** True = a process on this machine sent the request on its own behalf. */
   readonly isLocal: boolean;
 }

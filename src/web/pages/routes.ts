@@ -154,6 +154,9 @@ interface MetricsSource extends Pick<PageParts, "node" | "publicNode"> {
   readonly documents: ServiceDocuments;
 }
 
+const NOT_PUBLIC = fault("unauthorized", "the status of this instance is for those who sign in", {
+  nextAction: "sign in at /dashboard, or send the operator token as Authorization: Bearer <token>",
+});
 /** Between the death of a supervisor and the end of its workers. */
 const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
 
@@ -195,7 +198,8 @@ function filePages(): Readonly<Record<string, PageHandler>> {
 }
 
 function chainMetricsPage({ registry }: PageParts, documents: ServiceDocuments): PageHandler {
-  return (response, headers, { path, isOperator }) => {
+  return (response, headers, { path, isOperator, mayReadStatus }) => {
+    if (!mayReadStatus) return writeFault(response, headers, NOT_PUBLIC);
     const chain = registry.chain(path.slice(CHAIN_METRICS.length));
     if (chain === undefined)
       return writeFault(

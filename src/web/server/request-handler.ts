@@ -1,7 +1,9 @@
 // Dispatches each request of node's HTTP server: RPC calls, the HTTP API, pages, or a refusal.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { ConsoleSessions } from "../api/console-sessions.ts";
 import type { Activity } from "../http/activity.ts";
+import { cookieRequestOf } from "../http/console-cookie.ts";
 import { isFromThisMachine } from "../http/local-caller.ts";
 import { isOperator } from "../http/operator.ts";
 import { type Headers, headersOf, wantsHtml, writeFault, writePreflight } from "../http/respond.ts";
@@ -24,8 +26,10 @@ export interface RequestParts {
   readonly rpc: RpcParts;
   /** The page at a path; undefined = none. */
   readonly page: (path: string) => PageHandler | undefined;
-  /** The API for keys and accounts; null = the service has none. */
-  readonly api: HttpApi | null;
+  readonly api: HttpApi;
+  readonly sessions: Pick<ConsoleSessions, "callerOf">;
+  /** Whether status pages are open to everyone. */
+  readonly isStatusPublic: () => boolean;
   readonly requestId: () => string;
   /** Base URL of this service as the caller uses it, without a trailing slash. */
   readonly baseUrl: (request: IncomingMessage) => string;
@@ -48,7 +52,7 @@ export function handleRequest(
     return serveRpc(parts, request, response, requestId);
   }
   const path = url.split("?", 1)[0] ?? "/";
-  if (namesHost && method !== "OPTIONS" && parts.api?.serves(path) === true) {
+  if (namesHost && method !== "OPTIONS" && parts.api.serves(path)) {
     request.url = url;
     return parts.api.handle(request, response, requestId);
   }
@@ -66,17 +70,47 @@ export function handleRequest(
   if (page === undefined) return writeNotFound(request, response, headers);
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", notServed(method));
-  page(response, headers, {
-    path,
-    baseUrl: parts.baseUrl(request),
-    known: sent["if-none-match"],
-    client: {
-      address: request.socket.remoteAddress ?? "",
-      header: (name) => textOf(sent[name]),
-    },
-    isOperator: isOperator(request, parts.operatorToken),
-    isLocal: isFromThisMachine(request),
-  });
+  showPage(parts, page, { request, response, headers, path });
+}
+
+/** A request for a page. */
+interface PageExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly headers: Headers;
+  readonly path: string;
+}
+
+const SESSION_PAGES = "/api/";
+
+/** Has a page answer. Only the status pages look at the cookie of the console. */
+function showPage(
+  parts: RequestParts,
+  page: PageHandler,
+  { request, response, headers, path }: PageExchange,
+): void {
+  const { headers: sent } = request;
+  const baseUrl = parts.baseUrl(request);
+  const byToken = isOperator(request, parts.operatorToken);
+  const show = (role: "operator" | "agent" | null): void =>
+    page(response, headers, {
+      path,
+      baseUrl,
+      known: sent["if-none-match"],
+      client: {
+        address: request.socket.remoteAddress ?? "",
+        header: (name) => textOf(sent[name]),
+      },
+      isOperator: byToken || role === "operator",
+      mayReadStatus: byToken || role !== null || parts.isStatusPublic(),
+      isLocal: isFromThisMachine(request),
+    });
+  const { id } = cookieRequestOf(sent, { baseUrl, publicUrl: null });
+  if (id === null || byToken || !path.startsWith(SESSION_PAGES)) return show(null);
+  parts.sessions.callerOf(id).then(
+    (caller) => show(caller?.kind ?? null),
+    () => show(null),
+  );
 }
 
 const NO_HOST = fault("invalid_request", "the request names no host", {

@@ -7,9 +7,9 @@ import {
   openAddressLimit,
 } from "../../../core/workers/shared-address-limits.ts";
 import { isStoreFailure } from "../../../store/store-failure.ts";
-import type { Api } from "../../api/api.ts";
 import { CLAIM_PAGE } from "../../api/handlers/claims.ts";
 import { CONNECTION_PAGE } from "../../api/handlers/connections.ts";
+import type { Api } from "../../api/operation-server.ts";
 import { clientAddress, requestBaseUrl, trustedProxiesOf } from "../../http/client-address.ts";
 import { createBound } from "../../http/concurrency-limit.ts";
 import { headersOf } from "../../http/respond.ts";

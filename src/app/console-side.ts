@@ -1,0 +1,90 @@
+// Builds what the console of an instance needs beside its pages: records, sessions, and the lines
+// that say what operators did.
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import type { OpenAddressLimit } from "../core/workers/shared-address-limits.ts";
+import type { OperatorRecords } from "../hosted/operator/records.ts";
+import { createStoredRecords } from "../hosted/operator/stored-records.ts";
+import type { Runtime } from "../runtime.ts";
+import { hashOf, newSecret } from "../secrets/secret.ts";
+import type { Store } from "../store/store.ts";
+import { createActionLog, type RecordAction } from "../web/api/action-log.ts";
+import { type ConsoleSessions, createConsoleSessions } from "../web/api/console-sessions.ts";
+import { openFileRecords, recordsOver } from "./operator-records.ts";
+import type { ServiceParts } from "./service-parts.ts";
+
+/** The console of an instance. */
+export interface ConsoleSide {
+  readonly records: OperatorRecords;
+  readonly sessions: ConsoleSessions;
+  readonly recordAction: RecordAction;
+}
+
+export interface ConsoleSideParts {
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly records: OperatorRecords;
+  /** Where accounts are; null = the service has none. */
+  readonly accounts: Store | null;
+  readonly openLimit: OpenAddressLimit;
+  /** The name of this node; null = the service is one node. */
+  readonly node: string | null;
+}
+
+/** Tries to sign in, by address. */
+const TRIES = { perSecond: 10 / 60, burst: 10 };
+
+/** Creates it over its records. */
+export function createConsoleSide(parts: ConsoleSideParts): ConsoleSide {
+  const { config, runtime, records, accounts, openLimit } = parts;
+  const { operatorToken, signInLink } = config.server;
+  const sessions = createConsoleSessions({
+    runtime,
+    records,
+    operatorToken,
+    signInLink,
+    store: accounts,
+    tries: openLimit("console sign-ins", TRIES),
+  });
+  return { records, sessions, recordAction: createActionLog(parts) };
+}
+
+/** Where records are looked for. */
+export interface RecordsSource {
+  readonly config: Config;
+  readonly log: Logger;
+  /** Null = the service has none. */
+  readonly store: Store | null;
+  /** Null = this process is the whole service. */
+  readonly service: ServiceParts | null;
+}
+
+/** Opens the records: in the store, else those of this service. */
+export async function openRecords(source: RecordsSource): Promise<OperatorRecords> {
+  const { config, log, store, service } = source;
+  if (store !== null) return createStoredRecords(store);
+  return service === null || service.workers === 1
+    ? openFileRecords({ log, dataDir: config.dataDir })
+    : recordsOver(service.bus);
+}
+
+/** Whether the supervisor of several workers has the records. */
+export function keepsRecords({ hosted, cluster }: Config): boolean {
+  return hosted === null && !cluster.enabled;
+}
+
+/** How long a sign-in link works. */
+const LINK_MS = 3_600_000;
+
+/** A link that opens one session of the operator. */
+export interface NewSignInLink {
+  readonly secret: string;
+  readonly link: NonNullable<Config["server"]["signInLink"]>;
+}
+
+/** Makes a link. */
+export function newSignInLink({ wallMs }: Runtime): NewSignInLink {
+  const secret = newSecret("sign_in");
+  return { secret, link: { secretHash: hashOf(secret), expiresAtMs: wallMs() + LINK_MS } };
+}

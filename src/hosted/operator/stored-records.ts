@@ -1,0 +1,149 @@
+// The records of the console in the store, where all processes of a service find them.
+import type { Selectable } from "kysely";
+import type { Store } from "../../store/store.ts";
+import type { OperatorActionTable } from "../../store/tables-operator.ts";
+import { type OperatorAction, type OperatorRecords, RECORD_LIMITS } from "./records.ts";
+
+/** The records of a store. */
+export function createStoredRecords(store: Store): OperatorRecords {
+  return { ...sessionsIn(store), ...cordonsIn(store), ...actionsIn(store) };
+}
+
+function sessionsIn(store: Store): Pick<OperatorRecords, "addSession" | "session" | "endSession"> {
+  const { db } = store;
+  return {
+    addSession: (session) =>
+      store.transaction(async (tx) => {
+        const { idHash, role, tokenRef, createdAtMs, expiresAtMs } = session;
+        await tx
+          .deleteFrom("console_session")
+          .where("expires_at", "<=", BigInt(createdAtMs))
+          .execute();
+        const beyond = await tx
+          .selectFrom("console_session")
+          .select("id_hash")
+          .where("token_ref", "=", tokenRef)
+          .orderBy("created_at", "desc")
+          .orderBy("id_hash")
+          .limit(RECORD_LIMITS.sessionsPerToken)
+          .offset(RECORD_LIMITS.sessionsPerToken - 1)
+          .execute();
+        const ended = beyond.map((row) => row.id_hash);
+        if (ended.length > 0)
+          await tx.deleteFrom("console_session").where("id_hash", "in", ended).execute();
+        const added = await tx
+          .insertInto("console_session")
+          .values({
+            id_hash: idHash,
+            role,
+            token_ref: tokenRef,
+            created_at: BigInt(createdAtMs),
+            expires_at: BigInt(expiresAtMs),
+          })
+          .onConflict((conflict) => conflict.column("id_hash").doNothing())
+          .executeTakeFirst();
+        return added.numInsertedOrUpdatedRows === 1n;
+      }),
+    async session(idHash, nowMs) {
+      const row = await db
+        .selectFrom("console_session")
+        .selectAll()
+        .where("id_hash", "=", idHash)
+        .where("expires_at", ">", BigInt(nowMs))
+        .executeTakeFirst();
+      return row === undefined
+        ? null
+        : {
+            idHash: row.id_hash,
+            role: row.role,
+            tokenRef: row.token_ref,
+            createdAtMs: Number(row.created_at),
+            expiresAtMs: Number(row.expires_at),
+          };
+    },
+    async endSession(idHash) {
+      await db.deleteFrom("console_session").where("id_hash", "=", idHash).execute();
+    },
+  };
+}
+
+function cordonsIn(store: Store): Pick<OperatorRecords, "cordons" | "cordon" | "uncordon"> {
+  const { db } = store;
+  return {
+    async cordons() {
+      const rows = await db
+        .selectFrom("operator_cordon")
+        .selectAll()
+        .orderBy("created_at")
+        .limit(RECORD_LIMITS.cordons)
+        .execute();
+      return rows.map(({ created_at, ...cordon }) => ({ ...cordon, atMs: Number(created_at) }));
+    },
+    cordon: ({ atMs, ...cordon }) =>
+      store.transaction(async (tx) => {
+        const { profile, chain, provider, reason, actor } = cordon;
+        const { count } = await tx
+          .selectFrom("operator_cordon")
+          .select((eb) => eb.fn.countAll<bigint>().as("count"))
+          .executeTakeFirstOrThrow();
+        const { numDeletedRows } = await tx
+          .deleteFrom("operator_cordon")
+          .where("profile", "=", profile)
+          .where("chain", "=", chain)
+          .where("provider", "=", provider)
+          .executeTakeFirstOrThrow();
+        if (count - numDeletedRows >= BigInt(RECORD_LIMITS.cordons)) return false;
+        await tx
+          .insertInto("operator_cordon")
+          .values({ profile, chain, provider, reason, actor, created_at: BigInt(atMs) })
+          .onConflict((conflict) => conflict.doNothing())
+          .execute();
+        return true;
+      }),
+    async uncordon({ profile, chain, provider }) {
+      const removed = await db
+        .deleteFrom("operator_cordon")
+        .where("profile", "=", profile)
+        .where("chain", "=", chain)
+        .where("provider", "=", provider)
+        .executeTakeFirst();
+      return removed.numDeletedRows > 0n;
+    },
+  };
+}
+
+function actionsIn(store: Store): Pick<OperatorRecords, "addAction" | "actions"> {
+  return {
+    addAction: ({ atMs, ...action }) =>
+      store.transaction(async (tx) => {
+        await tx
+          .insertInto("operator_action")
+          .values({ ...action, created_at: BigInt(atMs) })
+          .execute();
+        const beyond = await tx
+          .selectFrom("operator_action")
+          .select("id")
+          .orderBy("id", "desc")
+          .limit(1)
+          .offset(RECORD_LIMITS.actions)
+          .executeTakeFirst();
+        if (beyond !== undefined)
+          await tx.deleteFrom("operator_action").where("id", "<=", beyond.id).execute();
+      }),
+    async actions({ limit, after }) {
+      const rows = await store.db
+        .selectFrom("operator_action")
+        .selectAll()
+        .$if(after !== null, (query) => query.where("id", "<", after ?? ""))
+        .orderBy("id", "desc")
+        .limit(limit + 1)
+        .execute();
+      const actions = rows.slice(0, limit).map(actionOf);
+      return { actions, next: rows.length > limit ? (actions.at(-1)?.id ?? null) : null };
+    },
+  };
+}
+
+function actionOf({ created_at, ...action }: Selectable<OperatorActionTable>): OperatorAction {
+  return { ...action, atMs: Number(created_at) };
+}

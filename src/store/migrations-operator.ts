@@ -1,0 +1,47 @@
+// The step of a store that is about the operators of an instance: sessions in the console, cordons
+// and actions. A step that was released is never changed.
+import type { Kysely } from "kysely";
+
+/** Sessions in the console, cordoned providers, and the actions of operators. */
+export async function createOperator(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("console_session")
+    .addColumn("id_hash", "text", (column) => column.primaryKey())
+    .addColumn("role", "text", (column) => column.notNull())
+    .addColumn("token_ref", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createIndex("console_session_of_token")
+    .on("console_session")
+    .columns(["token_ref", "created_at"])
+    .execute();
+  await db.schema
+    .createIndex("console_session_by_end")
+    .on("console_session")
+    .column("expires_at")
+    .execute();
+  await db.schema
+    .createTable("operator_cordon")
+    .addColumn("profile", "text", (column) => column.notNull())
+    .addColumn("chain", "text", (column) => column.notNull())
+    .addColumn("provider", "text", (column) => column.notNull())
+    .addColumn("reason", "text")
+    .addColumn("actor", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("operator_cordon_key", ["profile", "chain", "provider"])
+    .execute();
+  await db.schema
+    .createTable("operator_action")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("actor", "text", (column) => column.notNull())
+    .addColumn("address", "text", (column) => column.notNull())
+    .addColumn("action", "text", (column) => column.notNull())
+    .addColumn("target", "text")
+    .addColumn("detail", "text")
+    .addColumn("outcome", "text", (column) => column.notNull())
+    .addColumn("node", "text")
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .execute();
+}

@@ -1,0 +1,41 @@
+// The tables of the operators of an instance, as types: sessions in the console, providers that are
+// cordoned, and a line for each action.
+
+/** A session in the console, or a sign-in link that was used. */
+export interface ConsoleSessionTable {
+  /** SHA-256 of the id in the cookie, base64url. */
+  readonly id_hash: string;
+  /** `used_link` = a sign-in link; it opens nothing. */
+  readonly role: "operator" | "account" | "used_link";
+  /** What it ends with: the SHA-256 of the operator token, or the id of a management token. */
+  readonly token_ref: string;
+  readonly created_at: bigint;
+  readonly expires_at: bigint;
+}
+
+/** A provider that an operator took out of use. */
+export interface OperatorCordonTable {
+  readonly profile: string;
+  readonly chain: string;
+  readonly provider: string;
+  readonly reason: string | null;
+  readonly actor: string;
+  readonly created_at: bigint;
+}
+
+/** What an operator did. */
+export interface OperatorActionTable {
+  /** `act_…`, later ones later in order. */
+  readonly id: string;
+  readonly actor: string;
+  /** IP address of the caller. */
+  readonly address: string;
+  /** The id of the operation. */
+  readonly action: string;
+  readonly target: string | null;
+  readonly detail: string | null;
+  readonly outcome: "done" | "refused";
+  /** The node that did it; null = the service is one node. */
+  readonly node: string | null;
+  readonly created_at: bigint;
+}

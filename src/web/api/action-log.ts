@@ -1,0 +1,69 @@
+// The lines that say what operators did, one for each change.
+import type { Logger } from "pino";
+import type { OperatorAction, OperatorRecords } from "../../hosted/operator/records.ts";
+import type { Runtime } from "../../runtime.ts";
+import { newId } from "../../secrets/secret.ts";
+import type { ApiCaller } from "../contract/operation.ts";
+import type { AnyInput, AnyResult, NamedOperation } from "./operation.ts";
+
+/** Writes a line; never fails: what was done is done. */
+export type RecordAction = (
+  action: Pick<OperatorAction, "actor" | "address" | "action" | "target" | "detail" | "outcome">,
+) => Promise<void>;
+
+export interface ActionLogParts {
+  readonly runtime: Runtime;
+  readonly records: OperatorRecords;
+  /** Null = the service is one node. */
+  readonly node: string | null;
+  readonly log: Pick<Logger, "error">;
+}
+
+/** Creates the function that writes lines. */
+export function createActionLog({ runtime, records, node, log }: ActionLogParts): RecordAction {
+  return async (action) => {
+    const atMs = runtime.wallMs();
+    const line = { ...action, id: newId("act", atMs), atMs, node };
+    await records.addAction(line).catch(() => {
+      const { actor, action: name, target, outcome } = line;
+      log.error({ actor, action: name, target, outcome }, "an operator's action was not recorded");
+    });
+  };
+}
+
+/** Writes a line if the operator changed something. */
+export async function recordChange(
+  record: RecordAction,
+  operation: NamedOperation,
+  call: AnyInput & { readonly caller: ApiCaller },
+  result: AnyResult,
+): Promise<void> {
+  const { caller, address } = call;
+  if (caller.kind !== "operator" || operation.method === "GET") return;
+  const fields = { ...scalars(call.params), ...scalars(call.query), ...scalars(call.body) };
+  const { id, profile, chain, provider, ...rest } = fields;
+  const target = [id, profile, chain, provider].filter((part) => part !== undefined).join("/");
+  const detail = Object.entries(rest).map(([name, value]) => `${name}: ${value}`);
+  await record({
+    actor: caller.actor,
+    address,
+    action: operation.id,
+    target: target === "" ? null : target.slice(0, MAX_CHARS),
+    detail: detail.length === 0 ? null : detail.join(", ").slice(0, MAX_CHARS),
+    outcome: result.kind === "answer" ? "done" : "refused",
+  });
+}
+
+const MAX_CHARS = 500;
+
+/** Texts, numbers and flags of an input; lists, such as parameters of calls, are left out. */
+function scalars(input: unknown): Readonly<Record<string, string>> {
+  if (typeof input !== "object" || input === null) return {};
+  return Object.fromEntries(
+    Object.entries(input).flatMap(([name, value]) =>
+      typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+        ? [[name, String(value)]]
+        : [],
+    ),
+  );
+}

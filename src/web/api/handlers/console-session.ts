@@ -1,0 +1,91 @@
+// Handlers of sessions in the console: who is signed in, sign-in and sign-out.
+import { apiFault } from "../../../core/faults/api-fault.ts";
+import type { CONTRACT } from "../../contract/contract.ts";
+import type { ApiHandlers } from "../../contract/operation.ts";
+import { type CookieForm, setCookie } from "../../http/console-cookie.ts";
+import { cookieRefusal, SESSION_MS, type SessionCaller } from "../console-sessions.ts";
+import type { InstanceParts } from "../instance-parts.ts";
+import { instant } from "./keys-view.ts";
+
+type SessionHandlers = Pick<
+  ApiHandlers<typeof CONTRACT, "instance">,
+  "getSession" | "signIn" | "signOut"
+>;
+
+const SESSION_S = SESSION_MS / 1_000;
+
+/** Creates the handlers. */
+export function sessionHandlers(parts: InstanceParts): SessionHandlers {
+  const { sessions, recordAction } = parts;
+  return {
+    async getSession({ cookie: { form, id } }) {
+      const caller = id === null ? null : await sessions.callerOf(id);
+      const ended = id !== null && caller === null;
+      const body = { ...viewOf(parts, caller), ended };
+      if (!ended || form === null) return { kind: "answer", status: 200, body };
+      return { kind: "answer", status: 200, body, headers: cookieHeader(form, null) };
+    },
+    async signIn({ body: { token }, cookie, address }) {
+      const { form, id: replaced } = cookie;
+      if (form === null) return NO_COOKIE;
+      const refusal = cookieRefusal("POST", cookie);
+      if (refusal !== null) return refusal;
+      const opened = await sessions.signIn(token, { address, replaced });
+      if (opened.kind === "api_fault") return opened;
+      const { id, caller } = opened;
+      if (caller.kind === "operator")
+        await recordAction({ ...DONE, actor: caller.actor, address, action: "signIn" });
+      const headers = cookieHeader(form, id);
+      return { kind: "answer", status: 201, body: viewOf(parts, caller), headers };
+    },
+    async signOut({ cookie, address }) {
+      const { form, id } = cookie;
+      if (form === null || id === null) return { kind: "answer", status: 204, body: null };
+      const refusal = cookieRefusal("DELETE", cookie);
+      if (refusal !== null) return refusal;
+      const caller = await sessions.callerOf(id);
+      await sessions.signOut(id);
+      if (caller?.kind === "operator")
+        await recordAction({ ...DONE, actor: caller.actor, address, action: "signOut" });
+      return { kind: "answer", status: 204, body: null, headers: cookieHeader(form, null) };
+    },
+  };
+}
+
+const DONE = { target: null, detail: null, outcome: "done" } as const;
+
+const NO_COOKIE = apiFault("forbidden", "nobody can sign in over plain http from elsewhere", {
+  nextAction: "use https (server.public_url), or open the console at http://localhost",
+});
+
+function cookieHeader(form: CookieForm, id: string | null): readonly string[] {
+  return ["Set-Cookie", setCookie(form, id, SESSION_S)];
+}
+
+/** The session of a caller; null = nobody is signed in. */
+function viewOf({ runtime, sessions, summary }: InstanceParts, caller: SessionCaller | null) {
+  const { version, hosted, devnet, isPublic, node } = summary();
+  return {
+    role: roleOf(caller),
+    ended: false,
+    account_id: caller?.kind === "agent" ? caller.agent.accountId : null,
+    read_only: caller?.kind === "agent" && caller.agent.readOnly,
+    signed_in_at: caller === null ? null : instant(caller.session.createdAtMs),
+    expires_at: caller === null ? null : instant(caller.session.expiresAtMs),
+    server_time: instant(runtime.wallMs()),
+    instance: {
+      version,
+      hosted,
+      operator_sign_in: sessions.accepts.operator,
+      account_sign_in: sessions.accepts.account,
+      devnet,
+      public: isPublic,
+      node,
+    },
+  };
+}
+
+function roleOf(caller: SessionCaller | null): "none" | "operator" | "account" {
+  if (caller === null) return "none";
+  return caller.kind === "operator" ? "operator" : "account";
+}

@@ -1,0 +1,220 @@
+// Serves operations over HTTP: finds the operation of a request, enforces limits, and turns
+// exceptions into answers in one place. Knows rows of the contract, not what operations do.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "pino";
+import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import type { Runtime } from "../../runtime.ts";
+import { isStoreFailure } from "../../store/store-failure.ts";
+import type { OperationMethod } from "../contract/operation.ts";
+import { readBody } from "../http/body.ts";
+import {
+  clientAddress,
+  requestBaseUrl,
+  type TrustedProxies,
+  trustedProxiesOf,
+} from "../http/client-address.ts";
+import { createBound } from "../http/concurrency-limit.ts";
+import { type CookieRequest, cookieRequestOf } from "../http/console-cookie.ts";
+import { isLocalCaller } from "../http/local-caller.ts";
+import { type Headers, headersOf } from "../http/respond.ts";
+import type { AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
+import { retiredAt } from "./retired-routes.ts";
+import { createRoutes, type OperationRoute } from "./routes.ts";
+import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write-answer.ts";
+
+export interface OperationServerParts {
+  readonly runtime: Runtime;
+  readonly log: Pick<Logger, "error" | "warn">;
+  /** Null = the base URL of the request. */
+  readonly publicUrl: string | null;
+  /** IP addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[];
+  readonly operations: readonly NamedOperation[];
+  /** Serves one request; throws if the store fails. */
+  readonly serve: (asked: OperationRequest) => Promise<AnyResult>;
+  /** Whether a path (without query) belongs here that is none of these operations. */
+  readonly claims: (path: string) => boolean;
+  readonly limits: ServerBounds;
+}
+
+/** Bounds of concurrent requests. */
+export interface ServerBounds {
+  /** Requests whose bodies are being read. */
+  readonly maxReading: number;
+  /** Requests being served. */
+  readonly maxUnderWay: number;
+}
+
+/** A set of paths with what answers them. */
+export interface Api {
+  /** Whether the API serves this path (without query). */
+  serves(path: string): boolean;
+  /** Answers a request. */
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+}
+
+/** One request in the API. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly headers: Headers;
+  readonly address: string;
+  readonly baseUrl: string;
+  readonly isLocal: boolean;
+  readonly cookie: CookieRequest;
+}
+
+/** Creates a server of operations. */
+export function createOperationServer(parts: OperationServerParts): Api {
+  const { maxReading, maxUnderWay } = parts.limits;
+  const proxies = trustedProxiesOf(parts.trustedProxies);
+  const routeOf = createRoutes(parts.operations);
+  const reading = createBound(
+    maxReading,
+    apiFault("unavailable", "too many requests are arriving"),
+  );
+  const underWay = createBound(
+    maxUnderWay,
+    apiFault("unavailable", "too many requests are under way"),
+  );
+  const failed = createCatch(parts.log, parts.runtime);
+
+  /** Answers a request; null = its caller has left. */
+  async function answer(exchange: Exchange): Promise<AnyResult | null> {
+    const { request, headers } = exchange;
+    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const retired = retiredAt(path);
+    if (retired !== null) return retired;
+    const found = operationOf(routeOf(path), request.method, headers);
+    if ("kind" in found) return found;
+    const { operation, params } = found;
+    const bytes =
+      operation.body === null
+        ? NO_BYTES
+        : await reading(() => readBody(request, operation.maxBodyBytes));
+    return bytes === null || "kind" in bytes
+      ? bytes
+      : underWay(() => parts.serve({ ...exchange, operation, params, bytes }));
+  }
+
+  return {
+    serves: (path) => parts.claims(path) || routeOf(path) !== undefined,
+    handle(request, response, requestId) {
+      request.on("error", () => {});
+      const exchange = exchangeOf(parts, proxies, { request, response, requestId });
+      void answer(exchange)
+        .catch((error: unknown) => failed(error, exchange))
+        .then((result) => finish(exchange, result));
+    },
+  };
+}
+
+function exchangeOf(
+  { publicUrl }: OperationServerParts,
+  proxies: TrustedProxies,
+  { request, response, requestId }: Pick<Exchange, "request" | "response" | "requestId">,
+): Exchange {
+  const baseUrl = publicUrl ?? requestBaseUrl(request, proxies);
+  const address = clientAddress(request, proxies);
+  return {
+    request,
+    response,
+    requestId,
+    headers: headersOf(requestId, request.headers["x-request-id"]),
+    baseUrl,
+    address,
+    isLocal: isLocalCaller(request, { address, baseUrl, publicUrl }),
+    cookie: cookieRequestOf(request.headers, { baseUrl, publicUrl }),
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** The operation of a method at a path, or 404, or 405 with an `Allow` header. */
+function operationOf(
+  route: OperationRoute<NamedOperation> | undefined,
+  method: string | undefined,
+  headers: Headers,
+) {
+  if (route === undefined)
+    return apiFault("not_found", "nothing is served at this path", {
+      nextAction: "use a path of /openapi.json",
+    });
+  const operation = route.operations.get(parseMethod(method));
+  if (operation !== undefined) return { operation, params: route.params };
+  const allowed = [
+    ...[...route.operations.keys()].flatMap((method) =>
+      method === "GET" ? ["GET", "HEAD"] : [method],
+    ),
+    "OPTIONS",
+  ].join(", ");
+  headers.push("Allow", allowed);
+  return apiFault("method_not_allowed", `${method} is not served at this path`, {
+    nextAction: `use one of: ${allowed}`,
+  });
+}
+
+/** The method of a request; undefined = no operation has it. */
+function parseMethod(method: string | undefined): OperationMethod {
+  return (method === "HEAD" ? "GET" : method) as OperationMethod;
+}
+
+const STORE_FAILURE_LOG_MS = 10_000;
+const STORE_FAILURE_RETRY_MS = 2_000;
+
+/**
+ * Turns an exception of a handler into an answer: 503 if the store failed, else 500, which means a
+ * bug.
+ */
+function createCatch(
+  log: OperationServerParts["log"],
+  runtime: Runtime,
+): (error: unknown, exchange: Exchange) => ApiFault {
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  return (error, { requestId, request }) => {
+    if (!isStoreFailure(error)) {
+      const problem = withoutSecrets(
+        error instanceof Error ? (error.stack ?? error.message) : String(error),
+      );
+      log.error(
+        { requestId, method: request.method, problem },
+        "bug: a request of the API was not answered",
+      );
+      return apiFault("internal", "the service failed to answer");
+    }
+    if (runtime.now() - loggedAtMs >= STORE_FAILURE_LOG_MS) {
+      loggedAtMs = runtime.now();
+      log.warn(
+        { requestId, problem: withoutSecrets(String(error)) },
+        "the store does not answer; requests of the API are refused until it does",
+      );
+    }
+    return apiFault("unavailable", "the store does not answer right now", {
+      retryAfterMs: STORE_FAILURE_RETRY_MS,
+    });
+  };
+}
+
+function withoutSecrets(text: string): string {
+  return text.replace(/svc_([a-z]{2})_\w+/g, "svc_$1_…");
+}
+
+function finish({ request, response, headers, baseUrl }: Exchange, result: AnyResult | null): void {
+  request.resume();
+  if (result === null) {
+    response.destroy();
+    return;
+  }
+  switch (result.kind) {
+    case "answer":
+      if (result.headers !== undefined) headers.push(...result.headers);
+      if (result.receipt === undefined)
+        return writeAnswer(response, headers, result.status, result.body);
+      return writePaid(response, headers, { ...result, receipt: result.receipt });
+    case "api_fault":
+      return writeApiFault(response, headers, result, baseUrl);
+    case "payment_refusal":
+      return writePaymentRefusal(response, headers, result, baseUrl);
+  }
+}

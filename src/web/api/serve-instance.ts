@@ -1,0 +1,35 @@
+// Serves one request of an operation that every instance has: recognises the operator, validates
+// the input and calls the handler.
+import type { CONTRACT } from "../contract/contract.ts";
+import type { ApiHandlers } from "../contract/operation.ts";
+import { recordChange } from "./action-log.ts";
+import { instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
+import { sessionHandlers } from "./handlers/console-session.ts";
+import type { InstanceParts } from "./instance-parts.ts";
+import type { AnyResult, OperationRequest } from "./operation.ts";
+import { inputOf, parseHandlers } from "./serve.ts";
+
+/** Creates the function that serves these operations; it throws if the store fails. */
+export function createInstanceServing(
+  parts: InstanceParts,
+  credentials: OperatorCredentials,
+): (asked: OperationRequest) => Promise<AnyResult> {
+  const handlers = parseHandlers(handlersOf(parts));
+  return async (asked) => {
+    const { operation, request, cookie } = asked;
+    const handler = handlers.get(operation.id);
+    if (typeof handler !== "function") throw new Error(`no handler serves ${operation.id}`);
+    const caller = await instanceCallerOf(credentials, operation.auth, { request, cookie });
+    if (caller.kind === "api_fault") return caller;
+    const input = inputOf(asked);
+    if (input.kind === "api_fault") return input;
+    const call = { ...input, caller };
+    const result = await handler(call);
+    await recordChange(parts.recordAction, operation, call, result);
+    return result;
+  };
+}
+
+function handlersOf(parts: InstanceParts): ApiHandlers<typeof CONTRACT, "instance"> {
+  return { ...sessionHandlers(parts) };
+}

@@ -1,0 +1,59 @@
+// Sessions of the console at a plain router: what the cookie opens, and what it never opens.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newSignInLink } from "../../src/app/console-side.ts";
+import { realRuntime } from "../../src/runtime.ts";
+import { configText, type Service, startService } from "../fakes/service.ts";
+import { scriptedUpstream } from "../fakes/upstream.ts";
+
+const TOKEN = "operator-of-a-plain-router-0123456789";
+const PAGE = { "sec-fetch-site": "same-origin", "content-type": "application/json" };
+
+const signIn = (service: Service, token: string): Promise<Response> =>
+  fetch(`${service.url}/api/v1/console/session`, {
+    method: "POST",
+    headers: PAGE,
+    body: JSON.stringify({ token }),
+  });
+const cookieOf = (response: Response): string =>
+  (response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+
+test("the operator of a plain router signs in; the cookie opens the status, and no metrics or calls", async (t) => {
+  const upstream = await scriptedUpstream();
+  t.after(() => upstream.close());
+  const extra = { server: { port: 0, operator_token: TOKEN }, console: { public: false } };
+  const text = configText([{ id: "vendor", url: upstream.url }], extra, {}, "public");
+  const { secret, link } = newSignInLink(realRuntime);
+  const service = await startService(text, realRuntime, (config) => ({
+    ...config,
+    server: { ...config.server, signInLink: link },
+  }));
+  t.after(() => service.close());
+  const read = async (path: string, headers: Record<string, string>) =>
+    (await fetch(service.url + path, { headers })).json();
+
+  const closed = await service.get("/api/metrics/ethereum");
+  assert.equal(closed.status, 401);
+  assert.equal((await signIn(service, "svc_mt_no-accounts-here")).status, 401);
+  const signedIn = await signIn(service, TOKEN);
+  assert.equal(signedIn.status, 201);
+  assert.equal(signedIn.headers.get("access-control-allow-origin"), "*", "no cookie came with it");
+  const headers = { cookie: cookieOf(signedIn) };
+  const document = await read("/api/metrics/ethereum", headers);
+  assert.equal(document.profiles[0].providers[0].id, "vendor", "the real id");
+  const session = await fetch(`${service.url}/api/v1/console/session`, { headers });
+  assert.equal(session.headers.get("access-control-allow-origin"), null);
+  const { role, instance } = JSON.parse(await session.text());
+  assert.deepEqual([role, instance.hosted, instance.public], ["operator", false, false]);
+
+  const proxied = { ...headers, "x-forwarded-for": "203.0.113.1" };
+  const metrics = await fetch(`${service.url}/metrics`, { headers: proxied });
+  assert.doesNotMatch(await metrics.text(), /vendor/, "the cookie does not open real ids there");
+  const anyone = await read("/api/metrics/ethereum", { cookie: "svc-session=svc_cs_forged" });
+  assert.equal(anyone.error.data.code, "unauthorized");
+
+  const linked = await signIn(service, secret);
+  assert.equal(linked.status, 201);
+  assert.equal((await signIn(service, secret)).status, 401, "a link works once");
+  assert.doesNotMatch(service.log(), /svc_cs_|svc_si_/);
+});
