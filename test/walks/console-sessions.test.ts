@@ -30,7 +30,7 @@ test("the operator of a plain router signs in; the cookie opens the status, and 
   }));
   t.after(() => service.close());
   const read = async (path: string, headers: Record<string, string>) =>
-    (await fetch(service.url + path, { headers })).json();
+    JSON.parse(await (await fetch(service.url + path, { headers })).text());
 
   const closed = await service.get("/api/metrics/ethereum");
   assert.equal(closed.status, 401);
