@@ -15,6 +15,7 @@ import { serveTokens } from "../app/worker-tokens.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
+import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
 import type { Service } from "./service.ts";
 
@@ -41,6 +42,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
   const { dataDir } = running;
   const quotas = await openQuotaLedger({ runtime: realRuntime, log, dataDir });
+  const records = keepsRecords(running) ? await openFileRecords({ log, dataDir }) : null;
   const supervisor = createSupervisor<Config>({
     runtime: realRuntime,
     log,
@@ -54,14 +56,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
-  if (file !== null) {
-    serveStatements(supervisor.bus, file.statements);
-    serveCredit(supervisor.bus, file.store);
-  }
-  serveQuotas(supervisor.bus, quotas);
-  if (keepsRecords(running)) serveRecords(supervisor.bus, await openFileRecords({ log, dataDir }));
-  serveTokens(supervisor.bus, realRuntime);
-  serveServiceDocuments({ bus: supervisor.bus, runtime: realRuntime, ownFamilies });
+  serveOverBus(supervisor.bus, { file, quotas, records });
   const started = await supervisor.started;
   if (!started.ok) {
     supervisor.kill();
@@ -95,6 +90,24 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     },
     kill: () => supervisor.kill(),
   };
+}
+
+/** What this process has for all workers. */
+interface SharedParts {
+  readonly file: Awaited<ReturnType<typeof serveFile>> | null;
+  readonly quotas: Awaited<ReturnType<typeof openQuotaLedger>>;
+  readonly records: Awaited<ReturnType<typeof openFileRecords>> | null;
+}
+
+function serveOverBus(bus: Bus, { file, quotas, records }: SharedParts): void {
+  if (file !== null) {
+    serveStatements(bus, file.statements);
+    serveCredit(bus, file.store);
+  }
+  serveQuotas(bus, quotas);
+  if (records !== null) serveRecords(bus, records);
+  serveTokens(bus, realRuntime);
+  serveServiceDocuments({ bus, runtime: realRuntime, ownFamilies });
 }
 
 /** Whether the embedded store is used: this process then has its file open for the workers. */
