@@ -31,6 +31,8 @@ import {
   type ProfileRegistry,
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
+import { connectRedis } from "../upstream/second-tier/redis-connection.ts";
+import { SecondTier } from "../upstream/second-tier/second-tier.ts";
 import type { SocketLimits } from "../upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
@@ -247,6 +249,7 @@ function appOf(
       if (isAlone(outside)) warnOfFixedSections(outside.log, config, next);
       live.config = workerConfig(reloaded(config, next), workersOf(outside));
       live.methods = methodTable(next.methods, live.methods);
+      providers.cache.secondTier?.use(live.config.redisUrl);
       providers.profileUpdater.replace(next.profiles);
       return null;
     },
@@ -255,6 +258,7 @@ function appOf(
       await server.drain();
       metrics?.close();
       await closeStores();
+      providers.cache.secondTier?.close();
       await providers.close();
     },
   };
@@ -384,7 +388,7 @@ function upstreamSide(
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
   const parts = { runtime, timerWheel, upstreams, limits };
-  const { router, cache } = liveRouter(parts, observer, live);
+  const { router, cache } = liveRouter({ ...parts, log }, observer, live);
   const bus = service?.bus ?? null;
   const workers = service?.workers ?? 1;
   const common = { runtime, timerWheel, router, sockets, registry, shares, limits, log, workers };
@@ -441,11 +445,14 @@ function quotasOf(
 
 /** The router with its cache, as the live configuration says. */
 function liveRouter(
-  parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits">,
+  parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits"> &
+    Pick<Outside, "log">,
   { splits }: Observer,
   live: () => Config,
 ): { readonly router: RoutingEngine; readonly cache: CachedAnswers } {
-  const cache = new CachedAnswers(() => live().cache);
+  const secondTier = new SecondTier({ ...parts, connect: connectRedis });
+  secondTier.use(live().redisUrl);
+  const cache = new CachedAnswers(() => live().cache, secondTier);
   const router = createRouter({
     ...parts,
     cache,

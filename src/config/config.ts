@@ -24,7 +24,7 @@ import {
   flags as flagTable,
 } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
-import { regionWarnings, warningsOf } from "./warnings.ts";
+import { cacheWarnings, regionWarnings, warningsOf } from "./warnings.ts";
 
 /** Input of a configuration. */
 export interface ConfigInput {
@@ -123,6 +123,8 @@ export interface Config {
   readonly selection: SelectionSettings;
   /** How answers are kept; null = they are not. */
   readonly cache: CacheSettings | null;
+  /** The server of the second tier of the cache; null = there is none. Secret. */
+  readonly redisUrl: string | null;
   /** Equal reads under way share one call. */
   readonly coalesce: boolean;
   /** How reads are hedged where a profile does not say; null = not at all. */
@@ -195,7 +197,11 @@ export function loadConfig(input: ConfigInput): ConfigResult {
   ].slice(0, MAX_FAULTS);
   if (faults.length > 0 || !file.success || !env.success || !flag.success)
     return { ok: false, faults };
-  const doubts = [...warningsOf(document.data), ...regionWarnings(file.data)];
+  const doubts = [
+    ...warningsOf(document.data),
+    ...regionWarnings(file.data),
+    ...cacheWarnings(file.data),
+  ];
   const warnings = doubts.map((doubt) => placed(input.file, document, doubt));
   return {
     ok: true,
@@ -281,6 +287,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     methods: Object.entries(file.methods).map(([name, method]) => methodConfigOf(name, method)),
     selection: selectionOf(file, env),
     cache: cacheOf(file.cache),
+    redisUrl: file.cache === "off" ? null : file.cache.redis_url || null,
     coalesce: file.coalesce === "on",
     hedge: hedgeOf(file.hedge),
     cluster: {

@@ -339,6 +339,22 @@ const profileCache = z
   .meta({ title: "`off` or a map" })
   .describe("How the profile uses the cache. Default: as `cache` at the top says.");
 
+/** A host, and at most the number of a database behind it. */
+function isRedisUrl(value: string): boolean {
+  const parsed = URL.parse(value);
+  if (parsed === null || !REDIS_SCHEMES.includes(parsed.protocol)) return false;
+  const { hostname, pathname, search, hash } = parsed;
+  return hostname !== "" && /^(\/\d{0,3})?$/.test(pathname) && search === "" && hash === "";
+}
+
+const REDIS_SCHEMES = ["redis:", "rediss:", "valkey:", "valkeys:"];
+
+const redisUrl = z
+  .string()
+  .max(4_096)
+  .refine((value) => value === "" || isRedisUrl(value))
+  .meta({ title: "empty, or a redis://, rediss://, valkey:// or valkeys:// URL" });
+
 const cacheSettings = z
   .strictObject({
     max_bytes: byteSize(1_048_576, 1_099_511_627_776, 134_217_728).describe(
@@ -368,8 +384,15 @@ const cacheSettings = z
       )
       .default({})
       .describe("Methods whose answers are not kept, or live shorter than they could."),
+    redis_url: redisUrl
+      .default("")
+      .describe(
+        "A Redis or Valkey server that several nodes share: a second tier for answers of " +
+          "finalized blocks, of the operator's profiles. With `rediss:` or `valkeys:` over TLS. " +
+          "Everything on it may be lost at any time. Secret. Empty = there is none.",
+      ),
   })
-  .describe("How much is kept, and for whom.");
+  .describe("How much is kept, where, and for whom.");
 
 const profile = z
   .strictObject({

@@ -37,6 +37,15 @@ export function regionWarnings({ cluster, profiles }: ConfigFile): readonly Tabl
   });
 }
 
+/** A second tier of the cache that no profile uses. */
+export function cacheWarnings({ cache, profiles }: ConfigFile): readonly TableFault[] {
+  if (cache === "off" || cache.redis_url === "") return [];
+  const all = Object.values(profiles);
+  if (all.length === 0 || all.some((profile) => profile.cache !== "off")) return [];
+  const message = "has no effect: every profile has `cache: off`";
+  return [{ path: ["cache", "redis_url"], at: "value", message }];
+}
+
 type SetFile = ConfigFile["profiles"][string]["chains"][string];
 
 /** What is wrong with the regions of a set of providers for a node in `own`; null = nothing. */

@@ -42,6 +42,8 @@ const SPLIT_OUTCOMES = ["answered", "failed", "cut", "left"] as const;
 
 const BREAKER_VALUE = { closed: 0, half_open: 1, open: 2 } as const;
 
+const TIER_VALUE = { off: 2, ready: 0, connecting: 1, open: 2 } as const;
+
 const CHAIN: readonly string[] = ["profile", "chain"];
 const PROVIDER: readonly string[] = [...CHAIN, "provider", "transport"];
 
@@ -154,6 +156,38 @@ export const METRICS: readonly Metric[] = [
         [["room"], evicted],
         [["abandoned"], abandoned],
       ];
+    },
+  },
+  {
+    name: "svc_cache_redis_lookups_total",
+    type: "counter",
+    labels: ["result"],
+    help:
+      "Look-ups in the second tier of the cache, by result: hit, miss, unusable (what is there is " +
+      "no answer to the question, or not final here), timeout (20 ms), error, skipped (too many " +
+      "were under way). All but hit were asked of providers.",
+    collect: ({ cache }) => counted(cache?.().secondTier?.lookUps),
+  },
+  {
+    name: "svc_cache_redis_writes_total",
+    type: "counter",
+    labels: ["result"],
+    help:
+      "Answers for the second tier of the cache, by result: stored, dropped (too many were under " +
+      "way), timeout (20 ms), error.",
+    collect: ({ cache }) => counted(cache?.().secondTier?.stores),
+  },
+  {
+    name: "svc_cache_redis_state",
+    type: "gauge",
+    labels: [],
+    merge: "max",
+    help:
+      "The circuit of the second tier of the cache: 0 = closed, 1 = a connection is being opened, " +
+      "2 = open. Of several workers the worst.",
+    collect: ({ cache }) => {
+      const tier = cache?.().secondTier ?? null;
+      return tier === null ? null : [[[], TIER_VALUE[tier.state]]];
     },
   },
   {
@@ -622,6 +656,13 @@ function oneOrNone(value: number | boolean | undefined): readonly Sample[] | nul
 }
 
 /** Collects from the counters of every profile and chain. */
+/** Numbers by the value of their one label; absent = this instance does not have them. */
+function counted(
+  numbers: Readonly<Record<string, number>> | undefined,
+): readonly NumberSample[] | null {
+  return numbers === undefined ? null : Object.entries(numbers).map(([name, n]) => [[name], n]);
+}
+
 function perSeries(samplesOf: (series: Series) => readonly Sample[]): Metric["collect"] {
   return ({ observer }) =>
     observer

@@ -49,6 +49,12 @@ const SERIES = {
   unknown: createUnknownErrors(),
 };
 
+const TIER = {
+  state: "open",
+  lookUps: { hit: 9, miss: 8, unusable: 7, timeout: 6, error: 5, skipped: 4 },
+  stores: { stored: 3, dropped: 2, timeout: 1, error: 0 },
+} as const;
+
 /** An instance with payments and pay-per-call. */
 function factsWith(over: Partial<MetricFacts>): MetricFacts {
   return {
@@ -82,7 +88,14 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       wallets: [{ chainId: 8453, low: true, empty: false }],
     }),
     sessions: () => ({ channels: 4, held: 5, chainDown: false, walletLow: true }),
-    cache: () => ({ bytes: 100, maxBytes: 200, entries: 3, evicted: 2, abandoned: 1 }),
+    cache: () => ({
+      bytes: 100,
+      maxBytes: 200,
+      entries: 3,
+      evicted: 2,
+      abandoned: 1,
+      secondTier: TIER,
+    }),
     uptimeMs: 1_500,
     residentBytes: 10,
     cpuSeconds: 0.25,

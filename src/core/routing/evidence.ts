@@ -5,7 +5,7 @@ import type { Chain } from "../provider/chain.ts";
 import type { Profile, Provider, Transport } from "../provider/profile.ts";
 import { type AnswerSource, providerOf } from "./answer-source.ts";
 import type { CacheClass } from "./cache-terms.ts";
-import type { CacheUse } from "./cache-use.ts";
+import type { CacheTier, CacheUse } from "./cache-use.ts";
 import type { Plan } from "./plan.ts";
 import type { Strategy } from "./strategy.ts";
 
@@ -77,6 +77,8 @@ export interface CacheEvidence {
   readonly age_ms?: number;
   /** Why it may still be given; only of a hit. */
   readonly class?: CacheClass;
+  /** Where it was kept; only of a hit. */
+  readonly tier?: CacheTier;
 }
 
 /** A provider as it is shown. */
@@ -170,7 +172,7 @@ function upstreamMsOf(attempts: readonly Attempt[]): number {
 
 function cacheEvidence(use: CacheUse): CacheEvidence {
   return use.result === "hit"
-    ? { result: "hit", age_ms: round(use.ageMs), class: use.class }
+    ? { result: "hit", age_ms: round(use.ageMs), class: use.class, tier: use.tier }
     : { result: use.result };
 }
 

@@ -3,7 +3,23 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import type { KnownBlocks } from "../health/known-blocks.ts";
 import type { RoutingState } from "../health/tracker.ts";
+import { type SecondTier, tierScope } from "../second-tier/second-tier.ts";
 import type { AnswerCache, ProviderTrust } from "./answer-cache.ts";
+
+/** Which kept answers of a scope to remove; null = any. */
+export interface ScopeSelection {
+  readonly provider: string | null;
+  readonly method: string | null;
+}
+
+/** Where the answers of a scope are kept. */
+export interface ScopeParts {
+  readonly cache: AnswerCache;
+  /** Unique among scopes. */
+  readonly number: number;
+  /** Null = in memory alone. */
+  readonly tier: SecondTier | null;
+}
 
 /** The kept answers of one profile on one chain. */
 export class CacheScope {
@@ -14,35 +30,64 @@ export class CacheScope {
   readonly blocks: KnownBlocks;
   /** Begins every key. */
   readonly prefix: string;
+  /** Its name in the second tier; null = its answers are kept in memory alone. */
+  readonly tierScope: string | null;
+  /** Counts removals: what was asked for before one is not kept after it. */
+  purges = 0;
+  /** By provider and method. */
   readonly #trust = new Map<string, ProviderTrust>();
 
-  constructor(cache: AnswerCache, tracker: RoutingState, number: number) {
+  constructor(tracker: RoutingState, { cache, number, tier }: ScopeParts) {
     this.cache = cache;
     this.profileId = tracker.profileId;
     this.chainName = tracker.set.chain.chainName;
     this.blocks = tracker.blocks;
     this.prefix = `${number.toString(36)} `;
+    const tierScope = tier === null || isCustom(tracker.profileId) ? null : tierScopeOf(tracker);
+    this.tierScope = tierScope;
     tracker.attend({
       changed: ({ provider, event }) => {
-        if (event === "cordoned") this.purge(provider.id);
+        if (event !== "cordoned") return;
+        this.purge({ provider: provider.id, method: null });
+        if (tier !== null && tierScope !== null) void tier.purge([tierScope]);
       },
     });
   }
 
-  trustOf({ id }: Provider): ProviderTrust {
-    const known = this.#trust.get(id);
+  trustOf({ id }: Provider, method: string): ProviderTrust {
+    const key = `${id}\n${method}`;
+    const known = this.#trust.get(key);
     if (known !== undefined) return known;
     const trust = { trusted: true };
-    this.#trust.set(id, trust);
+    this.#trust.set(key, trust);
     return trust;
   }
 
-  /** What this provider has answered is given no more; null = what any has. */
-  purge(providerId: string | null): void {
-    for (const [id, trust] of this.#trust) {
-      if (providerId !== null && id !== providerId) continue;
+  /** What is kept in memory of these is given no more. */
+  purge({ provider, method }: ScopeSelection): void {
+    this.purges += 1;
+    for (const [key, trust] of this.#trust) {
+      const [ofProvider, ofMethod] = key.split("\n");
+      if (provider !== null && ofProvider !== provider) continue;
+      if (method !== null && ofMethod !== method) continue;
       trust.trusted = false;
-      this.#trust.delete(id);
+      this.#trust.delete(key);
     }
   }
+}
+
+/** The id of a profile of an account names the account. */
+export function isCustom(profileId: string): boolean {
+  return profileId.includes("/");
+}
+
+/** The same on every node that asks the same providers for the same profile and chain. */
+function tierScopeOf({ profileId, set }: RoutingState): string {
+  const providers = set.providers.map(({ id, url, wsUrl, headers }) => [
+    id,
+    url,
+    wsUrl,
+    Object.entries(headers).sort(),
+  ]);
+  return tierScope([profileId, set.chain.chainId, providers.sort()]);
 }

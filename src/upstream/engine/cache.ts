@@ -1,22 +1,40 @@
 // The layer of kept answers: what is known is not asked again. Looks a call up, and keeps the
 // answer of a provider if it may be kept. Decisions are in `core/routing/cache-terms.ts`.
+import type { Abandoned } from "../../core/billing/charging.ts";
+import type { Provider } from "../../core/provider/profile.ts";
 import {
   type BlocksNow,
   type CacheableAnswer,
+  type CacheTerms,
   isStillTrue,
   keepTerms,
 } from "../../core/routing/cache-terms.ts";
-import { MISS } from "../../core/routing/cache-use.ts";
+import { type CacheTier, MISS } from "../../core/routing/cache-use.ts";
+import { readError } from "../../core/rpc/answer.ts";
 import { type CacheSubject, cacheSubjectOf } from "../../core/rpc/cache-subject.ts";
 import { isEmptyResult, isNullResult, resultBlock } from "../../core/rpc/result-block.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BlocksSnapshot, KnownBlocks } from "../health/known-blocks.ts";
+import {
+  type SecondTier,
+  TIER_LIMIT_MS,
+  type TierFinding,
+  type TierQuestion,
+  tierQuestion,
+} from "../second-tier/second-tier.ts";
+import type { StoredAnswer } from "../second-tier/stored-answer.ts";
 import type { Answer } from "./answer.ts";
 import { type KeptAnswer, keptValue, valueBytes } from "./answer-cache.ts";
 import type { CacheScope } from "./cache-scope.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { Job } from "./job.ts";
-import { type JobListener, NOTHING_SENT, type PolicyLayer } from "./stage.ts";
+import {
+  type JobListener,
+  NOTHING_SENT,
+  type PolicyLayer,
+  type RunningJob,
+  type Stage,
+} from "./stage.ts";
 
 /** What the layer works with. */
 export interface CacheParts {
@@ -38,19 +56,29 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
       if (answers === null || query === null) return next(job, listener);
       const nowMs = runtime.now();
       const kept = lookUp(answers, query, job, nowMs);
-      if (kept === null) {
-        job.cacheUse = MISS;
-        return next(job, new KeepingListener({ answers, query, job, listener, runtime }));
+      if (kept !== null) {
+        giveKept({ job, listener }, kept, nowMs, "memory");
+        return ENDED;
       }
-      job.cacheUse = {
-        result: "hit",
-        ageMs: Math.max(0, nowMs - kept.askedAtMs),
-        class: kept.terms.class,
-      };
-      listener.ended(answerOf(kept));
-      return ENDED;
+      const parts = { answers, query, job, listener, runtime };
+      const tier = tierQuestionOf(parts);
+      if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
+      job.cacheUse = MISS;
+      return next(job, new KeepingListener(parts, null));
     },
   };
+}
+
+/** Answers a call with what is kept. */
+function giveKept(
+  { job, listener }: Pick<KeepingParts, "job" | "listener">,
+  kept: KeptAnswer,
+  nowMs: number,
+  tier: CacheTier,
+): void {
+  const ageMs = Math.max(0, nowMs - kept.askedAtMs);
+  job.cacheUse = { result: "hit", ageMs, class: kept.terms.class, tier };
+  listener.ended(answerOf(kept));
 }
 
 /** A call, as it is looked up. */
@@ -148,17 +176,108 @@ function answerOf({ value, isError, provider }: KeptAnswer): Answer {
   return { outcome, source: { kind: "cache", provider } };
 }
 
+/** A call that is looked up in the second tier, and asked of providers if that has no answer. */
+class TierLookUp implements RunningJob {
+  readonly #parts: TierLookUpParts;
+  readonly #cancelLookUp: () => void;
+  #running: RunningJob | null = null;
+  #isOver = false;
+
+  constructor(parts: TierLookUpParts) {
+    this.#parts = parts;
+    this.#cancelLookUp = parts.tier.lookUp(parts.question, (finding) => this.#found(finding));
+  }
+
+  cancel(): Abandoned {
+    if (this.#running !== null) return this.#running.cancel();
+    if (!this.#isOver) this.#cancelLookUp();
+    this.#isOver = true;
+    return NOTHING_SENT;
+  }
+
+  #found({ answer, generation }: TierFinding): void {
+    const { tier, question, next, ...parts } = this.#parts;
+    const { job, runtime } = parts;
+    const kept = answer === null ? null : keptFromTier(parts, answer);
+    this.#isOver = true;
+    if (kept !== null) return giveKept(parts, kept, runtime.now(), "redis");
+    if (answer !== null) tier.countUnusable();
+    job.cacheUse = MISS;
+    const place = generation === null ? null : { tier, question, generation };
+    this.#running = next(job, new KeepingListener(parts, place));
+  }
+}
+
+interface TierLookUpParts extends KeepingParts {
+  readonly tier: SecondTier;
+  readonly question: TierQuestion;
+  readonly next: Stage;
+}
+
+/** The question to the second tier; null = it has no answer to this call, or not in time. */
+function tierQuestionOf({ answers, query, job, runtime }: KeepingParts) {
+  const { secondTier: tier } = answers;
+  const { scope, subject, text } = query;
+  if (tier === null || scope.tierScope === null || !tier.isUsable(scope.tierScope)) return null;
+  if (job.endsAtMs - runtime.now() < 2 * TIER_LIMIT_MS) return null;
+  if (subject.kind === "head" || subject.kind === "tag") return null;
+  if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
+  return { tier, question: tierQuestion(scope.tierScope, text) };
+}
+
+function isFinal(number: number, blocks: KnownBlocks): boolean {
+  const finalized = blocks.finalized();
+  return finalized !== null && number <= finalized;
+}
+
+/**
+ * What was found in the second tier, kept here as well; null = it may not be given. It is judged as
+ * if the provider that it names had answered just now.
+ */
+function keptFromTier(parts: KeepingParts, found: StoredAnswer): KeptAnswer | null {
+  const { query, job, runtime } = parts;
+  const { value, isError } = found;
+  const provider = job.request.tracker.set.providers.find(({ id }) => id === found.provider);
+  if (provider === undefined || (isError && !isStoredRevert(value))) return null;
+  const answer = { bytes: value, start: 0, end: value.length, isError };
+  const terms = termsOf(parts, { ...answer, provider, before: NOTHING_BEFORE });
+  if (terms === null || !isForGood(terms)) return null;
+  const ageMs = Math.max(0, runtime.wallMs() - found.askedAtWallMs);
+  const kept = keptOf(parts, { ...answer, provider, askedAtMs: runtime.now() - ageMs, terms });
+  if (runtime.now() >= kept.endsAtMs) return null;
+  if (query.scope.cache.hasRoomFor(value.length)) query.scope.cache.set(query.key, kept);
+  return kept;
+}
+
+/** Whether an answer is worth a place in the second tier: it never changes. */
+function isForGood({ class: kind, lifeMs }: CacheTerms): boolean {
+  return kind === "immutable" && lifeMs === null;
+}
+
+/** Where an answer is stored in the second tier, if it is one to be stored. */
+interface TierPlace {
+  readonly tier: SecondTier;
+  readonly question: TierQuestion;
+  readonly generation: Buffer;
+}
+
 /** Keeps an answer on its way to the caller. */
 class KeepingListener implements JobListener {
   readonly #parts: KeepingParts;
+  /** Null = it is kept in memory alone. */
+  readonly #place: TierPlace | null;
   /** Null = the answer does not depend on a block that could still be abandoned. */
   readonly #before: BlocksSnapshot | null;
   readonly #askedAtMs: number;
+  /** Removals counted when it was asked for. */
+  readonly #purges: number;
 
-  constructor(parts: KeepingParts) {
+  constructor(parts: KeepingParts, place: TierPlace | null) {
     this.#parts = parts;
+    this.#place = place;
     this.#before = mayBeAbandoned(parts) ? parts.job.request.tracker.blocks.snapshot() : null;
     this.#askedAtMs = parts.runtime.now();
+    this.#purges = parts.query.scope.purges;
   }
 
   /** Before the caller hears of it: what is borrowed goes back then. */
@@ -168,7 +287,7 @@ class KeepingListener implements JobListener {
   }
 
   #keep({ outcome, source }: Answer): void {
-    const { answers, query, job } = this.#parts;
+    const { query, job } = this.#parts;
     // An answer that was asked for before this call may be older than what is known of the blocks.
     if (source.kind !== "provider" || job.sharedSinceMs < this.#askedAtMs) return;
     const isError = outcome.kind === "error";
@@ -176,36 +295,24 @@ class KeepingListener implements JobListener {
     const [bytes, start, end] = isError
       ? [outcome.raw, 0, outcome.raw.length]
       : [outcome.body, outcome.start, outcome.end];
-    const { scope, subject, key } = query;
-    if (!scope.cache.hasRoomFor(end - start)) return;
+    const { scope, key } = query;
+    if (scope.purges !== this.#purges || !scope.cache.hasRoomFor(end - start)) return;
     const { provider } = source;
-    const { tracker, call } = job.request;
-    const { blocks, set } = tracker;
-    const { cache: rule } = call.method;
-    const before = this.#before ?? NOTHING_BEFORE;
-    const terms = keepTerms({
-      subject,
-      answer: isError ? REVERT : resultIn(bytes, start, end, subject),
-      named: rule?.kind === "block" && rule.named === true,
-      now: blocksNow(blocks),
-      before,
-      provider: {
-        tipBefore: before.tips[provider.index] ?? null,
-        tipNow: blocks.pushedTip(provider),
-        hashAt: (number) => blocks.pushedHash(provider, number),
-      },
-      blockTimeMs: set.chain.blockTimeMs,
-    });
+    const answer = { bytes, start, end, isError, provider, before: this.#before ?? NOTHING_BEFORE };
+    const terms = termsOf(this.#parts, answer);
     if (terms === null) return;
-    const most = answers.settings?.methods.get(call.method.name) ?? Number.POSITIVE_INFINITY;
-    scope.cache.set(key, {
-      provider,
-      trust: scope.trustOf(provider),
-      isError,
-      value: keptValue(bytes, start, end),
-      askedAtMs: this.#askedAtMs,
-      endsAtMs: this.#askedAtMs + Math.min(most, terms.lifeMs ?? Number.POSITIVE_INFINITY),
-      terms,
+    const kept = keptOf(this.#parts, { ...answer, askedAtMs: this.#askedAtMs, terms });
+    scope.cache.set(key, kept);
+    if (this.#place !== null && isForGood(terms)) this.#store(this.#place, kept);
+  }
+
+  #store({ tier, question, generation }: TierPlace, kept: KeptAnswer): void {
+    const { runtime } = this.#parts;
+    tier.store(question, generation, {
+      provider: kept.provider.id,
+      isError: kept.isError,
+      askedAtWallMs: runtime.wallMs() - (runtime.now() - kept.askedAtMs),
+      value: valueBytes(kept.value),
     });
   }
 }
@@ -218,15 +325,72 @@ interface KeepingParts {
   readonly runtime: Runtime;
 }
 
+/** An answer of a provider. */
+interface ProviderAnswer {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly isError: boolean;
+  readonly provider: Provider;
+}
+
+/** The terms on which an answer is kept; null = it is not. */
+function termsOf(
+  { query, job }: KeepingParts,
+  {
+    bytes,
+    start,
+    end,
+    isError,
+    provider,
+    before,
+  }: ProviderAnswer & { readonly before: BlocksSnapshot },
+): CacheTerms | null {
+  const { subject } = query;
+  const { tracker, call } = job.request;
+  const { blocks, set } = tracker;
+  const { cache: rule } = call.method;
+  return keepTerms({
+    subject,
+    answer: isError ? REVERT : resultIn(bytes, start, end, subject),
+    named: rule?.kind === "block" && rule.named === true,
+    now: blocksNow(blocks),
+    before,
+    provider: {
+      tipBefore: before.tips[provider.index] ?? null,
+      tipNow: blocks.pushedTip(provider),
+      hashAt: (number) => blocks.pushedHash(provider, number),
+    },
+    blockTimeMs: set.chain.blockTimeMs,
+  });
+}
+
+/** An answer in memory of its own, with the time for which it may be given. */
+function keptOf(
+  { answers, query, job }: KeepingParts,
+  answer: ProviderAnswer & { readonly askedAtMs: number; readonly terms: CacheTerms },
+): KeptAnswer {
+  const { bytes, start, end, isError, provider, askedAtMs, terms } = answer;
+  const { name } = job.request.call.method;
+  const most = answers.settings?.methods.get(name) ?? Number.POSITIVE_INFINITY;
+  return {
+    provider,
+    trust: query.scope.trustOf(provider, name),
+    isError,
+    value: keptValue(bytes, start, end),
+    askedAtMs,
+    endsAtMs: askedAtMs + Math.min(most, terms.lifeMs ?? Number.POSITIVE_INFINITY),
+    terms,
+  };
+}
+
 /** Nothing known of the blocks when the call was sent: enough for what is final. */
 const NOTHING_BEFORE: BlocksSnapshot = { epoch: -1, servedTip: null, servedHash: null, tips: [] };
 
 /** Whether an answer could be kept only as long as a block stays in the chain. */
-function mayBeAbandoned({ query, job }: KeepingParts): boolean {
-  const { subject } = query;
+function mayBeAbandoned({ query: { subject }, job }: KeepingParts): boolean {
   if (subject.kind === "head") return true;
-  const finalized = job.request.tracker.blocks.finalized();
-  return subject.kind === "number" && (finalized === null || subject.number > finalized);
+  return subject.kind === "number" && !isFinal(subject.number, job.request.tracker.blocks);
 }
 
 const NO_BLOCK = { number: null, hash: null };
@@ -255,9 +419,15 @@ function resultIn(
 /** A revert is the same at every node; running out of gas or time is not. */
 function isRevertWithData({ failed }: Job): boolean {
   const last = failed.at(-1);
-  return (
-    last?.verdict.category === "revert" &&
-    typeof last.failure.data === "string" &&
-    /^0x[0-9a-fA-F]+$/.test(last.failure.data)
-  );
+  return last?.verdict.category === "revert" && isRevertData(last.failure.data);
+}
+
+/** Whether a stored error has the form of such a revert. */
+function isStoredRevert(raw: Buffer): boolean {
+  const { code, data } = readError(raw);
+  return code !== null && isRevertData(data);
+}
+
+function isRevertData(data: unknown): boolean {
+  return typeof data === "string" && /^0x[0-9a-fA-F]+$/.test(data);
 }

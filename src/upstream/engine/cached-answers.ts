@@ -3,14 +3,15 @@
 import type { CacheSettings } from "../../core/routing/cache-settings.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { RoutingState } from "../health/tracker.ts";
+import type { SecondTier, TierReport } from "../second-tier/second-tier.ts";
 import { AnswerCache } from "./answer-cache.ts";
-import { CacheScope } from "./cache-scope.ts";
+import { CacheScope, isCustom, type ScopeSelection } from "./cache-scope.ts";
 
 /** Which kept answers to remove; null = any. */
-export interface PurgeSelection {
+export interface PurgeSelection extends ScopeSelection {
   readonly profile: string | null;
+  /** The name of a chain. */
   readonly chain: string | null;
-  readonly provider: string | null;
 }
 
 /** What the cache holds and has done. */
@@ -22,6 +23,8 @@ export interface CacheReport {
   readonly evicted: number;
   /** Removed because their block was abandoned. */
   readonly abandoned: number;
+  /** Null = there is no second tier. */
+  readonly secondTier: TierReport | null;
 }
 
 /** Kept answers, by what they are kept for. */
@@ -36,8 +39,12 @@ export class CachedAnswers {
   #scopesMade = 0;
   #abandoned = 0;
 
-  constructor(settings: () => CacheSettings | null) {
+  /** Null = answers are kept in memory alone. */
+  readonly secondTier: SecondTier | null;
+
+  constructor(settings: () => CacheSettings | null, secondTier: SecondTier | null = null) {
     this.#settings = settings;
+    this.secondTier = secondTier;
     this.#shared = new AnswerCache(() => settings()?.maxBytes ?? 0);
   }
 
@@ -59,7 +66,8 @@ export class CachedAnswers {
     if (known !== undefined) return known;
     const { profileId } = tracker;
     const cache = isCustom(profileId) ? this.#accountOf(profileId) : this.#shared;
-    const scope = new CacheScope(cache, tracker, ++this.#scopesMade);
+    const number = ++this.#scopesMade;
+    const scope = new CacheScope(tracker, { cache, number, tier: this.secondTier });
     this.#scopes.set(tracker, scope);
     this.#name(scope);
     return scope;
@@ -70,13 +78,19 @@ export class CachedAnswers {
     return this.#byName.get(`${profile} ${chainName}`) ?? null;
   }
 
-  /** Removes answers. */
-  purge({ profile, chain, provider }: PurgeSelection): void {
+  /**
+   * Removes answers, and tells whether the second tier has removed them as well: it knows profiles
+   * and chains, and removes all that it has of them.
+   */
+  purge({ profile, chain, ...selection }: PurgeSelection): Promise<boolean> {
+    const tierScopes: string[] = [];
     for (const scope of this.#byName.values()) {
       if (profile !== null && scope.profileId !== profile) continue;
       if (chain !== null && scope.chainName !== chain) continue;
-      scope.purge(provider);
+      scope.purge(selection);
+      if (scope.tierScope !== null) tierScopes.push(scope.tierScope);
     }
+    return this.secondTier?.purge(tierScopes) ?? Promise.resolve(true);
   }
 
   /** A kept answer was found to be of an abandoned block. */
@@ -94,6 +108,7 @@ export class CachedAnswers {
       entries: sum(({ size }) => size),
       evicted: sum(({ evicted }) => evicted),
       abandoned: this.#abandoned,
+      secondTier: this.secondTier?.report() ?? null,
     };
   }
 
@@ -114,7 +129,7 @@ export class CachedAnswers {
   /** Remembers a scope by its name, in place of one that is served no more. */
   #name(scope: CacheScope): void {
     const name = `${scope.profileId} ${scope.chainName}`;
-    this.#byName.get(name)?.purge(null);
+    this.#byName.get(name)?.purge({ provider: null, method: null });
     this.#byName.delete(name);
     this.#byName.set(name, scope);
     for (const oldest of this.#byName.keys())
@@ -124,8 +139,3 @@ export class CachedAnswers {
 
 /** More profiles and chains than a registry serves at one time. */
 const MAX_NAMED = 10_000;
-
-/** The id of a profile of an account names the account. */
-function isCustom(profileId: string): boolean {
-  return profileId.includes("/");
-}

@@ -104,6 +104,10 @@ const evidence = z
             "Of a hit: of a finalized block, of a younger block that keeps its hash, of the " +
               "newest block, of the block of a tag, or of a block by its hash.",
           ),
+        tier: z
+          .enum(["memory", "redis"])
+          .optional()
+          .describe("Of a hit: kept in memory, or on the server that several nodes share."),
       })
       .optional()
       .describe("Only of methods whose answers are kept."),

@@ -326,10 +326,15 @@ test("what a provider said goes when it is found on another chain, or by an oper
   it.tracker.recordProbe({ provider: first, transport: "http", latencyMs: 1, result: wrong });
   assert.match(it.ask("eth_getBalance", old), /miss/);
   assert.match(it.ask("eth_getBalance", old), /immutable/);
-  it.cached.purge({ profile: "other", chain: null, provider: null });
-  it.cached.purge({ profile: "team", chain: null, provider: first.id });
+  const any = { profile: null, chain: null, provider: null, method: null };
+  void it.cached.purge({ ...any, profile: "other" });
+  void it.cached.purge({ ...any, profile: "team", provider: first.id });
   assert.match(it.ask("eth_getBalance", old), /immutable/, "it was another one's");
-  it.cached.purge({ profile: "team", chain: "test", provider: null });
+  void it.cached.purge({ ...any, method: "eth_getCode" });
+  assert.match(it.ask("eth_getBalance", old), /immutable/, "it is of another method");
+  void it.cached.purge({ ...any, method: "eth_getBalance" });
+  assert.match(it.ask("eth_getBalance", old), /miss/);
+  void it.cached.purge({ ...any, profile: "team", chain: "test" });
   assert.match(it.ask("eth_getBalance", old), /miss/);
 });
 

@@ -1,0 +1,87 @@
+// How an answer is written for the second tier of the cache, and read back. What is read was
+// written by anybody: it counts only if it is of this format, of the question that was asked, of the
+// present generation, and as long as it says. Knows no server.
+
+/** The answer to one question, as it is kept in the second tier. */
+export interface StoredAnswer {
+  /** The id of the provider that answered. */
+  readonly provider: string;
+  /** True = the value is the provider's error object. */
+  readonly isError: boolean;
+  /** When it was asked for, by the wall clock (ms). */
+  readonly askedAtWallMs: number;
+  /** JSON. */
+  readonly value: Buffer;
+}
+
+/** What an answer is stored for. */
+export interface StoredFor {
+  /** SHA-256 of the question with everything that decides its answer. */
+  readonly digest: Buffer;
+  /** Chosen by chance; a purge chooses another one. */
+  readonly generation: Buffer;
+}
+
+/** An answer as it was read: its value may still be compressed. */
+export interface ReadAnswer extends StoredAnswer {
+  readonly isCompressed: boolean;
+  /** The length of the value when it is not compressed. */
+  readonly valueBytes: number;
+}
+
+export const GENERATION_BYTES = 16;
+export const DIGEST_BYTES = 32;
+/** Of a value that is stored, before it is compressed. */
+export const MAX_VALUE_BYTES = 262_144;
+const MAX_PROVIDER_BYTES = 256;
+/** Begins every stored answer: the last byte is the version of the format. */
+const MAGIC = Buffer.from([0x73, 0x76, 0x63, 0x01]);
+const ERROR = 1;
+const COMPRESSED = 2;
+const AT = { flags: 4, generation: 5, digest: 21, askedAt: 53, bytes: 61, provider: 65 } as const;
+const HEAD_BYTES = 67;
+
+/** The longest that a stored answer is. */
+export const MAX_STORED_BYTES = HEAD_BYTES + MAX_PROVIDER_BYTES + MAX_VALUE_BYTES;
+
+/** An answer as bytes; null = it is not one to be stored. */
+export function writeAnswer(
+  { digest, generation }: StoredFor,
+  { provider, isError, askedAtWallMs, value, isCompressed, valueBytes }: ReadAnswer,
+): Buffer | null {
+  const name = Buffer.from(provider);
+  if (name.length > MAX_PROVIDER_BYTES || valueBytes > MAX_VALUE_BYTES) return null;
+  const head = Buffer.alloc(HEAD_BYTES);
+  MAGIC.copy(head);
+  head[AT.flags] = (isError ? ERROR : 0) | (isCompressed ? COMPRESSED : 0);
+  generation.copy(head, AT.generation, 0, GENERATION_BYTES);
+  digest.copy(head, AT.digest, 0, DIGEST_BYTES);
+  head.writeDoubleBE(askedAtWallMs, AT.askedAt);
+  head.writeUInt32BE(valueBytes, AT.bytes);
+  head.writeUInt16BE(name.length, AT.provider);
+  return Buffer.concat([head, name, value]);
+}
+
+/** Reads a stored answer; null = it is not one, or one to something else. */
+export function readStored(bytes: Buffer, { digest, generation }: StoredFor): ReadAnswer | null {
+  if (bytes.length < HEAD_BYTES || bytes.length > MAX_STORED_BYTES) return null;
+  const flags = bytes[AT.flags] ?? 0;
+  if (MAGIC.compare(bytes, 0, MAGIC.length) !== 0 || flags > (ERROR | COMPRESSED)) return null;
+  if (generation.compare(bytes, AT.generation, AT.digest) !== 0) return null;
+  if (digest.compare(bytes, AT.digest, AT.askedAt) !== 0) return null;
+  const valueAt = HEAD_BYTES + bytes.readUInt16BE(AT.provider);
+  const valueBytes = bytes.readUInt32BE(AT.bytes);
+  const askedAtWallMs = bytes.readDoubleBE(AT.askedAt);
+  const isCompressed = (flags & COMPRESSED) !== 0;
+  if (valueAt >= bytes.length || valueBytes > MAX_VALUE_BYTES) return null;
+  if (!Number.isFinite(askedAtWallMs)) return null;
+  if (!isCompressed && bytes.length - valueAt !== valueBytes) return null;
+  return {
+    provider: bytes.toString("utf8", HEAD_BYTES, valueAt),
+    isError: (flags & ERROR) !== 0,
+    askedAtWallMs,
+    value: bytes.subarray(valueAt),
+    isCompressed,
+    valueBytes,
+  };
+}

@@ -1,0 +1,36 @@
+// The port to a server that keeps copies of answers: commands and their replies over one
+// connection. Its implementation is `redis-connection.ts`.
+
+/** A command with its arguments. */
+export type TierCommand = readonly (string | Buffer)[];
+
+/** An open connection. */
+export interface TierConnection {
+  /** The reply: a `Buffer`, text, a number or null. Rejects with a refusal, or when it is closed. */
+  send(command: TierCommand): Promise<unknown>;
+  /** Ends it at once. Again: nothing. */
+  close(): void;
+}
+
+/** What a connection is opened with. */
+export interface TierHooks {
+  /** It has ended by itself. May be called again, and also before it is open. */
+  readonly onLost: (problem: string) => void;
+  /** Aborted = nobody waits for the connection any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens a connection, and rejects if that fails. `url` is secret. */
+export type ConnectTier = (url: string, hooks: TierHooks) => Promise<TierConnection>;
+
+/** What went wrong, in a word that holds nothing of an address or of credentials. */
+export function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  const code: unknown = "code" in error ? error.code : null;
+  if (typeof code === "string" && WORD.test(code)) return code;
+  // A server's refusal begins with such a word: `NOAUTH`, `WRONGPASS`.
+  const [word = ""] = error.message.split(" ", 1);
+  return WORD.test(word) ? word : error.constructor.name;
+}
+
+const WORD = /^[A-Z][A-Z_0-9]{2,40}$/;

@@ -1,0 +1,217 @@
+// The way to the server of the second tier: one connection, a bound on the time of every operation,
+// and a circuit breaker. While the server is slow or gone, nothing is sent to it and nobody waits;
+// another connection is opened in the background, after growing waits. Knows no answers.
+import type { Logger } from "pino";
+import type { Runtime } from "../../runtime.ts";
+import {
+  type ConnectTier,
+  problemOf,
+  type TierCommand,
+  type TierConnection,
+} from "./tier-connection.ts";
+
+/** What the way works with. */
+export interface TierLinkParts {
+  readonly runtime: Runtime;
+  readonly log: Pick<Logger, "warn" | "info">;
+  readonly connect: ConnectTier;
+  /** A connection is open, and used from now on. */
+  readonly onReady: () => void;
+}
+
+/**
+ * `off`: there is no server. `connecting`: a connection is being opened. `ready`: operations are
+ * carried out. `open`: the circuit is open, and a wait is under way.
+ */
+export type TierState = "off" | "connecting" | "ready" | "open";
+
+/** How an operation ended. `refused`: the server has answered with an error. */
+export type TierReply =
+  | { readonly kind: "replies"; readonly values: readonly unknown[] }
+  | { readonly kind: "timeout" | "lost" | "refused" };
+
+/** Commands that are sent together. */
+export interface TierOperation {
+  readonly commands: readonly TierCommand[];
+  readonly limitMs: number;
+  /** False = a server that refuses it may be well all the same: one that is full, for example. */
+  readonly refusalCounts: boolean;
+}
+
+/** An operation that is under way. */
+interface Operation {
+  readonly done: (reply: TierReply) => void;
+  readonly cancelTimer: () => void;
+}
+
+/** Failures that open the circuit; a success takes a part of one off. */
+const FAILURES_TO_OPEN = 5;
+const SUCCESS_COUNTS = 0.25;
+/** Successes after which earlier openings are forgotten. */
+const SUCCESSES_TO_TRUST = 50;
+/** The first wait of an open circuit; doubled with each opening, up to the last. */
+const FIRST_WAIT_MS = 1_000;
+const LAST_WAIT_MS = 30_000;
+const MAX_DOUBLINGS = 5;
+/** A connection that is not usable after this time is given up. */
+const CONNECT_MS = 3_000;
+
+/** The way to the server. */
+export class TierLink {
+  readonly #parts: TierLinkParts;
+  readonly #operations = new Set<Operation>();
+  #state: TierState = "off";
+  #url: string | null = null;
+  #connection: TierConnection | null = null;
+  /** Ends the attempt to connect, or the wait before it. */
+  #stop: () => void = NOTHING;
+  #failures = 0;
+  #successes = 0;
+  #openings = 0;
+  /** A warning was logged, and nothing better since. */
+  #warned = false;
+
+  constructor(parts: TierLinkParts) {
+    this.#parts = parts;
+  }
+
+  get state(): TierState {
+    return this.#state;
+  }
+
+  /** Uses this server from now on; null = none. */
+  use(url: string | null): void {
+    if (url === this.#url) return;
+    this.#url = url;
+    this.#drop("off");
+    this.#openings = 0;
+    if (url !== null) this.#connect(url);
+  }
+
+  /**
+   * Sends commands together, and tells how that ended: once, within `limitMs`, and never before it
+   * returns. The returned function forgets the operation.
+   */
+  send(
+    { commands, limitMs, refusalCounts }: TierOperation,
+    done: (reply: TierReply) => void,
+  ): () => void {
+    const connection = this.#connection;
+    if (connection === null || this.#state !== "ready") {
+      const cancelTimer = this.#parts.runtime.after(0, () => done({ kind: "lost" }));
+      return cancelTimer;
+    }
+    const operation: Operation = {
+      done,
+      cancelTimer: this.#parts.runtime.after(limitMs, () => {
+        if (this.#end(operation, { kind: "timeout" })) this.#failed("timeout", connection);
+      }),
+    };
+    this.#operations.add(operation);
+    Promise.all(commands.map((command) => connection.send(command))).then(
+      (values) => {
+        if (!this.#end(operation, { kind: "replies", values })) return;
+        this.#successes += 1;
+        if (this.#successes >= SUCCESSES_TO_TRUST) this.#openings = 0;
+        this.#failures = Math.max(0, this.#failures - SUCCESS_COUNTS);
+      },
+      (error: unknown) => {
+        if (this.#end(operation, { kind: "refused" }) && refusalCounts)
+          this.#failed(problemOf(error), connection);
+      },
+    );
+    return () => {
+      operation.cancelTimer();
+      this.#operations.delete(operation);
+    };
+  }
+
+  #end(operation: Operation, reply: TierReply): boolean {
+    if (!this.#operations.delete(operation)) return false;
+    operation.cancelTimer();
+    operation.done(reply);
+    return true;
+  }
+
+  #failed(problem: string, connection: TierConnection): void {
+    if (connection !== this.#connection) return;
+    this.#failures += 1;
+    if (this.#failures >= FAILURES_TO_OPEN) this.#open(problem);
+  }
+
+  /** Opens the circuit. */
+  #open(problem: string): void {
+    const { runtime, log } = this.#parts;
+    const url = this.#url;
+    this.#drop("open");
+    if (url === null) return;
+    if (!this.#warned)
+      log.warn({ problem }, "the second tier of the cache does not answer; calls go on without it");
+    this.#warned = true;
+    const longestMs = FIRST_WAIT_MS * 2 ** Math.min(this.#openings, MAX_DOUBLINGS);
+    this.#openings += 1;
+    const waitMs = Math.min(LAST_WAIT_MS, longestMs) * (0.9 + 0.2 * runtime.random());
+    this.#stop = runtime.after(waitMs, () => this.#connect(url));
+  }
+
+  /** Ends the connection, and what is under way over it. */
+  #drop(state: TierState): void {
+    this.#stop();
+    this.#stop = NOTHING;
+    this.#state = state;
+    this.#failures = 0;
+    this.#successes = 0;
+    const connection = this.#connection;
+    this.#connection = null;
+    connection?.close();
+    for (const operation of this.#operations) this.#end(operation, { kind: "lost" });
+  }
+
+  #connect(url: string): void {
+    const { runtime, connect } = this.#parts;
+    const abort = new AbortController();
+    let opened: TierConnection | null = null;
+    let isOver = false;
+    /** The attempt is over; false = it was already. */
+    const end = (): boolean => {
+      const isFirst = !isOver;
+      isOver = true;
+      cancelTimer();
+      return isFirst;
+    };
+    const giveUp = (): boolean => {
+      if (!end()) return false;
+      abort.abort();
+      opened?.close();
+      return true;
+    };
+    const fail = (problem: string): void => {
+      if (giveUp()) this.#open(problem);
+    };
+    const cancelTimer = runtime.after(CONNECT_MS, () => fail("timeout"));
+    this.#state = "connecting";
+    this.#stop = () => void giveUp();
+    const onLost = (problem: string): void => {
+      if (opened !== null && opened === this.#connection) this.#open(problem);
+    };
+    connect(url, { signal: abort.signal, onLost })
+      .then(async (connection) => {
+        opened = connection;
+        if (isOver) return connection.close();
+        await connection.send(["PING"]);
+        if (end()) this.#begin(connection);
+      })
+      .catch((error: unknown) => fail(problemOf(error)));
+  }
+
+  #begin(connection: TierConnection): void {
+    this.#stop = NOTHING;
+    this.#connection = connection;
+    this.#state = "ready";
+    if (this.#warned) this.#parts.log.info("the second tier of the cache answers again");
+    this.#warned = false;
+    this.#parts.onReady();
+  }
+}
+
+function NOTHING(): void {}
