@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { arbitrum, base, baseSepolia, bsc, mainnet, optimism, polygon, sepolia } from "viem/chains";
 import { stringify } from "yaml";
 import { configJsonSchema } from "../../src/config/allowed.ts";
-import type { Config } from "../../src/config/config.ts";
+import { type Config, loadConfig } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { configReference } from "../../src/config/reference.ts";
 import { accepted, load, providers, refused, VALID, withProviders } from "./config-fixture.ts";
@@ -100,6 +100,7 @@ describe("configuration: what is accepted", () => {
         byAccount: false,
         methods: new Map(),
       },
+      redisUrl: null,
       coalesce: true,
       hedge: { maxExtra: 0.05, floorMs: 20, ceilingMs: 1_000 },
       console: { public: true },
@@ -510,6 +511,32 @@ profiles:
     assert.equal(accepted(`${VALID}\ncoalesce: off`).coalesce, false);
     const off = accepted(VALID.replace("  public:\n", "  public:\n    cache: off\n"));
     assert.equal(off.profiles[0]?.chains.get("ethereum")?.cache?.isOn, false);
+  });
+
+  it("takes the server of the second tier of the cache from the environment, and warns if none uses it", () => {
+    for (const url of [
+      "redis://localhost",
+      "rediss://user:p%40ss@cache.example:6380/1",
+      "valkey://10.0.0.7:6379/",
+      "valkeys://[::1]:6379",
+    ])
+      assert.equal(accepted(`${VALID}\ncache: { redis_url: '${url}' }`).redisUrl, url);
+    assert.equal(accepted(`${VALID}\ncache: { redis_url: '' }`).redisUrl, null);
+    assert.equal(accepted(`${VALID}\ncache: off`).redisUrl, null);
+    const file = "svc.yml";
+    const text = `${VALID}\ncache: { redis_url: "\${CACHE}" }`.replace(
+      "  public:\n",
+      "  public:\n    cache: off\n",
+    );
+    const given = { env: { CACHE: "redis://:secret@localhost" }, flags: {} };
+    const result = loadConfig({ file, text, ...given });
+    assert.ok(result.ok);
+    assert.equal(result.config.redisUrl, "redis://:secret@localhost");
+    assert.deepEqual(
+      result.warnings.map(({ path }) => path),
+      ["cache.redis_url"],
+    );
+    assert.doesNotMatch(JSON.stringify(result.warnings), /secret/);
   });
 
   it("gives every class of method its configured deadline", () => {

@@ -447,6 +447,15 @@ const REFUSALS: readonly Refusal[] = [
     "profiles.team.cache.share_with[0]",
     /another profile/,
   ],
+  ...["http://cache.example", "redis:", "redis://h/one", "redis://h/0?x=1", "localhost:6379"].map(
+    (url): Refusal => [
+      `a second tier of the cache at ${url}`,
+      `devnet: true\ncache: { redis_url: '${url}' }`,
+      2,
+      "cache.redis_url",
+      /empty, or a redis:\/\//,
+    ],
+  ),
   ["hedges by another word", "devnet: true\nhedge: never", 2, "hedge", /`off` or a map/],
   [
     "hedges without an end",

@@ -19,8 +19,8 @@ import {
   type SecondTier,
   TIER_LIMIT_MS,
   type TierFinding,
-  type TierQuestion,
-  tierQuestion,
+  type TierKey,
+  tierKey,
 } from "../second-tier/second-tier.ts";
 import type { StoredAnswer } from "../second-tier/stored-answer.ts";
 import type { Answer } from "./answer.ts";
@@ -61,7 +61,7 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
         return ENDED;
       }
       const parts = { answers, query, job, listener, runtime };
-      const tier = tierQuestionOf(parts);
+      const tier = tierKeyOf(parts);
       if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
       job.cacheUse = MISS;
       return next(job, new KeepingListener(parts, null));
@@ -185,7 +185,7 @@ class TierLookUp implements RunningJob {
 
   constructor(parts: TierLookUpParts) {
     this.#parts = parts;
-    this.#cancelLookUp = parts.tier.lookUp(parts.question, (finding) => this.#found(finding));
+    this.#cancelLookUp = parts.tier.lookUp(parts.tierKey, (finding) => this.#found(finding));
   }
 
   cancel(): Abandoned {
@@ -196,33 +196,33 @@ class TierLookUp implements RunningJob {
   }
 
   #found({ answer, generation }: TierFinding): void {
-    const { tier, question, next, ...parts } = this.#parts;
+    const { tier, tierKey, next, ...parts } = this.#parts;
     const { job, runtime } = parts;
     const kept = answer === null ? null : keptFromTier(parts, answer);
     this.#isOver = true;
     if (kept !== null) return giveKept(parts, kept, runtime.now(), "redis");
     if (answer !== null) tier.countUnusable();
     job.cacheUse = MISS;
-    const place = generation === null ? null : { tier, question, generation };
+    const place = generation === null ? null : { tier, tierKey, generation };
     this.#running = next(job, new KeepingListener(parts, place));
   }
 }
 
 interface TierLookUpParts extends KeepingParts {
   readonly tier: SecondTier;
-  readonly question: TierQuestion;
+  readonly tierKey: TierKey;
   readonly next: Stage;
 }
 
-/** The question to the second tier; null = it has no answer to this call, or not in time. */
-function tierQuestionOf({ answers, query, job, runtime }: KeepingParts) {
+/** What is looked up in the second tier; null = it has no answer to this call, or not in time. */
+function tierKeyOf({ answers, query, job, runtime }: KeepingParts) {
   const { secondTier: tier } = answers;
   const { scope, subject, text } = query;
   if (tier === null || scope.tierScope === null || !tier.isUsable(scope.tierScope)) return null;
   if (job.endsAtMs - runtime.now() < 2 * TIER_LIMIT_MS) return null;
   if (subject.kind === "head" || subject.kind === "tag") return null;
   if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
-  return { tier, question: tierQuestion(scope.tierScope, text) };
+  return { tier, tierKey: tierKey(scope.tierScope, text) };
 }
 
 function isFinal(number: number, blocks: KnownBlocks): boolean {
@@ -257,7 +257,7 @@ function isForGood({ class: kind, lifeMs }: CacheTerms): boolean {
 /** Where an answer is stored in the second tier, if it is one to be stored. */
 interface TierPlace {
   readonly tier: SecondTier;
-  readonly question: TierQuestion;
+  readonly tierKey: TierKey;
   readonly generation: Buffer;
 }
 
@@ -306,9 +306,9 @@ class KeepingListener implements JobListener {
     if (this.#place !== null && isForGood(terms)) this.#store(this.#place, kept);
   }
 
-  #store({ tier, question, generation }: TierPlace, kept: KeptAnswer): void {
+  #store({ tier, tierKey, generation }: TierPlace, kept: KeptAnswer): void {
     const { runtime } = this.#parts;
-    tier.store(question, generation, {
+    tier.store(tierKey, generation, {
       provider: kept.provider.id,
       isError: kept.isError,
       askedAtWallMs: runtime.wallMs() - (runtime.now() - kept.askedAtMs),

@@ -17,8 +17,8 @@ import {
 } from "./stored-answer.ts";
 import { TierLink, type TierLinkParts, type TierReply, type TierState } from "./tier-link.ts";
 
-/** A question to the second tier. */
-export interface TierQuestion {
+/** What an answer is stored under. */
+export interface TierKey {
   /** Whose answers: a digest of the profile, the chain and its providers. */
   readonly scope: string;
   /** SHA-256 of the scope and of everything that decides the answer. */
@@ -28,11 +28,11 @@ export interface TierQuestion {
 /** What a look-up has found. */
 export interface TierFinding {
   readonly answer: StoredAnswer | null;
-  /** Under which an answer to the question may be stored; null = it may not. */
+  /** Under which an answer may be stored; null = it may not. */
   readonly generation: Buffer | null;
 }
 
-/** What became of look-ups. `unusable`: what was found is no answer to the question. */
+/** What became of look-ups. `unusable`: what was found is no answer to what was asked. */
 export const LOOK_UP_RESULTS = ["hit", "miss", "unusable", "timeout", "error", "skipped"] as const;
 export type LookUpResult = (typeof LOOK_UP_RESULTS)[number];
 
@@ -64,7 +64,7 @@ const GENERATION_LIFE_MS = 2 * LIFE_MS;
 const CLOCK_SKEW_MS = 60_000;
 /** Scopes purged by one operation. */
 const PURGES_AT_ONCE = 100;
-const KEY = "svc:cache:1:";
+const PREFIX = "svc:cache:1:";
 const NOTHING_FOUND: TierFinding = { answer: null, generation: null };
 
 const compress = promisify(zstdCompress);
@@ -75,8 +75,8 @@ export function tierScope(description: unknown): string {
   return hash("sha256", JSON.stringify(description), "base64url").slice(0, 32);
 }
 
-/** The question for which `text` and the scope are all that decides the answer. */
-export function tierQuestion(scope: string, text: string): TierQuestion {
+/** The key of the answer that `text` and the scope decide between them. */
+export function tierKey(scope: string, text: string): TierKey {
   return { scope, digest: hash("sha256", `${scope} ${text}`, "buffer") };
 }
 
@@ -114,25 +114,25 @@ export class SecondTier {
     if (url === null) this.#purges.clear();
   }
 
-  /** Whether a question of this scope can be looked up now. */
+  /** Whether answers of this scope can be looked up now. */
   isUsable(scope: string): boolean {
     return this.#link.state === "ready" && !this.#purges.has(scope);
   }
 
   /** Tells what is stored, within the limit and never before it returns. */
-  lookUp(question: TierQuestion, done: (finding: TierFinding) => void): () => void {
-    const key = question.digest.toString("latin1");
-    const known = this.#lookUps.get(key);
+  lookUp(key: TierKey, done: (finding: TierFinding) => void): () => void {
+    const name = key.digest.toString("latin1");
+    const known = this.#lookUps.get(name);
     if (known === undefined ? this.#lookUps.size >= MAX_LOOK_UPS : known.waiters.size >= MAX_JOINED)
       return this.#skip(done);
-    const { scope } = question;
+    const { scope } = key;
     const lookUp = known ?? { scope, waiters: new Set(), abandon: NOTHING, cancel: NOTHING };
     const waiter = (finding: TierFinding): void => done(finding);
     lookUp.waiters.add(waiter);
     if (known === undefined) {
-      this.#lookUps.set(key, lookUp);
-      this.#begin(question, lookUp, () => {
-        if (this.#lookUps.get(key) === lookUp) this.#lookUps.delete(key);
+      this.#lookUps.set(name, lookUp);
+      this.#begin(key, lookUp, () => {
+        if (this.#lookUps.get(name) === lookUp) this.#lookUps.delete(name);
       });
     }
     return () => {
@@ -147,15 +147,15 @@ export class SecondTier {
   }
 
   /** Stores an answer, unless too much is under way. Nobody waits for it. */
-  store(question: TierQuestion, generation: Buffer, answer: StoredAnswer): void {
+  store(key: TierKey, generation: Buffer, answer: StoredAnswer): void {
     const { length } = answer.value;
-    if (!this.isUsable(question.scope) || length > MAX_VALUE_BYTES) return;
+    if (!this.isUsable(key.scope) || length > MAX_VALUE_BYTES) return;
     if (this.#storing >= MAX_STORES) {
       this.#counts.stores.dropped += 1;
       return;
     }
     this.#storing += 1;
-    void this.#store(question, generation, answer).then((result) => {
+    void this.#store(key, generation, answer).then((result) => {
       this.#storing -= 1;
       this.#counts.stores[result] += 1;
     });
@@ -189,7 +189,7 @@ export class SecondTier {
     return this.#runtime.after(0, () => done(NOTHING_FOUND));
   }
 
-  #begin(question: TierQuestion, lookUp: LookUp, close: () => void): void {
+  #begin(key: TierKey, lookUp: LookUp, close: () => void): void {
     let isOver = false;
     const end = (finding: TierFinding, result: LookUpResult): void => {
       if (isOver) return;
@@ -202,9 +202,8 @@ export class SecondTier {
     };
     const cancelTimer = this.#runtime.after(TIER_LIMIT_MS, () => end(NOTHING_FOUND, "timeout"));
     const cancelSend = this.#link.send(
-      { commands: readCommands(question), limitMs: TIER_LIMIT_MS, refusalCounts: true },
-      (reply) =>
-        void this.#read(question, reply).then(({ finding, result }) => end(finding, result)),
+      { commands: readCommands(key), limitMs: TIER_LIMIT_MS, refusalCounts: true },
+      (reply) => void this.#read(key, reply).then(({ finding, result }) => end(finding, result)),
     );
     lookUp.abandon = () => end(NOTHING_FOUND, "miss");
     lookUp.cancel = () => {
@@ -216,20 +215,20 @@ export class SecondTier {
   }
 
   async #read(
-    question: TierQuestion,
+    key: TierKey,
     reply: TierReply,
   ): Promise<{ readonly finding: TierFinding; readonly result: LookUpResult }> {
     if (reply.kind !== "replies")
       return { finding: NOTHING_FOUND, result: reply.kind === "timeout" ? "timeout" : "error" };
     const [generation, stored] = reply.values;
     if (!Buffer.isBuffer(generation) || generation.length !== GENERATION_BYTES) {
-      this.#makeGeneration(question.scope);
+      this.#makeGeneration(key.scope);
       return { finding: NOTHING_FOUND, result: "miss" };
     }
     const nothing = { answer: null, generation };
     if (!Buffer.isBuffer(stored) || stored.length === 0)
       return { finding: nothing, result: "miss" };
-    const read = readStored(stored, { digest: question.digest, generation });
+    const read = readStored(stored, { digest: key.digest, generation });
     const answer = read === null ? null : await this.#checked(read);
     return answer === null
       ? { finding: nothing, result: "unusable" }
@@ -245,12 +244,8 @@ export class SecondTier {
     return value !== null && isJson(value) ? { ...read, value } : null;
   }
 
-  async #store(
-    question: TierQuestion,
-    generation: Buffer,
-    answer: StoredAnswer,
-  ): Promise<StoreResult> {
-    const { digest } = question;
+  async #store(key: TierKey, generation: Buffer, answer: StoredAnswer): Promise<StoreResult> {
+    const { digest } = key;
     const valueBytes = answer.value.length;
     const isCompressed = valueBytes > COMPRESS_FROM_BYTES;
     const value = isCompressed ? await compress(answer.value, FAST) : answer.value;
@@ -259,7 +254,7 @@ export class SecondTier {
       { ...answer, value, isCompressed, valueBytes },
     );
     if (bytes === null) return "dropped";
-    const command = ["SET", answerKey(question), bytes, "PX", String(LIFE_MS)];
+    const command = ["SET", answerKey(key), bytes, "PX", String(LIFE_MS)];
     return new Promise((resolve) => {
       this.#link.send(
         { commands: [command], limitMs: TIER_LIMIT_MS, refusalCounts: false },
@@ -300,10 +295,10 @@ export class SecondTier {
 }
 
 /** One byte more than may be is asked for, so that what is too long is known as such. */
-function readCommands(question: TierQuestion) {
+function readCommands(key: TierKey) {
   return [
-    ["GETRANGE", generationKey(question.scope), "0", String(GENERATION_BYTES)],
-    ["GETRANGE", answerKey(question), "0", String(MAX_STORED_BYTES)],
+    ["GETRANGE", generationKey(key.scope), "0", String(GENERATION_BYTES)],
+    ["GETRANGE", answerKey(key), "0", String(MAX_STORED_BYTES)],
   ];
 }
 
@@ -312,11 +307,11 @@ function generationCommands(key: string, how: readonly string[]) {
 }
 
 function generationKey(scope: string): string {
-  return `${KEY}${scope}:generation`;
+  return `${PREFIX}${scope}:generation`;
 }
 
-function answerKey({ scope, digest }: TierQuestion): string {
-  return `${KEY}${scope}:${digest.toString("base64url")}`;
+function answerKey({ scope, digest }: TierKey): string {
+  return `${PREFIX}${scope}:${digest.toString("base64url")}`;
 }
 
 const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };

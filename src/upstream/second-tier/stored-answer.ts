@@ -1,6 +1,6 @@
-// How an answer is written for the second tier of the cache, and read back. What is read was
-// written by anybody: it counts only if it is of this format, of the question that was asked, of the
-// present generation, and as long as it says. Knows no server.
+// How an answer is written for the second tier of the cache, and read back. What is read may be
+// anybody's: it counts only if it is of this format, answers what was asked, is of the present
+// generation, and has the length that it says. Knows no server.
 
 /** The answer to one question, as it is kept in the second tier. */
 export interface StoredAnswer {

@@ -6,7 +6,7 @@ export type TierCommand = readonly (string | Buffer)[];
 
 /** An open connection. */
 export interface TierConnection {
-  /** The reply: a `Buffer`, text, a number or null. Rejects with a refusal, or when it is closed. */
+  /** The reply: a `Buffer`, text, a number or null. Rejects when it is refused or cut off. */
   send(command: TierCommand): Promise<unknown>;
   /** Ends it at once. Again: nothing. */
   close(): void;

@@ -1,13 +1,13 @@
-// The second tier by itself, in simulated time, against a server that is slow, silent, full, gone or
-// holds what others put there: what is found, when it is given up, and what is never given.
+// The second tier by itself, in simulated time, against a server that is slow, silent, full, gone
+// or holds what others put there: what is found, when it is given up, and what is never given.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import {
   SecondTier,
   type TierFinding,
-  type TierQuestion,
-  tierQuestion,
+  type TierKey,
+  tierKey,
   tierScope,
 } from "../../../src/upstream/second-tier/second-tier.ts";
 import type { StoredAnswer } from "../../../src/upstream/second-tier/stored-answer.ts";
@@ -15,7 +15,7 @@ import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { tierServer } from "../../fakes/tier-server.ts";
 
 const SCOPE = tierScope(["team", 1, []]);
-const QUESTION = tierQuestion(SCOPE, 'eth_getBalance ["0x1","0x50"]');
+const QUESTION = tierKey(SCOPE, 'eth_getBalance ["0x1","0x50"]');
 
 /** Lets everything that is under way get on. */
 async function settle(): Promise<void> {
@@ -35,19 +35,19 @@ function createFixture() {
     value: Buffer.from(value),
   });
   /** The finding of a look-up; null = there is none yet. */
-  const begin = (question: TierQuestion = QUESTION) => {
+  const begin = (question: TierKey = QUESTION) => {
     const found: TierFinding[] = [];
     const cancel = tier.lookUp(question, (finding) => void found.push(finding));
     return { found, cancel };
   };
-  const lookUp = async (question?: TierQuestion): Promise<TierFinding> => {
+  const lookUp = async (question?: TierKey): Promise<TierFinding> => {
     const { found } = begin(question);
     await settle();
     // A value that is compressed is read by another thread.
     for (let turn = 0; turn < 1_000 && found.length === 0; turn++) await setImmediate();
     return found[0] ?? assert.fail("nothing was told");
   };
-  const textOf = async (question?: TierQuestion): Promise<string | null> =>
+  const textOf = async (question?: TierKey): Promise<string | null> =>
     (await lookUp(question)).answer?.value.toString() ?? null;
   /** Opens the way, and gives the scope a generation. */
   const start = async (): Promise<void> => {
@@ -66,7 +66,7 @@ function createFixture() {
 }
 
 /** The key under which the answer to the question lies. */
-const keyOf = ({ scope, digest }: TierQuestion): string =>
+const keyOf = ({ scope, digest }: TierKey): string =>
   `svc:cache:1:${scope}:${digest.toString("base64url")}`;
 const GENERATION_KEY = `svc:cache:1:${SCOPE}:generation`;
 
@@ -77,7 +77,7 @@ test("an answer that was stored is found, also a long one, which is compressed",
   await it.store('"0x1"');
   assert.equal(await it.textOf(), '"0x1"');
   const long = JSON.stringify({ data: `0x${"ab".repeat(50_000)}` });
-  const other = tierQuestion(SCOPE, "eth_getCode []");
+  const other = tierKey(SCOPE, "eth_getCode []");
   await it.store(long, other);
   assert.equal(await it.textOf(other), long);
   assert.ok((it.server.values.get(keyOf(other))?.length ?? 0) < 10_000);
@@ -146,7 +146,7 @@ test("what is not exactly a stored answer to the question is none", async () => 
   }
   it.server.values.set(key, good);
   assert.equal(await it.textOf(), '"0x1"');
-  const other = tierQuestion(SCOPE, "eth_getCode []");
+  const other = tierKey(SCOPE, "eth_getCode []");
   it.server.values.set(keyOf(other), good);
   assert.equal(await it.textOf(other), null, "under another key");
 });
@@ -188,7 +188,7 @@ test("a server that is silent costs each call 20 ms, and then nothing until it a
   await it.start();
   await it.store('"0x1"');
   it.server.mode = "silent";
-  const calls = Array.from({ length: 6 }, (_, at) => it.begin(tierQuestion(SCOPE, `call ${at}`)));
+  const calls = Array.from({ length: 6 }, (_, at) => it.begin(tierKey(SCOPE, `call ${at}`)));
   await settle();
   it.runtime.advance(19);
   assert.ok(calls.every(({ found }) => found.length === 0));
@@ -245,7 +245,7 @@ test("a server that is full is read from all the same", async () => {
   const { generation } = await it.lookUp();
   it.server.mode = "full";
   for (let n = 0; n < 20; n++) {
-    it.tier.store(tierQuestion(SCOPE, `${n}`), generation ?? assert.fail(), it.answer("1"));
+    it.tier.store(tierKey(SCOPE, `${n}`), generation ?? assert.fail(), it.answer("1"));
     await settle();
   }
   assert.equal(it.tier.report()?.stores.error, 20);
@@ -256,11 +256,11 @@ test("no more is under way than the bounds say: others go on, and answers are dr
   const it = createFixture();
   await it.start();
   const { generation } = await it.lookUp();
-  const calls = Array.from({ length: 200 }, (_, n) => it.begin(tierQuestion(SCOPE, `call ${n}`)));
+  const calls = Array.from({ length: 200 }, (_, n) => it.begin(tierKey(SCOPE, `call ${n}`)));
   it.runtime.advance(0);
   assert.equal(calls.filter(({ found }) => found.length === 1).length, 72);
   for (let n = 0; n < 100; n++)
-    it.tier.store(tierQuestion(SCOPE, `${n}`), generation ?? assert.fail(), it.answer("1"));
+    it.tier.store(tierKey(SCOPE, `${n}`), generation ?? assert.fail(), it.answer("1"));
   await settle();
   const { lookUps, stores } = it.tier.report() ?? assert.fail();
   assert.deepEqual([lookUps.skipped, stores.dropped, stores.stored], [72, 36, 64]);
@@ -271,7 +271,7 @@ test("a purge removes a scope for all, and nothing that was asked for before it 
   await it.start();
   await it.store('"0x1"');
   const { generation } = await it.lookUp();
-  const other = tierQuestion(tierScope("other"), "x");
+  const other = tierKey(tierScope("other"), "x");
   await it.lookUp(other);
   await it.store('"0x9"', other);
   const under = it.begin();
