@@ -8,6 +8,7 @@ import { plainFailure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
+import { CachedAnswers } from "../../src/upstream/engine/cached-answers.ts";
 import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
 import { createTracker } from "../../src/upstream/health/tracker.ts";
@@ -35,7 +36,17 @@ const RAW =
 const HEDGE = { maxExtra: 1, floorMs: 20, ceilingMs: 100 };
 
 /** A stack under test: which calls pass which layers. */
-const STACKS = [
+interface StackUnderTest {
+  readonly name: string;
+  readonly method: string;
+  readonly coalesce: boolean;
+  readonly hedge: typeof HEDGE | null;
+  readonly params: string;
+  /** Answers are kept, and block 90 is final. */
+  readonly cache?: true;
+}
+
+const STACKS: readonly StackUnderTest[] = [
   { name: "failover", method: "eth_gasPrice", coalesce: false, hedge: null, params: "[]" },
   {
     name: "transactions",
@@ -60,12 +71,37 @@ const STACKS = [
     hedge: null,
     params: '[{"fromBlock":"0x1","toBlock":"0x9"}]',
   },
-] as const;
+  {
+    name: "cache",
+    method: "eth_getBalance",
+    coalesce: false,
+    hedge: null,
+    params: `["0x${"ab".repeat(20)}","0x50"]`,
+    cache: true,
+  },
+];
 
-function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
+/** The row of this name. */
+const stackOf = (name: string): StackUnderTest =>
+  STACKS.find((stack) => stack.name === name) ?? assert.fail(name);
+
+const CACHE = {
+  maxBytes: 1_048_576,
+  accountMaxBytes: 0,
+  byAccount: false,
+  methods: new Map<string, number>(),
+};
+
+function bench({ method, coalesce, hedge, params, cache }: StackUnderTest) {
   const runtime = simulatedWorld(5);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  if (cache === true) {
+    for (const provider of providers) {
+      tracker.recordHead(provider, 100);
+      tracker.recordFinalized(provider, 90);
+    }
+  }
   const sent: Sent[] = [];
   const router = createRouter({
     runtime,
@@ -73,6 +109,7 @@ function bench({ method, coalesce, hedge, params }: (typeof STACKS)[number]) {
     coalesce: () => coalesce,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => hedge,
+    cache: cache === true ? new CachedAnswers(() => CACHE) : undefined,
     split: {
       splitLimits: () => ({ split: true, maxBlocks: 1_000, maxParts: 10, maxBytes: 100_000 }),
       counts: newSplitCounts(),
@@ -173,7 +210,7 @@ for (const stack of STACKS) {
   });
 }
 
-const SHARING = STACKS[2];
+const SHARING = stackOf("coalesce");
 
 test("coalesce: equal reads make one call, and those who joined have memory of their own", () => {
   const it = bench(SHARING);
@@ -322,7 +359,68 @@ for (let seed = 1; seed <= 20; seed++) {
   });
 }
 
-const HEDGING = STACKS[3];
+test("cache: what is kept is told once, at once, with its source, and in memory of its own", () => {
+  const it = bench(stackOf("cache"));
+  const asker = it.ask();
+  const [first] = it.open();
+  assert.ok(first !== undefined);
+  it.answer(first, '"0x1"').body.fill(0);
+  const { route, answers } = it.ask();
+  assert.equal(it.sent.length, 1);
+  assert.deepEqual(route.cancel(), { sent: false, countedAsTimeout: false });
+  it.runtime.advance(2 * DEADLINE_MS);
+  assert.deepEqual(
+    [asker, { answers }].map((one) => one.answers.map(({ source }) => source.kind)),
+    [["provider"], ["cache"]],
+  );
+  assert.equal(route.traces.length, 0, "nobody was asked");
+  const outcome = answers[0]?.outcome;
+  assert.ok(outcome?.kind === "result" && outcome.pool === undefined);
+  assert.equal(outcome.body.toString("latin1", outcome.start, outcome.end), '"0x1"');
+  assert.equal(it.runtime.pendingTimers(), 0, "no timer is left");
+});
+
+test("cache: a failure and an answer to one who left are not kept", () => {
+  const it = bench(stackOf("cache"));
+  const failed = it.ask();
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const [out] = it.open();
+    assert.ok(out !== undefined);
+    out.over = true;
+    out.listener.failed(plainFailure("network", "reset"), null);
+  }
+  assert.equal(failed.answers[0]?.outcome.kind, "fault");
+  const left = it.ask();
+  const [out] = it.open();
+  assert.ok(out !== undefined);
+  left.route.cancel();
+  it.answer(out, '"0x1"');
+  const sentBefore = it.sent.length;
+  it.ask();
+  assert.equal(it.sent.length, sentBefore + 1);
+});
+
+test("cache and coalesce: a hundred equal calls at once make one call, and later ones none", () => {
+  const it = bench({ ...stackOf("cache"), coalesce: true });
+  const asked = Array.from({ length: 100 }, () => it.ask());
+  const [first] = it.sent;
+  assert.ok(first !== undefined);
+  it.answer(first, '"0x1"');
+  asked.push(...Array.from({ length: 100 }, () => it.ask()));
+  assert.equal(it.sent.length, 1);
+  const sources = asked.map(({ answers }) => answers.map(({ source }) => source.kind).join());
+  const counts = Object.groupBy(sources, (source) => source);
+  assert.deepEqual(
+    Object.entries(counts).map(([source, list]) => [source, list?.length]),
+    [
+      ["provider", 1],
+      ["shared", 99],
+      ["cache", 100],
+    ],
+  );
+});
+
+const HEDGING = stackOf("hedge");
 
 test("hedge: the first to answer has answered, the other is cancelled, and its answer goes back", () => {
   for (const winner of [0, 1]) {
