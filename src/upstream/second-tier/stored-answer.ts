@@ -30,7 +30,7 @@ export interface ReadAnswer extends StoredAnswer {
 }
 
 export const GENERATION_BYTES = 16;
-export const DIGEST_BYTES = 32;
+const DIGEST_BYTES = 32;
 /** Of a value that is stored, before it is compressed. */
 export const MAX_VALUE_BYTES = 262_144;
 const MAX_PROVIDER_BYTES = 256;
