@@ -8,9 +8,10 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
-import { postgresAvailability, WITHOUT } from "./fakes/postgres.ts";
+import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
 import { type FileResult, runFile } from "./file-process.ts";
 import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
+import { withTemporaryFolder } from "./temporary-folder.ts";
 
 interface Result {
   readonly name: string;
@@ -69,11 +70,14 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   if (first !== undefined) return [await runChosen(args)];
   const checks = await runChecks();
   await provideConsole();
-  providePostgres();
+  return [...checks, await withTemporaryFolder(() => withPostgres(runAll))];
+}
+
+function runAll(): Promise<Result> {
   const files = testFiles().map(asIs);
   const longest = LONGEST_FIRST.length;
   const inTurn = [...files.slice(0, longest), ...httpWalks(), ...files.slice(longest)];
-  return [...checks, await runFiles("tests", inTurn)];
+  return runFiles("tests", inTurn);
 }
 
 /** The checks run side by side; the output of one is shown when it fails. */
@@ -174,14 +178,24 @@ function showFailed(results: readonly (FileResult & TestFile)[]): void {
 }
 
 /**
- * Installed once, before the files that need it run side by side; where that cannot be, they are
- * skipped, and say so.
+ * Runs with one PostgreSQL server for all files, installed where that is allowed; where none can be
+ * had, the files that need one are skipped, and say so.
  */
-function providePostgres(): void {
+async function withPostgres<T>(work: () => Promise<T>): Promise<T> {
+  if (process.env[SERVER_URL]) return work();
   const postgres = postgresAvailability();
-  if (postgres.kind === "yes") return;
-  process.env[WITHOUT] = postgres.reason;
-  console.log(`NOT TESTED on PostgreSQL: ${postgres.reason}`);
+  if (postgres.kind === "no") {
+    process.env[WITHOUT] = postgres.reason;
+    console.log(`NOT TESTED on PostgreSQL: ${postgres.reason}`);
+    return work();
+  }
+  const server = await startCluster({ durable: false });
+  process.env[SERVER_URL] = server.urlOf("postgres");
+  try {
+    return await work();
+  } finally {
+    await server.stop();
+  }
 }
 
 function run(

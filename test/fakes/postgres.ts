@@ -1,6 +1,6 @@
-// PostgreSQL for tests: the machine's own binaries, in a directory that is thrown away. One server
-// for all files of a test run, started by the first that needs one; a test that stops or kills its
-// server starts one of its own. Knows no table.
+// PostgreSQL for tests: the machine's own binaries, in a directory that is thrown away. All files of
+// a test run use one server: that of the test job, or one that the first file starts; a test that
+// stops or kills its server starts one of its own. Knows no table.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   accessSync,
@@ -46,6 +46,8 @@ const START_MS = 60_000;
  * file tries again.
  */
 export const WITHOUT = "SVC_TEST_WITHOUT_POSTGRES";
+/** The address of a server that tests make their databases on, instead of starting one. */
+export const SERVER_URL = "SVC_TEST_DATABASE_URL";
 const INSTALL_MS = 100_000;
 const INSTALL_LOCK = join(tmpdir(), "svc-postgres-install.lock");
 const DATABASE = /^[a-z0-9_]+$/;
@@ -129,7 +131,7 @@ export async function createDatabase(server: string, name: string): Promise<void
 }
 
 function givenUrl(): string | undefined {
-  const url = process.env["SVC_TEST_DATABASE_URL"];
+  const url = process.env[SERVER_URL];
   return url === "" ? undefined : url;
 }
 
@@ -237,6 +239,7 @@ async function run(it: {
     "max_connections=300",
     "shared_buffers=32MB",
     "dynamic_shared_memory_type=mmap",
+    "max_wal_size=128MB",
   ];
   const args = [
     "-D",

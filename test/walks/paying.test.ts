@@ -3,13 +3,14 @@
 // that was credited.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { decodePaymentResponseHeader } from "@x402/fetch";
 import { Receipt } from "mppx";
+import { MPPX_COMMAND } from "../../src/core/billing/payment.ts";
 import { type PaidService, startPaidService } from "../fakes/paid-service.ts";
 import type { Service } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -170,7 +171,7 @@ describe("stock clients pay the service", () => {
   });
 
   it(
-    "the shell lines of SKILL.md work as they stand, for whoever has a wallet and has read " +
+    "the shell lines of SKILL.md work as they stand for an agent that has a wallet and has read " +
       "nothing else; llms.txt has the same",
     async () => {
       const lines = await shellLines(service, "/SKILL.md");
@@ -188,6 +189,12 @@ describe("stock clients pay the service", () => {
       for (const it of await shellLines(service, "/llms.txt")) assert.ok(lines.includes(it), it);
     },
   );
+
+  it("npx starts the command of the shell lines", async () => {
+    const [npx = "", ...words] = MPPX_COMMAND.split(" ");
+    const { stdout } = await promisify(execFile)(npx, [...words, "--version"], { cwd: ROOT });
+    assert.match(MPPX_COMMAND, new RegExp(`mppx@${stdout.trim()} `));
+  });
 
   it("the programs in SKILL.md work as they stand, one for each way to pay", async () => {
     const programs = await codeBlocks(service, "/SKILL.md");
@@ -262,6 +269,7 @@ async function run(lines: readonly string[], { chains }: PaidService): Promise<r
       ...process.env,
       HOME: home,
       XDG_CACHE_HOME: home,
+      PATH: [directNpx(home), process.env["PATH"]].join(delimiter),
       MPPX_PRIVATE_KEY: chains.payer.key,
       NO_UPDATE_NOTIFIER: "1",
       NO_COLOR: "1",
@@ -271,10 +279,28 @@ async function run(lines: readonly string[], { chains }: PaidService): Promise<r
       ["-euo", "pipefail", "-c", lines.join("; echo;\n")],
       { cwd: ROOT, env },
     );
-    return stdout.split("\n").filter((it) => it.trim() !== "");
+    return stdout.split("\n").filter((line) => line.trim() !== "");
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
+}
+
+/**
+ * A folder with an `npx` that starts the command of our documents as npx does, and nothing else: in
+ * two thirds of the time, and a document has a dozen. A test of its own asks the real one.
+ */
+function directNpx(home: string): string {
+  const folder = join(home, "bin");
+  mkdirSync(folder);
+  const options = MPPX_COMMAND.split(" ").slice(1, -1);
+  const script = [
+    "#!/bin/sh",
+    `[ "$(echo "$@" | cut -d ' ' -f -${options.length + 1})" = "${options.join(" ")} mppx" ] || exit 64`,
+    `shift ${options.length + 1}`,
+    `exec "${process.execPath}" "${join(ROOT, "node_modules/.bin/mppx")}" "$@"`,
+  ];
+  writeFileSync(join(folder, "npx"), script.join("\n"), { mode: 0o755 });
+  return folder;
 }
 
 describe("an instance that takes only EIP-3009 payments", () => {
