@@ -1,6 +1,6 @@
 // Where the files of a test run keep what they write: a folder in memory where the machine has room
-// for it. A store writes each commit through to the disk, and thousands of commits would wait for it.
-// What tests end are processes, never the machine, so nothing that they show depends on the disk.
+// for it. A store waits for the disk at each commit, and tests make thousands of them. What they
+// end are processes, never the machine, so nothing that they show depends on the disk.
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
-// PostgreSQL for tests: the machine's own binaries, in a directory that is thrown away. All files of
-// a test run use one server: that of the test job, or one that the first file starts; a test that
-// stops or kills its server starts one of its own. Knows no table.
+// PostgreSQL for tests: the machine's own binaries, in a directory that is thrown away. All files
+// of a test run use one server: that of the test job, or one that the first file starts; a test
+// that stops or kills its server starts one of its own. Knows no table.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   accessSync,
