@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
-import { type FileResult, runFile } from "./file-process.ts";
+import { FILE_OPTIONS, type FileResult, runFile } from "./file-process.ts";
 import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
 
@@ -105,6 +105,7 @@ function runChosen(args: readonly string[]): Promise<Result> {
   heading(`tests: ${args.join(" ")}`);
   const files = args.some((arg) => !arg.startsWith("-")) ? [] : testFiles();
   const options = [
+    ...FILE_OPTIONS,
     "--test",
     `--test-concurrency=${FILES_AT_ONCE}`,
     `--test-timeout=${TEST_TIMEOUT_MS}`,

@@ -34,8 +34,29 @@ describe("a test file as a process", () => {
     assert.match(output, /broken/);
   });
 
+  for (const [what, body] of [
+    ["a rejection that nobody handles", "Promise.reject(new Error('lost'));"],
+    ["an error thrown later", "setImmediate(() => { throw new Error('lost'); });"],
+    ["an error thrown after a wait", "(async () => { await 0; throw new Error('lost'); })();"],
+  ] as const)
+    it(`fails with ${what}, and shows it`, async () => {
+      const wait = "await new Promise((resolve) => setTimeout(resolve, 20));";
+      const { ok, output } = await resultOf(`test("a", async () => { ${body} ${wait} });`);
+      assert.equal(ok, false);
+      assert.match(output, /lost/);
+    });
+
+  it("makes no promise slow: the runner does not track them", async () => {
+    const body =
+      'import { executionAsyncId } from "node:async_hooks";\n' +
+      'test("a", async () => { await 0; console.log("id", executionAsyncId()); });';
+    assert.match((await resultOf(body)).output, /^id 0$/m);
+  });
+
   it("fails where there is no test, and where the process ends in the middle", async () => {
-    assert.match((await resultOf("")).output, /ended \(0\) without a count/);
+    const empty = await resultOf("");
+    assert.equal(empty.ok, false);
+    assert.match(empty.output, /has no test/);
     const ended = await resultOf('test("a", () => process.kill(process.pid, "SIGKILL"));');
     assert.equal(ended.ok, false);
     assert.match(ended.output, /ended \(SIGKILL\) without a count/);

@@ -15,6 +15,13 @@ export interface FileResult {
   readonly output: string;
 }
 
+/** Options of node for the process of a test file. */
+export const FILE_OPTIONS: readonly string[] = [
+  "--expose-internals",
+  "--disable-warning=internal/test/binding",
+  `--import=${new URL("untracked-promises.ts", import.meta.url)}`,
+];
+
 /** Many times what the longest file takes, also on a machine that does much else. */
 const LIMIT_MS = 600_000;
 /** A process that the file started and left holds the pipes of its output open. */
@@ -29,7 +36,7 @@ export async function runFile(
   limitMs = LIMIT_MS,
 ): Promise<FileResult> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, ["--test-reporter=spec", path], {
+  const child = spawn(process.execPath, [...FILE_OPTIONS, "--test-reporter=spec", path], {
     stdio: ["ignore", "pipe", "pipe"],
     env,
   });
@@ -46,6 +53,7 @@ export async function runFile(
   const faults = [
     ...(killed ? [`${path} was killed: it did not end within ${limitMs / 1000} s`] : []),
     ...(tests === null ? [`${path} ended (${end}) without a count of its tests`] : []),
+    ...(tests === 0 ? [`${path} has no test`] : []),
   ];
   return {
     path,
