@@ -26,6 +26,7 @@ import {
 import { MemoryBudget } from "../upstream/memory-budget.ts";
 import { createProfileUpdater, type ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
+import { createCordonTable } from "../upstream/registry/cordons.ts";
 import {
   createProfileRegistry,
   type ProfileRegistry,
@@ -67,6 +68,7 @@ import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
+import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { openQuotaLedger, quotasOver } from "./quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -94,6 +96,11 @@ export interface Outside {
   readonly version: string;
   /** Absent = this process is the whole service. */
   readonly service?: ServiceParts;
+  /**
+   * Reads the configuration again and applies it to the whole service; absent = nobody can.
+   * Resolves with why it was refused, or null.
+   */
+  readonly reload?: () => Promise<string | null>;
 }
 
 /**
@@ -121,6 +128,7 @@ interface Foundation {
   /** Null = this service is one node. */
   readonly node: NodeView | null;
   readonly console: ConsoleSide;
+  readonly operatorProviders: OpenOperatorProviders;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
@@ -147,6 +155,13 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     service: outside.service ?? null,
   });
   const { hosting } = stored;
+  const operatorProviders = await operatorProvidersOf(
+    { config, outside, providers, console: stored.console },
+    log,
+  ).catch(async (error: unknown) => {
+    await stored.close();
+    throw error;
+  });
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
     config,
@@ -156,6 +171,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     hosting,
     node: stored.node,
     console: stored.console,
+    operatorProviders,
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : createCompression(proxies),
@@ -213,8 +229,36 @@ async function openStored(
   };
 }
 
+/** What operators do with providers, with the cordons that hold in effect. */
+function operatorProvidersOf(
+  { config, outside, providers, console }: OperatorFoundation,
+  log: Logger,
+): Promise<OpenOperatorProviders> {
+  const { runtime, service, reload = cannotReload } = outside;
+  const { timerWheel, upstreams, registry, cordons, subscriptions } = providers;
+  return openOperatorProviders({
+    runtime,
+    timerWheel,
+    upstreams,
+    registry,
+    cordons,
+    subscriptions,
+    records: console.records,
+    bus: service === undefined || service.workers === 1 ? null : service.bus,
+    isShared: config.cluster.enabled,
+    onError: (error) => log.warn({ problem: textOf(error) }, "cordons cannot be read now"),
+    reload,
+  });
+}
+
+type OperatorFoundation = Pick<Foundation, "config" | "outside" | "providers" | "console">;
+
+const cannotReload = (): Promise<string> =>
+  Promise.resolve("this process was not started with a configuration file");
+
 /** The API that every instance has. */
-function instanceApiOf({ config, live, outside, hosting, node, console }: Foundation): Api {
+function instanceApiOf(foundation: Foundation): Api {
+  const { config, live, outside, hosting, node, console, operatorProviders } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const { sessions, recordAction } = console;
   return createInstanceApi({
@@ -225,6 +269,10 @@ function instanceApiOf({ config, live, outside, hosting, node, console }: Founda
     operatorToken,
     sessions,
     recordAction,
+    records: console.records,
+    providers: operatorProviders,
+    methods: () => live.methods,
+    openLimit: limitsOf({ runtime: outside.runtime, service: outside.service ?? null }),
     summary: () => ({
       version: outside.version,
       hosted: hosting !== null,
@@ -236,7 +284,7 @@ function instanceApiOf({ config, live, outside, hosting, node, console }: Founda
 }
 
 function appOf(
-  { config, live, outside, providers }: Foundation,
+  { config, live, outside, providers, operatorProviders }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
   closeStores: () => Promise<void>,
 ): App {
@@ -257,6 +305,7 @@ function appOf(
       live.isDraining = true;
       await server.drain();
       metrics?.close();
+      operatorProviders.close();
       await closeStores();
       providers.cache.secondTier?.close();
       await providers.close();
@@ -375,22 +424,20 @@ function upstreamSide(
   const budget = new MemoryBudget(() => live().limits);
   const shares = sharesOf(runtime, service);
   const budgets = createProviderBudgets({ runtime, quotas, shares });
-  const meter = { runtime, budgets };
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
-  const sockets = meteredSockets(createSockets(socketParts), meter);
+  const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
   const observer = createObserver(log, runtime);
-  const { returnedTwice: onReturnedTwice } = observer;
+  const onReturnedTwice = observer.returnedTwice;
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, onReturnedTwice };
-  const plainHttp = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
-  const http = meteredUpstream(plainHttp, meter);
-  const upstreams = { http, ws: sockets };
-  const ofRegistry = { onChange: observer.channelChanged, shares, budgets };
+  const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
+  const upstreams = { http: meteredUpstream(http, { runtime, budgets }), ws: sockets };
+  const cordons = createCordonTable();
+  const ofRegistry = { onChange: observer.channelChanged, shares, budgets, cordonOf: cordons.of };
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
-  const parts = { runtime, timerWheel, upstreams, limits };
-  const { router, cache } = liveRouter({ ...parts, log }, observer, live);
-  const bus = service?.bus ?? null;
-  const workers = service?.workers ?? 1;
+  const parts = { runtime, timerWheel, upstreams, limits, log };
+  const { router, cache } = liveRouter(parts, observer, live);
+  const { bus = null, workers = 1 } = service ?? {};
   const common = { runtime, timerWheel, router, sockets, registry, shares, limits, log, workers };
   const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
   const { subscriptions } = streams;
@@ -409,6 +456,8 @@ function upstreamSide(
     budgets,
     observer,
     registry,
+    cordons,
+    upstreams,
     router,
     cache,
     profileUpdater,
@@ -428,7 +477,7 @@ function upstreamSide(
 function registryOf(
   { chains, profiles, selection }: Config,
   runtime: Runtime,
-  settings: Pick<ProfileRegistrySettings, "onChange" | "shares" | "budgets">,
+  settings: Pick<ProfileRegistrySettings, "onChange" | "shares" | "budgets" | "cordonOf">,
 ): ProfileRegistry {
   return createProfileRegistry(chains, profiles, runtime, { ...selection, ...settings });
 }

@@ -36,12 +36,15 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   const workers = workerCount(config);
   if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
   const start = workers === 1 ? startHere : startWorkers;
-  const service = await start({ config, log, version, workers }).catch((error: unknown) => {
+  const reloader = createReloader(read, complete, log);
+  const input = { config, log, version, workers, reload: reloader.reload };
+  const service = await start(input).catch((error: unknown) => {
     void local?.close();
     return refuse(`svc: ${startProblem(error, config)}`);
   });
   announce(config, { service, log, local, workers, signIn });
-  process.on("SIGHUP", () => void reload(read(), complete, { service, log }));
+  reloader.begin(service);
+  process.on("SIGHUP", () => void reloader.reload());
   endOnSignals({
     log,
     close: async () => {
@@ -87,20 +90,41 @@ function announce(config: Config, { service, log, local, workers, signIn }: Runn
   if (!config.production) greet(config, service.port, { local, signIn: signIn?.secret ?? null });
 }
 
-async function reload(
-  next: ConfigResult,
+/** Reloads the configuration, for a signal and for an operator. */
+interface Reloader {
+  /** From now on there is a service to reload. */
+  begin(service: Service): void;
+  /** Resolves with why the running configuration stays, or null. */
+  reload(): Promise<string | null>;
+}
+
+function createReloader(
+  read: () => ConfigResult,
   complete: (config: Config) => Config,
-  { service, log }: Pick<Running, "service" | "log">,
-): Promise<void> {
-  if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
-  const problem = next.ok ? await service.reload(complete(next.config)) : formatFaults(next.faults);
-  if (problem === null) log.info("configuration reloaded");
-  else log.error({ problem }, "configuration not reloaded: the running one stays");
+  log: Logger,
+): Reloader {
+  let running: Service | null = null;
+  return {
+    begin(service) {
+      running = service;
+    },
+    async reload() {
+      if (running === null) return "the service is still starting";
+      const next = read();
+      if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
+      const problem = next.ok
+        ? await running.reload(complete(next.config))
+        : formatFaults(next.faults);
+      if (problem === null) log.info("configuration reloaded");
+      else log.error({ problem }, "configuration not reloaded: the running one stays");
+      return problem;
+    },
+  };
 }
 
 /** Starts the service within this process. */
-async function startHere({ config, log, version }: StartInput): Promise<Service> {
-  const app = await build(config, { runtime: realRuntime, log, version });
+async function startHere({ config, log, version, reload }: StartInput): Promise<Service> {
+  const app = await build(config, { runtime: realRuntime, log, version, reload });
   return {
     port: app.port,
     reload: async (next) => app.reload(next),

@@ -9,6 +9,7 @@ import { openFileRecords, serveRecords } from "../app/operator-records.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
 import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
+import { serveReload } from "../app/reload-service.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
 import { serveTokens } from "../app/worker-tokens.ts";
@@ -26,6 +27,8 @@ export interface ServiceStart {
   readonly version: string;
   /** Number of processes. */
   readonly workers: number;
+  /** Reads the configuration again and applies it. Resolves with why it was refused, or null. */
+  readonly reload: () => Promise<string | null>;
 }
 
 const START_MS = 60_000;
@@ -56,7 +59,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
-  serveOverBus(supervisor.bus, { file, quotas, records });
+  serveOverBus(supervisor.bus, { file, quotas, records, reload: start.reload });
   const started = await supervisor.started;
   if (!started.ok) {
     supervisor.kill();
@@ -97,15 +100,17 @@ interface SharedParts {
   readonly file: Awaited<ReturnType<typeof serveFile>> | null;
   readonly quotas: Awaited<ReturnType<typeof openQuotaLedger>>;
   readonly records: Awaited<ReturnType<typeof openFileRecords>> | null;
+  readonly reload: ServiceStart["reload"];
 }
 
-function serveOverBus(bus: Bus, { file, quotas, records }: SharedParts): void {
+function serveOverBus(bus: Bus, { file, quotas, records, reload }: SharedParts): void {
   if (file !== null) {
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);
   }
   serveQuotas(bus, quotas);
   if (records !== null) serveRecords(bus, records);
+  serveReload(bus, reload);
   serveTokens(bus, realRuntime);
   serveServiceDocuments({ bus, runtime: realRuntime, ownFamilies });
 }

@@ -21,6 +21,7 @@ import { createActionLog } from "../../src/web/api/action-log.ts";
 import { type ApiParts, createApi } from "../../src/web/api/api.ts";
 import { createConsoleSessions } from "../../src/web/api/console-sessions.ts";
 import { createInstanceApi, type InstanceApiParts } from "../../src/web/api/instance-api.ts";
+import type { OperatorProviders } from "../../src/web/api/operator-providers.ts";
 import type { CustomParts } from "../../src/web/api/parts.ts";
 import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
@@ -150,6 +151,10 @@ export async function serveApi(
   const ofInstance = createInstanceApi({
     ...common,
     ...(limits === null ? {} : { limits }),
+    records,
+    providers: NO_PROVIDERS,
+    methods: () => methodTable([]),
+    openLimit: openAddressLimit,
     summary: () => SUMMARY,
     ...instance,
   });
@@ -210,6 +215,21 @@ interface Asked {
   readonly path: string;
   readonly withCookie: boolean;
 }
+
+/** The one provider of `public` on `ethereum`, which is called `a`, and what is done with it. */
+export const NO_PROVIDERS: OperatorProviders = {
+  cordons: async () => [],
+  cordon: async ({ provider }) => (provider === "a" ? "done" : "unknown"),
+  uncordon: async () => {},
+  endWaits: ({ provider }) =>
+    provider === "a" ? [{ transport: "http", was: "open", now: "half_open" }] : null,
+  test: async ({ provider }) =>
+    provider === "a"
+      ? [{ transport: "http", latencyMs: 1.5, chainId: 1, height: 7, error: null }]
+      : null,
+  compare: async ({ profile }) => (profile === "public" ? [] : null),
+  reload: async () => "the file has a fault",
+};
 
 const SUMMARY = { version: "0.0.0-test", hosted: true, devnet: false, isPublic: true, node: null };
 

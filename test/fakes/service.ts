@@ -1,6 +1,9 @@
 // The real service in this process, on a free port, from a configuration text: what the walks talk
 // to. Its log is kept for the test to read.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { type App, build } from "../../src/app/app.ts";
@@ -96,7 +99,7 @@ export async function startService(
   runtime: Runtime = realRuntime,
   complete = (config: Config): Config => config,
 ): Promise<Service> {
-  const config = complete(configOf(text));
+  const { config, removeData } = withOwnData(complete(configOf(text)));
   let lines = "";
   const sink = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -112,6 +115,7 @@ export async function startService(
   });
   const drain = async (): Promise<void> => {
     await app.close();
+    removeData();
     assert.doesNotMatch(lines, /returned twice/, "a buffer was returned twice");
   };
   const url = `http://127.0.0.1:${app.port}`;
@@ -157,6 +161,16 @@ export async function startService(
     },
   };
 }
+
+/** Gives a configuration without a `data_dir` one of its own: tests keep nothing for others. */
+function withOwnData(config: Config): { readonly config: Config; readonly removeData: () => void } {
+  if (config.dataDir !== DEFAULT_DATA_DIR) return { config, removeData: () => {} };
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-data-"));
+  const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
+  return { config: { ...config, dataDir }, removeData };
+}
+
+const DEFAULT_DATA_DIR = ".svc";
 
 function parsed(text: string): unknown {
   try {

@@ -12,6 +12,7 @@ import type { Operation } from "../../src/web/contract/operation.ts";
 import {
   type ApiAnswered,
   failingStore,
+  NO_PROVIDERS,
   OPERATOR_TOKEN,
   type Sent,
   type ServedApi,
@@ -160,7 +161,36 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     headers: SAME_ORIGIN,
   }),
   signOut: () => ({ what: "DELETE /api/v1/console/session", headers: SAME_ORIGIN }),
+  listCordons: () => ({ what: "GET /api/v1/operator/cordons", token: OPERATOR_TOKEN }),
+  cordonProvider: () => ({
+    what: "POST /api/v1/operator/cordons",
+    token: OPERATOR_TOKEN,
+    body: { ...PROVIDER, reason: "slow" },
+  }),
+  uncordonProvider: () => ({
+    what: "DELETE /api/v1/operator/cordons?profile=public&chain=ethereum&provider=a",
+    token: OPERATOR_TOKEN,
+  }),
+  endProviderWait: () => ({
+    what: "POST /api/v1/operator/waits/end",
+    token: OPERATOR_TOKEN,
+    body: PROVIDER,
+  }),
+  testProvider: () => ({
+    what: "POST /api/v1/operator/tests",
+    token: OPERATOR_TOKEN,
+    body: PROVIDER,
+  }),
+  compareProviders: () => ({
+    what: "POST /api/v1/operator/compare",
+    token: OPERATOR_TOKEN,
+    body: { profile: "public", chain: "ethereum", method: "eth_blockNumber" },
+  }),
+  reloadConfiguration: () => ({ what: "POST /api/v1/operator/reload", token: OPERATOR_TOKEN }),
+  listActions: () => ({ what: "GET /api/v1/operator/actions?limit=5", token: OPERATOR_TOKEN }),
 };
+
+const PROVIDER = { profile: "public", chain: "ethereum", provider: "a" };
 
 /** What a browser says of a request by a page of the service. */
 const SAME_ORIGIN = { "sec-fetch-site": "same-origin" };
@@ -343,6 +373,22 @@ const merged: Case = async (fixture, good) => {
   return send(fixture.api, good);
 };
 
+/** Cases of operations on one provider. */
+const OPERATOR_CASES: Readonly<Record<string, Case>> = {
+  forbidden: fromElsewhere,
+  not_found: ({ api }, good) =>
+    send(api, { ...good, body: { ...Object(good.body), provider: "b" } }),
+  invalid_field: ({ api }, good) =>
+    send(api, { ...good, body: { ...Object(good.body), provider: "" } }),
+};
+const eleven: Case = async ({ api }, good) => {
+  api.runtime.advance(60_000);
+  for (let i = 0; i < 10; i++) assert.equal((await send(api, good)).status, 200);
+  const limited = await send(api, good);
+  api.runtime.advance(60_000);
+  return limited;
+};
+
 const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   createAgentKey: {
     ...payingCases(
@@ -456,6 +502,26 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     revision_conflict: wrongRevision,
     account_merged: merged,
   },
+  cordonProvider: OPERATOR_CASES,
+  endProviderWait: OPERATOR_CASES,
+  uncordonProvider: {
+    forbidden: fromElsewhere,
+    invalid_field: ({ api }, good) => send(api, { ...good, what: good.what.replace("=a", "=") }),
+  },
+  testProvider: { ...OPERATOR_CASES, rate_limited: eleven },
+  compareProviders: {
+    forbidden: fromElsewhere,
+    not_found: ({ api }, good) =>
+      send(api, { ...good, body: { ...Object(good.body), profile: "nowhere" } }),
+    invalid_field: ({ api }, good) =>
+      send(api, { ...good, body: { ...Object(good.body), method: "eth_sendRawTransaction" } }),
+    rate_limited: eleven,
+  },
+  reloadConfiguration: { forbidden: fromElsewhere },
+  listActions: {
+    invalid_field: ({ api }, good) =>
+      send(api, { ...good, what: `${good.what.split("?")[0]}?limit=0` }),
+  },
   signIn: {
     unauthorized: invalidBody({ token: "svc_mt_cut-off" }),
     forbidden: ({ api }, good) => send(api, { ...good, headers: {} }),
@@ -544,6 +610,10 @@ eachStore(({ engine, open }) => {
             settings,
             audit: bug,
             servedChains: bug,
+            instance: {
+              providers: new Proxy(NO_PROVIDERS, { get: bug }),
+              methods: bug,
+            },
             payments: new Proxy(payments, { get: bug }),
             custom: {
               ...testCustom(),

@@ -21,6 +21,8 @@ export interface Condition {
   readonly transport: Transport;
   readonly wrongChain: boolean;
   readonly cordoned: boolean;
+  /** An operator took it out of use. */
+  readonly cordonedByOperator: boolean;
   /** Its own error said that it is behind. */
   readonly behind: boolean;
   /** Null = unknown, which excludes nobody. */
@@ -88,6 +90,7 @@ export function capability(
 export function unreachable(provider: Provider, condition: Condition): ExclusionReason | null {
   if ((condition.transport === "http" ? provider.url : provider.wsUrl) === null)
     return "transport_missing";
+  if (condition.cordonedByOperator) return "cordoned_by_operator";
   if (condition.wrongChain) return "wrong_chain";
   return condition.cordoned ? "cordoned" : null;
 }
@@ -108,6 +111,7 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
     case "transport_missing":
     case "wrong_chain":
     case "cordoned":
+    case "cordoned_by_operator":
     case "other_region":
     case "circuit_open":
     case "trial_in_flight":

@@ -14,6 +14,7 @@ export type ExclusionReason =
   | "lagging"
   | "wrong_chain"
   | "cordoned"
+  | "cordoned_by_operator"
   | "other_region"
   | "circuit_open"
   | "trial_in_flight"

@@ -5,7 +5,16 @@
 import type { BlockRef } from "../rpc/call.ts";
 import { METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
-import { type Breaker, type Cause, CLOSED, next, probed, type Signal, warned } from "./breaker.ts";
+import {
+  type Breaker,
+  type Cause,
+  CLOSED,
+  next,
+  probed,
+  type Signal,
+  settled,
+  warned,
+} from "./breaker.ts";
 import {
   bindsRange,
   blockSpan,
@@ -320,6 +329,18 @@ function apply(health: Health, method: Method, effect: Effect, ending: AttemptEn
       health.facts ??= createLearnedFacts();
       return learn(health.facts, method, effect, ending);
   }
+}
+
+/**
+ * Ends every wait before the next call: an open circuit is half-open, and no limit or cordon that a
+ * refusal began holds.
+ */
+export function endWaits(health: Health, nowMs: number): void {
+  const { breaker } = health;
+  if (breaker.kind === "open") health.breaker = settled({ ...breaker, waitMs: 0 }, nowMs);
+  health.throttle = null;
+  health.methodThrottles.clear();
+  health.cordon = null;
 }
 
 function limit(

@@ -34,6 +34,7 @@ import {
 import {
   type AttemptEnding,
   createHealth,
+  endWaits,
   type Health,
   isBehind,
   isStalled,
@@ -156,6 +157,13 @@ export interface HealthChange {
   readonly cause: string;
 }
 
+/** That an operator took a provider out of use. */
+export interface ProviderCordon {
+  readonly reason: string | null;
+  /** Wall clock. */
+  readonly atMs: number;
+}
+
 /** How an attempt in flight ended, besides its verdict. */
 export interface AttemptEnd {
   readonly attempt: Attempt;
@@ -187,6 +195,8 @@ export interface ProviderState extends ProviderBlocks {
   readonly watched: Readonly<Record<Transport, WatchedChannel | null>>;
   /** True = the service is subscribed to its heads. */
   listening: boolean;
+  /** Null = an operator lets it be used. */
+  cordon: ProviderCordon | null;
   /** What may still be sent to it; null = it has no limits. */
   readonly budget: ProviderBudget | null;
   /** How many requests a second it seems to bear. */
@@ -214,7 +224,7 @@ export interface Tracker {
    */
   plan(call: Call, selection: Selection): Plan;
   /** Whether the provider's own limits let a call be sent to it now. */
-  hasRoom(provider: Provider, call: Call): boolean;
+  hasRoom(provider: Provider, call: Pick<Call, "methodName">): boolean;
   /**
    * Requests permission to send; false = the circuit is open or its trial is in flight. `record`
    * must release the permission.
@@ -305,6 +315,15 @@ export interface Tracker {
   isUsable(): boolean;
   /** Why this node asks the provider by a pin only; null = it asks it like any other. */
   refusalOf(provider: Provider): ExclusionReason | null;
+  /**
+   * Takes a provider out of use, or (null) back: while it is out nothing but probes is sent to it,
+   * and what it tells of its blocks does not count.
+   */
+  setCordon(provider: Provider, cordon: ProviderCordon | null): void;
+  /** Null = an operator lets it be used. */
+  cordonOf(provider: Provider): ProviderCordon | null;
+  /** Ends its waits: an open circuit is half-open, and what a refusal began no longer holds. */
+  endWaits(provider: Provider): void;
   /** Adds a listener; the returned function removes it. */
   attend(listener: Partial<TrackerListener>): () => void;
   /** The live state of the provider with the same id, for a successor. */
@@ -346,6 +365,8 @@ export interface TrackerSettings extends SelectionSettings {
   readonly shareOf?: (what: string, total: number, use: ShareUse) => Allowance;
   /** What may still be sent to a provider; absent = nobody has limits. */
   readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
+  /** Which providers an operator took out of use; absent = none. */
+  readonly cordonOf?: (provider: Provider) => ProviderCordon | null;
 }
 
 /**
@@ -390,7 +411,7 @@ class SetTracker implements Tracker {
     this.profileId = settings.profileId ?? "";
     this.extraCalls = previous?.extraCalls ?? createExtraCalls();
     this.#runtime = runtime;
-    const { shareOf = WHOLE_SHARES.of, budgetOf = () => null } = settings;
+    const { shareOf = WHOLE_SHARES.of, budgetOf = () => null, cordonOf = () => null } = settings;
     this.#panicShare = shareOf("panic", PANIC_SLOTS, {
       used: () => this.#panicking,
       wanted: () => {
@@ -403,6 +424,7 @@ class SetTracker implements Tracker {
       createState(provider, regionPlacement(provider, set.regionPreference, settings.region), {
         before: previous?.inherit(provider) ?? null,
         budget: budgetOf(provider),
+        cordon: cordonOf(provider),
       }),
     );
     this.blocks = new RecordedBlocks(
@@ -441,7 +463,7 @@ class SetTracker implements Tracker {
     return panicPlanOf(considered, call) ?? plan;
   }
 
-  hasRoom(provider: Provider, { methodName }: Call): boolean {
+  hasRoom(provider: Provider, { methodName }: Pick<Call, "methodName">): boolean {
     const budget = this.#stateOf(provider)?.budget ?? null;
     return budget === null || budget.shortageOf(methodName, this.#runtime.now()) === null;
   }
@@ -526,6 +548,7 @@ class SetTracker implements Tracker {
     if (state === null || health === null || health.breaker.kind !== "closed") return false;
     const nowMs = this.#runtime.now();
     return (
+      state.cordon === null &&
       !health.wrongChain &&
       health.cordon === null &&
       !isStalled(health, nowMs) &&
@@ -673,7 +696,7 @@ class SetTracker implements Tracker {
     // would never end.
     const other = transport === "http" ? providerState.ws : providerState.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
-    if (isHeight(result.height))
+    if (isHeight(result.height) && providerState.cordon === null)
       this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
   }
 
@@ -710,6 +733,7 @@ class SetTracker implements Tracker {
     const providerState = this.#stateOf(provider);
     if (providerState === null || providerState.ws?.wrongChain === true || !isHeight(height))
       return;
+    if (providerState.cordon !== null) return;
     providerState.pushedAtMs = this.#runtime.now();
     if (providerState.ws !== null) providerState.ws.heardAtMs = providerState.pushedAtMs;
     this.#sample(providerState, { height, atMs: providerState.pushedAtMs, polled: false });
@@ -718,7 +742,7 @@ class SetTracker implements Tracker {
 
   recordFinalized(provider: Provider, height: number): void {
     const providerState = this.#stateOf(provider);
-    if (providerState === null || !isHeight(height)) return;
+    if (providerState === null || !isHeight(height) || providerState.cordon !== null) return;
     if (providerState.http?.wrongChain === true || providerState.ws?.wrongChain === true) return;
     this.blocks.reportedFinal(providerState, height);
   }
@@ -796,13 +820,39 @@ class SetTracker implements Tracker {
   isUsable(): boolean {
     const nowMs = this.#runtime.now();
     return this.#providerStates.some(
-      ({ region, http, ws }) =>
-        region.reason === null && (isUsable(http, nowMs) || isUsable(ws, nowMs)),
+      ({ region, cordon, http, ws }) =>
+        region.reason === null && cordon === null && (isUsable(http, nowMs) || isUsable(ws, nowMs)),
     );
   }
 
   refusalOf(provider: Provider): ExclusionReason | null {
     return this.#stateOf(provider)?.region.reason ?? null;
+  }
+
+  setCordon(provider: Provider, cordon: ProviderCordon | null): void {
+    const state = this.#stateOf(provider);
+    if (state === null) return;
+    const before = state.cordon;
+    state.cordon = cordon;
+    if ((before === null) === (cordon === null)) return;
+    const event = cordon === null ? "cordon_lifted" : "cordoned";
+    for (const transport of transportsOf(state.provider))
+      this.#notifyListeners({ provider: state.provider, transport, event, cause: "operator" });
+    if (cordon === null) return;
+    this.#sample(state, null);
+    state.finalized = null;
+    clearBranch(state.branch);
+    this.#notifyOutage();
+  }
+
+  cordonOf(provider: Provider): ProviderCordon | null {
+    return this.#stateOf(provider)?.cordon ?? null;
+  }
+
+  endWaits(provider: Provider): void {
+    const state = this.#stateOf(provider);
+    for (const health of [state?.http, state?.ws])
+      if (health) endWaits(health, this.#runtime.now());
   }
 
   attend(listener: Partial<TrackerListener>): () => void {
@@ -893,6 +943,7 @@ class SetTracker implements Tracker {
       transport,
       wrongChain: health.wrongChain,
       cordoned: health.cordon !== null,
+      cordonedByOperator: providerState.cordon !== null,
       behind: lacking || isBehind(health, nowMs),
       lagBlocks: lag,
       facts: health.facts,
@@ -1035,9 +1086,10 @@ class SetTracker implements Tracker {
   /** Whether a provider other than this one may be asked. */
   #hasOther({ id }: Provider, nowMs: number): boolean {
     return this.#providerStates.some(
-      ({ provider, region, http, ws }) =>
+      ({ provider, region, cordon, http, ws }) =>
         provider.id !== id &&
         region.reason === null &&
+        cordon === null &&
         (isUsable(http, nowMs) || isUsable(ws, nowMs)),
     );
   }
@@ -1048,7 +1100,7 @@ class SetTracker implements Tracker {
    */
   #allOpen(nowMs: number): boolean {
     const askable = this.#providerStates
-      .filter(({ region }) => region.reason === null)
+      .filter(({ region, cordon }) => region.reason === null && cordon === null)
       .flatMap(({ http, ws }) => [http, ws])
       .filter((health) => health !== null && !health.wrongChain && health.cordon === null);
     return (
@@ -1078,10 +1130,12 @@ function createState(
   {
     before,
     budget,
-  }: { readonly before: ProviderState | null; readonly budget: ProviderBudget | null },
+    cordon,
+  }: Pick<ProviderState, "budget" | "cordon"> & { readonly before: ProviderState | null },
 ): ProviderState {
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
+  const isNew = http === null && ws === null;
   const httpHealth = provider.url === null ? null : (http ?? createHealth());
   const wsHealth = provider.wsUrl === null ? null : (ws ?? createHealth());
   return {
@@ -1093,15 +1147,15 @@ function createState(
       http: watchedOf({ provider, transport: "http" }, httpHealth, before),
       ws: watchedOf({ provider, transport: "ws" }, wsHealth, before),
     },
-    unserved:
-      http === null && ws === null ? createUnserved() : (before?.unserved ?? createUnserved()),
-    sample: http === null && ws === null ? null : (before?.sample ?? null),
-    finalized: http === null && ws === null ? null : (before?.finalized ?? null),
+    unserved: isNew ? createUnserved() : (before?.unserved ?? createUnserved()),
+    sample: isNew || cordon !== null ? null : (before?.sample ?? null),
+    finalized: isNew || cordon !== null ? null : (before?.finalized ?? null),
     branch: createBranchView(),
     listening: false,
+    cordon,
     pushedAtMs: NEVER_MS,
     budget,
-    rate: (http === null && ws === null ? null : before?.rate) ?? createLearnedRate(),
+    rate: (isNew ? null : before?.rate) ?? createLearnedRate(),
   };
 }
 

@@ -1,13 +1,19 @@
 // The served profiles and their trackers. A change replaces whole profiles: each request sees the
 // old set or the new one, never a mixture.
 import type { Chain } from "../../core/provider/chain.ts";
-import { type Profile, profileId, publicLabel } from "../../core/provider/profile.ts";
+import {
+  type Profile,
+  type Provider,
+  profileId,
+  publicLabel,
+} from "../../core/provider/profile.ts";
 import type { SelectionSettings } from "../../core/routing/strategy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import {
   createTracker,
   type HealthChange,
+  type ProviderCordon,
   type Tracker,
   type TrackerSettings,
 } from "../health/tracker.ts";
@@ -63,6 +69,8 @@ export interface ProfileRegistrySettings {
   readonly shares: Shares;
   /** Counts what is sent to providers with limits; absent = nobody counts. */
   readonly budgets: Pick<ProviderBudgets, "open">;
+  /** Which providers of a set, by its key, an operator took out of use; absent = none. */
+  readonly cordonOf: (key: string, provider: Provider) => ProviderCordon | null;
 }
 
 /** Most profiles of accounts in memory. */
@@ -168,7 +176,9 @@ function serve(
       shares.of(`${what} ${key}`, total, use);
     const budgetOf: TrackerSettings["budgetOf"] = (provider) =>
       budgets?.open(key, provider) ?? null;
-    const own = { ...settings, shareOf, budgetOf, profileId: profileId(profile) };
+    const cordonOf: TrackerSettings["cordonOf"] = (provider) =>
+      settings.cordonOf?.(key, provider) ?? null;
+    const own = { ...settings, shareOf, budgetOf, cordonOf, profileId: profileId(profile) };
     const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
       tracker.attend({

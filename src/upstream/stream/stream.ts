@@ -173,8 +173,10 @@ export class Stream {
 
   /** Continues with another set of providers; `pin` is the pinned provider in it. */
   rebind(tracker: Tracker, pin: Provider | null): void {
+    const current = this.#source?.provider ?? null;
+    const isCordoned = current !== null && tracker.cordonOf(current) !== null;
     // Its set has not changed.
-    if (tracker === this.#request.tracker) return;
+    if (tracker === this.#request.tracker) return isCordoned ? this.#fail("removed") : undefined;
     this.#request = { ...this.#request, tracker, pin };
     const source = this.#source;
     if (source === null) return this.#seekAnew();
@@ -183,7 +185,7 @@ export class Stream {
       other.id === provider.id &&
       (pushesLogs ? other.wsUrl === provider.wsUrl : other.url === provider.url);
     const now = tracker.set.providers.find(isSame);
-    if (now === undefined) this.#fail("removed");
+    if (now === undefined || isCordoned) this.#fail("removed");
     else source.follow(tracker, now);
   }
 

@@ -1,14 +1,24 @@
 // The services and settings that handlers of operations of every instance are built from, hosted or
 // not.
+import type { MethodTable } from "../../core/rpc/method-table.ts";
+import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
+import type { OperatorRecords } from "../../hosted/operator/records.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RecordAction } from "./action-log.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
+import type { OperatorProviders } from "./operator-providers.ts";
 
 export interface InstanceParts {
   readonly runtime: Runtime;
   readonly sessions: ConsoleSessions;
   readonly summary: () => InstanceSummary;
   readonly recordAction: RecordAction;
+  readonly records: Pick<OperatorRecords, "actions">;
+  readonly providers: OperatorProviders;
+  /** The method table of the current configuration. */
+  readonly methods: () => MethodTable;
+  /** Opens the limits of calls that operators send to providers. */
+  readonly openLimit: OpenAddressLimit;
 }
 
 /** What an instance tells those who sign in. */

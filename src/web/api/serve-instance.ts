@@ -5,6 +5,7 @@ import type { ApiHandlers } from "../contract/operation.ts";
 import { recordChange } from "./action-log.ts";
 import { instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
 import { sessionHandlers } from "./handlers/console-session.ts";
+import { providerHandlers } from "./handlers/operator-providers.ts";
 import type { InstanceParts } from "./instance-parts.ts";
 import type { AnyResult, OperationRequest } from "./operation.ts";
 import { inputOf, parseHandlers } from "./serve.ts";
@@ -31,5 +32,5 @@ export function createInstanceServing(
 }
 
 function handlersOf(parts: InstanceParts): ApiHandlers<typeof CONTRACT, "instance"> {
-  return { ...sessionHandlers(parts) };
+  return { ...sessionHandlers(parts), ...providerHandlers(parts) };
 }

@@ -8,7 +8,7 @@ import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
 import type { BudgetReport } from "../../upstream/budget/provider-budget.ts";
-import type { Tracker } from "../../upstream/health/tracker.ts";
+import type { ProviderCordon, Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 import { socketDocument, subscriptionsDocument } from "./stream-document.ts";
 
@@ -103,6 +103,7 @@ function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness
   const usable = providers.filter(
     (provider) =>
       tracker.refusalOf(provider) === null &&
+      tracker.cordonOf(provider) === null &&
       TRANSPORTS.some((transport) => isUsable(tracker, provider, transport)),
   ).length;
   return {
@@ -178,6 +179,7 @@ function profileMetrics(
       id: shown(provider),
       name: isPublic ? provider.alias : provider.name,
       region: provider.region,
+      cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
       ...(facts.realIds ? { limits: limitsDocument(tracker.budget(provider)) } : {}),
       transports: TRANSPORTS.filter(
         (transport) => (transport === "http" ? provider.url : provider.wsUrl) !== null,
@@ -187,6 +189,12 @@ function profileMetrics(
       })),
     })),
   };
+}
+
+/** That an operator took a provider out of use; null = it is in use. */
+function cordonDocument(cordon: ProviderCordon | null, isOperator: boolean): unknown {
+  if (cordon === null) return null;
+  return { reason: isOperator ? cordon.reason : null, at: new Date(cordon.atMs).toISOString() };
 }
 
 /** What was sent of what may be sent to a provider; null = no limit is declared. */

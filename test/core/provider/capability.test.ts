@@ -31,6 +31,7 @@ const WELL: Condition = {
   transport: "http",
   wrongChain: false,
   cordoned: false,
+  cordonedByOperator: false,
   behind: false,
   lagBlocks: null,
   facts: null,

@@ -837,3 +837,65 @@ test("what becomes of circuits and cordons is told once each, with its cause", (
     `${provider.id} http cordon_lifted probe`,
   ]);
 });
+
+const CORDON = { reason: "slow", atMs: 1 };
+
+test("a cordoned provider is asked by nobody, not by pins and not in a panic, and its head does not count", () => {
+  const it = createFixture({ providers: { wsUrl: null } });
+  const [first, second, third] = it.providers;
+  const changes: string[] = [];
+  it.tracker.attend({ changed: ({ event, cause }) => void changes.push(`${event} ${cause}`) });
+  it.probe(first, 200);
+  it.probe(second, 150);
+  it.probe(third, 150);
+  it.tracker.setCordon(first, CORDON);
+  assert.deepEqual(it.tracker.cordonOf(first), CORDON);
+  assert.deepEqual(it.plan(), ["p1", "p2"]);
+  assert.equal(it.reasons()["p0"], "cordoned_by_operator");
+  assert.deepEqual(it.plan("eth_getBalance", { pin: first }), []);
+  assert.equal(it.tracker.head(), 150);
+  it.probe(first, 300);
+  it.tracker.recordHead(first, 300);
+  assert.equal(it.tracker.head(), 150, "what it tells of its blocks does not count");
+  openCircuit(it, second);
+  assert.ok(it.tracker.isUsable());
+  openCircuit(it, third);
+  assert.ok(!it.tracker.isUsable());
+  const selection = { strategy: "priority", transport: null, pin: null } as const;
+  const plan = it.tracker.plan(fakeCall("eth_getBalance"), selection);
+  assert.deepEqual(
+    [plan.panic, plan.candidates.map(({ provider }) => provider.id).sort()],
+    [true, ["p1", "p2"]],
+  );
+  it.tracker.setCordon(first, { ...CORDON, reason: "still slow" });
+  it.tracker.setCordon(first, null);
+  assert.deepEqual(it.plan()[0], "p0");
+  assert.deepEqual(
+    changes.filter((change) => change.endsWith("operator")),
+    ["cordoned operator", "cordon_lifted operator"],
+  );
+});
+
+test("a tracker that follows knows the cordons from its first call on", () => {
+  const { set, runtime, providers } = createFixture();
+  const cordonOf = ({ id }: Provider) => (id === providers[1].id ? CORDON : null);
+  const tracker = createTracker(set, runtime, { ...SELECTION, cordonOf });
+  assert.deepEqual(
+    providers.map((provider) => tracker.cordonOf(provider)),
+    [null, CORDON, null],
+  );
+});
+
+test("the waits of a provider end: its circuit is half-open, no limit and no refusal holds", () => {
+  const it = createFixture({ providers: { wsUrl: null } });
+  const [first, second] = it.providers;
+  openCircuit(it, first);
+  it.hear(second, { kind: "cordon", reason: "auth" });
+  it.hear(second, { kind: "cooldown", ms: 60_000 });
+  assert.deepEqual(it.plan(), ["p2"]);
+  it.tracker.endWaits(first);
+  it.tracker.endWaits(second);
+  assert.equal(it.tracker.health(first, "http").breaker, "half_open");
+  assert.equal(it.tracker.health(second, "http").rateLimitedForMs, 0);
+  assert.deepEqual(it.plan().toSorted(), ["p0", "p1", "p2"]);
+});

@@ -1,0 +1,117 @@
+// Cordons and ended waits at several workers of one service, over records that they share.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openOperatorProviders } from "../../src/app/operator-providers.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import type { Bus } from "../../src/core/workers/bus.ts";
+import { createMemoryRecords } from "../../src/hosted/operator/memory-records.ts";
+import type { OperatorRecords } from "../../src/hosted/operator/records.ts";
+import { createCordonTable } from "../../src/upstream/registry/cordons.ts";
+import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { testBus } from "../cluster/bus-fixture.ts";
+import { SELECTION, verdict } from "../fakes/providers.ts";
+import type { SimulatedWorld } from "../fakes/runtime.ts";
+import { configOf, configText } from "../fakes/service.ts";
+
+const REF = { profile: "team", chain: "ethereum", provider: "a" };
+const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1 };
+
+async function openWorker(runtime: SimulatedWorld, bus: Bus, records: OperatorRecords) {
+  const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
+  const cordons = createCordonTable();
+  const settings = { ...SELECTION, cordonOf: cordons.of };
+  const registry = createProfileRegistry(chains, profiles, runtime, settings);
+  const errors: unknown[] = [];
+  const send = () => ({ sent: false, cancel: () => {} });
+  const operator = await openOperatorProviders({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    upstreams: { http: { send }, ws: { send } },
+    registry,
+    cordons,
+    records,
+    subscriptions: { rebind: () => {} },
+    bus,
+    isShared: false,
+    onError: (error) => void errors.push(error),
+    reload: async () => null,
+  });
+  const tracker = registry.profile("team")?.trackers.get("ethereum");
+  const provider = tracker?.set.providers[0];
+  assert.ok(tracker !== undefined && provider !== undefined);
+  return { operator, registry, tracker, provider, errors, profiles };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test("a cordon holds at every worker at once, at one that starts later, and after a reload", async () => {
+  const { world, worker } = testBus(["1", "2", "3"]);
+  const records = createMemoryRecords({
+    kept: { cordons: [], actions: [] },
+    keep: async () => {},
+  });
+  const one = await openWorker(world, worker("1").bus, records);
+  const two = await openWorker(world, worker("2").bus, records);
+  assert.equal(await one.operator.cordon({ ...CORDON, provider: "nobody" }), "unknown");
+  assert.equal(await one.operator.cordon(CORDON), "done");
+  world.advance(10);
+  await settled();
+  for (const { tracker, provider } of [one, two])
+    assert.deepEqual(tracker.cordonOf(provider), { reason: null, atMs: 1 });
+  const three = await openWorker(world, worker("3").bus, records);
+  assert.notEqual(three.tracker.cordonOf(three.provider), null);
+  two.registry.replace(two.profiles);
+  const after = two.registry.profile("team")?.trackers.get("ethereum");
+  assert.notEqual(after?.cordonOf(two.provider), null);
+  await two.operator.uncordon(REF);
+  world.advance(10);
+  await settled();
+  for (const { tracker, provider } of [one, three]) assert.equal(tracker.cordonOf(provider), null);
+});
+
+test("a lost hint is made up for by the next reading", async () => {
+  const { world, worker } = testBus(["1", "2"]);
+  const records = createMemoryRecords({
+    kept: { cordons: [], actions: [] },
+    keep: async () => {},
+  });
+  const one = await openWorker(world, worker("1").bus, records);
+  const two = await openWorker(world, worker("2").bus, records);
+  worker("1").isMute = true;
+  await one.operator.cordon(CORDON);
+  assert.equal(two.tracker.cordonOf(two.provider), null);
+  world.advance(2_000);
+  await settled();
+  assert.notEqual(two.tracker.cordonOf(two.provider), null);
+  two.operator.close();
+});
+
+test("waits end at every worker", async () => {
+  const { world, worker } = testBus(["1", "2"]);
+  const records = createMemoryRecords({
+    kept: { cordons: [], actions: [] },
+    keep: async () => {},
+  });
+  const workers = [
+    await openWorker(world, worker("1").bus, records),
+    await openWorker(world, worker("2").bus, records),
+  ];
+  const failure = verdict({ kind: "failure", cause: "timeout" });
+  for (const { tracker, provider } of workers)
+    for (let i = 0; i < 2; i++)
+      tracker.record(methodOf("eth_getBalance"), {
+        provider,
+        transport: "http",
+        latencyMs: 1,
+        verdict: failure,
+        code: null,
+      });
+  const ended = workers[0]?.operator.endWaits(REF);
+  assert.deepEqual(ended, [{ transport: "http", was: "open", now: "half_open" }]);
+  world.advance(10);
+  await settled();
+  for (const { tracker, provider } of workers)
+    assert.equal(tracker.health(provider, "http").breaker, "half_open");
+  assert.equal(workers[0]?.operator.endWaits({ ...REF, chain: "nowhere" }), null);
+});
