@@ -236,7 +236,9 @@ const CONSOLE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   health: ["api", "format"],
   app: ["api", "components", "format", "pages"],
   components: ["api", "app", "format"],
-  pages: ["api", "app", "components", "format", "health"],
+  snippets: ["components"],
+  wallet: ["api"],
+  pages: ["api", "app", "components", "format", "health", "snippets", "wallet"],
   "main.tsx": ["api", "app", "styles"],
   "css.d.ts": [],
 };

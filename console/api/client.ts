@@ -11,6 +11,8 @@ export type Failure =
       readonly code: string;
       readonly message: string;
       readonly nextAction: string;
+      /** Paths of the fields that are wrong; empty = the answer named none. */
+      readonly details: readonly string[];
       /** When it may be tried again; null = the service does not say. */
       readonly retryAfterMs: number | null;
     }
@@ -32,12 +34,14 @@ type Arguments<E extends Endpoint> =
     ? [request?: RequestOf<E>, signal?: AbortSignal]
     : [request: RequestOf<E>, signal?: AbortSignal];
 
+type Headers = Readonly<Record<string, string>>;
+
 /** Calls the API. */
 export interface Client {
   /** Calls one operation of the contract. */
   call<E extends Endpoint>(endpoint: E, ...args: Arguments<E>): Promise<Result<AnswerOf<E>>>;
-  /** Sends a request to a path that is no operation of the contract. */
-  request<T>(method: string, path: string, body?: unknown): Promise<Result<T>>;
+  /** Sends a request to a path that is no operation of the contract, or that needs headers. */
+  request<T>(method: string, path: string, body?: unknown, headers?: Headers): Promise<Result<T>>;
 }
 
 /** What the rest of the application learns from every answer. */
@@ -57,8 +61,8 @@ export function createClient(hooks: ClientHooks): Client {
       const url = urlOf(path, request?.params, request?.query);
       return send<AnswerOf<E>>(url, { method, body: request?.body, signal }, hooks);
     },
-    request: (method, path, body) =>
-      send(urlOf(path, null, null), { method, body, signal: undefined }, hooks),
+    request: (method, path, body, extra = {}) =>
+      send(urlOf(path, null, null), { method, body, extra, signal: undefined }, hooks),
   };
 }
 
@@ -74,6 +78,7 @@ function urlOf(path: string, params: unknown, query: unknown): URL {
 }
 
 interface Outgoing {
+  readonly extra?: Headers;
   readonly method: string;
   readonly body: unknown;
   readonly signal: AbortSignal | undefined;
@@ -81,7 +86,7 @@ interface Outgoing {
 
 async function send<T>(
   url: URL,
-  { method, body, signal }: Outgoing,
+  { method, body, signal, extra = {} }: Outgoing,
   hooks: ClientHooks,
 ): Promise<Result<T>> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
@@ -92,7 +97,7 @@ async function send<T>(
       credentials: "same-origin",
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
       // Changes by cookie are accepted as JSON only, also those without a body.
-      headers: method === "GET" ? {} : { "content-type": "application/json" },
+      headers: method === "GET" ? extra : { "content-type": "application/json", ...extra },
       body: bodyOf(method, body),
     });
     hooks.dated(response.headers.get("date"));
@@ -118,7 +123,10 @@ function isOwnAnswer(status: number, answer: unknown): boolean {
 }
 
 /** Reads both forms of refusal: of the API, and of JSON-RPC as the older pages answer it. */
-function refusalOf(response: Pick<Response, "status" | "headers">, answer: unknown): Failure {
+export function refusalOf(
+  response: Pick<Response, "status" | "headers">,
+  answer: unknown,
+): Failure {
   const error = fieldOf(answer, "error");
   const data = fieldOf(error, "data");
   const code = fieldOf(data, "code") ?? fieldOf(error, "code");
@@ -130,6 +138,7 @@ function refusalOf(response: Pick<Response, "status" | "headers">, answer: unkno
     code: textOf(code),
     message: textOf(fieldOf(error, "message")) || `The service answered ${response.status}.`,
     nextAction: textOf(nextAction),
+    details: textsOf(fieldOf(error, "details")),
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null,
   };
 }
@@ -137,6 +146,10 @@ function refusalOf(response: Pick<Response, "status" | "headers">, answer: unkno
 function fieldOf(value: unknown, name: string): unknown {
   if (typeof value !== "object" || value === null) return undefined;
   return Object.getOwnPropertyDescriptor(value, name)?.value;
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 function textOf(value: unknown): string {

@@ -3,6 +3,7 @@
 import type { IconName } from "../components/icons.tsx";
 import { ChainPage } from "../pages/chain/chain-page.tsx";
 import { OverviewPage } from "../pages/overview/overview-page.tsx";
+import { SignInPage } from "../pages/sign-in/sign-in-page.tsx";
 import { matchPath } from "./address.ts";
 import type { PageComponent, PageProps } from "./page.ts";
 
@@ -42,6 +43,62 @@ export const PAGES: readonly PageEntry[] = [
     audience: "everyone",
     nav: null,
     page: { show: ChainPage },
+  },
+  {
+    pattern: "/tester",
+    title: "Tester",
+    audience: "everyone",
+    nav: { group: "Service", icon: "tester" },
+    page: { load: async () => (await import("../pages/tester/tester-page.tsx")).TesterPage },
+  },
+  {
+    pattern: "/account",
+    title: "Account",
+    audience: "account",
+    nav: { group: "Account", icon: "account" },
+    page: { load: async () => (await import("../pages/account/account-page.tsx")).AccountPage },
+  },
+  {
+    pattern: "/account/keys",
+    title: "Keys",
+    audience: "account",
+    nav: { group: "Account", icon: "key" },
+    page: { load: async () => (await import("../pages/account/keys-page.tsx")).KeysPage },
+  },
+  {
+    pattern: "/account/profiles",
+    title: "Custom profiles",
+    audience: "account",
+    nav: { group: "Account", icon: "chain" },
+    page: { load: async () => (await import("../pages/account/profiles-page.tsx")).ProfilesPage },
+  },
+  {
+    pattern: "/account/profiles/:slug",
+    title: "Custom profile",
+    audience: "account",
+    nav: null,
+    page: { load: async () => (await import("../pages/account/profile-page.tsx")).ProfilePage },
+  },
+  {
+    pattern: "/account/payments",
+    title: "Payments",
+    audience: "account",
+    nav: { group: "Account", icon: "money" },
+    page: { load: async () => (await import("../pages/account/payments-page.tsx")).PaymentsPage },
+  },
+  {
+    pattern: "/account/tokens",
+    title: "Management tokens",
+    audience: "account",
+    nav: { group: "Account", icon: "key" },
+    page: { load: async () => (await import("../pages/account/tokens-page.tsx")).TokensPage },
+  },
+  {
+    pattern: "/sign-in",
+    title: "Sign in",
+    audience: "everyone",
+    nav: null,
+    page: { show: SignInPage },
   },
 ];
 

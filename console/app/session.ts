@@ -36,7 +36,11 @@ export function createSession(client: Client): Session {
   const state = createStore<SessionState | null>(null);
   async function refresh(): Promise<void> {
     const result = await client.request<SessionState>("GET", PATH);
-    if (result.kind === "ok") state.set(result.body);
+    if (result.kind !== "ok") return;
+    // The answer that told of the end took the cookie away: only this page knows that it was there.
+    const hadOne = (state.get()?.role ?? "none") !== "none";
+    const ended = result.body.ended || (hadOne && result.body.role === "none");
+    state.set({ ...result.body, ended });
   }
   return {
     state,
@@ -50,6 +54,7 @@ export function createSession(client: Client): Session {
     async signOut() {
       const result = await client.request<null>("DELETE", PATH);
       if (result.kind === "failed") return result.failure;
+      state.set(null);
       await refresh();
       return null;
     },

@@ -23,7 +23,7 @@ export function Shell(): JSX.Element {
       <a class="skip-link" href="#main">
         Skip to the page
       </a>
-      <div class="topbar">
+      <header class="topbar">
         <button
           type="button"
           class="button button-icon button-plain menu-button"
@@ -36,7 +36,7 @@ export function Shell(): JSX.Element {
         </button>
         <Brand />
         <ThemeButton />
-      </div>
+      </header>
       <Sidebar path={path} />
       <div class="main">
         <Banners />
@@ -72,7 +72,7 @@ function Sidebar({ path }: { readonly path: string }): JSX.Element {
   const offered = PAGES.filter((entry) => entry.nav !== null && isOffered(entry, state));
   const current = pageAt(path)?.entry;
   return (
-    <div class="sidebar" id="sidebar">
+    <aside class="sidebar" id="sidebar" aria-label="Console">
       <Brand />
       <nav class="nav" aria-label="Pages">
         {NAV_GROUPS.map((group) => {
@@ -88,7 +88,7 @@ function Sidebar({ path }: { readonly path: string }): JSX.Element {
         })}
       </nav>
       <SidebarFoot />
-    </div>
+    </aside>
   );
 }
 

@@ -63,7 +63,8 @@ export async function startPaidService(
   };
 }
 
-const PAYMENTS = {
+/** Ranges of purchases in tests. */
+export const PAYMENTS = {
   minN: 100_000_000n,
   maxN: 100_000_000_000n,
   customDayN: 1_300_000_000n,
@@ -72,7 +73,7 @@ const PAYMENTS = {
 };
 
 /** Rails of a local chain can be written in no file. */
-function withRails(config: Config, payments: PaymentSettings): Config {
+export function withRails(config: Config, payments: PaymentSettings): Config {
   return config.hosted === null ? config : { ...config, hosted: { ...config.hosted, payments } };
 }
 

@@ -1,0 +1,32 @@
+// Two texts and where they differ, line by line.
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { differs, lineDiff } from "../format/line-diff.ts";
+
+interface DiffProps {
+  readonly before: string;
+  readonly after: string;
+  /** What is compared, for readers of screens. */
+  readonly label: string;
+}
+
+const MARKS = { same: " ", removed: "−", added: "+" } as const;
+const MAX_LINES = 2_000;
+
+/** Lines with a mark for each difference. */
+export function DiffView({ before, after, label }: DiffProps): JSX.Element {
+  const lines = useMemo(() => lineDiff(before, after), [before, after]);
+  if (!differs(lines)) return <p class="muted small">No difference.</p>;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
+    <section class="diff" aria-label={label} tabIndex={0}>
+      {lines.slice(0, MAX_LINES).map(({ kind, text }, at) => (
+        <div key={at} class={`diff-line ${kind}`}>
+          <span aria-hidden="true">{MARKS[kind]}</span>
+          {kind === "same" ? null : <span class="visually-hidden">{kind}: </span>}
+          {text}
+        </div>
+      ))}
+    </section>
+  );
+}

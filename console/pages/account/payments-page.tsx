@@ -1,0 +1,154 @@
+// Payments of the account: top up by a wallet of this browser or by a command, and what was bought.
+import type { JSX } from "preact";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useResource } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { CopyButton } from "../../components/copy-button.tsx";
+import { Empty, Loaded } from "../../components/page-state.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import type { Tone } from "../../format/tone.ts";
+import { usd } from "../../format/usd.ts";
+import { readTerms } from "./payment-terms.ts";
+import { TopUp } from "./top-up.tsx";
+
+type Purchase = AnswerOf<"GET /api/v1/purchases">["purchases"][number];
+
+const POLL_MS = 10_000;
+
+/** The page. */
+export function PaymentsPage(): JSX.Element {
+  const { client } = useApp();
+  const account = useResource("account", POLL_MS, (signal) =>
+    client.call("GET /api/v1/accounts/current", {}, signal),
+  );
+  const purchases = useResource("purchases", POLL_MS, (signal) =>
+    client.call("GET /api/v1/purchases", { query: { limit: 100 } }, signal),
+  );
+  const terms = useResource("agent.json", 0, () => client.request<unknown>("GET", "/agent.json"));
+  const bought = (): void => {
+    account.reload();
+    purchases.reload();
+  };
+  return (
+    <>
+      <PageHead
+        title="Payments"
+        lead="The wallet signs; the service pays the gas and credits the account when the money has arrived."
+      />
+      <Loaded resource={account}>
+        {(data) => (
+          <>
+            <Figures>
+              <Figure label="Balance" value={usd(data.balance_usd)} />
+            </Figures>
+            <Loaded resource={terms}>
+              {(document) => {
+                const read = readTerms(document);
+                return read === null ? (
+                  <Card title="Top up">
+                    <Empty title="This service takes no payments">
+                      Its operator credits accounts.
+                    </Empty>
+                  </Card>
+                ) : (
+                  <TopUp accountId={data.id} terms={read} bought={bought} />
+                );
+              }}
+            </Loaded>
+          </>
+        )}
+      </Loaded>
+      <Card title="Purchases and receipts" lead="Newest first, 100 at most" flush>
+        <Loaded resource={purchases}>
+          {({ purchases: rows }) => (
+            <Table
+              name="purchases"
+              caption="Purchases of the account"
+              columns={COLUMNS}
+              rows={rows}
+              keyOf={(row) => row.id ?? ""}
+              textOf={(row) => `${row.id} ${row.tx_hash} ${row.payer} ${row.state}`}
+              empty="Nothing was bought yet"
+            />
+          )}
+        </Loaded>
+      </Card>
+    </>
+  );
+}
+
+const TONES: Readonly<Record<Purchase["state"], Tone>> = {
+  accepted: "warn",
+  submitted: "warn",
+  settled: "good",
+  failed: "bad",
+};
+
+const COLUMNS: readonly Column<Purchase>[] = [
+  {
+    id: "created",
+    label: "When",
+    kind: "lead",
+    value: (row) => Date.parse(row.created_at ?? ""),
+    render: (row) => <Time at={row.created_at} />,
+  },
+  {
+    id: "state",
+    label: "State",
+    value: (row) => row.state,
+    render: (row) => (
+      <>
+        <Badge tone={TONES[row.state]}>{row.state}</Badge>
+        {row.reason === null ? null : <span class="small muted"> {row.reason}</span>}
+      </>
+    ),
+  },
+  {
+    id: "buys",
+    label: "Buys",
+    value: (row) => row.buys,
+    render: (row) =>
+      row.buys === "custom_access" ? `${row.days} days of Custom access` : "Credit",
+  },
+  {
+    id: "amount",
+    label: "Amount",
+    kind: "number",
+    value: (row) => Number(row.amount_usd),
+    render: (row) => usd(row.amount_usd),
+  },
+  {
+    id: "chain",
+    label: "Chain",
+    value: (row) => row.chain_id,
+    render: (row) => `${row.rail}, chain ${row.chain_id}`,
+  },
+  {
+    id: "transaction",
+    label: "Transaction",
+    render: (row) => <Hash text={row.tx_hash ?? null} />,
+  },
+  {
+    id: "id",
+    label: "Receipt",
+    render: (row) => <Hash text={row.id ?? null} />,
+  },
+];
+
+const SHOWN_CHARS = 10;
+
+/** A hash or id, shortened, with a button that copies the whole. */
+function Hash({ text }: { readonly text: string | null }): JSX.Element {
+  if (text === null) return <span>–</span>;
+  return (
+    <span class="page-actions">
+      <span class="mono small" title={text}>
+        {text.slice(0, SHOWN_CHARS)}…
+      </span>
+      <CopyButton text={text} what={text.slice(0, SHOWN_CHARS)} />
+    </span>
+  );
+}

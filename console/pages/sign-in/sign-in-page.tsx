@@ -1,0 +1,147 @@
+// Signs in. A token goes to the service once and is kept nowhere on the page; the link that a
+// development instance prints at its start signs in by itself.
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Failure } from "../../api/client.ts";
+import { type App, useApp, useQuery, useStore } from "../../app/app.ts";
+import type { SessionState } from "../../app/session.ts";
+import { Card, PageHead } from "../../components/card.tsx";
+import { Link } from "../../components/link.tsx";
+import { failureText, Loading } from "../../components/page-state.tsx";
+import { Time } from "../../components/time.tsx";
+
+const CODE = /^#sign-in=([\w-]{1,512})$/;
+
+/** The page. */
+export function SignInPage(): JSX.Element {
+  const app = useApp();
+  const state = useStore(app.session.state);
+  const [next] = useQuery("next");
+  const [failure, setFailure] = useState<Failure | null>(null);
+  const [busy, setBusy] = useState(false);
+  const signIn = (token: string): void => {
+    setBusy(true);
+    setFailure(null);
+    void app.session.signIn(token).then((problem) => {
+      setBusy(false);
+      setFailure(problem);
+      if (problem === null) app.router.go(targetOf(next, app.session.state.get()));
+    });
+  };
+  useEffect(() => takeCode(signIn), []);
+  return (
+    <>
+      <PageHead
+        title="Sign in"
+        lead="For the operator of this service, and for owners of accounts."
+      />
+      {state === null ? <Loading /> : <Body {...{ app, state, busy, failure, signIn }} />}
+    </>
+  );
+}
+
+/** Takes the code out of the address before anything else can see it. */
+function takeCode(signIn: (token: string) => void): void {
+  const code = CODE.exec(window.location.hash)?.[1];
+  if (code === undefined) return;
+  window.history.replaceState(null, "", window.location.pathname + window.location.search);
+  signIn(code);
+}
+
+/** Only a place of this console. */
+function targetOf(next: string, state: SessionState | null): string {
+  if (/^\/(?!\/)[\w/.:?=&%-]*$/.test(next) && !next.startsWith("/sign-in")) return next;
+  return state?.role === "account" ? "/account" : "/";
+}
+
+interface BodyProps {
+  readonly state: SessionState;
+  readonly busy: boolean;
+  readonly failure: Failure | null;
+  readonly signIn: (token: string) => void;
+}
+
+function Body(props: BodyProps & { readonly app: App }): JSX.Element {
+  const { state, app } = props;
+  if (state.role !== "none")
+    return (
+      <Card title="You are signed in">
+        <div class="stack">
+          <p>
+            As {state.role === "operator" ? "the operator" : `the account ${state.account_id}`}. The
+            session ends <Time at={state.expires_at} />.
+          </p>
+          <p class="page-actions">
+            <Link class="button button-primary" to={state.role === "account" ? "/account" : "/"}>
+              Go on
+            </Link>
+            <button type="button" class="button" onClick={() => void app.session.signOut()}>
+              Sign out
+            </button>
+          </p>
+        </div>
+      </Card>
+    );
+  const { operator_sign_in, account_sign_in } = state.instance;
+  if (!operator_sign_in && !account_sign_in)
+    return (
+      <Card title="Nobody can sign in here">
+        <p>
+          The operator signs in with <code>server.operator_token</code>, which this instance does
+          not set.
+        </p>
+      </Card>
+    );
+  return <TokenForm {...props} />;
+}
+
+function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
+  const { operator_sign_in, account_sign_in } = state.instance;
+  const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): void => {
+    event.preventDefault();
+    const field = event.currentTarget.elements.namedItem("token");
+    if (!(field instanceof HTMLInputElement)) return;
+    const token = field.value.trim();
+    field.value = "";
+    if (token !== "") signIn(token);
+    field.focus();
+  };
+  const kinds = [
+    ...(operator_sign_in ? ["the operator token"] : []),
+    ...(account_sign_in ? ["the management token of an account (svc_mt_…)"] : []),
+  ];
+  return (
+    <Card>
+      <form class="stack sign-in" onSubmit={submit}>
+        {failure === null ? null : (
+          <p class="notice bad" role="alert">
+            {failureText(failure)}
+          </p>
+        )}
+        <div class="field">
+          <label for="token">Token</label>
+          <input
+            id="token"
+            name="token"
+            class="input"
+            type="password"
+            autocomplete="current-password"
+            autocapitalize="off"
+            spellcheck={false}
+            maxlength={512}
+            required
+            aria-describedby="token-hint"
+          />
+          <p class="field-hint" id="token-hint">
+            {`Type ${kinds.join(", or ")}. It is sent once; this browser then keeps a cookie for twelve hours that no script can read.`}
+          </p>
+        </div>
+        <p>
+          <button type="submit" class="button button-primary" disabled={busy}>
+            {busy ? "Signing in" : "Sign in"}
+          </button>
+        </p>
+      </form>
+    </Card>
+  );
+}

@@ -1,0 +1,82 @@
+// What came back for a call: the answer, how it was routed, and the headers of the service.
+import type { JSX } from "preact";
+import { Card, Figure, Figures } from "../../components/card.tsx";
+import { Empty } from "../../components/page-state.tsx";
+import { bytes, DASH, milliseconds } from "../../format/numbers.ts";
+import { jsonText } from "./json-text.ts";
+import type { TestAnswer } from "./rpc-call.ts";
+
+/** The card. */
+export function AnswerCard({ answer }: { readonly answer: TestAnswer }): JSX.Element {
+  if (answer.kind === "unreachable")
+    return (
+      <Card title="Answer">
+        <Empty title="No answer came">{answer.message}</Empty>
+      </Card>
+    );
+  const { status, ms, meta, body, headers } = answer;
+  const at = (name: string): unknown => memberOf(meta, name);
+  return (
+    <>
+      <Figures>
+        <Figure label="Status" value={status} note={"error" in Object(body) ? "error" : "result"} />
+        <Figure label="Seen here" value={milliseconds(ms)} unit="ms" />
+        <Figure label="At the provider" value={numberText(at("upstream_latency_ms"))} unit="ms" />
+        <Figure label="Added by the service" value={numberText(at("svc_overhead_ms"))} unit="ms" />
+        <Figure label="Provider" value={providerOf(at("selected_provider"))} />
+        <Figure label="Size" value={bytes(answer.bytes)} />
+      </Figures>
+      <div class="grid grid-2">
+        <Card title="Answer">
+          <Json value={body} label="Answer" />
+        </Card>
+        <Card title="How it was routed">
+          <Json value={meta} label="How it was routed" />
+          <dl class="facts">
+            {headers.map(([name, value]) => (
+              <Header key={name} name={name} value={value} />
+            ))}
+          </dl>
+        </Card>
+      </div>
+    </>
+  );
+}
+
+function Header({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
+  return (
+    <>
+      <dt class="mono">{name}</dt>
+      <dd class="mono">{value}</dd>
+    </>
+  );
+}
+
+/** A value as indented JSON; what is long is cut. */
+export function Json({
+  value,
+  label,
+}: {
+  readonly value: unknown;
+  readonly label: string;
+}): JSX.Element {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
+    <section class="json" tabIndex={0} aria-label={label}>
+      <pre>{jsonText(value)}</pre>
+    </section>
+  );
+}
+
+function numberText(value: unknown): string {
+  return typeof value === "number" ? milliseconds(value) : DASH;
+}
+
+function providerOf(value: unknown): string {
+  const id = memberOf(value, "id");
+  return typeof id === "string" ? id : DASH;
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

@@ -1,0 +1,39 @@
+// What `/agent.json` says of chains, profiles and strategies, as far as the tester needs it. Pure.
+
+/** Where calls can go. */
+export interface Instance {
+  readonly chains: readonly { readonly name: string; readonly title: string }[];
+  readonly strategies: readonly string[];
+  readonly profiles: readonly string[];
+  /** Whether calls without a key are served. */
+  readonly keyless: boolean;
+}
+
+/** Reads it; what is not there is empty. */
+export function readInstance(document: unknown): Instance {
+  return {
+    chains: listOf(memberOf(document, "chains")).flatMap((chain) => {
+      const name = memberOf(chain, "name");
+      const title = memberOf(chain, "title");
+      return typeof name === "string" ? [{ name, title: textOr(title, name) }] : [];
+    }),
+    strategies: listOf(memberOf(document, "strategies")).filter((name) => typeof name === "string"),
+    profiles: listOf(memberOf(document, "profiles")).flatMap((profile) => {
+      const slug = memberOf(profile, "slug");
+      return typeof slug === "string" ? [slug] : [];
+    }),
+    keyless: memberOf(memberOf(document, "features"), "keyless_rpc") === true,
+  };
+}
+
+function textOr(value: unknown, otherwise: string): string {
+  return typeof value === "string" && value !== "" ? value : otherwise;
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

@@ -1,0 +1,108 @@
+// The methods that the tester has forms for: their parameters by name, with an example of each.
+// Other methods are written as JSON. Pure.
+
+/** One parameter of a form. */
+export interface MethodField {
+  readonly name: string;
+  /** `json` = any value; `flag` = true or false; others are sent as text. */
+  readonly kind: "text" | "json" | "flag";
+  readonly example: string;
+}
+
+const BLOCK: MethodField = { name: "Block", kind: "text", example: "latest" };
+const ADDRESS: MethodField = {
+  name: "Address",
+  kind: "text",
+  example: "0x0000000000000000000000000000000000000000",
+};
+const HASH: MethodField = { name: "Hash", kind: "text", example: `0x${"0".repeat(64)}` };
+const WITH_TRANSACTIONS: MethodField = {
+  name: "Whole transactions",
+  kind: "flag",
+  example: "false",
+};
+const CALL: MethodField = {
+  name: "Call",
+  kind: "json",
+  example: '{"to":"0x0000000000000000000000000000000000000000","data":"0x"}',
+};
+const FILTER: MethodField = {
+  name: "Filter",
+  kind: "json",
+  example: '{"fromBlock":"latest","toBlock":"latest"}',
+};
+
+/** Parameters by method. */
+export const METHOD_FORMS: Readonly<Record<string, readonly MethodField[]>> = {
+  eth_blockNumber: [],
+  eth_chainId: [],
+  eth_gasPrice: [],
+  eth_syncing: [],
+  eth_maxPriorityFeePerGas: [],
+  eth_blobBaseFee: [],
+  eth_getBalance: [ADDRESS, BLOCK],
+  eth_getTransactionCount: [ADDRESS, BLOCK],
+  eth_getCode: [ADDRESS, BLOCK],
+  eth_getStorageAt: [ADDRESS, { name: "Slot", kind: "text", example: "0x0" }, BLOCK],
+  eth_call: [CALL, BLOCK],
+  eth_estimateGas: [CALL],
+  eth_getBlockByNumber: [BLOCK, WITH_TRANSACTIONS],
+  eth_getBlockByHash: [HASH, WITH_TRANSACTIONS],
+  eth_getBlockReceipts: [BLOCK],
+  eth_getTransactionByHash: [HASH],
+  eth_getTransactionReceipt: [HASH],
+  eth_getLogs: [FILTER],
+  eth_feeHistory: [
+    { name: "Blocks", kind: "text", example: "0x4" },
+    BLOCK,
+    { name: "Percentiles", kind: "json", example: "[25,50,75]" },
+  ],
+  eth_sendRawTransaction: [{ name: "Signed transaction", kind: "text", example: "0x" }],
+  net_version: [],
+  web3_clientVersion: [],
+  debug_traceTransaction: [
+    HASH,
+    { name: "Tracer", kind: "json", example: '{"tracer":"callTracer"}' },
+  ],
+  trace_block: [BLOCK],
+};
+
+/** A call that can be sent, or what is wrong with its parameters. */
+export type ReadParams =
+  | { readonly kind: "params"; readonly params: readonly unknown[] }
+  | { readonly kind: "wrong"; readonly why: string };
+
+/** The parameters of a form; fields at the end that are empty are left out. */
+export function paramsOfForm(fields: readonly MethodField[], texts: readonly string[]): ReadParams {
+  const params: unknown[] = [];
+  for (const [at, field] of fields.entries()) {
+    const text = (texts[at] ?? "").trim();
+    const value = field.kind === "text" ? text : parsed(text);
+    if (value === undefined) return { kind: "wrong", why: `${field.name} is not valid JSON.` };
+    params.push(value);
+  }
+  while (params.at(-1) === "") params.pop();
+  return { kind: "params", params };
+}
+
+/** The parameters in a JSON text: a list. */
+export function paramsOfJson(text: string): ReadParams {
+  const value = text.trim() === "" ? [] : parsed(text);
+  if (!Array.isArray(value))
+    return { kind: "wrong", why: 'The parameters must be a JSON list, as ["latest", false].' };
+  return { kind: "params", params: value };
+}
+
+function parsed(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a call changes the chain, and is sent only after it was confirmed again. */
+export function needsConfirmation(method: string): boolean {
+  return /send.*(transaction|bundle|operation)|submit/i.test(method.trim());
+}

@@ -1,0 +1,73 @@
+// One call over JSON-RPC as the tester sends it. A key goes in a header, never into an address that
+// a history could keep; cookies stay behind.
+import { SERVICE_URL } from "../../api/client.ts";
+
+/** What to call, and how. */
+export interface TestCall {
+  /** Null = the profile that serves callers who name none. */
+  readonly profile: string | null;
+  readonly chain: string;
+  readonly strategy: string;
+  /** Null = the strategy chooses. */
+  readonly provider: string | null;
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** What came back. */
+export type TestAnswer =
+  | {
+      readonly kind: "answer";
+      readonly status: number;
+      readonly ms: number;
+      readonly bytes: number;
+      /** Without `svc_meta`. */
+      readonly body: unknown;
+      readonly meta: unknown;
+      readonly headers: readonly (readonly [string, string])[];
+    }
+  | { readonly kind: "unreachable"; readonly message: string };
+
+const TIMEOUT_MS = 120_000;
+
+/** The address of a call, as a path from the root of the service. */
+export function pathOf({ profile, strategy, chain, provider }: TestCall): string {
+  const parts = ["rpc", ...(profile === null ? [] : ["profile", profile]), strategy, chain];
+  const path = parts.map(encodeURIComponent).join("/");
+  return provider === null ? path : `${path}?provider=${encodeURIComponent(provider)}`;
+}
+
+/** Sends it; `key` "" = without one. */
+export async function sendCall(call: TestCall, key: string): Promise<TestAnswer> {
+  const url = new URL(pathOf(call), SERVICE_URL);
+  url.searchParams.set("include_meta", "body");
+  const startedAt = performance.now();
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      cache: "no-store",
+      credentials: "omit",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      headers: {
+        "content-type": "application/json",
+        ...(key === "" ? {} : { "x-svc-api-key": key }),
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: call.method, params: call.params }),
+    });
+    const text = await response.text();
+    const ms = performance.now() - startedAt;
+    const { svc_meta: meta = null, ...body } = parseObject(text);
+    const headers = [...response.headers].filter(([name]) => name.startsWith("x-svc-"));
+    return { kind: "answer", status: response.status, ms, bytes: text.length, body, meta, headers };
+  } catch (error) {
+    return { kind: "unreachable", message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return { text };
+  }
+}

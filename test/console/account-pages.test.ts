@@ -1,0 +1,239 @@
+// The pages of an account in a real browser, before a real service: what is done on a page takes
+// effect. A key that was created there makes a call, shows up in usage, is rotated and deleted; a
+// wallet's payment arrives in the ledger; a session that ended says so.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { PAYER } from "../../src/devnet/payments/wallets.ts";
+import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
+import {
+  type ConsoleService,
+  HOSTILE,
+  OPERATOR_TOKEN,
+  startConsoleService,
+} from "./console-service.ts";
+import { injectWallet } from "./injected-wallet.ts";
+
+const OPTIONS = { skip: WITHOUT_CHROMIUM };
+
+let browser: Browser;
+let fixture: ConsoleService;
+
+before(async () => {
+  if (WITHOUT_CHROMIUM !== false) return;
+  [browser, fixture] = await Promise.all([startChromium(), startConsoleService()]);
+});
+
+after(async () => {
+  if (WITHOUT_CHROMIUM !== false) return;
+  await Promise.all([browser.close(), fixture.close()]);
+});
+
+async function signIn(page: Page, token: string): Promise<void> {
+  await page.goto("/dashboard/sign-in");
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+const heading = (page: Page, name: string) =>
+  page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+
+test("a wrong token is refused, and no token stays on the page", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await signIn(page, "svc_mt_mistyped");
+  await page.getByRole("alert").waitFor();
+  assert.equal(await page.getByLabel("Token").inputValue(), "");
+  await visitor.accessible();
+  await visitor.shots("sign-in");
+  await signIn(page, fixture.account.token);
+  await heading(page, "Account");
+  const kept = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])");
+  assert.ok(!String(kept).includes("svc_mt_"), "a token is kept by script");
+  assert.equal(await page.evaluate("document.cookie"), "");
+  visitor.clean();
+  await visitor.close();
+});
+
+test("a key is created, called with, seen in usage, rotated and deleted", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await signIn(page, fixture.account.token);
+  await heading(page, "Account");
+  await page.getByRole("link", { name: "Keys" }).click();
+  await page.getByRole("button", { name: "Create a key" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("made on the page");
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  const key = await shownSecret(page);
+  assert.equal(await fixture.call(key), 200);
+  await visitor.accessible();
+  await page.getByRole("button", { name: "I have kept it" }).click();
+  assert.ok(!(await page.content()).includes(key), "the secret stays on the page");
+  await usageShows(page, "made on the page");
+  await page.getByRole("link", { name: "Keys" }).click();
+  await page.getByRole("button", { name: "Rotate made on the page" }).click();
+  await page.getByLabel("The present secret ends").selectOption("At once");
+  await page.getByRole("button", { name: "Rotate", exact: true }).click();
+  const rotated = await shownSecret(page);
+  assert.notEqual(rotated, key);
+  assert.deepEqual([await fixture.call(key), await fixture.call(rotated)], [401, 200]);
+  await page.getByRole("button", { name: "I have kept it" }).click();
+  await page.getByRole("button", { name: "Delete made on the page" }).click();
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByText("The key was deleted.").waitFor();
+  assert.equal(await fixture.call(rotated), 401);
+  visitor.clean();
+  await visitor.close();
+});
+
+async function shownSecret(page: Page): Promise<string> {
+  const text = page.getByRole("dialog").getByText(/^svc_ak_\w+$/);
+  return (await text.textContent()) ?? "";
+}
+
+/** Usage is written some moments after the call: the page reads it again by itself. */
+async function usageShows(page: Page, name: string): Promise<void> {
+  await page.getByRole("link", { name: "Account", exact: true }).click();
+  const table = page.getByRole("table", { name: "Usage by key" });
+  await table.getByText(name).waitFor();
+}
+
+test("a wallet pays on the page, and the money arrives in the ledger", OPTIONS, async () => {
+  const { evm, recipient } = fixture.chains;
+  const had = await evm.balanceOf(recipient.address);
+  let wallet: Awaited<ReturnType<typeof injectWallet>> | null = null;
+  const visitor = await newVisitor(browser, fixture.service.url, async (context) => {
+    wallet = await injectWallet(context, { wallet: PAYER, chainId: evm.chainId });
+  });
+  assert.ok(wallet !== null);
+  const injected: { refuses: boolean } = wallet;
+  const { page } = visitor;
+  await signIn(page, fixture.account.token);
+  await heading(page, "Account");
+  await page.getByRole("link", { name: "Payments" }).click();
+  await page.getByLabel("Amount in US dollars").fill("2.5");
+  await page.getByRole("button", { name: "Go on with a wallet" }).click();
+  const shown = page.getByText(recipient.address);
+  await shown.waitFor();
+  await page.getByText(`2.5 ${evm.token.name}`).waitFor();
+  await page.getByText(evm.token.address, { exact: false }).waitFor();
+  await visitor.accessible();
+  injected.refuses = true;
+  await page.getByRole("button", { name: "Pay with Test wallet" }).click();
+  await page.getByText("You did not sign. Nothing was paid.").waitFor();
+  injected.refuses = false;
+  await page.getByRole("button", { name: "Pay with Test wallet" }).click();
+  await page.getByText("The payment has arrived and is credited.").waitFor();
+  assert.equal((await evm.balanceOf(recipient.address)) - had, 2_500_000n);
+  const { json } = await fixture.manage(fixture.account.token, "GET", "/api/v1/accounts/current");
+  assert.equal(json.balance_usd, "2.5");
+  await page
+    .getByRole("table", { name: "Purchases of the account" })
+    .getByText("settled")
+    .waitFor();
+  await visitor.shots("payments");
+  visitor.clean();
+  await visitor.close();
+});
+
+test(
+  "a profile is written with its providers tested live; a failing one is named",
+  OPTIONS,
+  async () => {
+    const { account, manage, good, failing } = fixture;
+    const path = `/api/v1/operator/accounts/${account.id}/custom-access`;
+    assert.equal((await manage(OPERATOR_TOKEN, "POST", path, { days: 2 })).status, 200);
+    const visitor = await newVisitor(browser, fixture.service.url);
+    const { page } = visitor;
+    await signIn(page, account.token);
+    await heading(page, "Account");
+    await page.getByRole("link", { name: "Custom profiles" }).click();
+    await page.getByLabel("Name in addresses").fill("mine");
+    await page.getByRole("button", { name: "Write it" }).click();
+    await heading(page, "mine");
+    const editor = page.getByLabel("Document of the profile");
+    const write = (url: string, name = "own"): Promise<void> =>
+      editor.fill(JSON.stringify({ chains: { ethereum: { providers: [{ name, url }] } } }));
+    await write(good.url, "no spaces here");
+    await page.getByText("has characters that are not allowed").waitFor();
+    await write(failing.url);
+    await page.getByRole("button", { name: "Test the providers" }).click();
+    await page.getByText("chains.ethereum.providers[0]").waitFor();
+    await write(good.url);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Revision 1" }).waitFor();
+    await page
+      .getByRole("table", { name: "Providers of the profile" })
+      .getByText("verified")
+      .waitFor();
+    await visitor.accessible();
+    await visitor.shots("profile");
+    assert.equal((await manage(account.token, "GET", "/api/v1/profiles/mine")).json.revision, 1);
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+test(
+  "a session whose token is revoked in mid-use ends, and the page says so",
+  OPTIONS,
+  async () => {
+    const visitor = await newVisitor(browser, fixture.service.url);
+    const { page } = visitor;
+    const token = await grantToken();
+    await signIn(page, token.secret);
+    await heading(page, "Account");
+    const { manage, account } = fixture;
+    const gone = await manage(account.token, "DELETE", `/api/v1/connections/${token.connection}`);
+    assert.equal(gone.status, 204);
+    await page.getByRole("link", { name: "Tester" }).click();
+    await heading(page, "Tester");
+    await page.goBack();
+    await page.getByText("Your session has ended.").waitFor();
+    await page.getByText("Sign in to see this").first().waitFor();
+    await visitor.accessible();
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+/** A management token that was given to a program, by the pages and operations that do so. */
+async function grantToken(): Promise<{ readonly secret: string; readonly connection: string }> {
+  const { manage, account } = fixture;
+  const { json: asked } = await manage("", "POST", "/api/v1/connections", { name: "a program" });
+  const approved = await fetch(asked.approval_url, {
+    method: "POST",
+    body: new URLSearchParams({ decision: "approve", secret: account.token, days: "1" }),
+  });
+  assert.equal(approved.status, 200);
+  const { json } = await manage(asked.token, "GET", `/api/v1/connections/${asked.id}`);
+  return { secret: json.management_token, connection: asked.id };
+}
+
+test(
+  "names that are markup are shown as they are, on every page of the account",
+  OPTIONS,
+  async () => {
+    const visitor: Visitor = await newVisitor(browser, fixture.service.url);
+    const { page } = visitor;
+    await signIn(page, fixture.account.token);
+    await heading(page, "Account");
+    for (const [path, title] of [
+      ["/dashboard/account", "Account"],
+      ["/dashboard/account/keys", "Keys"],
+      ["/dashboard/account/profiles", "Custom profiles"],
+      ["/dashboard/account/payments", "Payments"],
+      ["/dashboard/account/tokens", "Management tokens"],
+      ["/dashboard/tester", "Tester"],
+    ] as const) {
+      await page.goto(path);
+      await heading(page, title);
+      if (title === "Keys" || title === "Account") await page.getByText(HOSTILE).first().waitFor();
+      assert.equal(await page.evaluate("window.hacked"), undefined);
+      await visitor.accessible();
+      await visitor.shots(title.toLowerCase().replaceAll(" ", "-"));
+    }
+    visitor.clean();
+    await visitor.close();
+  },
+);

@@ -1,0 +1,225 @@
+// The pure parts of the pages of accounts and of the tester: estimates, graphs, differences,
+// documents against a schema, programs to copy, offers of payments, comparisons.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import fc from "fast-check";
+import { differs, lineDiff } from "../../console/format/line-diff.ts";
+import { usd } from "../../console/format/usd.ts";
+import { burnOf } from "../../console/pages/account/burn.ts";
+import { checkDocument } from "../../console/pages/account/schema-check.ts";
+import { columnsOf } from "../../console/pages/account/usage-days.ts";
+import { groupsOf } from "../../console/pages/tester/compare.ts";
+import {
+  METHOD_FORMS,
+  needsConfirmation,
+  paramsOfForm,
+  paramsOfJson,
+} from "../../console/pages/tester/method-forms.ts";
+import { LANGUAGES, shell, snippet } from "../../console/snippets/snippets.ts";
+import {
+  amountText,
+  authorizationFor,
+  paymentHeader,
+  readOffers,
+  typedDataText,
+} from "../../console/wallet/x402-offer.ts";
+import { MPPX_COMMAND } from "../../src/core/billing/payment.ts";
+
+const NOW_MS = Date.UTC(2026, 10, 23, 12);
+const DAY_MS = 86_400_000;
+
+test("a balance ends after as many days as it lasts at the rate of the last week", () => {
+  const days = [
+    { day: "2026-11-01", usd: "1000" },
+    { day: "2026-11-19", usd: "6" },
+    { day: "2026-11-23", usd: "3" },
+  ];
+  const { perDayUsd, endsAtMs } = burnOf("20", days, NOW_MS);
+  assert.equal(perDayUsd, 2);
+  assert.equal(endsAtMs, NOW_MS + 10 * DAY_MS);
+  assert.deepEqual(burnOf("20", [], NOW_MS), { perDayUsd: null, endsAtMs: null });
+  assert.equal(burnOf("1", [{ day: "2026-11-23", usd: "0.5" }], NOW_MS).perDayUsd, 0.5);
+  assert.equal(burnOf("-1", [{ day: "2026-11-23", usd: "1" }], NOW_MS).endsAtMs, NOW_MS);
+});
+
+test("a graph of usage has every day, also those without any", () => {
+  const days = [{ day: "2026-11-22", calls: 7, cu: 21, usd: "0.5" }];
+  const from = "2026-11-21T00:00:00.000Z";
+  const { times, values } = columnsOf({ from, to: "2026-11-23T12:00:00.000Z", days }, "usd");
+  assert.deepEqual(values, [0, 0.5, 0]);
+  assert.equal((times[1] ?? 0) * 1000, Date.UTC(2026, 10, 22));
+});
+
+test("small amounts are not shown as nothing", () => {
+  assert.deepEqual(["0", "2.5", "1234.567", "0.000015", "0.0000000001", "-3", null].map(usd), [
+    "$0.00",
+    "$2.50",
+    "$1,234.57",
+    "$0.000015",
+    "<$0.000001",
+    "−$3.00",
+    "–",
+  ]);
+});
+
+test("a difference rebuilds both texts, whatever they are", () => {
+  const texts = fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 12 });
+  fc.assert(
+    fc.property(texts, texts, (before, after) => {
+      const lines = lineDiff(before.join("\n"), after.join("\n"));
+      const without = (kind: string): string =>
+        lines.flatMap((line) => (line.kind === kind ? [] : [line.text])).join("\n");
+      assert.equal(without("added"), before.join("\n"));
+      assert.equal(without("removed"), after.join("\n"));
+      assert.equal(differs(lines), before.join("\n") !== after.join("\n"));
+    }),
+  );
+  const long = (mark: string): string =>
+    Array.from({ length: 3_000 }, (_, at) => mark + at).join("\n");
+  assert.equal(lineDiff(long("a"), long("b")).length, 6_000);
+});
+
+const SCHEMA = {
+  type: "object",
+  required: ["chains"],
+  additionalProperties: false,
+  properties: {
+    name: { type: "string", maxLength: 3 },
+    chains: { type: "object", additionalProperties: { $ref: "#/$defs/Chain" } },
+    span: { anyOf: [{ type: "integer", minimum: 1 }, { type: "null" }] },
+  },
+  $defs: {
+    Chain: {
+      type: "array",
+      minItems: 1,
+      items: { type: "object", properties: { url: { type: "string", pattern: "^https" } } },
+    },
+  },
+};
+
+test("a document is checked while it is typed, with the path of each problem", () => {
+  const problemsOf = (document: unknown): string[] =>
+    checkDocument(SCHEMA, document).map(({ path, message }) => `${path}: ${message}`);
+  assert.deepEqual(problemsOf({ chains: { a: [{ url: "https://x" }] }, span: null }), []);
+  assert.deepEqual(problemsOf({ nope: 1, name: "long" }), [
+    "chains: is missing",
+    "nope: is not known",
+    "name: must have 3 characters or fewer",
+  ]);
+  assert.deepEqual(problemsOf({ chains: { a: [], b: [{ url: "ftp" }, { url: "https://h/…" }] } }), [
+    "chains.a: must have 1 or more",
+    "chains.b[0].url: has characters that are not allowed",
+    "chains.b[1].url: was hidden: type it again",
+  ]);
+  assert.deepEqual(problemsOf({ chains: {}, span: 0 }), [
+    `span: must be from 1 to ${Number.POSITIVE_INFINITY}`,
+  ]);
+  assert.deepEqual(problemsOf(7), [": must be an object"]);
+  const deep = { $defs: { D: { items: { $ref: "#/$defs/D" } } }, $ref: "#/$defs/D" };
+  let nested: unknown = [];
+  for (let depth = 0; depth < 500; depth++) nested = [nested];
+  assert.deepEqual(checkDocument(deep, nested), []);
+});
+
+test("programs hold a hostile call as data: they read back what was meant", () => {
+  const hostile = `'; touch /tmp/x; echo "$(id)" \`id\` \\ é`;
+  assert.equal(execFileSync("sh", ["-c", `printf %s ${shell(hostile)}`]).toString(), hostile);
+  const call = { url: "http://127.0.0.1/rpc", method: hostile, params: [hostile, true, null] };
+  for (const language of LANGUAGES) assert.match(snippet(language, call), /127\.0\.0\.1/);
+  // A string of JSON is one of python, too.
+  const [, text = ""] = /json\.loads\((".*")\)/.exec(snippet("web3.py", call)) ?? [];
+  assert.deepEqual(JSON.parse(JSON.parse(text)), call.params);
+});
+
+test("a form becomes parameters, and what changes the chain is confirmed", () => {
+  const fields = METHOD_FORMS["eth_getBlockByNumber"] ?? [];
+  assert.deepEqual(paramsOfForm(fields, ["latest", "false"]), {
+    kind: "params",
+    params: ["latest", false],
+  });
+  assert.equal(paramsOfForm(fields, ["latest", "maybe"]).kind, "wrong");
+  assert.equal(paramsOfJson('{"a":1}').kind, "wrong");
+  assert.deepEqual(paramsOfJson(""), { kind: "params", params: [] });
+  for (const method of ["eth_sendRawTransaction", "eth_sendBundle", "eth_sendUserOperation"])
+    assert.ok(needsConfirmation(method), method);
+  assert.ok(!needsConfirmation("eth_getTransactionByHash"));
+});
+
+const TERMS = {
+  scheme: "exact",
+  network: "eip155:31337",
+  amount: "2500000",
+  asset: `0x${"a".repeat(40)}`,
+  payTo: `0x${"b".repeat(40)}`,
+  maxTimeoutSeconds: 300,
+  extra: { name: "Dollar", version: "2" },
+};
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
+const decode = (text: string) => JSON.parse(Buffer.from(text, "base64").toString());
+
+test("an offer is signed as it stands, and comes back as it came", () => {
+  const [offer] = readOffers(encode({ x402Version: 2, resource: { url: "u" }, accepts: [TERMS] }));
+  assert.ok(offer !== undefined);
+  assert.equal(amountText(offer.amount), "2.5");
+  const nonce = new Uint8Array(32).fill(7);
+  const payer = `0x${"c".repeat(40)}`;
+  const authorization = authorizationFor(offer, payer, { nowMs: 10_000, nonce });
+  assert.deepEqual(
+    [authorization.to, authorization.value, authorization.validBefore],
+    [TERMS.payTo, "2500000", "310"],
+  );
+  const typed = JSON.parse(typedDataText(offer, authorization));
+  assert.deepEqual([typed.domain.chainId, typed.domain.verifyingContract], [31_337, TERMS.asset]);
+  const sent = decode(paymentHeader(offer, authorization, "0xsigned"));
+  assert.deepEqual(
+    [sent.accepted, sent.resource, sent.payload.signature],
+    [TERMS, { url: "u" }, "0xsigned"],
+  );
+});
+
+test("an offer that is not whole is none, and amounts are exact", () => {
+  for (const wrong of [
+    { scheme: "upto" },
+    { network: "solana:1" },
+    { amount: "1e6" },
+    { payTo: "0x1" },
+    { extra: {} },
+    { maxTimeoutSeconds: "soon" },
+  ])
+    assert.deepEqual(
+      readOffers(encode({ x402Version: 2, accepts: [{ ...TERMS, ...wrong }] })),
+      [],
+      JSON.stringify(wrong),
+    );
+  for (const header of [null, "", "%", encode(null), encode({ x402Version: 1, accepts: [TERMS] })])
+    assert.deepEqual(readOffers(header), []);
+  assert.deepEqual(["0", "1", "1000000", "10000001", "123456789012345678901"].map(amountText), [
+    "0",
+    "0.000001",
+    "1",
+    "10.000001",
+    "123456789012345.678901",
+  ]);
+});
+
+test("equal answers are one group, and the largest comes first", () => {
+  const answer = (provider: string, digest: string) =>
+    ({ provider, outcome: "answer", digest }) as const;
+  assert.deepEqual(
+    groupsOf([
+      answer("a", "x"),
+      answer("b", "y"),
+      answer("c", "y"),
+      { provider: "d", outcome: "error", digest: null },
+    ]),
+    [1, 0, 0, null],
+  );
+});
+
+test("the command that pays is the one that the documents tell", async () => {
+  const text = await import("node:fs/promises").then(({ readFile }) =>
+    readFile(new URL("../../console/pages/account/payment-command.ts", import.meta.url), "utf8"),
+  );
+  assert.ok(text.includes(MPPX_COMMAND));
+});
