@@ -20,15 +20,15 @@ export const WITHOUT_CHROMIUM: string | false = existsSync(BINARY)
 const SHOTS = "SVC_SCREENSHOTS";
 
 /** How a page is shown. */
-export interface Look {
+interface Look {
   readonly width: 1400 | 390;
   readonly scheme: "light" | "dark";
 }
 
-export const WIDE: Look = { width: 1400, scheme: "light" };
+const WIDE: Look = { width: 1400, scheme: "light" };
 
 /** Every look that a page is judged by. */
-export const LOOKS: readonly Look[] = [
+const LOOKS: readonly Look[] = [
   WIDE,
   { width: 1400, scheme: "dark" },
   { width: 390, scheme: "light" },
