@@ -17,15 +17,15 @@ export function pollConnection(
   tell: (polled: PolledConnection) => void,
 ): () => void {
   const abort = new AbortController();
-  const ask = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     const polled = await read(id, token, abort.signal);
     if (abort.signal.aborted || polled === null) return;
     if (polled.status !== "pending") abort.abort();
     tell(polled);
   };
-  const timer = setInterval(() => void ask(), POLL_MS);
+  const timer = setInterval(() => void poll(), POLL_MS);
   abort.signal.addEventListener("abort", () => clearInterval(timer));
-  void ask();
+  void poll();
   return () => abort.abort();
 }
 

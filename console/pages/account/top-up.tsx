@@ -51,7 +51,7 @@ export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
     setStep(stepAfter(answer, request));
     if (answer.kind === "settled" || answer.kind === "pending") bought();
   };
-  const ask = (request: PaidRequest): void => {
+  const requestOffer = (request: PaidRequest): void => {
     setStep({ kind: "asking" });
     void requestOffers(request).then((answer) => show(answer, request));
   };
@@ -64,7 +64,7 @@ export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
   };
   return (
     <Card title="Top up" lead={`${usd(terms.minUsd)} to ${usd(terms.maxUsd)} at once`}>
-      <StepView {...{ step, accountId, terms, ask, pay, setStep, bought }} />
+      <StepView {...{ step, accountId, terms, requestOffer, pay, setStep, bought }} />
     </Card>
   );
 }
@@ -108,7 +108,7 @@ function stepAfter(answer: PaidAnswer, request: PaidRequest): Step {
 
 interface StepViewProps extends TopUpProps {
   readonly step: Step;
-  readonly ask: (request: PaidRequest) => void;
+  readonly requestOffer: (request: PaidRequest) => void;
   readonly pay: (wallet: Wallet, offer: PaymentOffer, request: PaidRequest) => void;
   readonly setStep: (step: Step) => void;
 }
@@ -163,7 +163,7 @@ const KINDS = [
   { value: "access", label: "Custom access" },
 ] as const;
 
-function Choosing({ step, accountId, terms, ask }: StepViewProps): JSX.Element {
+function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.Element {
   const { client } = useApp();
   const [kind, setKind] = useState<"credit" | "access">("credit");
   const [amount, setAmount] = useState("5");
@@ -184,7 +184,7 @@ function Choosing({ step, accountId, terms, ask }: StepViewProps): JSX.Element {
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        ask(request);
+        requestOffer(request);
       }}
     >
       <div>
