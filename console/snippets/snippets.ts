@@ -1,5 +1,5 @@
-// A call as programs to copy: curl, viem, ethers, web3.py. Every text from outside is quoted for its
-// language. Pure.
+// A call as programs to copy: curl, viem, ethers, web3.py. Every text from outside is quoted for
+// its language. Pure.
 
 /** The call. */
 export interface SnippetCall {

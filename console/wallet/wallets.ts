@@ -1,5 +1,5 @@
-// Finds the wallets of this browser: those that announce themselves (EIP-6963), and where none does,
-// `window.ethereum`. What they say of themselves is text of strangers.
+// Finds the wallets of this browser: those that announce themselves (EIP-6963), and where none
+// does, `window.ethereum`. What they say of themselves is text of strangers.
 
 /** How pages talk to a wallet (EIP-1193). */
 export interface WalletProvider {

@@ -30,7 +30,7 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const DECIMALS = 6;
 const MAX_VALID_S = 3_600;
 
-/** The offers in a `PAYMENT-REQUIRED` header that a wallet can sign; none where it is unreadable. */
+/** The offers that a wallet can sign, in a `PAYMENT-REQUIRED` header; unreadable = none. */
 export function readOffers(header: string | null): readonly PaymentOffer[] {
   const document = header === null ? null : decodeJson(header);
   const accepts = memberOf(document, "accepts");

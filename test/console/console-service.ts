@@ -1,5 +1,5 @@
-// The service behind the tests of the console's pages: hosted, with payments over a local chain, two
-// chains of calls, providers that answer, one that fails, one whose name is markup.
+// The service behind the tests of the console's pages: hosted, with payments over a local chain,
+// two chains of calls, providers that answer, one that fails, one whose name is markup.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

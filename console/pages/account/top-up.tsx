@@ -1,5 +1,5 @@
-// Buys credit or days of Custom access: asks for the offers, shows what would be paid to whom, has a
-// wallet of this browser sign it, and follows the purchase until it has settled.
+// Buys credit or days of Custom access: asks for the offers, shows what would be paid to whom, has
+// a wallet of this browser sign it, and follows the purchase until it has settled.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useResource } from "../../api/resource.ts";
