@@ -1,5 +1,6 @@
-// The periodic work of a node on the store: writes what was spent, returns idle leases, detects
-// dead nodes, and joins again after it was declared dead itself. Knows nothing of calls.
+// The periodic work of a node on the store: writes what was spent, and joins again after it was
+// declared dead. Beside that, and never in its way, returns idle leases and detects dead nodes.
+// Knows nothing of calls.
 
 import { createDeadNodeWatch, type DeadNodeWatch } from "../../cluster/dead-nodes.ts";
 import type { NodeIdentity } from "../../cluster/identity.ts";
@@ -62,6 +63,9 @@ const CROWDED_SPEEDUP = 10;
 const LEASES_MISSING =
   "the store does not have leases from which this node has served: its epoch ends";
 
+/** The shortest time between two flushes, as a part of the usual one. */
+const LEAST_PAUSE = 1 / 4;
+
 /** Every so many checks all ended leases are closed, in case an earlier check missed one. */
 const SWEEP_EVERY = 10;
 
@@ -80,6 +84,8 @@ export class FlushLoop {
   #lostN = 0;
   #running: Promise<void> = Promise.resolve();
   #turning: Promise<void> = Promise.resolve();
+  /** The work beside the flushes; null = there is none. */
+  #upkeep: Promise<void> | null = null;
   #cancelTimer: () => void = () => undefined;
   #isClosed = false;
   /** The flush after the one under way; null = not requested. */
@@ -171,6 +177,7 @@ export class FlushLoop {
     this.#isClosed = true;
     const { store, transactions, runtime } = this.#parts;
     await this.#turning;
+    await this.#upkeep;
     await this.flush();
     const { epoch } = this;
     this.stopAtMs = Number.NEGATIVE_INFINITY;
@@ -180,19 +187,37 @@ export class FlushLoop {
     for (const wallet of this.#parts.wallets.values()) orphan(wallet);
   }
 
-  #arm(): void {
-    const { runtime, settings } = this.#parts;
-    this.#cancelTimer = runtime.after(settings.flushIntervalMs, () => {
-      this.#turning = this.#turn()
-        .catch((error: unknown) => this.report(error))
-        .then(() => (this.#isClosed ? undefined : this.#arm()));
+  #arm(afterMs = this.#parts.settings.flushIntervalMs): void {
+    this.#cancelTimer = this.#parts.runtime.after(afterMs, () => {
+      this.#turning = this.#turn();
     });
   }
 
+  /** A flush that took long is followed sooner by the next one: it is the sign of life as well. */
   async #turn(): Promise<void> {
-    await this.flush();
-    await this.#returnIdle();
-    await this.#checkOtherNodes();
+    const { runtime, settings } = this.#parts;
+    const { flushIntervalMs } = settings;
+    const beganAtMs = runtime.now();
+    try {
+      await this.flush();
+      this.#upkeep ??= this.#keepUp();
+    } catch (error) {
+      this.report(error);
+    }
+    if (this.#isClosed) return;
+    const leftMs = flushIntervalMs - (runtime.now() - beganAtMs);
+    this.#arm(Math.max(leftMs, flushIntervalMs * LEAST_PAUSE));
+  }
+
+  /** What may take longer than the time between two flushes. */
+  async #keepUp(): Promise<void> {
+    try {
+      await this.#returnIdle();
+      await this.#checkOtherNodes();
+    } catch (error) {
+      this.report(error);
+    }
+    this.#upkeep = null;
   }
 
   async #flush(): Promise<void> {

@@ -529,6 +529,32 @@ test(
   },
 );
 
+test("credit is spent on while the return of what is idle takes longer than a node may be silent", async (t) => {
+  const { store } = await countedStore(t);
+  await createPaid(store, "acc_a", BigInt(50 * CU));
+  await createPaid(store, "acc_b", BigInt(50 * CU));
+  const { slowed, let: letGo } = held(store);
+  const { credit, runtime } = await node(t, slowed);
+  await refill(credit, runtime, credit.wallet("acc_a"), 3 * CU);
+  await refill(credit, runtime, credit.wallet("acc_b"), 3 * CU);
+  runtime.jump(SETTINGS.flushIntervalMs * 100);
+  await credit.flush();
+  assert.equal(spend(credit, credit.wallet("acc_b"), 1), 1);
+  const [flush, idleReturn] = [letGo(), letGo()];
+  flush.resolve();
+  runtime.advance(1_000);
+  await until(async () => (await balanceOf(store, "acc_a")) === BigInt(50 * CU));
+  for (let ms = 0; ms < SETTINGS.nodeTimeoutMs; ms += SETTINGS.flushIntervalMs) {
+    await until(() => runtime.pendingTimers() > 0);
+    runtime.advance(SETTINGS.flushIntervalMs);
+    assert.equal(credit.hold(credit.wallet("acc_b"), 3 * CU), true, `after ${ms} ms`);
+    credit.release(credit.wallet("acc_b"), 3 * CU);
+  }
+  idleReturn.resolve();
+  await credit.close();
+  assert.deepEqual(await audit(store), []);
+});
+
 test("a grant is what is needed now, and ahead of need no more than half of what is left", () => {
   const grant = (balanceN: number, shortN: number, wantedN: number) =>
     grantOf(balanceN, { shortN, wantedN }, 100);
