@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { measureBudgets } from "./budgets.ts";
+import { measureCacheMemory } from "./cache-memory.ts";
 import { CELLS, type Cell } from "./cells.ts";
 import { startChild } from "./child.ts";
 import { measureGathered } from "./gathered.ts";
@@ -44,6 +45,7 @@ interface Options {
   readonly gathered: boolean;
   readonly hedges: boolean;
   readonly budgets: boolean;
+  readonly cacheMemory: boolean;
   /** Of what is drawn by chance. */
   readonly seed: number;
   /** Sizes of the sweep; empty = all. */
@@ -67,6 +69,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --gathered
        npm run bench -- --hedges [--seconds N] [--seed N]
        npm run bench -- --budgets [--seconds N]
+       npm run bench -- --cache-memory
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
@@ -88,6 +91,7 @@ function parseOptions(args: readonly string[]): Options {
       gathered: { type: "boolean", default: false },
       hedges: { type: "boolean", default: false },
       budgets: { type: "boolean", default: false },
+      "cache-memory": { type: "boolean", default: false },
       seed: { type: "string", default: "1" },
       size: { type: "string", multiple: true, default: [] },
       minutes: { type: "string", default: "10" },
@@ -127,6 +131,7 @@ function parseOptions(args: readonly string[]): Options {
     gathered: values.gathered,
     hedges: values.hedges,
     budgets: values.budgets,
+    cacheMemory: values["cache-memory"],
     seed,
     minutes,
     profile: values["cpu-prof"],
@@ -268,6 +273,7 @@ try {
   else if (options.gathered) process.exitCode = await measureGathered();
   else if (options.hedges) process.exitCode = await measureHedges(options);
   else if (options.budgets) process.exitCode = await measureBudgets(options);
+  else if (options.cacheMemory) process.exitCode = await measureCacheMemory();
   else if (options.sizes)
     process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
   else if (options.workers) process.exitCode = await measureWorkers(options);

@@ -24,7 +24,7 @@ import {
 } from "../second-tier/second-tier.ts";
 import type { StoredAnswer } from "../second-tier/stored-answer.ts";
 import type { Answer } from "./answer.ts";
-import { type KeptAnswer, keptValue, valueBytes } from "./answer-cache.ts";
+import type { KeptAnswer, KeptFacts } from "./answer-cache.ts";
 import type { CacheScope } from "./cache-scope.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { Job } from "./job.ts";
@@ -57,7 +57,7 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
       const nowMs = runtime.now();
       const kept = lookUp(answers, query, job, nowMs);
       if (kept !== null) {
-        giveKept({ job, listener }, kept, nowMs, "memory");
+        giveKept({ job, listener }, { facts: kept.facts, bytes: kept.copy() }, nowMs, "memory");
         return ENDED;
       }
       const parts = { answers, query, job, listener, runtime };
@@ -72,13 +72,19 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
 /** Answers a call with what is kept. */
 function giveKept(
   { job, listener }: Pick<KeepingParts, "job" | "listener">,
-  kept: KeptAnswer,
+  { facts, bytes }: GivenAnswer,
   nowMs: number,
   tier: CacheTier,
 ): void {
-  const ageMs = Math.max(0, nowMs - kept.askedAtMs);
-  job.cacheUse = { result: "hit", ageMs, class: kept.terms.class, tier };
-  listener.ended(answerOf(kept));
+  const ageMs = Math.max(0, nowMs - facts.askedAtMs);
+  job.cacheUse = { result: "hit", ageMs, class: facts.terms.class, tier };
+  listener.ended(answerOf(facts, bytes));
+}
+
+/** A kept answer in memory of its own. */
+interface GivenAnswer {
+  readonly facts: KeptFacts;
+  readonly bytes: Buffer;
 }
 
 /** A call, as it is looked up. */
@@ -121,8 +127,8 @@ function lookUp(
     const other = answers.sharedWith(profile, set.chain.chainName);
     if (other === null || other === scope) continue;
     const kept = checked(look, other, other.prefix + text);
-    if (kept !== null && (kept.terms.class === "immutable" || kept.terms.class === "hash"))
-      return kept;
+    const kind = kept?.facts.terms.class;
+    if (kind === "immutable" || kind === "hash") return kept;
   }
   return null;
 }
@@ -141,11 +147,12 @@ function checked(
 ): KeptAnswer | null {
   const kept = entries.get(key);
   if (kept === null) return null;
-  if (!kept.trust.trusted || nowMs >= kept.endsAtMs || nowMs < kept.askedAtMs) {
+  const { facts } = kept;
+  const { terms } = facts;
+  if (!facts.trust.trusted || nowMs >= facts.endsAtMs || nowMs < facts.askedAtMs) {
     entries.delete(key);
     return null;
   }
-  const { terms } = kept;
   if (terms.guard === null) return kept;
   const now = blocksNow(blocks);
   const isUntouched = (number: number, epoch: number) => blocks.isUntouched(number, epoch);
@@ -155,7 +162,7 @@ function checked(
     return null;
   }
   if (terms.class === "block" && now.finalized !== null && terms.guard.number <= now.finalized)
-    kept.terms = { class: "immutable", guard: null, lifeMs: terms.lifeMs };
+    facts.terms = { class: "immutable", guard: null, lifeMs: terms.lifeMs };
   return kept;
 }
 
@@ -168,8 +175,7 @@ function blocksNow(blocks: KnownBlocks): BlocksNow {
   };
 }
 
-function answerOf({ value, isError, provider }: KeptAnswer): Answer {
-  const bytes = valueBytes(value);
+function answerOf({ isError, provider }: KeptFacts, bytes: Buffer): Answer {
   const outcome = isError
     ? ({ kind: "error", raw: bytes } as const)
     : ({ kind: "result", body: bytes, start: 0, end: bytes.length, idAt: null } as const);
@@ -234,7 +240,7 @@ function isFinal(number: number, blocks: KnownBlocks): boolean {
  * What was found in the second tier, kept here as well; null = it may not be given. It is judged as
  * if the provider that it names had answered just now.
  */
-function keptFromTier(parts: KeepingParts, found: StoredAnswer): KeptAnswer | null {
+function keptFromTier(parts: KeepingParts, found: StoredAnswer): GivenAnswer | null {
   const { query, job, runtime } = parts;
   const { value, isError } = found;
   const provider = job.request.tracker.set.providers.find(({ id }) => id === found.provider);
@@ -243,10 +249,11 @@ function keptFromTier(parts: KeepingParts, found: StoredAnswer): KeptAnswer | nu
   const terms = termsOf(parts, { ...answer, provider, before: NOTHING_BEFORE });
   if (terms === null || !isForGood(terms)) return null;
   const ageMs = Math.max(0, runtime.wallMs() - found.askedAtWallMs);
-  const kept = keptOf(parts, { ...answer, provider, askedAtMs: runtime.now() - ageMs, terms });
-  if (runtime.now() >= kept.endsAtMs) return null;
-  if (query.scope.cache.hasRoomFor(value.length)) query.scope.cache.set(query.key, kept);
-  return kept;
+  const facts = factsOf(parts, { ...answer, provider, askedAtMs: runtime.now() - ageMs, terms });
+  if (runtime.now() >= facts.endsAtMs) return null;
+  const { cache: entries } = query.scope;
+  if (entries.hasRoomFor(value.length)) entries.set(query.key, facts, value, answer);
+  return { facts, bytes: value };
 }
 
 /** Whether an answer is worth a place in the second tier: it never changes. */
@@ -301,18 +308,19 @@ class KeepingListener implements JobListener {
     const answer = { bytes, start, end, isError, provider, before: this.#before ?? NOTHING_BEFORE };
     const terms = termsOf(this.#parts, answer);
     if (terms === null) return;
-    const kept = keptOf(this.#parts, { ...answer, askedAtMs: this.#askedAtMs, terms });
-    scope.cache.set(key, kept);
-    if (this.#place !== null && isForGood(terms)) this.#store(this.#place, kept);
+    const facts = factsOf(this.#parts, { ...answer, askedAtMs: this.#askedAtMs, terms });
+    scope.cache.set(key, facts, bytes, answer);
+    if (this.#place !== null && isForGood(terms))
+      this.#store(this.#place, facts, Buffer.from(bytes.subarray(start, end)));
   }
 
-  #store({ tier, tierKey, generation }: TierPlace, kept: KeptAnswer): void {
+  #store({ tier, tierKey, generation }: TierPlace, facts: KeptFacts, value: Buffer): void {
     const { runtime } = this.#parts;
     tier.store(tierKey, generation, {
-      provider: kept.provider.id,
-      isError: kept.isError,
-      askedAtWallMs: runtime.wallMs() - (runtime.now() - kept.askedAtMs),
-      value: valueBytes(kept.value),
+      provider: facts.provider.id,
+      isError: facts.isError,
+      askedAtWallMs: runtime.wallMs() - (runtime.now() - facts.askedAtMs),
+      value,
     });
   }
 }
@@ -365,19 +373,18 @@ function termsOf(
   });
 }
 
-/** An answer in memory of its own, with the time for which it may be given. */
-function keptOf(
+/** What is known of an answer that is kept, with the time for which it may be given. */
+function factsOf(
   { answers, query, job }: KeepingParts,
   answer: ProviderAnswer & { readonly askedAtMs: number; readonly terms: CacheTerms },
-): KeptAnswer {
-  const { bytes, start, end, isError, provider, askedAtMs, terms } = answer;
+): KeptFacts {
+  const { isError, provider, askedAtMs, terms } = answer;
   const { name } = job.request.call.method;
   const most = answers.settings?.methods.get(name) ?? Number.POSITIVE_INFINITY;
   return {
     provider,
     trust: query.scope.trustOf(provider, name),
     isError,
-    value: keptValue(bytes, start, end),
     askedAtMs,
     endsAtMs: askedAtMs + Math.min(most, terms.lifeMs ?? Number.POSITIVE_INFINITY),
     terms,

@@ -37,11 +37,12 @@ interface Sharer {
 export class SharedCall implements JobListener {
   readonly #parts: CoalesceParts;
   readonly #next: Stage;
-  readonly #job: Job;
+  /** The call as it is carried out. */
+  readonly job: Job;
   /** Null = its answer is counted with the service's own. */
   readonly #room: HandedOverRoom | null;
-  /** In the order in which they joined. */
-  readonly #followers = new Set<Sharer>();
+  /** In the order in which they joined; null = nobody has. */
+  #followers: Set<Sharer> | null = null;
   #owner: Sharer | null = null;
   #running: RunningJob | null = null;
   #close: () => void = NOTHING;
@@ -51,13 +52,17 @@ export class SharedCall implements JobListener {
     this.#next = next;
     this.#room = request.room === undefined ? null : new HandedOverRoom(request.room);
     const shared = this.#room === null ? request : { ...request, room: this.#room };
-    this.#job = new Job(shared, policy, { startedAtMs: parts.runtime.now(), endsAtMs });
+    this.job = new Job(shared, policy, { startedAtMs: parts.runtime.now(), endsAtMs });
   }
 
   /** Whether another job may wait for it. */
   get mayBeJoined(): boolean {
-    const ageMs = this.#parts.runtime.now() - this.#job.startedAtMs;
-    return this.#owner !== null && ageMs <= JOIN_MS && this.#followers.size < MAX_FOLLOWERS;
+    const ageMs = this.#parts.runtime.now() - this.job.startedAtMs;
+    return this.#owner !== null && ageMs <= JOIN_MS && this.#count < MAX_FOLLOWERS;
+  }
+
+  get #count(): number {
+    return this.#followers?.size ?? 0;
   }
 
   /** Begins it for its first owner. `close` is called when it is over. */
@@ -65,7 +70,7 @@ export class SharedCall implements JobListener {
     const owner: Sharer = { job, listener, timer: null, alone: null };
     this.#owner = owner;
     this.#close = close;
-    const running = this.#next(this.#job, this);
+    const running = this.#next(this.job, this);
     if (this.#owner !== null) this.#running = running;
     return { cancel: () => this.#leave(owner) };
   }
@@ -78,6 +83,7 @@ export class SharedCall implements JobListener {
       this.#leave(follower);
       this.#goAlone(follower);
     });
+    this.#followers ??= new Set();
     this.#followers.add(follower);
     return { cancel: () => this.#leave(follower) };
   }
@@ -86,19 +92,19 @@ export class SharedCall implements JobListener {
   #leave(sharer: Sharer): Abandoned {
     sharer.timer?.clear();
     if (sharer.alone !== null) return sharer.alone.cancel();
-    if (this.#followers.delete(sharer) || sharer !== this.#owner) return NOTHING_SENT;
+    if (this.#followers?.delete(sharer) === true || sharer !== this.#owner) return NOTHING_SENT;
     return this.#handOver() ? NOTHING_SENT : this.#abandon(sharer);
   }
 
   /** The first that has room for the answer takes the call over; false = there is none. */
   #handOver(): boolean {
-    for (const follower of this.#followers) {
+    for (const follower of this.#followers ?? []) {
       const { request, endsAtMs } = follower.job;
       if (this.#room !== null && request.room !== undefined && !this.#room.moveTo(request.room))
         continue;
-      this.#followers.delete(follower);
+      this.#followers?.delete(follower);
       this.#owner = follower;
-      if (endsAtMs >= this.#job.endsAtMs) follower.timer?.clear();
+      if (endsAtMs >= this.job.endsAtMs) follower.timer?.clear();
       return true;
     }
     return false;
@@ -115,7 +121,7 @@ export class SharedCall implements JobListener {
     const owner = this.#owner;
     if (owner === null) return;
     // Before its owner hears of it: what is borrowed goes back then.
-    const shared = this.#followers.size === 0 ? null : sharedOf(answer);
+    const shared = this.#count === 0 ? null : sharedOf(answer);
     this.#end(owner);
     owner.listener.ended(answer);
     this.#release((follower) => {
@@ -130,14 +136,14 @@ export class SharedCall implements JobListener {
   #end(owner: Sharer): void {
     this.#owner = null;
     owner.timer?.clear();
-    owner.job.absorb(this.#job);
+    owner.job.absorb(this.job);
     this.#close();
   }
 
   /** Tells all who wait. Nobody joins any more, and one that leaves meanwhile is not told. */
   #release(tell: (follower: Sharer) => void): void {
-    for (const follower of this.#followers) {
-      this.#followers.delete(follower);
+    for (const follower of this.#followers ?? []) {
+      this.#followers?.delete(follower);
       follower.timer?.clear();
       tell(follower);
     }

@@ -1,0 +1,79 @@
+// The memory of kept answers: whatever was kept comes back as it was or not at all, within its
+// bytes, and what is asked for again outlives what is not.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AnswerCache, type KeptFacts } from "../../../src/upstream/engine/answer-cache.ts";
+
+import { fakeProvider } from "../../fakes/providers.ts";
+import { seededRandom } from "../../fakes/runtime.ts";
+
+const FACTS: KeptFacts = {
+  provider: fakeProvider(0),
+  trust: { trusted: true },
+  isError: false,
+  askedAtMs: 0,
+  endsAtMs: Number.POSITIVE_INFINITY,
+  terms: { class: "immutable", guard: null, lifeMs: null },
+};
+
+function keep(cache: AnswerCache, key: string, value: string): void {
+  const bytes = Buffer.from(`<${value}>`);
+  cache.set(key, FACTS, bytes, { start: 1, end: bytes.length - 1 });
+}
+
+test("what is kept comes back unaltered through thousands of changes, within its bytes", () => {
+  const seed = 41;
+  const random = seededRandom(seed);
+  let maxBytes = 400_000;
+  const cache = new AnswerCache(() => maxBytes);
+  const last = new Map<string, string>();
+  let found = 0;
+  for (let step = 0; step < 20_000; step++) {
+    const key = `k${Math.floor(random() * 400)}`;
+    if (step === 10_000) maxBytes = 200_000;
+    const kind = random();
+    if (kind < 0.5) {
+      const value = String(step).repeat(1 + Math.floor(random() * (random() < 0.1 ? 500 : 60)));
+      if (cache.hasRoomFor(value.length)) {
+        keep(cache, key, value);
+        last.set(key, value);
+      }
+      assert.ok(cache.bytes <= maxBytes, `seed ${seed}, step ${step}: ${cache.bytes} bytes`);
+    } else if (kind < 0.55) {
+      cache.delete(key);
+      last.delete(key);
+      assert.equal(cache.get(key), null);
+    } else {
+      const kept = cache.get(key)?.copy().toString();
+      if (kept !== undefined) assert.equal(kept, last.get(key), `seed ${seed}, step ${step}`);
+      if (kept !== undefined) found++;
+    }
+  }
+  assert.ok(found > 1_000 && cache.evicted > 1_000, `${found} found, ${cache.evicted} removed`);
+  assert.ok(cache.size > 20 && cache.size <= 400);
+});
+
+test("a value takes the place of the one before it, and what is longer a new one", () => {
+  const cache = new AnswerCache(() => 1_000_000);
+  keep(cache, "head", "0x1234");
+  const { bytes } = cache;
+  for (let block = 0; block < 10_000; block++) {
+    cache.delete("head");
+    keep(cache, "head", block % 2 === 0 ? "0x12" : "0x5678");
+  }
+  assert.equal(cache.bytes, bytes);
+  assert.equal(cache.size, 1);
+  keep(cache, "head", "longer than it was");
+  assert.equal(cache.get("head")?.copy().toString(), "longer than it was");
+  assert.equal(cache.size, 1);
+});
+
+test("what is asked for again stays while everything else is replaced", () => {
+  const cache = new AnswerCache(() => 300_000);
+  keep(cache, "wanted", "as it was");
+  for (let n = 0; n < 5_000; n++) {
+    keep(cache, `k${n}`, "x".repeat(1 + (n % 900)));
+    assert.equal(cache.get("wanted")?.copy().toString(), "as it was", `after ${n}`);
+  }
+  assert.ok(cache.evicted > 4_000);
+});
