@@ -40,8 +40,8 @@ interface Part {
 
 /** Many times what the longest test takes, also on a machine that does much else. */
 const TEST_TIMEOUT_MS = 600_000;
-/** Test files wait for sockets, disks and chains for half of their time: more than one a core. */
-const FILES_AT_ONCE = Math.ceil(availableParallelism() * 1.5);
+/** Test files wait for timers, sockets and chains for half of their time: two a core. */
+const FILES_AT_ONCE = availableParallelism() * 2;
 const SLOWEST_SHOWN = 20;
 /** Characters of a failed file's output. */
 const SHOWN_AGAIN = 6_000;
