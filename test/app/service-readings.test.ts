@@ -1,4 +1,4 @@
-// Documents of a service of several workers: whoever is asked tells of all, counts of workers that
+// Documents of a service of several workers: any of them tells of all, counts of workers that
 // are gone stay, and one that does not answer is shown as it was last.
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -51,7 +51,7 @@ export async function startChainProxy(target: string): Promise<ChainProxy> {
   let held = 0;
   let orphans = 0;
   const server = createServer(async (request, response) => {
-    // Whoever goes away is not waited for.
+    // An asker that goes away is not waited for.
     response.on("error", () => {});
     let body = "";
     for await (const chunk of request.setEncoding("utf8")) body += chunk;

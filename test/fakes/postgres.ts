@@ -136,7 +136,7 @@ function givenUrl(): string | undefined {
 }
 
 /**
- * The server that the files of one test run share: whoever makes the directory starts it, the
+ * The server that the files of one test run share: the one that makes the directory starts it, the
  * others wait until it says that it is ready.
  */
 async function sharedServer(): Promise<string> {
@@ -308,8 +308,8 @@ function withDatabase(url: string, database: string): string {
 }
 
 /**
- * PostgreSQL refuses to run as root: then as its own user, or as nobody. Null = as whoever runs the
- * tests.
+ * PostgreSQL refuses to run as root: then as its own user, or as nobody. Null = as the user who runs
+ * the tests.
  */
 function serverUser(): { readonly uid: number; readonly gid: number } | null {
   if (process.getuid?.() !== 0) return null;

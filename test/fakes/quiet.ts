@@ -16,7 +16,7 @@ Pool.prototype.connect = new Proxy(Pool.prototype.connect, {
  * A statement that waits for longer than this waits for the simulated world, not for the database.
  */
 const MOST_MS = 5_000;
-/** Whoever heard of an answer may yield before the next statement. */
+/** A listener that heard an answer may yield before the next statement. */
 const IN_A_ROW = 2;
 
 /**

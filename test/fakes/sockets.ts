@@ -321,7 +321,7 @@ class Node implements FakeNode {
     };
   }
 
-  /** The connection breaks: whoever waits or listens hears of it. */
+  /** The connection breaks: all who wait or listen hear of it. */
   drop(): void {
     const openSockets = [...this.#feeds.values()].flatMap((it) => [...it.openSockets]);
     const pending = [...this.#pending];

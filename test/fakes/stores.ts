@@ -21,7 +21,7 @@ export interface StoreFixture {
   place(t: Ending): Promise<StorePlace>;
 }
 
-/** Whoever ends what was started: a test. */
+/** Ends what was started: a test. */
 export interface Ending {
   after(run: () => Promise<void>): void;
 }

@@ -68,7 +68,7 @@ export function isFinalityProbe(asked: {
 
 /**
  * Starts a provider of chain 1 at height 100 that answers `"0x1"` until told otherwise. What probes
- * ask is answered truthfully, whoever asks.
+ * ask is answered truthfully to everyone.
  */
 export async function scriptedUpstream(
   first: Script = (_, reply) => reply.result('"0x1"'),

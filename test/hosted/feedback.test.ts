@@ -157,8 +157,8 @@ eachStore(({ engine, open }) => {
 
   describe(`the earlier management API (${engine})`, () => {
     test(
-      "every retired route answers 410 to every method and names what took its place, whoever " +
-        "asks",
+      "every retired route answers 410 to every method and names what took its place, no " +
+        "matter who asks",
       async (t) => {
         const api = await serveApi(t, await open(t));
         const { json: made } = await api.call("POST /api/v1/keys", { body: {} });

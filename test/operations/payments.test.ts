@@ -157,7 +157,7 @@ eachStore(({ engine, open }) => {
   );
 
   paid(
-    "a key that is paid for has the whole amount and no grant, and is shown again to whoever paid",
+    "a key that is paid for has the whole amount and no grant, and is shown again to its payer",
     async ({ api, payments, account }) => {
       const sent = {
         body: { name: "mine", initial_fund_usd: "0.1" },
@@ -394,7 +394,7 @@ eachStore(({ engine, open }) => {
   });
 
   paid(
-    "what becomes of a payment is read at its status_url, by whoever has that and by the " +
+    "what becomes of a payment is read at its status_url, by anyone with that and by the " +
       "account it is for",
     async (fixture) => {
       const { api, account } = fixture;

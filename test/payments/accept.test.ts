@@ -1,5 +1,5 @@
-// Payments on both engines, over a scripted chain: whoever pays gets what was paid for, once;
-// whoever repeats a payment gets its first result; nobody is asked to pay after a payment was
+// Payments on both engines, over a scripted chain: one who pays gets what was paid for, once;
+// one who repeats a payment gets its first result; nobody is asked to pay after a payment was
 // recorded; and nothing that can be read on a chain opens what a payer bought.
 import assert from "node:assert/strict";
 import { test } from "node:test";

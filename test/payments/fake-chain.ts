@@ -1,5 +1,5 @@
 // A payment chain of the test's own: blocks, a pool of transactions, a token with authorizations
-// that are used once, reorgs, and everything that has moved. Whoever asks it goes through
+// that are used once, reorgs, and everything that has moved. Those who ask it go through
 // `fake-rail.ts`; here nothing fails by itself.
 import { createHash } from "node:crypto";
 

@@ -1,4 +1,4 @@
-// Payments with payers and nodes that mean harm, over a scripted chain: whoever pays honestly is
+// Payments with payers and nodes that mean harm, over a scripted chain: an honest payer is
 // served beside them, and what one of them does once is not felt for ever.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -274,7 +274,7 @@ eachStore(({ engine, open }) => {
   );
 
   test(
-    "payments that were sent by whoever says that it is a payer take no places of that payer " +
+    "payments that were sent by one that says it is a payer take no places of that payer " +
       `(${engine})`,
     async (t) => {
       const fixture = paymentFixture(await open(t));

@@ -1,4 +1,4 @@
-// Payments that were given up and got into a block later: the money has moved, so whoever shows the
+// Payments that were given up and got into a block later: the money has moved, so one who shows the
 // payment again gets what it bought, once.
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -65,7 +65,7 @@ export interface Life {
   /** Nothing that it does takes effect any more. */
   kill(): void;
   calls(): number;
-  /** Rejects when it is dead: whoever waits for an answer gets none. */
+  /** Rejects when it is dead: one who waits for an answer gets none. */
   readonly end: Promise<never>;
 }
 

@@ -172,7 +172,7 @@ eachStore(({ engine, place }) => {
           .where("id", "=", first)
           .execute();
         entered[index]?.resolve();
-        // Each holds its first account before either asks for the second; whoever is tried again
+        // Each holds its first account before either asks for the second; the one tried again
         // finds the other gone.
         await entered[1 - index]?.promise;
         await tx

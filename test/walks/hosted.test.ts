@@ -48,7 +48,7 @@ test(
     assert.equal(
       await balanceOf(fixture, key),
       4_967,
-      "whoever reads the balance sees what was just used",
+      "a reader of the balance sees what was just used",
     );
   },
 );

@@ -308,7 +308,7 @@ test("evidence, provider pins and unknown places are told as everywhere", async 
 });
 
 test(
-  "what is refused in any case, and what the configuration answers, is told to whoever has not " +
+  "what is refused in any case, and what the configuration answers, is told to one who has not " +
     "paid: no payment is asked for it",
   async (t) => {
     const fixture = await sessionFixture(t, chains);

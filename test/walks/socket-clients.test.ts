@@ -113,7 +113,7 @@ describe("over three real nodes", () => {
   });
 
   it(
-    "whoever asks for the block of a head at once gets it, at the default strategy as well, " +
+    "a caller that asks for the block of a head at once gets it, at the default strategy as well, " +
       "though other nodes are a moment behind",
     async (t) => {
       const { reader, wallet } = viemAt("/local", t);

@@ -270,7 +270,7 @@ async function finished(
   return { code, stderr };
 }
 
-test("metrics are the service's, whoever is asked, and no sum falls when workers are killed", async (t) => {
+test("metrics are the service's at every worker, and no sum falls when workers are killed", async (t) => {
   const { service, port } = await fixture(t);
   const callers = Array.from({ length: 8 }, () => openCaller(t, port));
   for (const caller of callers) for (let n = 0; n < 5; n++) assert.ok(await caller.call());

@@ -24,7 +24,7 @@ test("a full bucket lets its burst through at once, then its rate", () => {
   assert.ok(take(at, SIZE, 5_010.001) !== null);
 });
 
-test("over any time no more passes than burst plus rate, and whoever waits as told passes", () => {
+test("over any time no more passes than burst plus rate, and one who waits as told passes", () => {
   const sizes = fc.record({
     perSecond: fc.integer({ min: 1, max: 2_000 }),
     burst: fc.integer({ min: 1, max: 4_000 }),

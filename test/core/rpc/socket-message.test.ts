@@ -279,7 +279,7 @@ test("no bytes at all make it throw, and what is no object is nobody's", () => {
 });
 
 test("the usual answer is known by its first bytes: a long result is not looked at", () => {
-  // Whoever looked at it would see that it is no JSON.
+  // A reader of it would see that it is no JSON.
   const junk = Buffer.alloc(1_000_000, "{");
   for (const head of [
     '{"jsonrpc":"2.0","id":42,"result":',

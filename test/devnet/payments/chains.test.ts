@@ -420,7 +420,7 @@ describe("the local payment chains", () => {
       assert.equal(new URL(url).hostname, "127.0.0.1");
   });
 
-  it("whoever looks at the channel reserve is told that it is a stand-in for development", async () => {
+  it("one who looks at the channel reserve is told that it is a stand-in for development", async () => {
     const abi = parseAbi(["function DEVELOPMENT_STAND_IN() view returns (string)"]);
     const client = createClient({ transport: http(chains.tempo.rpcUrl) });
     const { data } = await call(client, {

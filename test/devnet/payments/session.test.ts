@@ -1,5 +1,5 @@
 // The stand-in of Tempo's channel reserve against the stock session client and the library's own
-// chain calls: whoever builds on it builds on what Tempo has.
+// chain calls: what is built on it builds on what Tempo has.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Challenge, Credential } from "mppx";

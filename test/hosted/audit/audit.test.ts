@@ -1,5 +1,5 @@
 // The audit on both engines: whatever does not add up is named, also where its pages meet; what is
-// right is never named, whoever posts meanwhile; and no statement reads more rows than a page.
+// right is never named, also with posts meanwhile; and no statement reads more rows than a page.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Kysely, type KyselyPlugin, sql } from "kysely";

@@ -457,7 +457,7 @@ test("a crowd of wallets asks in few transactions, and more than the bound are n
 });
 
 test(
-  "whoever waits for a store that does not answer waits two seconds at most, once, and can " +
+  "a caller who waits for a store that does not answer waits two seconds at most, once, and can " +
     "give up",
   async (t) => {
     const { store } = await countedStore(t);

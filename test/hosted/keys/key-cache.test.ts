@@ -1,5 +1,5 @@
 // Who the secrets belong to, on both engines: found once, forgotten when they change, never
-// believed longer than they hold, and bounded whoever asks.
+// believed longer than they hold, and bounded for any caller.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Contact } from "../../../src/cluster/contact.ts";

@@ -1,5 +1,5 @@
 // What has to be true after whatever happened to payments: money moved is money credited, once, to
-// the unit; whoever repeats a payment gets its first result; no nonce of the wallet is left out;
+// the unit; one who repeats a payment gets its first result; no nonce of the wallet is left out;
 // nothing secret was logged.
 import assert from "node:assert/strict";
 import { NANO_PER_UNIT } from "../../../src/core/billing/payment.ts";
@@ -76,7 +76,7 @@ export async function reckon(
   if (wallet !== undefined) assert.equal(used, wallet.next_nonce, `${note}: every nonce was used`);
 }
 
-/** Whoever brings the same payment again gets what it came to first. */
+/** One who brings the same payment again gets what it came to first. */
 export async function assertRepeats(
   fixture: MatrixFixture,
   life: Life,

@@ -275,7 +275,7 @@ async function tried(payer: Payer, life: Life): Promise<PaidPurchase | PaymentDe
 }
 
 /**
- * Waits until no purchase is under way; whoever is dead is started anew, without being asked for
+ * Waits until no purchase is under way; a dead one is started anew, without being asked for
  * anything.
  */
 async function endOf({ fixture, next }: Payer): Promise<void> {

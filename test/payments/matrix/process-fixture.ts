@@ -49,7 +49,7 @@ export interface LifeOptions {
 /** One process. */
 export interface Life {
   readonly payments: Payments;
-  /** Rejects when it is dead: whoever waits for an answer gets none. */
+  /** Rejects when it is dead: one who waits for an answer gets none. */
   readonly end: Promise<never>;
   /** Accounts that were told to have changed. */
   readonly changed: readonly string[];

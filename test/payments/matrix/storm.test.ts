@@ -112,7 +112,7 @@ async function storm(
   );
 }
 
-/** The process that lives; where there is none, whoever asks first starts one. */
+/** The process that lives; where there is none, the first who asks starts one. */
 function survivors(start: () => Promise<Life>): () => Promise<Life> {
   let starting: Promise<Life | null> = Promise.resolve(null);
   const next = async (): Promise<Life> => {

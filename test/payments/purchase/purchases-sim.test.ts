@@ -1,6 +1,6 @@
 // Seeded simulations of payments whose process crashes and whose chain loses questions and answers,
 // reorganises, forgets and is raced by strangers: money moved is money credited, nothing is
-// credited twice, whoever repeats gets the first result, and no nonce of the wallet is left out.
+// credited twice, one who repeats gets the first result, and no nonce of the wallet is left out.
 // `SVC_SIM_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -388,7 +388,7 @@ function trouble(fixture: PaymentFixture, { buyers, random, pick, see }: Weather
       see("forgotten");
       return chain.forgetPool();
     case "front-run":
-      // Whoever sees an authorization in the pool can carry it out.
+      // Anyone who sees an authorization in the pool can carry it out.
       for (const authorization of buyers.map(
         ({ given }) => given && JSON.parse(given.text).payload.authorization,
       )) {

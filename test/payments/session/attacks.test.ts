@@ -125,7 +125,7 @@ eachStore(({ engine, open }) => {
   });
 
   test(
-    "whoever loses the answers of many calls at one time gets each of them again, and is not " +
+    "a payer who loses the answers of many calls at one time gets each of them again, and is not " +
       `asked to pay once more (${engine})`,
     async (t) => {
       const fixture = channelFixture(await open(t));

@@ -45,7 +45,7 @@ interface Done extends SettlementReceipt {
 /** How long a payer has to wait for a deposit. */
 export const GRACE_MS = 900_000;
 
-/** Whoever signs writes this. */
+/** A signer writes this. */
 export function signatureOf(channel: string, units: bigint): Hex {
   return `0x${createHash("sha256").update(`${channel} ${units}`).digest("hex")}`;
 }
@@ -286,7 +286,7 @@ export function readerOf(chain: FakeReserve, outside: Outside): ClientReader {
   };
 }
 
-/** What a lost question or answer is to whoever asks. */
+/** What a lost question or answer is to the asker. */
 function asTrouble(error: unknown): never {
   if (error instanceof Lost) throw new ChainFailure(error.message);
   throw error;

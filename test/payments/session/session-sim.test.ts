@@ -1,6 +1,6 @@
 // Seeded simulations of pay-per-call whose process crashes and whose chain loses questions, answers
 // and transactions: what came out of channels is what is booked, nobody pays for more than was
-// delivered, and whoever repeats a request that was charged gets its answer. `SVC_SIM_SEED` repeats
+// delivered, and one who repeats a request that was charged gets its answer. `SVC_SIM_SEED` repeats
 // a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -115,7 +115,7 @@ eachStore(({ engine, open }) => {
 
   test(
     say(
-      "the same request again is answered from the record, whoever remembers, and after its " +
+      "the same request again is answered from the record by any process, and after its " +
         "channel is closed",
     ),
     async (t) => {
@@ -243,7 +243,7 @@ eachStore(({ engine, open }) => {
 
   test(
     say(
-      "whoever promises ahead may make the same call again with another challenge, and pays for it",
+      "one who promises ahead may make the same call again with another challenge, and pays for it",
     ),
     async (t) => {
       const fixture = channelFixture(await open(t));
@@ -463,7 +463,7 @@ eachStore(({ engine, open }) => {
 
   test(
     say(
-      "an opening that no block takes has failed, whoever asks again hears so, and nothing was " +
+      "an opening that no block takes has failed, one who asks again hears so, and nothing was " +
         "asked to be paid meanwhile",
     ),
     async (t) => {
@@ -745,7 +745,7 @@ eachStore(({ engine, open }) => {
       assert.equal(
         codeOf(await fixture.run(take(life, voucherOf(1, 4n * PRICE), { request: "4" }))),
         "unavailable",
-        "whoever calls meanwhile opens no other channel",
+        "one who calls meanwhile opens no other channel",
       );
       await fixture.run(
         hold.settle({ units: PRICE, cu: 3, status: 200, body: null, abandoned: false }),

@@ -1,5 +1,5 @@
 // Limits that several workers share, over the real bus and the real division, in simulated time:
-// together they never send more than the limit in any second, whoever has the callers.
+// together they never send more than the limit in any second, wherever callers are.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";

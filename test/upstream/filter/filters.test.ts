@@ -245,7 +245,7 @@ test("block filters tell hashes, of which each head is read once for all of them
 });
 
 test(
-  "a stream that cannot go on, a caller who leaves before the answer, and whoever watches it " +
+  "a stream that cannot go on, a caller who leaves before the answer, and one who watches it " +
     "end a filter, each once",
   () => {
     const at = createFixture();

@@ -299,7 +299,7 @@ test("a Custom profile is probed by one of those that have it in memory", () => 
   world.advance(20_000);
   probes.length = 0;
   world.advance(120_000);
-  // Twice as many sets, twice as many probes, whoever makes them.
+  // Twice as many sets, twice as many probes, wherever they are made.
   assert.ok(probes.length >= 72 && probes.length <= 92, `${probes.length} probes`);
   for (const { registry } of having)
     assert.equal(trackerIn(registry, "acct/mine").health(PROVIDERS[0], "http").height, 100);

@@ -1,5 +1,5 @@
-// The memory of answers: every buffer that one is read into goes back exactly once, whoever keeps
-// it and however the answer ends, and nobody sees another's bytes.
+// The memory of answers: every buffer that one is read into goes back exactly once, no matter who
+// keeps it and how the answer ends, and nobody sees another's bytes.
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -44,7 +44,7 @@ test("a buffer comes back once, by any part of it; memory of others is left alon
 });
 
 test(
-  "short answers that are out at once have free bytes of their own before them: whoever writes " +
+  "short answers that are out at once have free bytes of their own before them: code that writes " +
     "there harms no other",
   () => {
     const pool = new BufferPool();
@@ -229,7 +229,7 @@ function hear(
 }
 
 for (const seed of [1, 2, 3]) {
-  test(`no buffer is lost or used twice, whoever keeps it and however an answer ends (seed ${seed})`, async (t) => {
+  test(`no buffer is lost or used twice, no matter who keeps it and how an answer ends (seed ${seed})`, async (t) => {
     const random = seededRandom(seed);
     const port = await provider(t);
     const pool = new BufferPool();
@@ -298,7 +298,7 @@ for (const seed of [1, 2, 3]) {
 }
 
 test(
-  "whoever keeps a buffer that was given back has nothing: neither to read, nor to give back " +
+  "a holder of a buffer that was given back has nothing: neither to read, nor to give back " +
     "again",
   () => {
     const pool = new BufferPool();

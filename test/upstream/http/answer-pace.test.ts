@@ -1,5 +1,5 @@
 // Answers that never end, in simulated time: cut when they come too slowly while they are read, or
-// take too long, over plain HTTP, TLS and sockets; whoever reads slowly is not held against the
+// take too long, over plain HTTP, TLS and sockets; a slow reader is not held against the
 // provider.
 import assert from "node:assert/strict";
 import { once } from "node:events";

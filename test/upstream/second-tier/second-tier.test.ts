@@ -174,7 +174,7 @@ for (let seed = 1; seed <= 5; seed++) {
     const valueAt = good.length - '{"number":"0x50"}'.length;
     for (let round = 0; round < 200; round++) {
       const bytes = Buffer.from(good);
-      // The head alone: whoever may write there may write any value.
+      // The head alone: a writer there may write any value.
       bytes[Math.floor(random() * valueAt)] = Math.floor(random() * 256);
       it.server.values.set(key, bytes);
       const text = await it.textOf();

@@ -113,7 +113,7 @@ test("one that does not come in time, or cannot be read, is refused as such, bot
 });
 
 test(
-  "whoever goes away while waiting hears nothing; whoever may not use the profile is refused " +
+  "a caller who goes away while waiting hears nothing; one who may not use the profile is refused " +
     "without one being loaded",
   () => {
     const left = createFixture();

@@ -1,4 +1,4 @@
-// The search for whoever used an authorization, over a scripted chain: found wherever it can be,
+// The search for who used an authorization, over a scripted chain: found wherever it can be,
 // within bounded questions, and never guessed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
