@@ -308,7 +308,7 @@ function withDatabase(url: string, database: string): string {
 }
 
 /**
- * PostgreSQL refuses to run as root: then as its own user, or as nobody. Null = as the user who runs
+ * PostgreSQL refuses to run as root: then as its own user, or as nobody. Null = as the user of
  * the tests.
  */
 function serverUser(): { readonly uid: number; readonly gid: number } | null {
