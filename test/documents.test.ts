@@ -125,10 +125,13 @@ function relativeLinksOf(text: string): readonly string[] {
 }
 
 /** The paths in backquotes, of the repository or of `src`, that lead nowhere. */
+/** What is installed or built is no part of the repository: it may not be there yet. */
 function missingPathsOf(text: string): readonly string[] {
   const paths = found(text, /`([\w.-]+(?:\/[\w.-]+)*(?:\.(?:ts|mjs|json|md|yml|html|py)|\/))`/g);
   return paths.filter(
     (path) =>
-      path.includes("/") && ![path, `src/${path}`].some((file) => existsSync(join(ROOT, file))),
+      path.includes("/") &&
+      !path.startsWith("node_modules/") &&
+      ![path, `src/${path}`].some((file) => existsSync(join(ROOT, file))),
   );
 }
