@@ -140,6 +140,23 @@ export interface PaymentGauges {
   }[];
 }
 
+/** A wallet of a rail that pays for gas, as it was last seen. */
+export interface WalletReport {
+  readonly rail: string;
+  readonly chainId: number;
+  /** Where payments go. */
+  readonly recipient: string;
+  readonly token: string;
+  /** Null = the rail has no wallet, or its chain was not reached yet. */
+  readonly wallet: {
+    readonly address: string;
+    readonly balanceWei: bigint;
+    readonly low: boolean;
+    readonly empty: boolean;
+    readonly dear: boolean;
+  } | null;
+}
+
 /** Takes payments. */
 export interface Payments {
   readonly range: PaymentRange;
@@ -158,6 +175,8 @@ export interface Payments {
   purchase(id: string): Promise<PurchaseView | null>;
   /** Reads memory only. */
   gauges(): PaymentGauges;
+  /** Every rail with its wallet. Reads memory only. */
+  wallets(): readonly WalletReport[];
   /** Ends the work of this process; open purchases stay recorded. */
   close(): Promise<void>;
 }

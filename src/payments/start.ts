@@ -9,7 +9,7 @@ import type { Store } from "../store/store.ts";
 import { type AcceptParts, acceptPayment } from "./accept.ts";
 import type { Beneficiaries } from "./beneficiaries.ts";
 import type { OfferMacs } from "./offer-mac.ts";
-import type { Order, PaymentChallenge, PaymentRange, Payments } from "./payments.ts";
+import type { Order, PaymentChallenge, PaymentRange, Payments, WalletReport } from "./payments.ts";
 import type { Protocol } from "./protocol.ts";
 import type { AdvanceParts } from "./purchase/advance.ts";
 import { countPurchases, NO_PURCHASES } from "./purchase/counts.ts";
@@ -109,6 +109,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
       const row = await byId(store, id);
       return row === null ? null : viewOf(row);
     },
+    wallets: () => walletReports(rails, wallets),
     gauges: () => ({ ...counts, wallets: walletGauges(rails, wallets) }),
     async close() {
       isClosed = true;
@@ -129,6 +130,17 @@ function walletGauges(rails: readonly Rail[], { states }: Wallets) {
     return state === undefined
       ? []
       : [{ chainId: rail.chainId, low: state.low, empty: state.empty }];
+  });
+}
+
+function walletReports(rails: readonly Rail[], { states }: Wallets): readonly WalletReport[] {
+  return rails.map((rail) => {
+    const state = states.get(rail);
+    const { method, chainId, recipient, token } = rail;
+    const named = { rail: method, chainId, recipient, token };
+    if (state === undefined) return { ...named, wallet: null };
+    const { id, balanceWei, low, empty, dear } = state;
+    return { ...named, wallet: { address: id.split(":")[1] ?? id, balanceWei, low, empty, dear } };
   });
 }
 

@@ -44,4 +44,6 @@ export async function createOperator(db: Kysely<unknown>): Promise<void> {
     .addColumn("node", "text")
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
+  // Money by day is read of the newest events only.
+  await db.schema.createIndex("ledger_tx_by_time").on("ledger_tx").column("created_at").execute();
 }

@@ -217,6 +217,7 @@ export function fakePayments({ store, changes, wallMs }: FakePaymentParts): Fake
     take,
     purchase: async (id) =>
       [...seen.values()].find(({ purchase }) => purchase.id === id)?.purchase ?? null,
+    wallets: () => [],
     gauges: () => ({ accepted: 0, submitted: 0, held: 0, wallets: [] }),
     forget() {
       for (const one of seen.values())

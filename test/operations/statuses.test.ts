@@ -161,6 +161,20 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     headers: SAME_ORIGIN,
   }),
   signOut: () => ({ what: "DELETE /api/v1/console/session", headers: SAME_ORIGIN }),
+  listAccounts: () => ({
+    what: "GET /api/v1/operator/accounts?limit=2&sort=created",
+    token: OPERATOR_TOKEN,
+  }),
+  listAccountKeys: ({ account }) => ({
+    what: `GET /api/v1/operator/accounts/${account.id}/keys?hours=1`,
+    token: OPERATOR_TOKEN,
+  }),
+  listAllPurchases: () => ({
+    what: "GET /api/v1/operator/purchases?state=settled",
+    token: OPERATOR_TOKEN,
+  }),
+  listWallets: () => ({ what: "GET /api/v1/operator/wallets", token: OPERATOR_TOKEN }),
+  getRevenue: () => ({ what: "GET /api/v1/operator/revenue?days=2", token: OPERATOR_TOKEN }),
   listCordons: () => ({ what: "GET /api/v1/operator/cordons", token: OPERATOR_TOKEN }),
   cordonProvider: () => ({
     what: "POST /api/v1/operator/cordons",
@@ -389,6 +403,11 @@ const eleven: Case = async ({ api }, good) => {
   return limited;
 };
 
+const wrongQuery =
+  (query: string): Case =>
+  ({ api }, good) =>
+    send(api, { ...good, what: `${good.what.split("?")[0]}?${query}` });
+
 const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   createAgentKey: {
     ...payingCases(
@@ -522,6 +541,10 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     invalid_field: ({ api }, good) =>
       send(api, { ...good, what: `${good.what.split("?")[0]}?limit=0` }),
   },
+  listAccounts: { invalid_field: wrongQuery("after=acc_1") },
+  listAccountKeys: { invalid_field: wrongQuery("hours=soon") },
+  listAllPurchases: { invalid_field: wrongQuery("state=lost") },
+  getRevenue: { invalid_field: wrongQuery("days=91") },
   signIn: {
     unauthorized: invalidBody({ token: "svc_mt_cut-off" }),
     forbidden: ({ api }, good) => send(api, { ...good, headers: {} }),

@@ -19,16 +19,21 @@ export async function purchasesOfAccount(
   accountId: string,
   { limit, after }: PurchasePage,
 ): Promise<{ readonly purchases: readonly PurchaseView[]; readonly next: string | null }> {
-  const rows = await db
-    .selectFrom("purchase")
-    .selectAll()
-    .where(purchaseAccount(db), "in", accountsOf(db, accountId))
+  const rows = await purchasesNaming(db, accountId)
     .$if(after !== undefined, (query) => query.where("id", "<", after ?? ""))
     .orderBy("id", "desc")
     .limit(limit + 1)
     .execute();
   const purchases = rows.slice(0, limit).map(viewOf);
   return { purchases, next: rows.length > limit ? (purchases.at(-1)?.id ?? null) : null };
+}
+
+/** Selects the purchases that name an account, or one that has become part of it. */
+export function purchasesNaming(db: Kysely<Tables>, accountId: string) {
+  return db
+    .selectFrom("purchase")
+    .selectAll()
+    .where(purchaseAccount(db), "in", accountsOf(db, accountId));
 }
 
 /** The account that a purchase names, as SQL; null = it made a key of nobody's. Indexed so. */

@@ -18,6 +18,7 @@ import { feedbackHandlers } from "./handlers/feedback.ts";
 import { keyHandlers } from "./handlers/keys.ts";
 import { operatorHandlers } from "./handlers/operator.ts";
 import { operatorAccountHandlers } from "./handlers/operator-accounts.ts";
+import { operatorMoneyHandlers } from "./handlers/operator-money.ts";
 import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
 import { usageHandlers } from "./handlers/usage.ts";
@@ -137,6 +138,7 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
     ...usageHandlers(parts),
     ...operatorAccountHandlers(parts),
     ...operatorHandlers(parts),
+    ...operatorMoneyHandlers(parts),
     ...feedbackHandlers(parts),
   };
 }

@@ -5,6 +5,7 @@ import { CLAIM_OPERATIONS } from "./claims.ts";
 import { CONSOLE_OPERATIONS } from "./console.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
 import type { Operation } from "./operation.ts";
+import { OPERATOR_MONEY_OPERATIONS } from "./operator-money.ts";
 import { PAYING, PAYMENT_OPERATIONS } from "./payments.ts";
 import { PROFILE_OPERATIONS } from "./profiles.ts";
 import { chainMetrics } from "./schemas/chain-metrics.ts";
@@ -288,6 +289,7 @@ export const CONTRACT = {
   },
   ...FEEDBACK_OPERATIONS,
   ...CONSOLE_OPERATIONS,
+  ...OPERATOR_MONEY_OPERATIONS,
   getOperatorAudit: {
     ...OPERATOR,
     path: "/api/v1/operator/audit",

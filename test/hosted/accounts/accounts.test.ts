@@ -15,6 +15,7 @@ import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-month.ts
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
 import { purchasesOfAccount } from "../../../src/payments/purchase/account-purchases.ts";
+import { allPurchases } from "../../../src/payments/purchase/all-purchases.ts";
 import { isStoreFailure } from "../../../src/store/store-failure.ts";
 import { TARIFF } from "../../fakes/hosted.ts";
 import { failedPurchase } from "../../fakes/purchase-row.ts";
@@ -263,6 +264,33 @@ eachStore(({ engine, open }) => {
     );
     const rest = await purchasesOfAccount(store.db, "acc_1", { limit: 2, after: "pur_2" });
     assert.deepEqual([rest.purchases.map(({ id }) => id), rest.next], [["pur_1"], null]);
+
+    const sent = { raw: null, wallet_id: null, nonce: null, created_at: 7n, passed_at: null };
+    await store.db
+      .insertInto("purchase_submission")
+      .values([
+        { purchase_id: "pur_4", position: 1n, tx_hash: "0x2", ...sent },
+        { purchase_id: "pur_4", position: 0n, tx_hash: "0x1", ...sent },
+      ])
+      .execute();
+    const everyone = { state: null, accountId: null, limit: 3, after: null };
+    const all = await allPurchases(store, everyone);
+    assert.deepEqual(
+      [all.purchases.map(({ id }) => id), all.next],
+      [["pur_4", "pur_3", "pur_2"], "pur_2"],
+    );
+    assert.deepEqual(all.purchases[0]?.transactions, [
+      { txHash: "0x1", atMs: 7 },
+      { txHash: "0x2", atMs: 7 },
+    ]);
+    assert.deepEqual(all.counts, { accepted: 0, submitted: 0, settled: 0, failed: 4 });
+    const settled = await allPurchases(store, { ...everyone, state: "settled" });
+    assert.deepEqual(settled.purchases, []);
+    const third = await allPurchases(store, { ...everyone, accountId: "acc_3" });
+    assert.deepEqual(
+      third.purchases.map(({ id }) => id),
+      ["pur_3"],
+    );
   });
 
   test(`a store that is closed is trouble, a wrong statement is a bug (${engine})`, async (t) => {

@@ -268,7 +268,7 @@ function publicPurchaseBody({ state, reason }: PurchaseView): z.output<typeof sh
   return { state, reason: reason === null ? null : reason.replace(ON_CHAIN, "0x…") };
 }
 
-function purchaseBody(purchase: PurchaseView): z.output<typeof shape.purchase> {
+export function purchaseBody(purchase: PurchaseView): z.output<typeof shape.purchase> {
   const { purpose } = purchase;
   return {
     id: purchase.id,

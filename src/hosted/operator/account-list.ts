@@ -1,0 +1,196 @@
+// Accounts and their keys for the operator, by pages: what they spent, have and bought. Reads what
+// the flushes have written; changes nothing.
+import { sql } from "kysely";
+import { leasedN } from "../../ledger/leased-credit.ts";
+import type { Store } from "../../store/store.ts";
+import type { AccountKind } from "../../store/tables.ts";
+import type { Used } from "../accounts/usage.ts";
+
+/** What accounts are ordered by, the most first. */
+export type AccountOrder = "spend" | "balance" | "created";
+
+/** Selects accounts. */
+export interface AccountListQuery {
+  /** Hours of usage, including the one of `nowMs`. */
+  readonly hours: number;
+  readonly nowMs: number;
+  readonly sort: AccountOrder;
+  /** The beginning of an id of an account or key, or of a key's name or prefix; null = all. */
+  readonly search: string | null;
+  readonly limit: number;
+  /** `next` of the page before; null = the first page. */
+  readonly after: string | null;
+}
+
+/** An account in the list. */
+export interface ListedAccount extends Used {
+  readonly id: string;
+  readonly kind: AccountKind;
+  /** Nano-USD, including credit leased to nodes. */
+  readonly balanceN: bigint;
+  readonly fundedN: bigint;
+  /** Number of valid keys. */
+  readonly keys: number;
+  readonly mergedInto: string | null;
+  readonly createdAtMs: number;
+}
+
+/** A page of accounts. */
+export interface AccountPage {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly accounts: readonly ListedAccount[];
+  readonly next: string | null;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Reads a page of accounts. */
+export async function listAccounts(
+  { db }: Store,
+  { hours, nowMs, sort, search, limit, after }: AccountListQuery,
+): Promise<AccountPage> {
+  const lastHour = Math.floor(nowMs / HOUR_MS);
+  const firstHour = lastHour - hours + 1;
+  const used = db
+    .selectFrom("usage_hour")
+    .where("hour", ">=", BigInt(firstHour))
+    .where("hour", "<=", BigInt(lastHour))
+    .groupBy("account_id")
+    .select(["account_id", ...sums]);
+  const value = ORDERS[sort];
+  const cursor = after === null ? null : parseAccountCursor(after);
+  const rows = await db
+    .selectFrom("account")
+    .leftJoin(used.as("used"), "used.account_id", "account.id")
+    .select(["account.id", "kind", "balance_n", "funded_n", "merged_into", "created_at"])
+    .select(["used.calls", "used.cu", "used.charge_n"])
+    .select([leasedN.as("leased_n"), keyCount.as("keys"), value.as("value")])
+    .$if(search !== null, (query) => query.where(matching(search ?? "")))
+    .$if(cursor !== null, (query) => query.where(beyond(value, cursor ?? FIRST)))
+    .orderBy("value", "desc")
+    .orderBy("account.id")
+    .limit(limit + 1)
+    .execute();
+  const page = rows.slice(0, limit);
+  const last = rows.length > limit ? page.at(-1) : undefined;
+  return {
+    fromMs: firstHour * HOUR_MS,
+    toMs: (lastHour + 1) * HOUR_MS,
+    accounts: page.map((row) => ({
+      id: row.id,
+      kind: row.kind,
+      balanceN: row.balance_n + row.leased_n,
+      fundedN: row.funded_n,
+      keys: Number(row.keys),
+      mergedInto: row.merged_into,
+      createdAtMs: Number(row.created_at),
+      calls: Number(row.calls ?? 0n),
+      cu: Number(row.cu ?? 0n),
+      chargeN: row.charge_n ?? 0n,
+    })),
+    next: last === undefined ? null : `${last.value}.${last.id}`,
+  };
+}
+
+/** Where a page begins: after an account, by its value and id. */
+interface AccountCursor {
+  readonly value: bigint;
+  readonly id: string;
+}
+
+const FIRST: AccountCursor = { value: 0n, id: "" };
+
+/** Null = not a `next` of a page of accounts. */
+export function parseAccountCursor(text: string): AccountCursor | null {
+  const [, value = "", id = ""] = /^(\d{1,18})\.(acc_\w{1,40})$/.exec(text) ?? [];
+  return id === "" ? null : { value: BigInt(value), id };
+}
+
+const ORDERS = {
+  spend: sql<bigint>`cast(coalesce(used.charge_n, 0) as bigint)`,
+  balance: sql<bigint>`cast(account.balance_n as bigint)`,
+  created: sql<bigint>`cast(account.created_at as bigint)`,
+} as const;
+
+const keyCount = sql<bigint>`(select cast(count(*) as bigint) from api_key
+  where api_key.account_id = account.id and api_key.revoked_at is null)`;
+
+function beyond(value: (typeof ORDERS)[AccountOrder], { value: last, id }: AccountCursor) {
+  return sql<boolean>`(${value} < ${last} or (${value} = ${last} and account.id > ${id}))`;
+}
+
+/** `substr` instead of `like`: nothing in a search is a wildcard. */
+function matching(search: string) {
+  const length = search.length;
+  const begins = (column: string) =>
+    sql`lower(substr(${sql.ref(column)}, 1, ${sql.lit(length)})) = ${search.toLowerCase()}`;
+  return sql<boolean>`(${begins("account.id")} or account.id in (select api_key.account_id
+    from api_key where ${begins("api_key.id")} or ${begins("api_key.name")}
+    or ${begins("api_key.prefix")}))`;
+}
+
+/** Sums as integers: PostgreSQL would make them decimals. */
+const sums = (["calls", "cu", "charge_n"] as const).map((column) =>
+  sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column),
+);
+
+/** A key in the list. */
+export interface ListedKey extends Used {
+  readonly id: string;
+  readonly name: string;
+  readonly prefix: string;
+  readonly defaultProfile: string | null;
+  readonly createdAtMs: number;
+  readonly revokedAtMs: number | null;
+}
+
+/** Selects keys. */
+export interface KeyPageQuery extends Pick<AccountListQuery, "hours" | "nowMs" | "limit"> {
+  readonly accountId: string;
+  /** The last id of the page before; null = the first page. */
+  readonly after: string | null;
+}
+
+/** Reads a page of the keys of an account, also those that were deleted; null = no such account. */
+export async function listAccountKeys(
+  { db }: Store,
+  { accountId, hours, nowMs, limit, after }: KeyPageQuery,
+): Promise<{ readonly keys: readonly ListedKey[]; readonly next: string | null } | null> {
+  const account = await db
+    .selectFrom("account")
+    .select("id")
+    .where("id", "=", accountId)
+    .executeTakeFirst();
+  if (account === undefined) return null;
+  const lastHour = Math.floor(nowMs / HOUR_MS);
+  const used = db
+    .selectFrom("usage_hour")
+    .where("hour", ">", BigInt(lastHour - hours))
+    .where("hour", "<=", BigInt(lastHour))
+    .where("account_id", "=", accountId)
+    .groupBy("key_id")
+    .select(["key_id", ...sums]);
+  const rows = await db
+    .selectFrom("api_key")
+    .leftJoin(used.as("used"), "used.key_id", "api_key.id")
+    .select(["api_key.id", "name", "prefix", "default_profile", "created_at", "revoked_at"])
+    .select(["used.calls", "used.cu", "used.charge_n"])
+    .where("api_key.account_id", "=", accountId)
+    .$if(after !== null, (query) => query.where("api_key.id", ">", after ?? ""))
+    .orderBy("api_key.id")
+    .limit(limit + 1)
+    .execute();
+  const keys = rows.slice(0, limit).map((row) => ({
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    defaultProfile: row.default_profile,
+    createdAtMs: Number(row.created_at),
+    revokedAtMs: row.revoked_at === null ? null : Number(row.revoked_at),
+    calls: Number(row.calls ?? 0n),
+    cu: Number(row.cu ?? 0n),
+    chargeN: row.charge_n ?? 0n,
+  }));
+  return { keys, next: rows.length > limit ? (keys.at(-1)?.id ?? null) : null };
+}

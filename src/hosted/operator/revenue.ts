@@ -1,0 +1,73 @@
+// Revenue and usage of the instance by day: what was charged, paid in and granted. Reads what is
+// written; knows no price.
+import { sql } from "kysely";
+import type { Store } from "../../store/store.ts";
+import type { Used } from "../accounts/usage.ts";
+
+/** One day, UTC. */
+export interface RevenueDay extends Used {
+  readonly dayMs: number;
+  /** Incoming payments, and credit that operators gave for money received elsewhere. */
+  readonly paidInN: bigint;
+  /** Credit given for nothing. */
+  readonly grantedN: bigint;
+}
+
+const DAY_MS = 86_400_000;
+const HOURS = 24n;
+
+/** The last days, including the one of `nowMs`, oldest first; also those without anything. */
+export async function revenueByDay(
+  { db }: Store,
+  { days, nowMs }: { readonly days: number; readonly nowMs: number },
+): Promise<readonly RevenueDay[]> {
+  const lastDay = Math.floor(nowMs / DAY_MS);
+  const firstDay = lastDay - days + 1;
+  const usage = await db
+    .selectFrom("usage_hour")
+    .select([
+      sql<bigint>`cast(hour / ${sql.lit(Number(HOURS))} as bigint)`.as("day"),
+      ...(["calls", "cu", "charge_n"] as const).map((column) =>
+        sql<bigint>`cast(sum(${sql.ref(column)}) as bigint)`.as(column),
+      ),
+    ])
+    .where("hour", ">=", BigInt(firstDay) * HOURS)
+    .where("hour", "<", BigInt(lastDay + 1) * HOURS)
+    .groupBy("day")
+    .limit(days)
+    .execute();
+  const money = await db
+    .selectFrom("ledger_tx")
+    .innerJoin("ledger_entry", "ledger_entry.tx_id", "ledger_tx.id")
+    .select([
+      sql<bigint>`cast(created_at / ${sql.lit(DAY_MS)} as bigint)`.as("day"),
+      taken("payments").as("paid_in_n"),
+      taken("grants").as("granted_n"),
+    ])
+    .where("created_at", ">=", BigInt(firstDay * DAY_MS))
+    .where("created_at", "<", BigInt((lastDay + 1) * DAY_MS))
+    .where("book", "in", ["payments", "grants"])
+    .groupBy("day")
+    .limit(days)
+    .execute();
+  const usageOf = new Map(usage.map((row) => [Number(row.day), row]));
+  const moneyOf = new Map(money.map((row) => [Number(row.day), row]));
+  return Array.from({ length: days }, (_, n) => {
+    const day = firstDay + n;
+    const [used, moved] = [usageOf.get(day), moneyOf.get(day)];
+    return {
+      dayMs: day * DAY_MS,
+      calls: Number(used?.calls ?? 0n),
+      cu: Number(used?.cu ?? 0n),
+      chargeN: used?.charge_n ?? 0n,
+      paidInN: moved?.paid_in_n ?? 0n,
+      grantedN: moved?.granted_n ?? 0n,
+    };
+  });
+}
+
+/** What left a book of the operator. */
+function taken(book: "payments" | "grants") {
+  return sql<bigint>`cast(coalesce(sum(case when book = ${sql.lit(book)} then -amount_n else 0 end),
+    0) as bigint)`;
+}

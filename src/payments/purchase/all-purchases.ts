@@ -1,0 +1,102 @@
+// The purchases of all accounts for the operator, newest first, by pages, with the transactions
+// that were sent for them. Changes nothing.
+import { sql } from "kysely";
+import type { PurchaseState } from "../../core/billing/payment.ts";
+import type { Store } from "../../store/store.ts";
+import type { PurchaseView } from "../payments.ts";
+import { purchasesNaming } from "./account-purchases.ts";
+import { viewOf } from "./record.ts";
+
+/** Selects purchases. */
+export interface PurchaseListQuery {
+  /** Null = every state. */
+  readonly state: PurchaseState | null;
+  /** Null = of all accounts. */
+  readonly accountId: string | null;
+  readonly limit: number;
+  /** The last id of the page before; null = the first page. */
+  readonly after: string | null;
+}
+
+/** A transaction that was sent for a purchase. */
+export interface SentTransaction {
+  readonly txHash: string;
+  readonly atMs: number;
+}
+
+/** A purchase with its transactions. */
+export interface ListedPurchase extends PurchaseView {
+  /** In the order in which they were sent. */
+  readonly transactions: readonly SentTransaction[];
+}
+
+/** A page of purchases, and how many there are of each state. */
+export interface AllPurchases {
+  readonly purchases: readonly ListedPurchase[];
+  readonly counts: Readonly<Record<PurchaseState, number>>;
+  readonly next: string | null;
+}
+
+const MAX_TRANSACTIONS = 1_000;
+
+/** Reads a page. */
+export async function allPurchases(
+  { db }: Store,
+  { state, accountId, limit, after }: PurchaseListQuery,
+): Promise<AllPurchases> {
+  const rows = await (accountId === null
+    ? db.selectFrom("purchase").selectAll()
+    : purchasesNaming(db, accountId)
+  )
+    .$if(state !== null, (query) => query.where("state", "=", state ?? "accepted"))
+    .$if(after !== null, (query) => query.where("id", "<", after ?? ""))
+    .orderBy("id", "desc")
+    .limit(limit + 1)
+    .execute();
+  const page = rows.slice(0, limit).map(viewOf);
+  const sent = await transactionsOf(
+    db,
+    page.map(({ id }) => id),
+  );
+  const counted = await db
+    .selectFrom("purchase")
+    .select(["state", sql<bigint>`cast(count(*) as bigint)`.as("count")])
+    .groupBy("state")
+    .execute();
+  const countOf = new Map(counted.map((row) => [row.state, Number(row.count)]));
+  return {
+    purchases: page.map((purchase) => ({
+      ...purchase,
+      transactions: sent.get(purchase.id) ?? [],
+    })),
+    counts: {
+      accepted: countOf.get("accepted") ?? 0,
+      submitted: countOf.get("submitted") ?? 0,
+      settled: countOf.get("settled") ?? 0,
+      failed: countOf.get("failed") ?? 0,
+    },
+    next: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+async function transactionsOf(
+  db: Store["db"],
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, readonly SentTransaction[]>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("purchase_submission")
+    .select(["purchase_id", "tx_hash", "created_at"])
+    .where("purchase_id", "in", ids)
+    .orderBy("purchase_id")
+    .orderBy("position")
+    .limit(MAX_TRANSACTIONS)
+    .execute();
+  const grouped = Map.groupBy(rows, (row) => row.purchase_id);
+  return new Map(
+    Array.from(grouped, ([id, sent]) => [
+      id,
+      sent.map((row) => ({ txHash: row.tx_hash, atMs: Number(row.created_at) })),
+    ]),
+  );
+}

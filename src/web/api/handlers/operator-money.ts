@@ -1,0 +1,153 @@
+// Handlers of what the operator reads of accounts and money.
+import { usdText } from "../../../core/billing/price.ts";
+import { apiFault } from "../../../core/faults/api-fault.ts";
+import type { Used } from "../../../hosted/accounts/usage.ts";
+import {
+  type ListedAccount,
+  listAccountKeys,
+  listAccounts,
+  parseAccountCursor,
+} from "../../../hosted/operator/account-list.ts";
+import { type RevenueDay, revenueByDay } from "../../../hosted/operator/revenue.ts";
+import type { WalletReport } from "../../../payments/payments.ts";
+import { allPurchases } from "../../../payments/purchase/all-purchases.ts";
+import type { CONTRACT } from "../../contract/contract.ts";
+import type { ApiHandlers } from "../../contract/operation.ts";
+import type { HandlerParts } from "../parts.ts";
+import { instant, instantOrNull } from "./keys-view.ts";
+import { purchaseBody } from "./purchases.ts";
+
+type MoneyHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "listAccounts" | "listAccountKeys" | "listAllPurchases" | "listWallets" | "getRevenue"
+>;
+
+const DAY_MS = 86_400_000;
+
+/** Creates the handlers. */
+export function operatorMoneyHandlers(parts: HandlerParts): MoneyHandlers {
+  return { ...accountHandlers(parts), ...incomeHandlers(parts) };
+}
+
+function accountHandlers({
+  store,
+  runtime,
+}: HandlerParts): Pick<MoneyHandlers, "listAccounts" | "listAccountKeys"> {
+  return {
+    async listAccounts({ query: { search = null, after = null, ...query } }) {
+      if (after !== null && parseAccountCursor(after) === null)
+        return apiFault("invalid_field", "`after` is no `next` of this list", {
+          details: ["after"],
+        });
+      const nowMs = runtime.wallMs();
+      const page = await listAccounts(store, { ...query, search, after, nowMs });
+      const body = {
+        from: instant(page.fromMs),
+        to: instant(page.toMs),
+        accounts: page.accounts.map(accountView),
+        next: page.next,
+      };
+      return { kind: "answer", status: 200, body };
+    },
+    async listAccountKeys({ params: { id }, query: { after = null, ...query } }) {
+      const nowMs = runtime.wallMs();
+      const page = await listAccountKeys(store, { ...query, after, accountId: id, nowMs });
+      if (page === null) return apiFault("not_found", "no account has this id");
+      const keys = page.keys.map((key) => ({
+        id: key.id,
+        name: key.name,
+        prefix: key.prefix,
+        default_profile: key.defaultProfile,
+        created_at: instant(key.createdAtMs),
+        revoked_at: instantOrNull(key.revokedAtMs),
+        ...usedView(key),
+      }));
+      return { kind: "answer", status: 200, body: { keys, next: page.next } };
+    },
+  };
+}
+
+function incomeHandlers({
+  store,
+  runtime,
+  payments,
+}: HandlerParts): Pick<MoneyHandlers, "listAllPurchases" | "listWallets" | "getRevenue"> {
+  return {
+    async listAllPurchases({ query: { state = null, account = null, limit, after = null } }) {
+      const page = await allPurchases(store, { state, accountId: account, limit, after });
+      const purchases = page.purchases.map(({ transactions, ...purchase }) => ({
+        ...purchaseBody(purchase),
+        transactions: transactions.map(({ txHash, atMs }) => ({
+          tx_hash: txHash,
+          at: instant(atMs),
+        })),
+      }));
+      const { counts, next } = page;
+      return { kind: "answer", status: 200, body: { purchases, counts, next } };
+    },
+    async listWallets() {
+      const wallets = (payments?.wallets() ?? []).map(({ wallet, chainId, ...rail }) => ({
+        ...rail,
+        chain_id: chainId,
+        wallet: wallet === null ? null : walletView(wallet),
+      }));
+      return { kind: "answer", status: 200, body: { wallets } };
+    },
+    async getRevenue({ query: { days: count } }) {
+      const days = await revenueByDay(store, { days: count, nowMs: runtime.wallMs() });
+      const [first, last] = [days[0]?.dayMs ?? 0, days.at(-1)?.dayMs ?? 0];
+      const body = {
+        from: instant(first),
+        to: instant(last + DAY_MS),
+        days: days.map((day) => ({ day: instant(day.dayMs).slice(0, 10), ...moneyView(day) })),
+        totals: moneyView(days.reduce(sum, NOTHING)),
+      };
+      return { kind: "answer", status: 200, body };
+    },
+  };
+}
+
+function accountView(account: ListedAccount) {
+  return {
+    id: account.id,
+    kind: account.kind,
+    balance_usd: usdText(account.balanceN),
+    funded_usd: usdText(account.fundedN),
+    keys: account.keys,
+    ...usedView(account),
+    created_at: instant(account.createdAtMs),
+    merged_into: account.mergedInto,
+  };
+}
+
+function usedView({ calls, cu, chargeN }: Used) {
+  return { calls, cu, spent_usd: usdText(chargeN) };
+}
+
+function walletView({ balanceWei, ...wallet }: NonNullable<WalletReport["wallet"]>) {
+  return { ...wallet, balance_wei: String(balanceWei) };
+}
+
+type Money = Omit<RevenueDay, "dayMs">;
+
+const NOTHING: Money = { calls: 0, cu: 0, chargeN: 0n, paidInN: 0n, grantedN: 0n };
+
+function sum(a: Money, b: Money): Money {
+  return {
+    calls: a.calls + b.calls,
+    cu: a.cu + b.cu,
+    chargeN: a.chargeN + b.chargeN,
+    paidInN: a.paidInN + b.paidInN,
+    grantedN: a.grantedN + b.grantedN,
+  };
+}
+
+function moneyView({ calls, cu, chargeN, paidInN, grantedN }: Money) {
+  return {
+    calls,
+    cu,
+    charged_usd: usdText(chargeN),
+    paid_in_usd: usdText(paidInN),
+    granted_usd: usdText(grantedN),
+  };
+}

@@ -1,0 +1,99 @@
+// What the operator reads of money, on both engines: accounts by spend with search and pages, keys,
+// and revenue, over books that a test writes itself.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Store } from "../../src/store/store.ts";
+import { OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
+import { eachStore } from "../fakes/stores.ts";
+
+const HOUR_MS = 3_600_000;
+const read = async (api: ServedApi, path: string) => {
+  const answer = await api.call(`GET /api/v1/operator/${path}`, { token: OPERATOR_TOKEN });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+};
+
+/** Accounts with a key each; the n-th has spent n USD in this hour. */
+async function spenders(api: ServedApi, store: Store, count: number) {
+  const accounts: { readonly id: string; readonly keyId: string; readonly prefix: string }[] = [];
+  const hour = BigInt(Math.floor(api.runtime.wallMs() / HOUR_MS));
+  for (let n = 0; n < count; n++) {
+    const body = { name: `Key_%${n}` };
+    const { json } = await api.call("POST /api/v1/keys", { body });
+    accounts.push({ id: json.account_id, keyId: json.id, prefix: json.key_prefix });
+    const used = { calls: 1n, cu: BigInt(n), charge_n: BigInt(n) * 1_000_000_000n };
+    const of = { account_id: json.account_id, key_id: json.id, method: "eth_call" };
+    await store.db
+      .insertInto("usage_hour")
+      .values([
+        { ...of, hour, ...used },
+        { ...of, hour: hour - 30n, ...used },
+      ])
+      .execute();
+  }
+  return accounts;
+}
+
+eachStore(({ engine, open }) => {
+  describe(`money for the operator (${engine})`, () => {
+    test("accounts come by spend, page by page, each once", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      const accounts = await spenders(api, store, 5);
+      const seen: string[] = [];
+      let after = "";
+      do {
+        const page = await read(api, `accounts?limit=2${after}`);
+        assert.ok(page.accounts.length <= 2);
+        seen.push(...page.accounts.map((one: { id: string }) => one.id));
+        after = page.next === null ? "" : `&after=${page.next}`;
+      } while (after !== "");
+      assert.deepEqual(seen, accounts.map(({ id }) => id).toReversed());
+      const [first] = (await read(api, "accounts")).accounts;
+      assert.deepEqual([first.spent_usd, first.calls, first.cu, first.keys], ["4", 1, 4, 1]);
+      const [longer] = (await read(api, "accounts?hours=48")).accounts;
+      assert.deepEqual([longer.spent_usd, longer.calls], ["8", 2]);
+    });
+
+    test("a search finds accounts by id, key id, key name and prefix, and knows no wildcard", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      const accounts = await spenders(api, store, 3);
+      const found = async (search: string): Promise<string[]> =>
+        (await read(api, `accounts?search=${encodeURIComponent(search)}`)).accounts.map(
+          (one: { id: string }) => one.id,
+        );
+      const second = accounts[1];
+      assert.ok(second !== undefined);
+      assert.deepEqual(await found(second.id), [second.id]);
+      assert.deepEqual(await found(second.keyId), [second.id]);
+      assert.deepEqual(await found("key_%1"), [second.id]);
+      assert.deepEqual(await found(second.prefix), [second.id]);
+      assert.equal((await found("acc_")).length, 3);
+      assert.deepEqual(await found("%"), []);
+      assert.deepEqual(await found("'; drop table account; --"), []);
+      const { keys } = await read(api, `accounts/${second.id}/keys`);
+      assert.deepEqual(
+        keys.map((one: Record<string, unknown>) => [one["id"], one["name"], one["spent_usd"]]),
+        [[second.keyId, "Key_%1", "1"]],
+      );
+    });
+
+    test("revenue by day adds up usage, payments and grants, and shows empty days", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      const [account] = await spenders(api, store, 2);
+      await api.call(`POST /api/v1/operator/accounts/${account?.id}/credit`, {
+        token: OPERATOR_TOKEN,
+        body: { usd: "7", reference: "invoice" },
+      });
+      await api.call("POST /api/v1/agent/keys", { body: {} });
+      const { days, totals } = await read(api, "revenue?days=4");
+      assert.equal(days.length, 4);
+      assert.deepEqual([days[0].calls, days[0].charged_usd, days[0].paid_in_usd], [0, "0", "0"]);
+      assert.deepEqual([totals.calls, totals.charged_usd, totals.paid_in_usd], [4, "2", "7"]);
+      assert.equal(days[3].paid_in_usd, "7");
+      assert.equal(totals.granted_usd, "0.025", "the grant of the anonymous key");
+    });
+  });
+});
