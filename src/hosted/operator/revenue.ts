@@ -54,14 +54,14 @@ export async function revenueByDay(
   const moneyOf = new Map(money.map((row) => [Number(row.day), row]));
   return Array.from({ length: days }, (_, n) => {
     const day = firstDay + n;
-    const [used, moved] = [usageOf.get(day), moneyOf.get(day)];
+    const [used, booked] = [usageOf.get(day), moneyOf.get(day)];
     return {
       dayMs: day * DAY_MS,
       calls: Number(used?.calls ?? 0n),
       cu: Number(used?.cu ?? 0n),
       chargeN: used?.charge_n ?? 0n,
-      paidInN: moved?.paid_in_n ?? 0n,
-      grantedN: moved?.granted_n ?? 0n,
+      paidInN: booked?.paid_in_n ?? 0n,
+      grantedN: booked?.granted_n ?? 0n,
     };
   });
 }
