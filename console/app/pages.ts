@@ -52,6 +52,20 @@ export const PAGES: readonly PageEntry[] = [
     page: { load: async () => (await import("../pages/tester/tester-page.tsx")).TesterPage },
   },
   {
+    pattern: "/money",
+    title: "Money",
+    audience: "hosted operator",
+    nav: { group: "Service", icon: "money" },
+    page: { load: async () => (await import("../pages/money/money-page.tsx")).MoneyPage },
+  },
+  {
+    pattern: "/cluster",
+    title: "Cluster",
+    audience: "everyone",
+    nav: { group: "Service", icon: "cluster" },
+    page: { load: async () => (await import("../pages/cluster/cluster-page.tsx")).ClusterPage },
+  },
+  {
     pattern: "/account",
     title: "Account",
     audience: "account",

@@ -94,6 +94,8 @@ export async function newVisitor(
   };
 }
 
+const FADE_MS = 500;
+
 /** A refusal is an answer that pages are made for: the browser says so on its console, too. */
 const REFUSAL = /the server responded with a status of (401|402|403|404|409|422|429|503)/;
 
@@ -136,6 +138,8 @@ async function takeShots(page: Page, name: string): Promise<void> {
   for (const { width, scheme } of LOOKS) {
     await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
     await page.emulateMedia({ colorScheme: scheme });
+    // Colours fade from one scheme to the other.
+    await page.waitForTimeout(FADE_MS);
     await page.screenshot({ path: join(folder, `${name}-${width}-${scheme}.png`), fullPage: true });
   }
   await page.setViewportSize({ width: WIDE.width, height: 900 });

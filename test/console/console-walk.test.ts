@@ -1,6 +1,6 @@
-// The pages of an account in a real browser, before a real service: what is done on a page takes
-// effect. A key that was created there makes a call, shows up in usage, is rotated and deleted; a
-// wallet's payment arrives in the ledger; a session that ended says so.
+// The pages of accounts and of the operator in a real browser, before a real service: what is done
+// on a page takes effect. A key that was created there makes a call, shows up in usage, is rotated
+// and deleted; a payment of a wallet arrives in the ledger; a session that ended says so.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
@@ -208,6 +208,110 @@ async function grantToken(): Promise<{ readonly secret: string; readonly connect
   assert.equal(approved.status, 200);
   const { json } = await manage(asked.token, "GET", `/api/v1/connections/${asked.id}`);
   return { secret: json.management_token, connection: asked.id };
+}
+
+test(
+  "the tester sends a call, and a raw transaction only after it was confirmed",
+  OPTIONS,
+  async () => {
+    const visitor = await newVisitor(browser, fixture.service.url);
+    const { page } = visitor;
+    await page.goto("/dashboard/tester?method=eth_gasPrice&profile=premium&provider=good");
+    await heading(page, "Tester");
+    await page.getByLabel("Key", { exact: false }).first().fill(fixture.account.key);
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("region", { name: "Answer" }).getByText('"0x1"').waitFor();
+    assert.ok(!page.url().includes("svc_ak_"), "a key in the address would stay in the history");
+    const asked = fixture.good.asked.length;
+    await page.getByLabel("Method").fill("eth_sendRawTransaction");
+    await page.getByLabel("Method").press("Tab");
+    await page.getByLabel("Signed transaction").fill("0x02f8");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("dialog", { name: "This changes the chain" }).waitFor();
+    await visitor.accessible();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    assert.equal(fixture.good.asked.length, asked);
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("button", { name: "Send the transaction" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.equal(fixture.good.asked.at(-1)?.method, "eth_sendRawTransaction");
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+test("the operator compares providers, and sees what operators did", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await signIn(page, OPERATOR_TOKEN);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await page.goto("/dashboard/tester?method=eth_gasPrice");
+  const compare = page.getByRole("button", { name: "Compare" });
+  const table = page.getByRole("table", { name: "Answers by provider" });
+  await compare.click();
+  await page.getByText("Every answer is the same.").waitFor();
+  await table.getByText("as most say").waitFor();
+  fixture.failing.script((_, reply) => reply.result('"0x2"'));
+  await compare.click();
+  await page.getByText("2 different answers.").waitFor();
+  await table.getByText("differs").click();
+  await page.getByRole("region", { name: /^How .* differs from/ }).waitFor();
+  fixture.failing.script((_, reply) => reply.body("<html>bad gateway</html>", 502));
+  await visitor.accessible();
+  await visitor.shots("compare");
+  await page.getByRole("link", { name: "Cluster" }).click();
+  const acts = page.getByRole("table", { name: "What operators did" });
+  await acts.getByText("compareProviders").first().waitFor();
+  await visitor.accessible();
+  await visitor.shots("cluster");
+  await page.getByRole("link", { name: "Money" }).click();
+  await page.getByRole("button", { name: "Check the books" }).click();
+  await page.getByText("Every amount is accounted for.").waitFor();
+  await visitor.accessible();
+  await visitor.shots("money");
+  visitor.clean();
+  await visitor.close();
+});
+
+test("a key is made with the keyboard alone", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await page.goto("/dashboard/sign-in");
+  await heading(page, "Sign in");
+  await page.getByLabel("Token").waitFor();
+  await tabTo(page, "Token");
+  await page.keyboard.type(fixture.account.token);
+  await page.keyboard.press("Enter");
+  await heading(page, "Account");
+  await tabTo(page, "Keys");
+  await page.keyboard.press("Enter");
+  await heading(page, "Keys");
+  await tabTo(page, "Create a key");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await tabTo(page, "Name");
+  await page.keyboard.type("by keyboard");
+  await page.keyboard.press("Enter");
+  const key = await shownSecret(page);
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  assert.equal(await fixture.call(key), 200);
+  visitor.clean();
+  await visitor.close();
+});
+
+/** Presses Tab until what has this name has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const focused = `(() => {
+    const it = document.activeElement;
+    return it?.labels?.[0]?.textContent ?? it?.getAttribute("aria-label") ?? it?.textContent;
+  })()`;
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press("Tab");
+    if (String(await page.evaluate(focused)).trim() === name) return;
+  }
+  assert.fail(`Tab never reaches ${name}`);
 }
 
 test(

@@ -1,0 +1,106 @@
+// Purchases of all accounts by state, with the transactions that were sent for them.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useResource } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Card, Choices } from "../../components/card.tsx";
+import { Loaded } from "../../components/page-state.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import type { Tone } from "../../format/tone.ts";
+import { usd } from "../../format/usd.ts";
+import { PURCHASE_STATES, type PurchaseRow, type PurchaseState } from "./money.ts";
+
+interface Purchases {
+  readonly purchases: readonly PurchaseRow[];
+  readonly counts: Readonly<Record<PurchaseState, number>>;
+}
+
+const POLL_MS = 15_000;
+
+/** The card. */
+export function PurchasesCard(): JSX.Element {
+  const { client } = useApp();
+  const [state, setState] = useState<PurchaseState | "all">("all");
+  const path = `/api/v1/operator/purchases?limit=100${state === "all" ? "" : `&state=${state}`}`;
+  const purchases = useResource(path, POLL_MS, () => client.request<Purchases>("GET", path));
+  const counts = purchases.data?.counts;
+  const options = [
+    { value: "all", label: "All" } as const,
+    ...PURCHASE_STATES.map((value) => ({
+      value,
+      label: counts === undefined ? value : `${value} ${counts[value]}`,
+    })),
+  ];
+  return (
+    <Card
+      title="Purchases"
+      lead="Newest first, 100 at most"
+      actions={<Choices label="State" options={options} value={state} choose={setState} />}
+      flush
+    >
+      <Loaded resource={purchases}>
+        {(data) => (
+          <Table
+            name="purchases"
+            caption="Purchases"
+            columns={COLUMNS}
+            rows={data.purchases}
+            keyOf={(row) => row.id}
+            textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
+            empty="No purchase"
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const TONES: Readonly<Record<PurchaseState, Tone>> = {
+  accepted: "warn",
+  submitted: "warn",
+  settled: "good",
+  failed: "bad",
+};
+
+const COLUMNS: readonly Column<PurchaseRow>[] = [
+  { id: "when", label: "When", kind: "lead", render: (row) => <Time at={row.created_at} /> },
+  {
+    id: "state",
+    label: "State",
+    render: (row) => (
+      <>
+        <Badge tone={TONES[row.state]}>{row.state}</Badge>{" "}
+        <span class="small muted">{row.reason}</span>
+      </>
+    ),
+  },
+  {
+    id: "amount",
+    label: "Amount",
+    kind: "number",
+    value: (row) => Number(row.amount_usd),
+    render: (row) => usd(row.amount_usd),
+  },
+  { id: "buys", label: "Buys", value: (row) => row.buys, render: (row) => row.buys },
+  {
+    id: "account",
+    label: "Account",
+    render: (row) => <span class="mono small">{row.account_id ?? "–"}</span>,
+  },
+  { id: "rail", label: "Rail", render: (row) => `${row.rail}, chain ${row.chain_id}` },
+  {
+    id: "transactions",
+    label: "Transactions",
+    kind: "wide",
+    render: (row) =>
+      row.transactions.length === 0
+        ? "–"
+        : row.transactions.map(({ tx_hash }) => (
+            <span key={tx_hash} class="mono small wrap-anywhere">
+              {tx_hash}{" "}
+            </span>
+          )),
+  },
+];
