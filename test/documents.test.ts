@@ -124,8 +124,10 @@ function relativeLinksOf(text: string): readonly string[] {
     .map((target) => target.replace(/#.*/, ""));
 }
 
-/** The paths in backquotes, of the repository or of `src`, that lead nowhere. */
-/** What is installed or built is no part of the repository: it may not be there yet. */
+/**
+ * The paths in backquotes, of the repository or of `src`, that lead nowhere. What is installed or
+ * built is no part of the repository: it may not be there yet.
+ */
 function missingPathsOf(text: string): readonly string[] {
   const paths = found(text, /`([\w.-]+(?:\/[\w.-]+)*(?:\.(?:ts|mjs|json|md|yml|html|py)|\/))`/g);
   return paths.filter(

@@ -15,6 +15,9 @@ const ASSETS = `${PAGE}/assets/`;
 /** Deeper addresses are no pages. */
 const MAX_DEPTH = 8;
 
+/** Paths that clients did not resolve lead nowhere. */
+const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
+
 /** Nothing inline, nothing from elsewhere, no framing. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
@@ -67,7 +70,8 @@ export function createConsolePages(folder: string = BUILT): ConsolePages {
   return {
     page(path) {
       if (path.startsWith(ASSETS)) return asset;
-      return path === PAGE || path.startsWith(`${PAGE}/`) ? document : undefined;
+      const isPage = path === PAGE || path.startsWith(`${PAGE}/`);
+      return isPage && !DOT_SEGMENT.test(path) ? document : undefined;
     },
   };
 }
