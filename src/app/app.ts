@@ -63,6 +63,7 @@ import type { RpcParts } from "../web/rpc/parts.ts";
 import { createTargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
+import { createCachePurge, createOwnPurge } from "./cache-purge.ts";
 import { type NodeView, named, openRouterNode } from "./cluster.ts";
 import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
 import type { CustomServing } from "./custom-profiles.ts";
@@ -150,18 +151,19 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     runtime,
     log,
     serving,
+    purgeCache: providers.purgeOwn,
     methods: () => live.methods,
     worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
     service: outside.service ?? null,
   });
-  const { hosting } = stored;
-  const operatorProviders = await operatorProvidersOf(
-    { config, outside, providers, console: stored.console },
-    log,
-  ).catch(async (error: unknown) => {
-    await stored.close();
-    throw error;
-  });
+  const { hosting, console } = stored;
+  const operators = { config, outside, providers, console };
+  const operatorProviders = await operatorProvidersOf(operators, log).catch(
+    async (error: unknown) => {
+      await stored.close();
+      throw error;
+    },
+  );
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
     config,
@@ -170,7 +172,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     providers,
     hosting,
     node: stored.node,
-    console: stored.console,
+    console,
     operatorProviders,
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
@@ -179,7 +181,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
     api: firstServing([instanceApiOf(foundation), ...(hosting === null ? [] : [hosting.api])]),
-    sessions: stored.console.sessions,
+    sessions: console.sessions,
     isStatusPublic: () => live.config.console.public,
     baseUrl: (request) => config.server.publicUrl ?? requestBaseUrl(request, proxies),
     requestId: requestIds(runtime, outside.service?.bus.self ?? null),
@@ -259,6 +261,7 @@ const cannotReload = (): Promise<string> =>
 /** The API that every instance has. */
 function instanceApiOf(foundation: Foundation): Api {
   const { config, live, outside, hosting, node, console, operatorProviders } = foundation;
+  const { registry, purgeOwn } = foundation.providers;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const { sessions, recordAction } = console;
   return createInstanceApi({
@@ -273,6 +276,13 @@ function instanceApiOf(foundation: Foundation): Api {
     providers: operatorProviders,
     methods: () => live.methods,
     openLimit: limitsOf({ runtime: outside.runtime, service: outside.service ?? null }),
+    purgeCache: createCachePurge({
+      registry,
+      own: purgeOwn,
+      hasSecondTier: () => live.config.redisUrl !== null,
+      bus: isAlone(outside) ? null : (outside.service?.bus ?? null),
+      recorded: hosting?.recordPurge ?? null,
+    }),
     summary: () => ({
       version: outside.version,
       hosted: hosting !== null,
@@ -460,6 +470,7 @@ function upstreamSide(
     upstreams,
     router,
     cache,
+    purgeOwn: createOwnPurge({ cache, registry }),
     profileUpdater,
     ...streams,
     sockets,

@@ -17,6 +17,7 @@ import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { openStore, type Store } from "../store/store.ts";
+import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** This node as pages, metrics and evidence show it. */
@@ -124,15 +125,18 @@ export interface Followers {
   readonly sessions: Pick<Sessions, "wanted"> | null;
   /** Keeps failures to itself. */
   readonly loader: Pick<ProfileLoader, "changed" | "reload">;
+  readonly purgeCache: OwnPurge;
 }
 
 /** Has what is in memory follow what other nodes change. */
-export function followerOf({ keyCache, credit, sessions, loader }: Followers): ClusterFollower {
+export function followerOf(followers: Followers): ClusterFollower {
+  const { keyCache, credit, sessions, loader, purgeCache } = followers;
   const profiles = profileReader(loader);
   return {
     changed(read: ChangesRead) {
       if (read.kind === "all") {
         keyCache.recheck();
+        void purgeCache(PURGE_ALL);
         return profiles.readAll();
       }
       const refs = (topic: string): ReadonlySet<string> =>
@@ -144,6 +148,7 @@ export function followerOf({ keyCache, credit, sessions, loader }: Followers): C
       credit.recall(refs("recall"));
       for (const channelId of refs("channel")) sessions?.wanted(channelId);
       profiles.read(refs("profile"));
+      for (const ref of refs("cache")) void purgeCache(purgeOf(ref));
     },
     watch: (now) => keyCache.watch(now),
     contact(contact) {

@@ -38,6 +38,7 @@ import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
 import { openStore, type Store, type StorePlace, urgently } from "../store/store.ts";
+import type { PurgeSelection } from "../upstream/engine/cached-answers.ts";
 import { createApi } from "../web/api/api.ts";
 import type { Api } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
@@ -47,6 +48,7 @@ import { createPurchasePaywall, type PurchasePaywall } from "../web/payment/purc
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
 import { auditLive } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
+import { type OwnPurge, recordPurge } from "./cache-purge.ts";
 import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
 import {
   type Followers,
@@ -80,6 +82,8 @@ export interface Hosting {
   /** Null = this service is one node. */
   readonly node: NodeView | null;
   readonly console: ConsoleSide;
+  /** Has the other nodes remove kept answers; null = there are none. */
+  readonly recordPurge: ((selection: PurgeSelection) => Promise<void>) | null;
   /** Writes pending usage, returns unspent credit, and closes the store. */
   close(): Promise<void>;
 }
@@ -90,6 +94,7 @@ export interface HostingParts {
   readonly runtime: Runtime;
   readonly log: Logger;
   readonly serving: CustomServing;
+  readonly purgeCache: OwnPurge;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
   /** The worker of the node that this process is; null = it is the node. */
@@ -210,7 +215,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     paywall,
     callPaywall: sessions === null ? null : createCallPaywall({ sessions, runtime }),
     sessions,
-    node: cluster === null ? null : viewOf(cluster),
+    ...othersOf(parts),
     console,
     keyOf: (digest) => keyOf(store, digest),
     async close() {
@@ -247,10 +252,20 @@ async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promis
 }
 
 /** Has what is in memory follow what other processes of the service change in the store. */
-function follow({ cluster, workerChanges }: StoreParts, followers: Followers): void {
-  const follower = followerOf(followers);
+function follow(
+  { cluster, workerChanges, purgeCache }: StoreParts,
+  followers: Omit<Followers, "purgeCache">,
+): void {
+  const follower = followerOf({ ...followers, purgeCache });
   cluster?.follow(follower);
   workerChanges?.follow(follower);
+}
+
+/** What this node is among others. */
+function othersOf({ cluster, store }: StoreParts): Pick<Hosting, "node" | "recordPurge"> {
+  return cluster === null
+    ? { node: null, recordPurge: null }
+    : { node: viewOf(cluster), recordPurge: (selection) => recordPurge(store, selection) };
 }
 
 /** Hears no more of the other processes of the service. */
@@ -422,7 +437,7 @@ async function auditOnce({ store, log }: AuditParts): Promise<void> {
 }
 
 interface PaymentHostingParts
-  extends Omit<HostingParts, "serving" | "methods" | "worker" | "service"> {
+  extends Omit<HostingParts, "serving" | "purgeCache" | "methods" | "worker" | "service"> {
   readonly store: Store;
   readonly claims: JobClaims;
   readonly changes: Invalidations;

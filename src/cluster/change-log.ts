@@ -19,7 +19,9 @@ export type ChangeTopic =
   /** Idle credit came back to a balance: the account's id. */
   | "returned"
   /** A process waits until another one no longer has a payment channel to itself: its id. */
-  | "channel";
+  | "channel"
+  /** An operator removed kept answers: which, as JSON. */
+  | "cache";
 
 /** One change. */
 export interface Change {
@@ -137,6 +139,7 @@ const TOPICS: ReadonlySet<string> = new Set<ChangeTopic>([
   "recall",
   "returned",
   "channel",
+  "cache",
 ]);
 
 /** Topics of a later version are left out: what they are about, this version does not keep. */

@@ -40,6 +40,10 @@ function slowProfiles() {
       changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),
       reload: () => load("every profile"),
     },
+    purgeCache: (selection) => {
+      told.push(`purge ${JSON.stringify(selection)}`);
+      return Promise.resolve(true);
+    },
   };
   const letGo = async (): Promise<void> => {
     waiting.shift()?.();
@@ -64,10 +68,16 @@ test("a profile that hangs holds up no key, and no more than one profile is load
       { topic: "key", ref: "key_2" },
       { topic: "recall", ref: "acc_2" },
       { topic: "channel", ref: "0x01" },
+      { topic: "cache", ref: '{"profile":"team","method":"eth_call"}' },
+      { topic: "cache", ref: "not JSON" },
     ),
   );
+  const all = { profile: null, chain: null, provider: null, method: null };
+  const removed = { ...all, profile: "team", method: "eth_call" };
+  const others = [removed, all].map((selection) => `purge ${JSON.stringify(selection)}`);
+  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", "wanted 0x01", ...others]);
   follower.changed({ kind: "all" });
-  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", "wanted 0x01", "every key"]);
+  assert.deepEqual(told.splice(0), ["every key", `purge ${JSON.stringify(all)}`]);
   await letGo();
   assert.deepEqual(told.splice(0), ["acc_1 b"]);
   await letGo();

@@ -156,6 +156,12 @@ export async function serveApi(
     methods: () => methodTable([]),
     openLimit: openAddressLimit,
     summary: () => SUMMARY,
+    purgeCache: ({ profile, chain }) =>
+      Promise.resolve(
+        profile === "no-such"
+          ? { kind: "unknown", what: "profile" }
+          : { kind: "purged", chain, isComplete: true, secondTier: null },
+      ),
     ...instance,
   });
   const api = firstServing([ofInstance, ofStore]);

@@ -154,6 +154,10 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     body: { message: "It works.", category: "other" },
   }),
   listFeedback: () => ({ what: "GET /api/v1/operator/feedback?limit=5", token: OPERATOR_TOKEN }),
+  purgeCache: () => ({
+    what: "DELETE /api/v1/operator/cache?profile=public&chain=ethereum&method=eth_call",
+    token: OPERATOR_TOKEN,
+  }),
   getSession: () => ({ what: "GET /api/v1/console/session" }),
   signIn: () => ({
     what: "POST /api/v1/console/session",
@@ -562,6 +566,12 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     internal: ({ broken }, good) =>
       send(broken, { ...good, headers: { cookie: `svc-session=${newSecret("session")}` } }),
   },
+  purgeCache: {
+    forbidden: fromElsewhere,
+    not_found: ({ api }, good) =>
+      send(api, { ...good, what: good.what.replace("public", "no-such") }),
+    invalid_field: ({ api }, good) => send(api, { ...good, what: `${good.what}&provider=` }),
+  },
   signOut: {
     forbidden: fromElsewhere,
     internal: ({ broken }, good) =>
@@ -636,6 +646,7 @@ eachStore(({ engine, open }) => {
             instance: {
               providers: new Proxy(NO_PROVIDERS, { get: bug }),
               methods: bug,
+              purgeCache: bug,
             },
             payments: new Proxy(payments, { get: bug }),
             custom: {

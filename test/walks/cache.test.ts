@@ -89,6 +89,40 @@ test("a kept answer is told as one, and callers can have a provider asked all th
   assert.match(metrics, /svc_cache_entries 1\n/);
 });
 
+test("the operator removes kept answers, of what was named and of nothing else", async () => {
+  const operator = "operator-token-of-this-test";
+  const { service } = await fixture({ server: { port: 0, operator_token: operator } });
+  const use = async (): Promise<string | null> =>
+    (await service.post("/rpc/ethereum", balance())).headers.get("x-svc-cache");
+  const remove = async (query: string, token = operator) => {
+    const response = await fetch(`${service.url}/api/v1/operator/cache${query}`, {
+      method: "DELETE",
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const body: { readonly [name: string]: unknown } = JSON.parse(await response.text());
+    return { status: response.status, body };
+  };
+  for (let n = 0; n < 200 && (await use()) !== "hit"; n++);
+  assert.equal((await remove("", "another-token")).status, 401);
+  assert.equal((await remove("?chain=nowhere")).status, 404);
+  await remove("?method=eth_call&profile=team");
+  assert.equal(await use(), "hit");
+  assert.deepEqual(await remove("?profile=team&chain=1&method=eth_getBalance"), {
+    status: 200,
+    body: {
+      profile: "team",
+      chain: "ethereum",
+      provider: null,
+      method: "eth_getBalance",
+      complete: true,
+      redis: "none",
+    },
+  });
+  assert.deepEqual([await use(), await use()], ["miss", "hit"]);
+  await remove("");
+  assert.deepEqual([await use(), await use()], ["miss", "hit"]);
+});
+
 test("a hundred equal calls at once make one call to a provider, and `off` makes a hundred", async () => {
   for (const [setting, calls] of [
     ["on", 1],

@@ -4,6 +4,7 @@ import type { MethodTable } from "../../core/rpc/method-table.ts";
 import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
 import type { OperatorRecords } from "../../hosted/operator/records.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { PurgeSelection } from "../../upstream/engine/cached-answers.ts";
 import type { RecordAction } from "./action-log.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
 import type { OperatorProviders } from "./operator-providers.ts";
@@ -19,7 +20,24 @@ export interface InstanceParts {
   readonly methods: () => MethodTable;
   /** Opens the limits of calls that operators send to providers. */
   readonly openLimit: OpenAddressLimit;
+  readonly purgeCache: PurgeCache;
 }
+
+/** Removes kept answers, in this process and wherever else they are. */
+export type PurgeCache = (selection: PurgeSelection) => Promise<PurgeResult>;
+
+/** What became of it. */
+export type PurgeResult =
+  | { readonly kind: "unknown"; readonly what: "profile" | "chain" }
+  | {
+      readonly kind: "purged";
+      /** The name of the chain; null = all chains. */
+      readonly chain: string | null;
+      /** Every worker of this service has removed them. */
+      readonly isComplete: boolean;
+      /** Whether the second tier has, too; null = there is none. */
+      readonly secondTier: { readonly isGone: boolean } | null;
+    };
 
 /** What an instance tells those who sign in. */
 export interface InstanceSummary {

@@ -4,6 +4,7 @@ import type { CONTRACT } from "../contract/contract.ts";
 import type { ApiHandlers } from "../contract/operation.ts";
 import { recordChange } from "./action-log.ts";
 import { instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
+import { cacheHandlers } from "./handlers/cache.ts";
 import { sessionHandlers } from "./handlers/console-session.ts";
 import { providerHandlers } from "./handlers/operator-providers.ts";
 import type { InstanceParts } from "./instance-parts.ts";
@@ -32,5 +33,5 @@ export function createInstanceServing(
 }
 
 function handlersOf(parts: InstanceParts): ApiHandlers<typeof CONTRACT, "instance"> {
-  return { ...sessionHandlers(parts), ...providerHandlers(parts) };
+  return { ...sessionHandlers(parts), ...providerHandlers(parts), ...cacheHandlers(parts) };
 }

@@ -290,6 +290,21 @@ export const CONTRACT = {
   ...FEEDBACK_OPERATIONS,
   ...CONSOLE_OPERATIONS,
   ...OPERATOR_MONEY_OPERATIONS,
+  purgeCache: {
+    ...OPERATOR,
+    method: "DELETE",
+    servedBy: "instance",
+    path: "/api/v1/operator/cache",
+    summary: "Remove kept answers",
+    description:
+      "Of a profile, a chain, a provider or a method, or of all of them together; without any, " +
+      "everything. Holds for all workers and, in a cluster of hosted nodes, for all nodes, there " +
+      "within seconds; other nodes are asked one by one. The second tier (`cache.redis_url`) " +
+      "knows profiles and chains only and loses all that it has of them.",
+    query: open.purgeQuery,
+    answers: { 200: { description: "What was removed.", schema: open.purgedCache } },
+    faults: ["unauthorized", "forbidden", "not_found", "invalid_field", ...ANY],
+  },
   getOperatorAudit: {
     ...OPERATOR,
     path: "/api/v1/operator/audit",

@@ -189,6 +189,39 @@ export const operatorUsage = z
   });
 
 /** Answer of `getOperatorAudit`. */
+const purgedName = z.string().min(1).max(200).optional();
+
+/** Query of `purgeCache`. */
+export const purgeQuery = z.object({
+  profile: purgedName.describe("By slug; of an account by `<account>/<slug>`."),
+  chain: z
+    .union([z.int().min(1), z.string().min(1).max(200)])
+    .optional()
+    .describe("By id, name or alias."),
+  provider: purgedName.describe("By id: what it has answered."),
+  method: purgedName,
+});
+
+/** Answer of `purgeCache`. */
+export const purgedCache = z
+  .object({
+    profile: z.string().nullable().describe("`null` = of all profiles."),
+    chain: z.string().nullable().describe("By name; `null` = of all chains."),
+    provider: z.string().nullable(),
+    method: z.string().nullable(),
+    complete: z
+      .boolean()
+      .describe("False: a worker has not confirmed it within 3 s. Repeat the request."),
+    redis: z
+      .enum(["none", "purged", "pending"])
+      .describe(
+        "The second tier. `pending`: its server cannot be reached; this process uses nothing of " +
+          "what it has until that is removed.",
+      ),
+  })
+  .meta({ id: "PurgedCache", description: "Which kept answers were removed." });
+
+/** Answer of `getOperatorAudit`. */
 export const operatorAudit = z
   .object({
     ok: z
