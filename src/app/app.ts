@@ -144,14 +144,12 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const quotas = await quotasOf(config, outside);
   const providers = upstreamSide(config, { ...outside, quotas }, () => live.config);
   await providers.budgets.ready();
-  const { profileUpdater, registry, check } = providers;
-  const serving = servingOf({ profileUpdater, registry, rules: addressRulesOf(config), check });
+  const serving = servingOf({ ...providers, rules: addressRulesOf(config) });
   if (isAlone(outside)) warnOfKeyless(config, log);
   const stored = await openStored(config, {
-    runtime,
-    log,
+    ...outside,
     serving,
-    purgeCache: providers.purgeOwn,
+    purgeCache: createOwnPurge(providers),
     methods: () => live.methods,
     worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
     service: outside.service ?? null,
@@ -192,7 +190,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     await stored.close();
     throw error;
   });
-  profileUpdater.begin();
+  providers.profileUpdater.begin();
   return appOf(foundation, listening, stored.close);
 }
 
@@ -260,8 +258,8 @@ const cannotReload = (): Promise<string> =>
 
 /** The API that every instance has. */
 function instanceApiOf(foundation: Foundation): Api {
-  const { config, live, outside, hosting, node, console, operatorProviders } = foundation;
-  const { registry, purgeOwn } = foundation.providers;
+  const { config, live, outside, hosting, node, console, operatorProviders, providers } =
+    foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const { sessions, recordAction } = console;
   return createInstanceApi({
@@ -277,8 +275,8 @@ function instanceApiOf(foundation: Foundation): Api {
     methods: () => live.methods,
     openLimit: limitsOf({ runtime: outside.runtime, service: outside.service ?? null }),
     purgeCache: createCachePurge({
-      registry,
-      own: purgeOwn,
+      registry: providers.registry,
+      own: createOwnPurge(providers),
       hasSecondTier: () => live.config.redisUrl !== null,
       bus: isAlone(outside) ? null : (outside.service?.bus ?? null),
       recorded: hosting?.recordPurge ?? null,
@@ -470,7 +468,6 @@ function upstreamSide(
     upstreams,
     router,
     cache,
-    purgeOwn: createOwnPurge({ cache, registry }),
     profileUpdater,
     ...streams,
     sockets,
