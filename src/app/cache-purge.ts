@@ -13,7 +13,7 @@ export interface OwnPurgeParts {
   readonly registry: ProfileRegistry;
 }
 
-/** Removes answers in this process, and tells whether they are gone from the second tier as well. */
+/** Removes answers in this process; tells whether they are gone from the second tier as well. */
 export type OwnPurge = (selection: PurgeSelection) => Promise<boolean>;
 
 /** What answers are removed with everywhere. */
