@@ -2,7 +2,14 @@
 // leases of nodes that are over. Knows no wallet.
 import { sql } from "kysely";
 import type { Epoch } from "../../cluster/node-rows.ts";
-import { inParts, lockAccount, lockAccounts, type Tx } from "../../ledger/ledger.ts";
+import {
+  inParts,
+  isEmbedded,
+  lockAccount,
+  lockAccounts,
+  ROWS_PER_STATEMENT,
+  type Tx,
+} from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
 import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
 import { noteExhausted, type RunningOut } from "./lease.ts";
@@ -50,6 +57,7 @@ async function writeBatch(
   { batch, wallMs }: FlushInput,
 ): Promise<"written" | "fenced"> {
   return store.transaction(async (tx) => {
+    if (isOneStatement(tx, batch)) return writeAtOnce(tx, epoch, { batch, wallMs });
     const { numUpdatedRows } = await tx
       .updateTable("node")
       .set({ flush_seq: batch.seq, heartbeat_at: BigInt(Math.floor(wallMs)) })
@@ -69,6 +77,82 @@ async function writeBatch(
     await inParts(batch.free, (part) => addFree(tx, part));
     return "written";
   });
+}
+
+/**
+ * Whether a server takes a batch in one statement: its usual form. Processes that serve one account
+ * add to the same rows of usage, and each holds the others up for as long as its transaction lasts.
+ */
+function isOneStatement(tx: Tx, { spent, usage, free, runningOut }: FlushBatch): boolean {
+  if (isEmbedded(tx) || runningOut.accountIds.length > 0) return false;
+  return Math.max(spent.length, usage.length, free.length) <= ROWS_PER_STATEMENT;
+}
+
+/** All parts hang on the first one: where this epoch is over, nothing is written. */
+async function writeAtOnce(
+  tx: Tx,
+  epoch: Epoch,
+  { batch, wallMs }: FlushInput,
+): Promise<"written" | "fenced"> {
+  const parts = [spentPart(epoch, batch.spent), usagePart(batch.usage), freePart(batch.free)];
+  const { rows } = await sql<{ readonly beats: bigint; readonly leases: bigint }>`
+    with beat as (
+      update node set flush_seq = ${batch.seq}, heartbeat_at = ${BigInt(Math.floor(wallMs))}
+      where id = ${epoch.nodeId} and epoch = ${epoch.epoch} and state = 'alive'
+        and flush_seq = ${batch.seq - 1n}
+      returning id
+    ), ${sql.join(parts)}
+    select (select count(*) from beat) as beats, (select count(*) from spent) as leases`.execute(
+    tx,
+  );
+  const [written] = rows;
+  if (written === undefined || written.beats === 0n)
+    return (await isWritten(tx, epoch, batch.seq)) ? "written" : "fenced";
+  if (written.leases !== BigInt(batch.spent.length)) throw new LeasesMissing();
+  return "written";
+}
+
+function spentPart({ nodeId, epoch }: Epoch, spent: FlushBatch["spent"]) {
+  if (spent.length === 0) return sql`spent as (select 1 where false)`;
+  const rows = spent.map(
+    (row) => sql`(cast(${row.accountId} as text), cast(${row.amountN} as bigint))`,
+  );
+  return sql`spent as (
+    update credit_lease set spent_n = spent_n + change.column2
+    from (values ${sql.join(rows)}) as change, beat
+    where account_id = change.column1 and node_id = ${nodeId} and epoch = ${epoch}
+    returning account_id
+  )`;
+}
+
+function usagePart(usage: FlushBatch["usage"]) {
+  if (usage.length === 0) return sql`used as (select 1 where false)`;
+  const rows = usage.map(
+    (row) => sql`(cast(${row.account_id} as text), cast(${row.key_id} as text),
+      cast(${row.method} as text), cast(${row.hour} as bigint), cast(${row.calls} as bigint),
+      cast(${row.cu} as bigint), cast(${row.charge_n} as bigint))`,
+  );
+  return sql`used as (
+    insert into usage_hour (account_id, key_id, method, hour, calls, cu, charge_n)
+    select added.* from (values ${sql.join(rows)}) as added, beat
+    on conflict (account_id, hour, key_id, method) do update set
+      calls = usage_hour.calls + excluded.calls, cu = usage_hour.cu + excluded.cu,
+      charge_n = usage_hour.charge_n + excluded.charge_n
+  )`;
+}
+
+function freePart(free: FlushBatch["free"]) {
+  if (free.length === 0) return sql`freed as (select 1 where false)`;
+  const rows = free.map(
+    (row) => sql`(cast(${row.account_id} as text), cast(${row.month} as bigint),
+      cast(${row.used_cu} as bigint))`,
+  );
+  return sql`freed as (
+    insert into allowance_month (account_id, month, used_cu)
+    select added.* from (values ${sql.join(rows)}) as added, beat
+    on conflict (account_id, month) do update set
+      used_cu = allowance_month.used_cu + excluded.used_cu
+  )`;
 }
 
 async function isWritten(tx: Tx, { nodeId, epoch }: Epoch, seq: bigint): Promise<boolean> {
