@@ -1,6 +1,7 @@
 // `npm run bench -- --cache-memory`: the resident memory that the cache takes beyond that of a
 // service without one, compared with its setting: while it fills, full, and after all of it was
-// replaced twice. Both services answer the same calls. Exit code as in `run.ts`.
+// replaced twice. Both services answer the same calls. Then the CPU of a call that is answered from
+// the cache, compared with one that is routed. Exit code as in `run.ts`.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,7 +9,8 @@ import { join } from "node:path";
 import { requestOf } from "./block-provider.ts";
 import { isRecord, startChild } from "./child.ts";
 import { MessageReader } from "./http1.ts";
-import { memoryMb } from "./procfs.ts";
+import { cpuUs, memoryMb } from "./procfs.ts";
+import { median } from "./report.ts";
 import { PATHS, type System, startServiceWith } from "./systems.ts";
 
 const MAX_BYTES = 128 * 1_048_576;
@@ -19,6 +21,9 @@ const CALLS_A_STEP = 5_000;
 /** The bytes that are kept in all: the cache is full once and replaced twice. */
 const TURNS = 3;
 const MAX_CALLS = 1_000_000;
+/** CPU of a call that is answered from the cache, compared with one that is routed. */
+const MOST_HIT = 0.6;
+const COST_ROUNDS = 5;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /** Runs the measurement; resolves with the exit code. */
@@ -39,7 +44,9 @@ export async function measureCacheMemory(): Promise<number> {
       return system;
     };
     const [without, kept] = [await start("off"), await start(`{ max_bytes: ${MAX_BYTES} }`)];
-    return await fill(without, kept);
+    const isSmall = await fill(without, kept);
+    const isCheap = await compareHits(without, kept);
+    return isSmall && isCheap ? 0 : 1;
   } finally {
     for (const stop of stops.toReversed()) await stop();
     rmSync(dir, { recursive: true, force: true });
@@ -47,7 +54,7 @@ export async function measureCacheMemory(): Promise<number> {
 }
 
 /** Sends both services the same calls until all that is kept was replaced twice. */
-async function fill(without: System, kept: System): Promise<number> {
+async function fill(without: System, kept: System): Promise<boolean> {
   const [empty, before] = [rssMb(without), rssMb(kept)];
   let calls = 0;
   let turned = 0;
@@ -69,11 +76,38 @@ async function fill(without: System, kept: System): Promise<number> {
   }
   const met = beyond <= MOST && turned >= TURNS;
   process.stdout.write(`${met ? "met" : "MISSED"}: at most ${MOST} x the setting\n`);
-  return met ? 0 : 1;
+  return met;
+}
+
+/** Asks both the same calls again and again: one has kept the answers, the other routes. */
+async function compareHits(without: System, kept: System): Promise<boolean> {
+  const us: { readonly hit: number[]; readonly routed: number[] } = { hit: [], routed: [] };
+  for (let round = -1; round < COST_ROUNDS; round++) {
+    for (const [costs, system] of [
+      [us.hit, kept],
+      [us.routed, without],
+    ] as const) {
+      const before = sumOf(system, cpuUs);
+      await ask(system, 0);
+      if (round >= 0) costs.push((sumOf(system, cpuUs) - before) / CALLS_A_STEP);
+    }
+  }
+  const [hit, routed] = [median(us.hit), median(us.routed)];
+  const ratio = hit / routed;
+  const figures = `${hit.toFixed(1)} µs, routed ${routed.toFixed(1)} µs`;
+  const verdict = ratio <= MOST_HIT ? "met" : "MISSED";
+  process.stdout.write(
+    `a call from the cache ${figures}: ${ratio.toFixed(2)} x (${verdict}: at most ${MOST_HIT})\n`,
+  );
+  return ratio <= MOST_HIT;
+}
+
+function sumOf({ pids }: System, read: (pid: number) => number): number {
+  return pids.reduce((sum, pid) => sum + read(pid), 0);
 }
 
 function rssMb(system: System): number {
-  return Math.round(system.pids.reduce((sum, pid) => sum + memoryMb(pid).rss, 0));
+  return Math.round(sumOf(system, (pid) => memoryMb(pid).rss));
 }
 
 /** Sends the next calls over some connections, one at a time on each. */
