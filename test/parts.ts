@@ -67,7 +67,6 @@ export const LONGEST_FIRST: readonly string[] = [
   "test/walks/socket-corpus.test.ts",
   "test/walks/corpus.test.ts",
   "test/web/server/hand-over.test.ts",
-  "test/walks/dashboard-usage.test.ts",
   "test/payments/matrix/storm.test.ts",
   "test/walks/log-ranges.test.ts",
   "test/walks/tls.test.ts",

@@ -1,25 +1,11 @@
 // Who is signed in: asks the service, signs in and out. The credential goes to the service once and
 // is kept by nobody here; the browser keeps a cookie that script cannot read.
 import type { Client, Failure } from "../api/client.ts";
+import type { AnswerOf } from "../api/contract-types.ts";
 import { createStore, type Store } from "./store.ts";
 
 /** What the service says of the session. */
-export interface SessionState {
-  readonly role: "none" | "operator" | "account";
-  /** True = a cookie came that is of no session any more. */
-  readonly ended: boolean;
-  readonly account_id: string | null;
-  readonly read_only: boolean;
-  readonly expires_at: string | null;
-  readonly instance: {
-    readonly version: string;
-    readonly hosted: boolean;
-    readonly operator_sign_in: boolean;
-    readonly account_sign_in: boolean;
-  };
-}
-
-const PATH = "/api/v1/console/session";
+export type SessionState = AnswerOf<"GET /api/v1/console/session">;
 
 /** The session of this browser. */
 export interface Session {
@@ -35,7 +21,7 @@ export interface Session {
 export function createSession(client: Client): Session {
   const state = createStore<SessionState | null>(null);
   async function refresh(): Promise<void> {
-    const result = await client.request<SessionState>("GET", PATH);
+    const result = await client.call("GET /api/v1/console/session");
     if (result.kind !== "ok") return;
     // The answer that told of the end took the cookie away: only this page knows that it was there.
     const hadOne = (state.get()?.role ?? "none") !== "none";
@@ -46,13 +32,13 @@ export function createSession(client: Client): Session {
     state,
     refresh,
     async signIn(token) {
-      const result = await client.request<SessionState>("POST", PATH, { token });
+      const result = await client.call("POST /api/v1/console/session", { body: { token } });
       if (result.kind === "failed") return result.failure;
       state.set(result.body);
       return null;
     },
     async signOut() {
-      const result = await client.request<null>("DELETE", PATH);
+      const result = await client.call("DELETE /api/v1/console/session");
       if (result.kind === "failed") return result.failure;
       state.set(null);
       await refresh();

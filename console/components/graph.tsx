@@ -24,6 +24,10 @@ interface GraphProps {
   readonly height?: number;
   /** True = the series lie on top of each other. */
   readonly stacked?: boolean;
+  /** True = only whole numbers stand at the axis. */
+  readonly whole?: boolean;
+  /** What it means that nothing was measured. */
+  readonly empty?: string;
 }
 
 const HEIGHT = 168;
@@ -32,6 +36,7 @@ const SERIES_COLORS = 6;
 /** A graph that is as wide as its place. */
 export function Graph(props: GraphProps): JSX.Element {
   const { title, times, series, format, height = HEIGHT } = props;
+  const { empty = "Nothing was measured in this time." } = props;
   const place = useRef<HTMLDivElement>(null);
   const lines = series.map(({ label, color }) => `${label}:${color ?? ""}`);
   const shape = `${lines.join("|")} ${height}`;
@@ -49,7 +54,7 @@ export function Graph(props: GraphProps): JSX.Element {
   return (
     <div class="graph">
       <div ref={place} role="img" aria-label={summaryOf(title, series, format)} />
-      {hasValues ? null : <p class="graph-note small muted">Nothing was measured in this time.</p>}
+      {hasValues ? null : <p class="graph-note small muted">{empty}</p>}
     </div>
   );
 }
@@ -87,7 +92,7 @@ function keepDrawn(
 }
 
 function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
-  const { series, format, height = HEIGHT, stacked = false } = props;
+  const { series, format, height = HEIGHT, stacked = false, whole = false } = props;
   const styles = getComputedStyle(document.documentElement);
   const color = (name: string): string => styles.getPropertyValue(name).trim();
   const axis: uPlot.Axis = {
@@ -99,15 +104,27 @@ function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
   return {
     width: Math.max(parent.clientWidth, 200),
     height,
+    padding: [10, 18, 0, 0],
+    bands: stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
-    legend: { live: true, markers: { width: 0, fill: (_, at) => stroke(series, at - 1, color) } },
+    legend: {
+      show: series.length > 0,
+      live: true,
+      markers: { width: 0, fill: (_, at) => stroke(series, at - 1, color) },
+    },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
     axes: [
-      { ...axis, space: 70, values: TIME_LABELS, grid: { show: false } },
-      { ...axis, size: 56, space: 34, values: (_, splits) => splits.map(format) },
+      { ...axis, size: 26, space: 70, values: TIME_LABELS, grid: { show: false } },
+      {
+        ...axis,
+        size: 56,
+        space: 34,
+        values: (_, splits) => splits.map(format),
+        ...(whole ? { incrs: WHOLE_STEPS } : {}),
+      },
     ],
     series: [
-      { label: "Time", value: (_, seconds) => (seconds === null ? DASH : clockText(seconds)) },
+      { label: "", value: (_, seconds) => (seconds === null ? "Latest" : clockText(seconds)) },
       ...series.map(({ label }, at) => ({
         label,
         stroke: stroke(series, at, color),
@@ -120,6 +137,8 @@ function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
     ],
   };
 }
+
+const WHOLE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000];
 
 const TIME_LABELS: uPlot.Axis.Values = [
   [86_400, "{D} {MMM}", null, null, null, null, null, null, 1],
@@ -137,7 +156,8 @@ function shownValue(
   index: number | null,
   format: (value: number) => string,
 ): string {
-  const value = index === null ? null : (series?.values[index] ?? null);
+  const values = series?.values ?? [];
+  const value = (index === null ? values.findLast((each) => each !== null) : values[index]) ?? null;
   return value === null ? DASH : format(value);
 }
 

@@ -86,9 +86,15 @@ export function shownTransports({ transports }: ProviderMetrics): readonly Trans
   return transports.filter((transport, at) => at === 0 || isUsed(transport));
 }
 
+/** Whether the operator took it out of service. */
+function isCordoned({ cordon }: ProviderMetrics): boolean {
+  return cordon !== null && cordon !== undefined;
+}
+
 /** It has answered before and would be asked now. */
-function isUsable({ transports }: ProviderMetrics): boolean {
-  return transports.some(
+function isUsable(provider: ProviderMetrics): boolean {
+  if (isCordoned(provider)) return false;
+  return provider.transports.some(
     (transport) =>
       hasAnswered(transport) &&
       transport.circuit_breaker_state !== "open" &&
@@ -98,6 +104,7 @@ function isUsable({ transports }: ProviderMetrics): boolean {
 
 /** How a provider does. */
 export function toneOfProvider(provider: ProviderMetrics): Tone {
+  if (isCordoned(provider)) return "bad";
   return worstTone(shownTransports(provider).map((transport) => judgeTransport(transport).tone));
 }
 

@@ -23,7 +23,7 @@ svc is ready at ${base}
        -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
 
 ${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/agent/keys\n`}  websocket  ${base.replace(/^http/, "ws")}/ws/rpc/${chain}
-  dashboard  ${base}/dashboard
+  console    ${base}/dashboard
   chains     ${base}/api/chains
   all of it  ${base}/llms.txt
 ${signIn === null ? "" : `  sign in    http://localhost:${port}/dashboard#sign-in=${signIn}  (once, as the operator)\n`}

@@ -450,7 +450,7 @@ const server = z
       ),
     operator_token: operatorToken.describe(
       "Secret of the operator: opens the operator's endpoints, real provider ids and the usage " +
-        "on the dashboard. Default: they are closed.",
+        "in the console. Default: they are closed.",
     ),
     metrics_listen: z
       .string()

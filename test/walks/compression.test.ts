@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { type IncomingHttpHeaders, request } from "node:http";
 import { test } from "node:test";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { buildConsole, isConsoleBuilt } from "../../bin/build-console.ts";
 import { type ServiceFixture, serviceFixture, until } from "../fakes/service-fixture.ts";
 
 const FAR = { "x-forwarded-for": "8.8.8.8" };
@@ -172,6 +173,7 @@ test(
       assert.deepEqual([again.status, again.headers.etag], [304, short.headers.etag]);
     }
     assert.equal(tags.size, 3);
+    if (!isConsoleBuilt()) await buildConsole();
     const page = await ask(service.port, "/dashboard", { ...FAR, "accept-encoding": "gzip" });
     assert.deepEqual([page.status, page.headers["content-encoding"]], [200, undefined]);
   },

@@ -12,7 +12,7 @@ import { Addresses } from "./addresses.tsx";
 import { ProviderTable } from "./provider-table.tsx";
 import { SubscriptionsCard } from "./subscriptions-card.tsx";
 
-const POLL_MS = 2_000;
+const POLL_MS = 1_000;
 
 /** The page of a chain. */
 export function ChainPage({ params }: PageProps): JSX.Element {
@@ -27,7 +27,7 @@ export function ChainPage({ params }: PageProps): JSX.Element {
         const profile = data.profiles.find((each) => each.profile === slug);
         if (profile === undefined)
           return <Empty title="This profile does not serve this chain (any more)" />;
-        return <ChainView chain={data} profile={profile} />;
+        return <ChainView chain={data} profile={profile} changed={metrics.reload} />;
       }}
     </Loaded>
   );
@@ -36,9 +36,11 @@ export function ChainPage({ params }: PageProps): JSX.Element {
 interface ChainViewProps {
   readonly chain: ChainMetrics;
   readonly profile: ProfileMetrics;
+  /** Reads the page again. */
+  readonly changed: () => void;
 }
 
-function ChainView({ chain, profile }: ChainViewProps): JSX.Element {
+function ChainView({ chain, profile, changed }: ChainViewProps): JSX.Element {
   const verdict = judgeProfile(profile);
   return (
     <>
@@ -65,7 +67,12 @@ function ChainView({ chain, profile }: ChainViewProps): JSX.Element {
         lead="A dash means that nothing is known. Percentiles are of the latest few thousand answers."
         flush
       >
-        <ProviderTable providers={profile.providers} />
+        <ProviderTable
+          profile={profile.profile}
+          chain={chain.chain_name}
+          providers={profile.providers}
+          changed={changed}
+        />
       </Card>
       <SubscriptionsCard subscriptions={profile.subscriptions} />
       <Addresses profile={profile.profile} chain={chain.chain_name} />

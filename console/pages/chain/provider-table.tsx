@@ -16,6 +16,7 @@ import {
   type TransportMetrics,
 } from "../../health/judge.ts";
 import { MethodTable } from "./method-table.tsx";
+import { ProviderActions } from "./provider-actions.tsx";
 
 /** A row: one transport of a provider. */
 export interface ProviderRow {
@@ -25,12 +26,21 @@ export interface ProviderRow {
 
 const LOW_SUCCESS = 0.9;
 
+interface ProviderTableProps {
+  readonly profile: string;
+  readonly chain: string;
+  readonly providers: readonly ProviderMetrics[];
+  /** Reads the page again. */
+  readonly changed: () => void;
+}
+
 /** The table of providers. */
 export function ProviderTable({
+  profile,
+  chain,
   providers,
-}: {
-  readonly providers: readonly ProviderMetrics[];
-}): JSX.Element {
+  changed,
+}: ProviderTableProps): JSX.Element {
   const [opened, setOpened] = useState<string | null>(null);
   const rows = providers.flatMap((provider) =>
     shownTransports(provider).map((transport) => ({ provider, transport })),
@@ -48,7 +58,16 @@ export function ProviderTable({
       }
       open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
       detail={(row) =>
-        opened === keyOf(row) ? <MethodTable methods={row.transport.methods} /> : null
+        opened !== keyOf(row) ? null : (
+          <>
+            <ProviderActions
+              name={{ profile, chain, provider: row.provider.id }}
+              provider={row.provider}
+              changed={changed}
+            />
+            <MethodTable methods={row.transport.methods} />
+          </>
+        )
       }
       empty="This profile has no provider on this chain"
     />
@@ -159,8 +178,14 @@ function Circuit({ provider, transport }: ProviderRow): JSX.Element {
   const isFirst = transport === provider.transports[0];
   const limits = isFirst ? limitNotes(provider) : [];
   const learned = learnedNotes(transport);
+  const cordon = provider.cordon ?? null;
   return (
     <>
+      {cordon === null ? null : (
+        <small class="bad toned">
+          Cordoned by the operator{cordon.reason === null ? "" : `: ${cordon.reason}`}
+        </small>
+      )}
       <span class="with-dot">
         <Dot tone={tone} /> {word}
       </span>

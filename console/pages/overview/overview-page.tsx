@@ -5,14 +5,15 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Dot } from "../../components/badge.tsx";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Card, PageHead } from "../../components/card.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
-import { compact, count, plural } from "../../format/numbers.ts";
+import { count, plural } from "../../format/numbers.ts";
 import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
+import { ActionsCard } from "./actions-card.tsx";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
 
-const POLL_MS = 3_000;
+const POLL_MS = 2_000;
 
 /** Everything that this page shows, read together. */
 interface Overview {
@@ -34,9 +35,9 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
     readiness,
     rows.map(({ verdict }) => verdict),
   );
-  const calls = rows.reduce((sum, { verdict }) => sum + verdict.calls, 0);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
+  const sockets = chains[0]?.open_sockets ?? 0;
   return (
     <>
       <PageHead
@@ -48,15 +49,17 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
         }
         lead={factsText(health)}
       />
-      <Figures>
-        <Figure label="Chains" value={count(rows.length)} />
-        <Figure label="Providers usable" value={count(usable)} unit={`of ${count(providers)}`} />
-        <Figure label="Calls to providers" value={compact(calls)} note="since the start" />
-        <Figure label="WebSockets open" value={count(chains[0]?.open_sockets)} note="of callers" />
-      </Figures>
-      <Card title="Chains" flush>
+      <Card
+        title="Chains"
+        lead={
+          `${count(usable)} of ${plural(providers, "provider")} usable, ` +
+          `${plural(sockets, "WebSocket")} of callers open`
+        }
+        flush
+      >
         <ChainTable rows={rows} />
       </Card>
+      <ActionsCard />
     </>
   );
 }

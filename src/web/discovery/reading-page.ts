@@ -63,7 +63,7 @@ export async function readingPage(markdown: string, index: string): Promise<Buff
 </head>
 <body>
 <main>
-<nav><b>svc</b> · <a href="${escaped(index)}">Documents</a> · <a href="/dashboard">Dashboard</a></nav>
+<nav><b>svc</b> · <a href="${escaped(index)}">Documents</a> · <a href="/dashboard">Console</a></nav>
 ${body}</main>
 </body>
 </html>

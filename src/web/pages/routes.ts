@@ -183,13 +183,8 @@ function instancePages(
 }
 
 function filePages(): Readonly<Record<string, PageHandler>> {
-  const dashboard = readFileSync(new URL("dashboard/index.html", import.meta.url));
-  const favicon = readFileSync(new URL("dashboard/favicon.ico", import.meta.url));
+  const favicon = readFileSync(new URL("favicon.ico", import.meta.url));
   return {
-    "/dashboard": (response, headers) => {
-      headers.push("Content-Security-Policy", DASHBOARD_POLICY);
-      writeDocument(response, "text/html; charset=utf-8", headers, dashboard);
-    },
     "/favicon.ico": (response, headers) => {
       headers.push("Cache-Control", "public, max-age=86400");
       writeDocument(response, "image/x-icon", headers, favicon);
@@ -285,13 +280,6 @@ function encodedTag(etag: string, encoding: Encoding): string {
   return `${etag.slice(0, -1)}-${encoding}"`;
 }
 
-/**
- * Policy of the dashboard, which takes the operator token: no framing, and requests to this service
- * only.
- */
-const DASHBOARD_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src " +
-  "'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 const DOCUMENTS: ReadonlySet<string> = new Set(Object.values(DOCUMENT_PATHS));
 
 function redirectTo(path: string): PageHandler {

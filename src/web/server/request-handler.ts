@@ -134,7 +134,7 @@ function writeNotFound(
     return writeFault(response, headers, fault("not_found", "nothing is served at this path"));
   const lines = [
     html`<p class="lead">Nothing is served at this address.</p>`,
-    html`<p><a href="/docs">Documents</a> · <a href="/dashboard">Dashboard</a></p>`,
+    html`<p><a href="/docs">Documents</a> · <a href="/dashboard">Console</a></p>`,
   ];
   writePage(response, headers, {
     status: 404,

@@ -74,6 +74,10 @@ const provider = z
       })
       .nullish()
       .describe("What was sent of what may be sent. The operator sees it; null = no limit."),
+    cordon: z
+      .object({ reason: z.string().nullable(), at: z.iso.datetime() })
+      .nullish()
+      .describe("Set by the operator: it gets no calls. Only the operator reads the reason."),
     transports: z.array(transport),
   })
   .meta({ id: "ProviderMetrics", description: "How a provider does." });
