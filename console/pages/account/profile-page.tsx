@@ -86,6 +86,7 @@ function Editor({ slug, profile, rules, done }: EditorProps): JSX.Element {
   const read = parseDraft(text);
   const document = read.kind === "document" ? read.document : null;
   const problems = read.kind === "document" ? checkDocument(rules.schema, document) : [];
+  const drafted = read.kind === "document" ? textOf(document) : text;
   const isWrong = read.kind === "wrong" || problems.length > 0;
   const put = (dryRun: boolean): void => {
     setOutcome({ kind: "busy", words: "Asking every provider" });
@@ -142,7 +143,7 @@ function Editor({ slug, profile, rules, done }: EditorProps): JSX.Element {
           title="Difference"
           lead={`Between revision ${profile.revision} and what stands in the editor`}
         >
-          <DiffView before={draftOf(profile)} after={text} label="Difference to what is saved" />
+          <DiffView before={draftOf(profile)} after={drafted} label="Difference to what is saved" />
         </Card>
       )}
     </>

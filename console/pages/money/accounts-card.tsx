@@ -9,7 +9,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count } from "../../format/numbers.ts";
 import { usd } from "../../format/usd.ts";
-import type { AccountRow, KeyRow } from "./money.ts";
+import type { AccountPage, AccountRow, KeyRow } from "./money.ts";
 
 const POLL_MS = 30_000;
 const HOURS = 720;
@@ -32,12 +32,7 @@ export function AccountsCard(): JSX.Element {
   if (search !== "") query.set("search", search);
   if (after !== "") query.set("after", after);
   const path = `/api/v1/operator/accounts?${query}`;
-  const accounts = useResource(path, POLL_MS, () =>
-    client.request<{ readonly accounts: readonly AccountRow[]; readonly next: string | null }>(
-      "GET",
-      path,
-    ),
-  );
+  const accounts = useResource(path, POLL_MS, () => client.request<AccountPage>("GET", path));
   return (
     <Card
       title="Accounts"

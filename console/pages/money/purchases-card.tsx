@@ -10,12 +10,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import type { Tone } from "../../format/tone.ts";
 import { usd } from "../../format/usd.ts";
-import { PURCHASE_STATES, type PurchaseRow, type PurchaseState } from "./money.ts";
-
-interface Purchases {
-  readonly purchases: readonly PurchaseRow[];
-  readonly counts: Readonly<Record<PurchaseState, number>>;
-}
+import { PURCHASE_STATES, type PurchaseRow, type PurchaseState, type Purchases } from "./money.ts";
 
 const POLL_MS = 15_000;
 
@@ -47,7 +42,7 @@ export function PurchasesCard(): JSX.Element {
             caption="Purchases"
             columns={COLUMNS}
             rows={data.purchases}
-            keyOf={(row) => row.id}
+            keyOf={(row) => row.id ?? ""}
             textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
             empty="No purchase"
           />
