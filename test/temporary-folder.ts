@@ -20,12 +20,27 @@ export async function withTemporaryFolder<T>(work: () => Promise<T>): Promise<T>
   );
   chmodSync(folder, 0o711);
   process.env["TMPDIR"] = folder;
+  const interrupted = (): void => {
+    remove(folder);
+    process.exit(1);
+  };
+  process.once("SIGINT", interrupted).once("SIGTERM", interrupted);
   try {
     return await work();
   } finally {
+    process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
     if (before === undefined) delete process.env["TMPDIR"];
     else process.env["TMPDIR"] = before;
+    remove(folder);
+  }
+}
+
+/** What a test left running may still write there: that fails no run. */
+function remove(folder: string): void {
+  try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  } catch (error) {
+    console.log(`${folder} is left: ${String(error)}`);
   }
 }
 
