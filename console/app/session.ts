@@ -23,9 +23,11 @@ export function createSession(client: Client): Session {
   async function refresh(): Promise<void> {
     const result = await client.call("GET /api/v1/console/session");
     if (result.kind !== "ok") return;
-    // The answer that told of the end took the cookie away: only this page knows that it was there.
-    const hadOne = (state.get()?.role ?? "none") !== "none";
-    const ended = result.body.ended || (hadOne && result.body.role === "none");
+    // The answer that told of the end took the cookie away: only this page knows that it was there,
+    // and several answers may tell of the same end.
+    const { ended: wasEnded, role } = state.get() ?? { ended: false, role: "none" };
+    const isKnown = result.body.ended || wasEnded || role !== "none";
+    const ended = result.body.role === "none" && isKnown;
     state.set({ ...result.body, ended });
   }
   return {
