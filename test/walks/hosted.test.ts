@@ -436,3 +436,34 @@ for (const [rest, usd] of [
         );
     },
   );
+
+test("equal calls of two accounts share one call to a provider: each pays, and has its own limit", async (t) => {
+  const buckets = { managed: { per_second: 1, burst: 2 } };
+  const fixture = await hostedFixture(t, { buckets }, { coalesce: "on" });
+  const keys = [await fixture.anonymousKey(), await fixture.anonymousKey()];
+  let isReleased = false;
+  const held: (() => void)[] = [];
+  fixture.premium.script((_, reply) => {
+    const answer = (): void => reply.result('"0x1"');
+    if (isReleased) answer();
+    else held.push(answer);
+  });
+  let refused = 0;
+  const callBy = async (key: string): Promise<number> => {
+    const { status, json } = await fixture.call(key);
+    if (status === 429) refused++;
+    else assert.equal(json.result, "0x1");
+    return status;
+  };
+  const statuses = await atOnce(t, async () => {
+    const calls = keys.map((key) => Promise.all([1, 2, 3].map(() => callBy(key))));
+    // A refusal says that the other two of its account were admitted before it.
+    await until("each account is at its limit", () => refused === 2 && held.length > 0);
+    isReleased = true;
+    for (const answer of held) answer();
+    return Promise.all(calls);
+  });
+  for (const ofAccount of statuses) assert.deepEqual(ofAccount.sort(), [200, 200, 429]);
+  assert.equal(fixture.premium.asked.length, 1);
+  for (const key of keys) assert.equal(await balanceOf(fixture, key), 4_994);
+});
