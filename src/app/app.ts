@@ -8,7 +8,7 @@ import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
-import { createObserver, type Observer } from "../observe/observer.ts";
+import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import { createProviderBudgets } from "../upstream/budget/provider-budgets.ts";
@@ -69,6 +69,7 @@ import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
+import { createLiveSide, type LiveSide } from "./live-side.ts";
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { openQuotaLedger, quotasOver } from "./quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
@@ -133,6 +134,7 @@ interface Foundation {
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
   readonly compression: Compression | null;
+  readonly liveSide: LiveSide;
 }
 
 /** Starts the service. */
@@ -168,13 +170,12 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     live,
     outside,
     providers,
-    hosting,
-    node: stored.node,
-    console,
+    ...stored,
     operatorProviders,
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : createCompression(proxies),
+    liveSide: createLiveSide({ ...providers, ...outside, service: outside.service }),
   };
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
@@ -258,8 +259,8 @@ const cannotReload = (): Promise<string> =>
 
 /** The API that every instance has. */
 function instanceApiOf(foundation: Foundation): Api {
-  const { config, live, outside, hosting, node, console, operatorProviders, providers } =
-    foundation;
+  const { config, live, outside, hosting, node, console, providers } = foundation;
+  const { operatorProviders, liveSide } = foundation;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const { sessions, recordAction } = console;
   return createInstanceApi({
@@ -281,6 +282,7 @@ function instanceApiOf(foundation: Foundation): Api {
       bus: isAlone(outside) ? null : (outside.service?.bus ?? null),
       recorded: hosting?.recordPurge ?? null,
     }),
+    live: liveSide.parts,
     summary: () => ({
       version: outside.version,
       hosted: hosting !== null,
@@ -292,7 +294,7 @@ function instanceApiOf(foundation: Foundation): Api {
 }
 
 function appOf(
-  { config, live, outside, providers, operatorProviders }: Foundation,
+  { config, live, outside, providers, operatorProviders, liveSide }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
   closeStores: () => Promise<void>,
 ): App {
@@ -307,10 +309,12 @@ function appOf(
       live.methods = methodTable(next.methods, live.methods);
       providers.cache.secondTier?.use(live.config.redisUrl);
       providers.profileUpdater.replace(next.profiles);
+      liveSide.reloaded(next.profiles.length);
       return null;
     },
     async close() {
       live.isDraining = true;
+      liveSide.close();
       await server.drain();
       metrics?.close();
       operatorProviders.close();
@@ -434,13 +438,13 @@ function upstreamSide(
   const budgets = createProviderBudgets({ runtime, quotas, shares });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
-  const observer = createObserver(log, runtime);
+  const observer = createObserver(log, runtime, placeOf(service));
   const onReturnedTwice = observer.returnedTwice;
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, onReturnedTwice };
   const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
   const upstreams = { http: meteredUpstream(http, { runtime, budgets }), ws: sockets };
   const cordons = createCordonTable();
-  const ofRegistry = { onChange: observer.channelChanged, shares, budgets, cordonOf: cordons.of };
+  const ofRegistry = { ...hearing(observer), shares, budgets, cordonOf: cordons.of };
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
   const parts = { runtime, timerWheel, upstreams, limits, log };
@@ -485,9 +489,31 @@ function upstreamSide(
 function registryOf(
   { chains, profiles, selection }: Config,
   runtime: Runtime,
-  settings: Pick<ProfileRegistrySettings, "onChange" | "shares" | "budgets" | "cordonOf">,
+  settings: Pick<
+    ProfileRegistrySettings,
+    "onChange" | "shares" | "budgets" | "cordonOf" | "attemptsOf"
+  >,
 ): ProfileRegistry {
   return createProfileRegistry(chains, profiles, runtime, { ...selection, ...settings });
+}
+
+/** The observer hears of the health of providers, and of every attempt at them. */
+function hearing({
+  history,
+  channelChanged,
+}: Observer): Pick<ProfileRegistrySettings, "onChange" | "attemptsOf"> {
+  return {
+    onChange: channelChanged,
+    attemptsOf: (profile, chain) => {
+      const of = history.chain(profile, chain);
+      return (attempt, method) => of.attempted(attempt, method);
+    },
+  };
+}
+
+/** This process among the workers of its service. */
+function placeOf(service: Outside["service"]): ObserverPlace {
+  return { worker: service?.bus.self ?? "1", workers: service?.workers ?? 1 };
 }
 
 /** Who hands out the credits of providers. */
@@ -504,7 +530,7 @@ function quotasOf(
 function liveRouter(
   parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits"> &
     Pick<Outside, "log">,
-  { splits }: Observer,
+  { splits, feed }: Observer,
   live: () => Config,
 ): { readonly router: RoutingEngine; readonly cache: CachedAnswers } {
   const secondTier = new SecondTier({ ...parts, connect: connectRedis });
@@ -513,6 +539,7 @@ function liveRouter(
   const router = createRouter({
     ...parts,
     cache,
+    recording: feed,
     hedge: () => live().hedge,
     split: { splitLimits: () => live().logs, counts: splits },
     coalesce: () => live().coalesce,

@@ -2,15 +2,15 @@
 // rule, and, at debug level, every call. Repetitions are limited. Knows no URLs, headers or
 // provider addresses.
 import type { Logger } from "pino";
+import { noteSeen } from "../core/provider-errors/seen-errors.ts";
 import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
-import { REDACTED, redact } from "../core/redact/redact.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import { OVERTAKEN } from "../upstream/engine/judgement.ts";
-import { repeatsSecret } from "../upstream/engine/refusal.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
+import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";
 import type { Series } from "./series.ts";
 
@@ -44,7 +44,10 @@ export function createCallLog(log: Logger, runtime: Runtime, repeats: RepeatLimi
   const parts: CallLogParts = { log, runtime, repeats };
   return {
     finished(to, route, answer, requestId) {
-      for (const trace of route.traces) noteUnknownError(parts, { to, route, trace });
+      for (const trace of route.traces) {
+        noteError(parts, { to, route, trace });
+        noteUnknownError(parts, { to, route, trace });
+      }
       if (isRetried(route) || answer.outcome.kind === "fault")
         warn(parts, { to, route, answer, requestId });
       if (log.isLevelEnabled("debug"))
@@ -65,6 +68,22 @@ interface AttemptRecord {
   readonly trace: RoutedCall["traces"][number];
 }
 
+/** Records an error by its category; not errors of users' own providers. */
+function noteError(
+  { runtime }: CallLogParts,
+  { to, route, trace: { attempt, failure } }: AttemptRecord,
+): void {
+  const { provider, verdict } = attempt;
+  if (failure === null || verdict === null || provider.guarded) return;
+  const { code, httpStatus, message } = failure;
+  const about = { provider: provider.id, category: verdict.category, code, httpStatus };
+  const describe = () => ({
+    method: redactedMethod(route.request.call.methodName),
+    sample: redactedMessage(provider, String(message)),
+  });
+  noteSeen(to.errors, { ...about, describe }, runtime.wallMs());
+}
+
 /** Records and logs an error that matches no rule; not errors of users' own providers. */
 function noteUnknownError(
   { log, runtime, repeats }: CallLogParts,
@@ -79,7 +98,7 @@ function noteUnknownError(
     code: failure.code,
     httpStatus: failure.httpStatus,
     message: String(failure.message),
-    redact: (text: string) => (repeatsSecret(provider, text) ? REDACTED : redact(text)),
+    redact: (text: string) => redactedMessage(provider, text),
   };
   const shape = noteUnknown(to.unknown, occurrence, runtime.wallMs());
   if (shape === null || !repeats.mayLog(to.profile, `unknown error of ${provider.id}`)) return;

@@ -12,7 +12,9 @@ import { newSplitCounts, type SplitCounts } from "../upstream/engine/split-parts
 import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { createCallLog } from "./call-log.ts";
-import { createRepeatLimiter } from "./repeat-limiter.ts";
+import { EventFeed, type UnplacedEvent } from "./feed/event-feed.ts";
+import { History, MAX_HISTORY_BYTES } from "./history/history.ts";
+import { createRepeatLimiter, type RepeatLimiter } from "./repeat-limiter.ts";
 import { newSeries, OUTCOMES, type Series } from "./series.ts";
 
 /** Counts of client WebSockets. */
@@ -25,6 +27,10 @@ export interface SocketCounts {
 /** Hears of every finished request and every change of state. */
 export interface Observer {
   readonly log: Logger;
+  /** What happened lately, by chain and provider. */
+  readonly history: History;
+  /** What happens now, for those who watch. */
+  readonly feed: EventFeed;
   /** The counters of a profile on a chain. */
   series(profile: string, chain: string): Series;
   allSeries(): readonly Series[];
@@ -33,7 +39,7 @@ export interface Observer {
   /** Counts and logs a routed request at its end. */
   routed(series: Series, route: RoutedCall, answer: Answer, requestId: string): void;
   /** Counts a request whose caller left; `route` null = it was not routed. */
-  cancelled(series: Series, method: Method, route: RoutedCall | null): void;
+  cancelled(series: Series, method: Method, route: RoutedCall | null, requestId: string): void;
   /** Counts a request refused before its chain was known. */
   refused(code: FaultCode): void;
   refusals(): ReadonlyMap<FaultCode, number>;
@@ -67,42 +73,125 @@ const CLOSE_CODES: ReadonlySet<number> = new Set([
 
 const RETURNED_TWICE = "the memory of an answer was returned twice: please report this defect";
 
+/** This process among the workers of its service. */
+export interface ObserverPlace {
+  readonly worker: string;
+  readonly workers: number;
+}
+
+const ALONE: ObserverPlace = { worker: "1", workers: 1 };
+
 /** An observer that logs to `log`. */
-export function createObserver(log: Logger, runtime: Runtime): Observer {
+export function createObserver(
+  log: Logger,
+  runtime: Runtime,
+  place: ObserverPlace = ALONE,
+): Observer {
+  const history = new History(runtime.wallMs, MAX_HISTORY_BYTES / place.workers);
+  const feed = new EventFeed({ runtime, ...place });
   const series = new Map<string, Series>();
-  const refusals = new Map<FaultCode, number>();
   const repeats = createRepeatLimiter(runtime, (cause, held) =>
     log.warn({ cause, held }, "more like this in the last minute"),
   );
   const calls = createCallLog(log, runtime, repeats);
-  let returnsTwice = 0;
   return {
     log,
+    history,
+    feed,
     series(profile, chain) {
       const key = `${profile} ${chain}`;
       const known = series.get(key);
       if (known !== undefined) return known;
-      const created = newSeries(profile, chain);
+      const created = newSeries(history.chain(profile, chain));
       series.set(key, created);
       return created;
     },
     allSeries: () => [...series.values()],
     local(to, method, answer) {
       countAnswer(to, method, answer);
+      to.history.local(answer.outcome);
     },
     routed(to, route, answer, requestId) {
       countAnswer(to, route.request.call.method, answer);
-      addTo(to.durations, Math.max(0, runtime.now() - route.startedAtMs));
+      const nowMs = runtime.now();
+      const ms = Math.max(0, nowMs - route.startedAtMs);
+      addTo(to.durations, ms);
+      to.history.routed(route, answer.outcome, ms);
       if (route.plan.panic === true) countPanic(to, route);
       countFurther(to, route);
       if (route.cacheUse !== null) to.cacheUses[route.cacheUse.result]++;
       calls.finished(to, route, answer, requestId);
+      feed.ended({ route, outcome: answer.outcome, requestId, series: to }, nowMs);
     },
-    cancelled(to, method, route) {
+    cancelled(to, method, route, requestId) {
       count(to, method, 3);
+      to.history.cancelled();
       if (route?.plan.panic === true) countPanic(to, route);
-      if (route !== null) countFurther(to, route);
+      if (route === null) return;
+      countFurther(to, route);
+      feed.ended({ route, outcome: null, requestId, series: to }, runtime.now());
     },
+    splits: newSplitCounts(),
+    ...countRefusals(log, repeats),
+    ...stateChanges({ log, repeats, history, feed }),
+    ...countSockets(),
+  };
+}
+
+interface ChangeParts extends Pick<Observer, "log" | "history" | "feed"> {
+  readonly repeats: RepeatLimiter;
+}
+
+/** Hears of changes of state: logs them, and passes them on to those who watch. */
+function stateChanges({
+  log,
+  repeats,
+  history,
+  feed,
+}: ChangeParts): Pick<Observer, "channelChanged" | "streamMoved"> {
+  return {
+    channelChanged(profile, chain, change) {
+      const { provider, transport, event, cause } = change;
+      if (event === "circuit_opened") history.chain(profile, chain).opened(provider);
+      feed.emit(feedEventOf(profile, chain, change));
+      const repeated = `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`;
+      if (!repeats.mayLog(profile, repeated)) return;
+      const { level, text } = CHANGES[event];
+      log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
+    },
+    streamMoved({ profile, chain, kind, to, reason }) {
+      feed.emit({ type: "stream", data: { profile, chain, kind, to, reason } });
+      const repeated = `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`;
+      if (!repeats.mayLog(profile, repeated)) return;
+      log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
+    },
+  };
+}
+
+function feedEventOf(
+  profile: string,
+  chain: string,
+  { provider, transport, event, cause }: HealthChange,
+): UnplacedEvent {
+  const about = { profile, chain, provider: provider.id, transport, cause };
+  switch (event) {
+    case "circuit_opened":
+      return { type: "circuit", data: { ...about, state: "open" } };
+    case "circuit_closed":
+      return { type: "circuit", data: { ...about, state: "closed" } };
+    case "cordoned":
+    case "cordon_lifted":
+      return { type: "cordon", data: { ...about, cordoned: event === "cordoned" } };
+  }
+}
+
+function countRefusals(
+  log: Logger,
+  repeats: RepeatLimiter,
+): Pick<Observer, "refused" | "refusals" | "returnedTwice" | "returnsTwice"> {
+  const refusals = new Map<FaultCode, number>();
+  let returnsTwice = 0;
+  return {
     refused(code) {
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
     },
@@ -112,19 +201,6 @@ export function createObserver(log: Logger, runtime: Runtime): Observer {
       if (repeats.mayLog("", RETURNED_TWICE)) log.error(RETURNED_TWICE);
     },
     returnsTwice: () => returnsTwice,
-    channelChanged(profile, chain, { provider, transport, event, cause }) {
-      const repeated = `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`;
-      if (!repeats.mayLog(profile, repeated)) return;
-      const { level, text } = CHANGES[event];
-      log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
-    },
-    streamMoved({ profile, chain, kind, to, reason }) {
-      const repeated = `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`;
-      if (!repeats.mayLog(profile, repeated)) return;
-      log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
-    },
-    splits: newSplitCounts(),
-    ...countSockets(),
   };
 }
 

@@ -1,10 +1,12 @@
 // The counters of one profile on one chain.
 import { createHistogram, type Histogram } from "../core/provider/latency.ts";
+import type { SeenErrors } from "../core/provider-errors/seen-errors.ts";
 import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-use.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
+import type { ChainHistory } from "./history/history.ts";
 
 /** Outcomes of a request, as labels. */
 export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
@@ -32,10 +34,15 @@ export interface Series {
   readonly cacheUses: Record<CacheUse["result"], number>;
   /** Errors of the operator's providers that match no rule. */
   readonly unknown: UnknownErrors;
+  /** The errors of the operator's providers by category. */
+  readonly errors: SeenErrors;
+  /** What happened lately. */
+  readonly history: ChainHistory;
 }
 
 /** Counters at zero. */
-export function newSeries(profile: string, chain: string): Series {
+export function newSeries(history: ChainHistory): Series {
+  const { profile, chain } = history;
   return {
     profile,
     chain,
@@ -48,5 +55,7 @@ export function newSeries(profile: string, chain: string): Series {
     rechecked: { found: 0, missing: 0 },
     cacheUses: { hit: 0, miss: 0, bypass: 0 },
     unknown: createUnknownErrors(),
+    errors: new Map(),
+    history,
   };
 }

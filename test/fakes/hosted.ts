@@ -27,6 +27,7 @@ import { createRoutes } from "../../src/web/api/routes.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import { errorEnvelope } from "../../src/web/contract/schemas/instance.ts";
 import { createPurchasePaywall } from "../../src/web/payment/purchase-paywall.ts";
+import { testLive } from "./live.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 import type { Ending } from "./stores.ts";
 
@@ -162,6 +163,7 @@ export async function serveApi(
           ? { kind: "unknown", what: "profile" }
           : { kind: "purged", chain, isComplete: true, secondTier: null },
       ),
+    live: testLive(runtime),
     ...instance,
   });
   const api = firstServing([ofInstance, ofStore]);

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { createHistogram } from "../../src/core/provider/latency.ts";
 import { createUnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
 import { expositionText } from "../../src/observe/exposition.ts";
+import { ChainHistory } from "../../src/observe/history/history.ts";
 import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
@@ -47,6 +48,8 @@ const SERIES = {
   rechecked: { found: 5, missing: 6 },
   cacheUses: { hit: 5, miss: 4, bypass: 1 },
   unknown: createUnknownErrors(),
+  errors: new Map(),
+  history: new ChainHistory("team", "ethereum", () => 0),
 };
 
 const TIER = {

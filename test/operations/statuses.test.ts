@@ -7,6 +7,7 @@ import { decideConnection } from "../../src/hosted/accounts/connections.ts";
 import { insertManagementToken } from "../../src/hosted/keys/management-token.ts";
 import { grantCustomAccess } from "../../src/hosted/profiles/custom-access.ts";
 import { newId, newSecret } from "../../src/secrets/secret.ts";
+import type { LiveView } from "../../src/web/api/instance-parts.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
 import type { Operation } from "../../src/web/contract/operation.ts";
 import {
@@ -20,7 +21,9 @@ import {
   TARIFF,
   testCustom,
 } from "../fakes/hosted.ts";
+import { testLive } from "../fakes/live.ts";
 import { fakePayments } from "../fakes/payments.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 interface Call extends Sent {
@@ -158,6 +161,16 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     what: "DELETE /api/v1/operator/cache?profile=public&chain=ethereum&method=eth_call",
     token: OPERATOR_TOKEN,
   }),
+  getHistory: () => ({
+    what: "GET /api/v1/history?profile=team&chain=test&provider=p0",
+    token: OPERATOR_TOKEN,
+  }),
+  watchEvents: () => ({ what: "HEAD /api/v1/operator/events", token: OPERATOR_TOKEN }),
+  listDecisions: () => ({ what: DECISIONS, token: OPERATOR_TOKEN }),
+  getDecision: () => ({ what: `${DECISIONS}/{decision}`, token: OPERATOR_TOKEN }),
+  getWhatIf: () => ({ what: `${DECISIONS}/{decision}/what-if`, token: OPERATOR_TOKEN }),
+  listProviderErrors: () => ({ what: "GET /api/v1/operator/errors", token: OPERATOR_TOKEN }),
+  listStreams: () => ({ what: "GET /api/v1/operator/streams", token: OPERATOR_TOKEN }),
   getSession: () => ({ what: "GET /api/v1/console/session" }),
   signIn: () => ({
     what: "POST /api/v1/console/session",
@@ -209,6 +222,19 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
 };
 
 const PROVIDER = { profile: "public", chain: "ethereum", provider: "a" };
+const DECISIONS = "GET /api/v1/operator/decisions";
+/** Of the latest decision. */
+const ofDecision =
+  (after: string): Case =>
+  async ({ api }, good) => {
+    const { json } = await api.call(DECISIONS, { token: OPERATOR_TOKEN });
+    const what = good.what.replace("{decision}", String(json.decisions[0].id));
+    return send(api, { ...good, what: what + after });
+  };
+const withQuery =
+  (query: string): Case =>
+  ({ api }, good) =>
+    send(api, { ...good, what: good.what.replace(/(\?.*)?$/, `?${query}`) });
 
 /** What a browser says of a request by a page of the service. */
 const SAME_ORIGIN = { "sec-fetch-site": "same-origin" };
@@ -276,6 +302,12 @@ const fated =
   (fate: string): Case =>
   ({ api, pay }, good) =>
     send(api, { ...good, headers: pay(fate) });
+
+/** Everything that is asked of it is a bug. */
+function brokenLive(bug: () => never): LiveView {
+  const live = testLive(simulatedWorld(1));
+  return { ...live, hub: new Proxy(live.hub, { get: bug }), reports: { read: bug } };
+}
 
 /** What comes of payments, where `body` has to be paid for and `other` is another such body. */
 const payingCases = (
@@ -562,6 +594,49 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     },
     internal: ({ broken }, good) => send(broken, { ...good, body: { token: newSecret("token") } }),
   },
+  getHistory: {
+    not_found: withQuery("profile=team&chain=nowhere"),
+    invalid_field: withQuery("profile=team"),
+    unavailable: withQuery("range=90d"),
+  },
+  watchEvents: {
+    // A HEAD request has no body to read a code from.
+    ...Object.fromEntries(
+      ["unauthorized", "unavailable", "internal"].map((code) => [
+        code,
+        ((fixture, good) =>
+          (CASES[code] ?? succeeds)(fixture, {
+            ...good,
+            what: "GET /api/v1/operator/events",
+          })) satisfies Case,
+      ]),
+    ),
+    invalid_field: ({ api }, good) =>
+      send(api, { ...good, what: "GET /api/v1/operator/events?outcome=odd" }),
+    async forbidden({ api }, { token: _, ...good }) {
+      const signedIn = await api.call("POST /api/v1/console/session", {
+        body: { token: OPERATOR_TOKEN },
+        headers: SAME_ORIGIN,
+      });
+      const cookie = (signedIn.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+      const what = "GET /api/v1/operator/events";
+      return send(api, { ...good, what, headers: { cookie } });
+    },
+  },
+  listDecisions: { invalid_field: withQuery("limit=0") },
+  getDecision: {
+    200: ofDecision(""),
+    not_found: succeeds,
+    invalid_field: ({ api }, good) =>
+      send(api, { ...good, what: `${DECISIONS}/${"x".repeat(101)}` }),
+  },
+  getWhatIf: {
+    200: ofDecision("?strategy=fastest&without=p0"),
+    not_found: succeeds,
+    invalid_field: ofDecision("?without=nobody"),
+  },
+  listProviderErrors: { invalid_field: withQuery("category=odd") },
+  listStreams: { invalid_field: withQuery("profile=") },
   getSession: {
     internal: ({ broken }, good) =>
       send(broken, { ...good, headers: { cookie: `svc-session=${newSecret("session")}` } }),
@@ -644,6 +719,7 @@ eachStore(({ engine, open }) => {
             audit: bug,
             servedChains: bug,
             instance: {
+              live: brokenLive(bug),
               providers: new Proxy(NO_PROVIDERS, { get: bug }),
               methods: bug,
               purgeCache: bug,

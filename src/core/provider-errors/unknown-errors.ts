@@ -80,7 +80,8 @@ function wordsOf(message: string): string {
   return withoutHex(message.slice(0, SAMPLE_CHARS)).toLowerCase().replace(/\d+/g, "#");
 }
 
-function withoutHex(text: string): string {
+/** A text without hex: addresses, hashes, data of calls. */
+export function withoutHex(text: string): string {
   return text.replace(/\b0x[0-9a-f]*|\b[0-9a-f]{16,}\b/gi, "0x…");
 }
 

@@ -29,6 +29,8 @@ export interface CallerIdentity {
    * account.
    */
   readonly key: string;
+  /** The id of the key that it calls with; absent or null = it has none. */
+  readonly keyId?: string | null;
 }
 
 /** The service itself, as the caller of probes and subscriptions. */

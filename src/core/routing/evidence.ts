@@ -160,7 +160,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
 }
 
 /** For how long providers were asked: a hedge is asked beside another, not after it. */
-function upstreamMsOf(attempts: readonly Attempt[]): number {
+export function upstreamMsOf(attempts: readonly Attempt[]): number {
   let inTurnMs = 0;
   let besideMs = 0;
   for (const { latencyMs, hedgedAfterMs } of attempts) {

@@ -5,9 +5,10 @@ import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
 import { waiverOf } from "../provider/capability.ts";
 import type { Exclusion, ExclusionReason } from "../provider/exclusion.ts";
+import type { Reading } from "../provider/latency.ts";
 import type { Call } from "../rpc/call.ts";
 import type { Strategy } from "./strategy.ts";
-import { type Draw, type Entrant, order } from "./strategy.ts";
+import { type Draw, type Entrant, order, type SelectionSettings } from "./strategy.ts";
 
 /** A provider that a plan considers, on the transport that it would use. */
 export interface Considered extends Entrant, Channel {
@@ -20,6 +21,26 @@ export interface Considered extends Entrant, Channel {
   readonly stalled: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
+}
+
+/** What a plan reads of its call. */
+export type PlannedCall = Pick<Call, "block" | "methodName">;
+
+/** What a plan was made from, kept so that one may ask what another would have been. */
+export interface PlanInputs {
+  readonly call: PlannedCall;
+  readonly strategy: Strategy;
+  readonly replaySafe: boolean;
+  readonly settings: SelectionSettings;
+  readonly considered: readonly RecordedProvider[];
+  /** The random numbers that it took, in order. */
+  readonly drawn: readonly number[];
+}
+
+/** A provider that a plan considered, and what each strategy would have looked at. */
+export interface RecordedProvider {
+  readonly considered: Considered;
+  readonly readings: Readonly<Record<Strategy, Reading | null>>;
 }
 
 /** A provider on one transport, and the time until it may be asked again. */
@@ -36,7 +57,7 @@ export interface Awaited extends Pick<Considered, "reason"> {
  */
 export function planOf(
   considered: readonly Considered[],
-  call: Call,
+  call: PlannedCall,
   strategy: Strategy,
   draw: Draw,
 ): Plan {
@@ -59,7 +80,7 @@ export function planOf(
  * The plan when every circuit of the set is open: the providers that could serve the call, the most
  * recently heard one first. Null = no provider could.
  */
-export function panicPlanOf(considered: readonly Considered[], call: Call): Plan | null {
+export function panicPlanOf(considered: readonly Considered[], call: PlannedCall): Plan | null {
   const excluded: Exclusion[] = [];
   const candidates = capableOf(considered, call, excluded);
   if (candidates.length === 0) return null;
@@ -89,8 +110,11 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
   return null;
 }
 
-/** The position of a candidate's tier; backup providers stand after all others. */
-function positionOf({ provider, breaker, limited, stalled }: Considered): number {
+/**
+ * The position of a candidate's tier: 1 to 4, 6 to 9 for backup providers, which stand after all
+ * others.
+ */
+export function positionOf({ provider, breaker, limited, stalled }: Considered): number {
   return tierOf(breaker, limited || stalled) + (provider.backup ? OPEN_TIER : 0);
 }
 
@@ -128,7 +152,7 @@ function rankOf({ reason, breaker, limited, stalled }: Considered, call: Call): 
  */
 function capableOf(
   considered: readonly Considered[],
-  call: Call,
+  call: PlannedCall,
   excluded: Exclusion[],
 ): Considered[] {
   if (areAllCapable(considered)) return considered.slice();
@@ -199,4 +223,6 @@ export interface Plan {
    * time may use it.
    */
   readonly panic?: true;
+  /** Only where it was recorded. */
+  readonly inputs?: PlanInputs;
 }

@@ -66,6 +66,14 @@ export interface StrategyRow<Name extends string = Strategy> {
    * where the strategy knows no difference. Null = they stay so altogether.
    */
   readonly order: ((entrants: Entrant[], draw: Draw, methodName: string) => void) | null;
+  /** What it looked at in one of the entrants, in a few words. */
+  readonly reason: (entrant: Entrant, among: Entrants) => string;
+}
+
+/** All entrants of an order, and the settings by which they were ordered. */
+export interface Entrants {
+  readonly entrants: readonly Entrant[];
+  readonly settings: SelectionSettings;
 }
 
 const TABLE = [
@@ -76,6 +84,10 @@ const TABLE = [
     factor: 1,
     minCalls: null,
     order: orderByShare,
+    reason: ({ provider }, { entrants }) => {
+      const total = entrants.reduce((sum, each) => sum + each.provider.weight, 0);
+      return `random, weight ${provider.weight} of ${total}`;
+    },
   },
   {
     name: "latency-weighted",
@@ -84,6 +96,10 @@ const TABLE = [
     factor: 1.5,
     minCalls: (settings) => settings.lwMinCalls,
     order: orderByWeight,
+    reason: (entrant, among) => {
+      const weight = latencyWeights(among).get(entrant.provider.id) ?? 0;
+      return `random, weight ${weight.toFixed(3)} by ${readingText(entrant)}`;
+    },
   },
   {
     name: "fastest",
@@ -92,6 +108,10 @@ const TABLE = [
     factor: 2,
     minCalls: (settings) => settings.fastestMinCalls,
     order: orderByLatency,
+    reason: (entrant) => {
+      if (entrant.reading !== null || entrant.probeMs === null) return readingText(entrant);
+      return `probe ${entrant.probeMs.toFixed(1)} ms`;
+    },
   },
   {
     name: "priority",
@@ -100,6 +120,7 @@ const TABLE = [
     factor: 1,
     minCalls: null,
     order: orderByPriority,
+    reason: ({ provider }) => `priority ${provider.priority}`,
   },
   {
     name: "cheapest",
@@ -109,6 +130,7 @@ const TABLE = [
     operatorOnly: true,
     minCalls: null,
     order: orderByPrice,
+    reason: ({ provider: { price } }) => (price === null ? "no price declared" : `price ${price}`),
   },
 ] as const satisfies readonly StrategyRow<string>[];
 
@@ -172,6 +194,25 @@ export function order(entrants: Entrant[], strategy: Strategy, draw: Draw, metho
   shuffle(entrants, draw.random);
   sortByRegion(entrants);
   ROWS[strategy].order?.(entrants, draw, methodName);
+}
+
+/** What a strategy looked at in one of the entrants, in a few words. */
+export function orderReason(entrant: Entrant, strategy: Strategy, among: Entrants): string {
+  return ROWS[strategy].reason(entrant, among);
+}
+
+/** The weights with which `latency-weighted` draws, by provider id. */
+export function latencyWeights({ entrants, settings }: Entrants): ReadonlyMap<string, number> {
+  const readings = entrants.map(({ reading }) => reading);
+  const weights = weightsOf(readings, settings);
+  return new Map(entrants.map(({ provider }, at) => [provider.id, weights[at] ?? 0]));
+}
+
+function readingText({ reading }: Entrant): string {
+  if (reading === null || reading.latencyMs === null) return "no reading";
+  const calls = `${Math.round(reading.calls)} calls`;
+  const good = `${(reading.successRate * 100).toFixed(1)} % good`;
+  return `${reading.latencyMs.toFixed(1)} ms over ${calls}, ${good}`;
 }
 
 /**

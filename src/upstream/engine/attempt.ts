@@ -203,7 +203,8 @@ export class PendingAttempt implements AnswerListener, Outstanding {
         ? null
         : (failure.code ?? (failure.httpStatus === 0 ? null : failure.httpStatus));
     const incident = failure?.incident;
-    const plain: Attempt = { provider, transport, latencyMs: this.ageMs, verdict, code };
+    const { startedAtMs, ageMs: latencyMs } = this;
+    const plain: Attempt = { provider, transport, startedAtMs, latencyMs, verdict, code };
     const { hedgedAfterMs } = this.#terms;
     const known = incident === undefined ? plain : { ...plain, incident };
     const attempt = hedgedAfterMs === null ? known : { ...known, hedgedAfterMs };

@@ -5,6 +5,7 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { earn } from "../../core/routing/extra-calls.ts";
 import { nextMove } from "../../core/routing/failover.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
@@ -23,19 +24,37 @@ import { panicIsFull } from "./refusal.ts";
 import { RoomQueue, RoomWait } from "./room-wait.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
 
+/** Says of which plans the inputs are kept. */
+export interface PlanRecording {
+  /** Whether those of a plan that is made now are. */
+  takes(): boolean;
+}
+
+/** What failover works with. */
+interface FailoverParts extends AttemptParts, BudgetParts {
+  /** Absent = no inputs of plans are kept. */
+  readonly recording?: PlanRecording | undefined;
+}
+
 /** The innermost stage: providers are asked here. */
-export function failover(parts: AttemptParts & BudgetParts): Stage {
+export function failover(parts: FailoverParts): Stage {
   const queue = new RoomQueue(parts.runtime);
   return (job, listener) => {
-    plan(job);
+    plan(parts, job);
     if (job.plan.candidates.length > 0) return begun(parts, job, listener);
-    return new WaitingRun(new RoomWait(queue, job), job, () => begun(parts, job, listener));
+    const again = (): void => plan(parts, job);
+    const begin = (): RunningJob => begun(parts, job, listener);
+    return new WaitingRun(new RoomWait(queue, job), job, { again, begin });
   };
 }
 
-function plan(job: Job): void {
+function plan({ recording }: FailoverParts, job: Job): void {
   const { request } = job;
-  job.plan = request.tracker.plan(request.call, request);
+  const { call, tracker, strategy, transport, pin } = request;
+  const isCallers = recording !== undefined && pin === null && request.caller !== SERVICE_CALLER;
+  const selection =
+    isCallers && recording.takes() ? { strategy, transport, pin, record: true } : request;
+  job.plan = tracker.plan(call, selection);
 }
 
 function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
@@ -54,12 +73,18 @@ function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListene
 class WaitingRun implements RunningJob {
   readonly #wait: RoomWait;
   readonly #job: Job;
+  readonly #plan: () => void;
   readonly #begin: () => RunningJob;
   #run: RunningJob | null = null;
 
-  constructor(wait: RoomWait, job: Job, begin: () => RunningJob) {
+  constructor(
+    wait: RoomWait,
+    job: Job,
+    { again, begin }: { readonly again: () => void; readonly begin: () => RunningJob },
+  ) {
     this.#wait = wait;
     this.#job = job;
+    this.#plan = again;
     this.#begin = begin;
     this.#tryBegin();
   }
@@ -71,7 +96,7 @@ class WaitingRun implements RunningJob {
 
   #tryBegin(): void {
     const again = (): void => {
-      plan(this.#job);
+      this.#plan();
       this.#tryBegin();
     };
     if (this.#job.plan.candidates.length > 0 || !this.#wait.begin(again)) this.#run = this.#begin();

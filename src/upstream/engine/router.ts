@@ -11,7 +11,7 @@ import type { Answer } from "./answer.ts";
 import { cache } from "./cache.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import { coalesce } from "./coalesce.ts";
-import { failover } from "./failover.ts";
+import { failover, type PlanRecording } from "./failover.ts";
 import { futureBlock } from "./future-block.ts";
 import { Job, type JobTimes } from "./job.ts";
 import { recheckNull } from "./recheck-null.ts";
@@ -65,6 +65,8 @@ export interface RouterParts {
   readonly coalesce?: () => boolean;
   /** Whether only calls of one account are equal; left out = they need not be. */
   readonly byAccount?: () => boolean;
+  /** Says of which plans the inputs are kept; left out = of none. */
+  readonly recording?: PlanRecording | undefined;
   /** Kept answers; left out = nothing is kept. */
   readonly cache?: CachedAnswers | undefined;
   /** How ranges that no provider accepts whole are asked for; left out = they are refused. */

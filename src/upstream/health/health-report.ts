@@ -15,6 +15,7 @@ import {
   percentiles,
   providerReading,
 } from "../../core/provider/latency.ts";
+import type { Provider } from "../../core/provider/profile.ts";
 import { limitedForMs } from "../../core/provider/throttle.ts";
 
 /** The health of one provider on one transport, for display; null = unknown. */
@@ -49,6 +50,29 @@ export interface HealthReport extends Percentiles {
     /** Over both transports. */
     readonly requestsPerSecond: number | null;
   };
+}
+
+/** The states of a provider's circuits, the worst last; cordoned = excluded until a probe. */
+export const CIRCUIT_STATES = ["closed", "half_open", "open", "cordoned"] as const;
+
+/** The state of a circuit, or of the worst of several. */
+export type CircuitState = (typeof CIRCUIT_STATES)[number];
+
+/** How a provider is, over its transports. */
+export interface ProviderSummary {
+  readonly provider: Provider;
+  /** Null = unknown. */
+  readonly lagBlocks: number | null;
+  /** The worst of its transports. */
+  readonly circuit: CircuitState;
+}
+
+/** The state of the circuit of one health record. */
+export function circuitStateOf(
+  { breaker, cordon, wrongChain }: Pick<Health, "breaker" | "cordon" | "wrongChain">,
+  nowMs: number,
+): CircuitState {
+  return wrongChain || cordon !== null ? "cordoned" : settled(breaker, nowMs).kind;
 }
 
 /** The height and lag of a provider. */

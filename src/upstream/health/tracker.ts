@@ -83,17 +83,24 @@ import {
   unservedNames,
 } from "../../core/provider/unserved-methods.ts";
 import { createExtraCalls, type ExtraCalls } from "../../core/routing/extra-calls.ts";
-import type { Plan } from "../../core/routing/plan.ts";
 import {
   type Awaited,
   betterOf,
   type Considered,
+  type Plan,
+  type PlanInputs,
   panicPlanOf,
   planOf,
+  type RecordedProvider,
   waitOf,
 } from "../../core/routing/plan.ts";
-import type { Strategy } from "../../core/routing/strategy.ts";
-import { type Draw, minCallsOf, type SelectionSettings } from "../../core/routing/strategy.ts";
+import {
+  byStrategy,
+  type Draw,
+  minCallsOf,
+  type SelectionSettings,
+  type Strategy,
+} from "../../core/routing/strategy.ts";
 import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
@@ -101,7 +108,13 @@ import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport, ProviderBudget } from "../budget/provider-budget.ts";
 import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { AttemptsOut } from "./attempts-in-flight.ts";
-import { type HealthReport, reportOf } from "./health-report.ts";
+import {
+  CIRCUIT_STATES,
+  circuitStateOf,
+  type HealthReport,
+  type ProviderSummary,
+  reportOf,
+} from "./health-report.ts";
 import { type KnownBlocks, type ProviderBlocks, RecordedBlocks } from "./known-blocks.ts";
 import {
   type Departure,
@@ -178,6 +191,8 @@ export interface Selection {
   /** Null = the better transport of each provider; HTTP if they are equal. */
   readonly transport: Transport | null;
   readonly pin: Provider | null;
+  /** True = what the plan is made from is kept with it. */
+  readonly record?: boolean;
 }
 
 /**
@@ -299,6 +314,8 @@ export interface Tracker {
   /** Whether the provider pushes its heads, so that they need not be polled. */
   pushesHeads(provider: Provider): boolean;
   health(provider: Provider, transport: Transport): HealthReport;
+  /** The same in few words, over all transports. */
+  summary(provider: Provider): ProviderSummary;
   /** What was sent of what may be sent to the provider; null = it has no limits. */
   budget(provider: Provider): BudgetReport | null;
   /** Reports of the methods with fresh readings. */
@@ -367,7 +384,12 @@ export interface TrackerSettings extends SelectionSettings {
   readonly budgetOf?: (provider: Provider) => ProviderBudget | null;
   /** Which providers an operator took out of use; absent = none. */
   readonly cordonOf?: (provider: Provider) => ProviderCordon | null;
+  /** Hears of every attempt at its end; absent = nobody does. */
+  readonly onAttempt?: AttemptListener | undefined;
 }
+
+/** Hears of attempts at their end. */
+export type AttemptListener = (attempt: Attempt, method: Method) => void;
 
 /**
  * Creates the routing state of a set; providers with unchanged id and URL keep their health from
@@ -396,6 +418,7 @@ class SetTracker implements Tracker {
   readonly #listeners = new Set<Partial<TrackerListener>>();
   readonly #silenceWatch: SilenceWatch;
   readonly #panicShare: Allowance;
+  readonly #onAttempt: AttemptListener | undefined;
   #panicking = 0;
   /** Since this was last asked for. */
   #panicsRefused = 0;
@@ -411,6 +434,7 @@ class SetTracker implements Tracker {
     this.profileId = settings.profileId ?? "";
     this.extraCalls = previous?.extraCalls ?? createExtraCalls();
     this.#runtime = runtime;
+    this.#onAttempt = settings.onAttempt;
     const { shareOf = WHOLE_SHARES.of, budgetOf = () => null, cordonOf = () => null } = settings;
     this.#panicShare = shareOf("panic", PANIC_SLOTS, {
       used: () => this.#panicking,
@@ -458,9 +482,26 @@ class SetTracker implements Tracker {
       );
     }
     const considered = this.#considerAll(query);
-    const plan = planOf(considered, call, strategy, draw);
-    if (plan.candidates.length > 0 || !this.#allOpen(query.view.nowMs)) return plan;
-    return panicPlanOf(considered, call) ?? plan;
+    const recorder = selection.record === true ? new PlanRecorder(draw) : null;
+    const plan = planOf(considered, call, strategy, recorder?.draw ?? draw);
+    const isPanic = plan.candidates.length === 0 && this.#allOpen(query.view.nowMs);
+    const made = isPanic ? (panicPlanOf(considered, call) ?? plan) : plan;
+    if (recorder === null) return made;
+    const readings = considered.map((each) => this.#readingsOf(each, query));
+    return { ...made, inputs: recorder.inputs(considered, readings, query) };
+  }
+
+  /** What each strategy would look at. */
+  #readingsOf(
+    { provider, transport }: Considered,
+    { call, view }: PlanQuery,
+  ): RecordedProvider["readings"] {
+    const health = this.#healthOf(provider, transport);
+    return byStrategy(({ minCalls }) =>
+      health === null || minCalls === null
+        ? null
+        : reading(health.latency, call.method, minCalls(this.#safeDraw.settings), view.nowMs),
+    );
   }
 
   hasRoom(provider: Provider, { methodName }: Pick<Call, "methodName">): boolean {
@@ -605,6 +646,7 @@ class SetTracker implements Tracker {
     if (channel === null) return false;
     const { health } = channel;
     channel.out.delete(out);
+    this.#onAttempt?.(attempt, call.method);
     const { verdict, latencyMs } = attempt;
     if (by !== "cut" || verdict === null) {
       const nowMs = this.#runtime.now();
@@ -792,6 +834,18 @@ class SetTracker implements Tracker {
     const methods = [...report.learned.methods, ...unservedNames(providerState.unserved, nowMs)];
     const requestsPerSecond = learnedLimit(providerState.rate, nowMs);
     return { ...report, learned: { ...report.learned, methods, requestsPerSecond } };
+  }
+
+  summary(provider: Provider): ProviderSummary {
+    const nowMs = this.#runtime.now();
+    const state = this.#stateOf(provider);
+    const lag = lagBlocks(state?.sample ?? null, this.#head(nowMs), this.set.chain, nowMs);
+    const circuits = [state?.http ?? null, state?.ws ?? null]
+      .filter((health) => health !== null)
+      .map((health) => CIRCUIT_STATES.indexOf(circuitStateOf(health, nowMs)));
+    const worst = CIRCUIT_STATES[Math.max(0, ...circuits)] ?? "closed";
+    const circuit = state !== null && state.cordon !== null ? "cordoned" : worst;
+    return { provider, lagBlocks: lag, circuit };
   }
 
   budget(provider: Provider): BudgetReport | null {
@@ -1214,6 +1268,41 @@ function isUsable(health: Health | null, nowMs: number): boolean {
     health.cordon === null &&
     settled(health.breaker, nowMs).kind !== "open"
   );
+}
+
+/** Keeps what a plan is made from. */
+class PlanRecorder {
+  readonly draw: Draw;
+  readonly #drawn: number[] = [];
+
+  constructor({ settings, replaySafe, random }: Draw) {
+    const recorded = (): number => {
+      const drawn = random();
+      this.#drawn.push(drawn);
+      return drawn;
+    };
+    this.draw = { settings, replaySafe, random: recorded };
+  }
+
+  inputs(
+    considered: readonly Considered[],
+    readings: readonly RecordedProvider["readings"][],
+    { call, strategy }: PlanQuery,
+  ): PlanInputs {
+    const { settings, replaySafe } = this.draw;
+    return {
+      // Not the call itself: its body is its caller's.
+      call: { block: call.block, methodName: call.methodName },
+      strategy,
+      replaySafe,
+      settings,
+      considered: considered.flatMap((each, at) => {
+        const known = readings[at];
+        return known === undefined ? [] : [{ considered: each, readings: known }];
+      }),
+      drawn: this.#drawn,
+    };
+  }
 }
 
 /** Input of one plan. */

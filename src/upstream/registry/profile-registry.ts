@@ -11,6 +11,7 @@ import type { SelectionSettings } from "../../core/routing/strategy.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import {
+  type AttemptListener,
   createTracker,
   type HealthChange,
   type ProviderCordon,
@@ -71,6 +72,8 @@ export interface ProfileRegistrySettings {
   readonly budgets: Pick<ProviderBudgets, "open">;
   /** Which providers of a set, by its key, an operator took out of use; absent = none. */
   readonly cordonOf: (key: string, provider: Provider) => ProviderCordon | null;
+  /** Who hears of attempts at the providers of a profile on a chain; `profile` is the label. */
+  readonly attemptsOf: (profile: string, chain: string) => AttemptListener;
 }
 
 /** Most profiles of accounts in memory. */
@@ -169,7 +172,7 @@ function serve(
   before: ServedProfile | undefined,
   { runtime, settings }: TrackerParts,
 ): ServedProfile {
-  const { onChange, shares = WHOLE_SHARES, budgets } = settings;
+  const { onChange, shares = WHOLE_SHARES, budgets, attemptsOf } = settings;
   const trackers = [...profile.chains].map(([name, set]): [string, Tracker] => {
     const key = `${profileId(profile)} ${name}`;
     const shareOf: TrackerSettings["shareOf"] = (what, total, use) =>
@@ -178,7 +181,15 @@ function serve(
       budgets?.open(key, provider) ?? null;
     const cordonOf: TrackerSettings["cordonOf"] = (provider) =>
       settings.cordonOf?.(key, provider) ?? null;
-    const own = { ...settings, shareOf, budgetOf, cordonOf, profileId: profileId(profile) };
+    const onAttempt = attemptsOf?.(publicLabel(profileId(profile)), name);
+    const own = {
+      ...settings,
+      shareOf,
+      budgetOf,
+      cordonOf,
+      onAttempt,
+      profileId: profileId(profile),
+    };
     const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
       tracker.attend({

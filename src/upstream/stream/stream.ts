@@ -93,6 +93,8 @@ const ALONE_AGAIN_MS = 60_000;
  */
 const LATE_AGAIN_MS = 10_000;
 const LONGEST_LATE_AGAIN_MS = 600_000;
+/** Weight of the newest delivery in the average lag. */
+const LAG_WEIGHT = 0.1;
 const FORGOTTEN = "logs have left the chain that are no longer held";
 
 /** A subscription at one provider at a time, shared by its subscribers. */
@@ -134,6 +136,10 @@ export class Stream {
   #leftAtMs = Number.NEGATIVE_INFINITY;
   #failovers = 0;
   #events = 0;
+  /** When the first event arrived since events were last delivered; null = none has. */
+  #heardAtMs: number | null = null;
+  /** Average time from the provider's event to its delivery; null = unknown. */
+  #lagMs: number | null = null;
 
   /** `checks` are the log checks of its profile and chain. */
   constructor(
@@ -213,6 +219,7 @@ export class Stream {
       filledBlocks,
       failovers: this.#failovers,
       events: this.#events,
+      lagMs: this.#lagMs,
     };
   }
 
@@ -283,7 +290,10 @@ export class Stream {
     };
     const events: SourceEvents = {
       opened: (opened) => this.#opened(outage, opened),
-      event: (raw) => this.#continuity.hear(raw, subscription.kind === "newHeads"),
+      event: (raw) => {
+        this.#heardAtMs ??= this.#parts.runtime.now();
+        this.#continuity.hear(raw, subscription.kind === "newHeads");
+      },
       head: (raw) => this.#continuity.hear(raw, true),
       lost: () => this.#fail("lost"),
     };
@@ -575,11 +585,20 @@ export class Stream {
     this.#outbox.push(...results);
   }
 
+  /** Events that are held back count from the arrival of the first. */
+  #noteLag(): void {
+    if (this.#heardAtMs === null) return;
+    const lagMs = Math.max(0, this.#parts.runtime.now() - this.#heardAtMs);
+    this.#heardAtMs = null;
+    this.#lagMs = this.#lagMs === null ? lagMs : this.#lagMs + (lagMs - this.#lagMs) * LAG_WEIGHT;
+  }
+
   /** Delivers the events of this turn together. */
   #flush(): void {
     const results = this.#outbox;
     this.#outbox = [];
     this.#events += results.length;
+    this.#noteLag();
     for (const subscriber of this.#subscribers) subscriber.events(results);
   }
 }

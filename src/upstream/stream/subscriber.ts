@@ -80,4 +80,8 @@ export interface StreamReport {
   /** Number of backfilled blocks. */
   readonly filledBlocks: number;
   readonly events: number;
+  /**
+   * Average time (ms) from an event of the provider to its delivery; null = nothing was delivered.
+   */
+  readonly lagMs: number | null;
 }

@@ -3,8 +3,11 @@
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
 import type { OperatorRecords } from "../../hosted/operator/records.ts";
+import type { FeedHub } from "../../observe/feed/feed-hub.ts";
+import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { PurgeSelection } from "../../upstream/engine/cached-answers.ts";
+import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RecordAction } from "./action-log.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
 import type { OperatorProviders } from "./operator-providers.ts";
@@ -21,6 +24,20 @@ export interface InstanceParts {
   /** Opens the limits of calls that operators send to providers. */
   readonly openLimit: OpenAddressLimit;
   readonly purgeCache: PurgeCache;
+  /** What the operator sees of the running service. */
+  readonly live: LiveView;
+}
+
+/** What the operator sees of the running service, and its history. */
+export interface LiveView {
+  readonly runtime: Pick<Runtime, "wallMs" | "after">;
+  readonly reports: OperatorReports;
+  readonly hub: FeedHub;
+  readonly registry: Pick<ProfileRegistry, "profile">;
+  readonly version: string;
+  /** This worker, and how many there are. */
+  readonly worker: string;
+  readonly workers: number;
 }
 
 /** Removes kept answers, in this process and wherever else they are. */

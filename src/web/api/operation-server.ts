@@ -20,7 +20,13 @@ import { type Headers, headersOf } from "../http/respond.ts";
 import type { AnyResult, NamedOperation, OperationRequest } from "./operation.ts";
 import { retiredAt } from "./retired-routes.ts";
 import { createRoutes, type OperationRoute } from "./routes.ts";
-import { writeAnswer, writeApiFault, writePaid, writePaymentRefusal } from "./write-answer.ts";
+import {
+  writeAnswer,
+  writeApiFault,
+  writePaid,
+  writePaymentRefusal,
+  writeStream,
+} from "./write-answer.ts";
 
 export interface OperationServerParts {
   readonly runtime: Runtime;
@@ -209,6 +215,7 @@ function finish({ request, response, headers, baseUrl }: Exchange, result: AnyRe
   switch (result.kind) {
     case "answer":
       if (result.headers !== undefined) headers.push(...result.headers);
+      if (result.stream !== undefined) return writeStream(response, headers, result.stream);
       if (result.receipt === undefined)
         return writeAnswer(response, headers, result.status, result.body);
       return writePaid(response, headers, { ...result, receipt: result.receipt });

@@ -6,6 +6,8 @@ import { recordChange } from "./action-log.ts";
 import { instanceCallerOf, type OperatorCredentials } from "./authenticate.ts";
 import { cacheHandlers } from "./handlers/cache.ts";
 import { sessionHandlers } from "./handlers/console-session.ts";
+import { historyHandlers } from "./handlers/history.ts";
+import { liveHandlers } from "./handlers/live.ts";
 import { providerHandlers } from "./handlers/operator-providers.ts";
 import type { InstanceParts } from "./instance-parts.ts";
 import type { AnyResult, OperationRequest } from "./operation.ts";
@@ -28,10 +30,23 @@ export function createInstanceServing(
     const call = { ...input, caller };
     const result = await handler(call);
     await recordChange(parts.recordAction, operation, call, result);
-    return result;
+    if (result.kind !== "answer" || result.stream === undefined) return result;
+    const { stream } = result;
+    const isStillAllowed = async (): Promise<boolean> => {
+      const now = await instanceCallerOf(credentials, operation.auth, { request, cookie });
+      return now.kind === caller.kind;
+    };
+    return { ...result, stream: (response) => stream(response, isStillAllowed) };
   };
 }
 
 function handlersOf(parts: InstanceParts): ApiHandlers<typeof CONTRACT, "instance"> {
-  return { ...sessionHandlers(parts), ...providerHandlers(parts), ...cacheHandlers(parts) };
+  const { live } = parts;
+  return {
+    ...sessionHandlers(parts),
+    ...providerHandlers(parts),
+    ...cacheHandlers(parts),
+    ...historyHandlers({ ...live, summary: parts.summary }),
+    ...liveHandlers(live),
+  };
 }

@@ -174,12 +174,15 @@ export function inputOf({
     operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
   if (body.kind === "api_fault") return body;
   const ifMatch = request.headers["if-match"] ?? null;
+  const lastId = request.headers["last-event-id"];
+  const lastEventId = typeof lastId === "string" ? lastId : null;
   return {
     kind: "input",
     params: given.value,
     query: query.value,
     body: body.value,
     ifMatch,
+    lastEventId,
     address,
     baseUrl,
     isLocal,

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import { PROBLEMS, problemDetails } from "../../payments/protocol-problems.ts";
-import { type Headers, retryAfter, write } from "../http/respond.ts";
+import { beginEvents, type Headers, retryAfter, write } from "../http/respond.ts";
 import { type PaymentRefusal, purchaseUrl } from "../payment/purchase-paywall.ts";
 
 /** Writes an answer; `body` null = no body. */
@@ -16,6 +16,21 @@ export function writeAnswer(
   headers.push("Cache-Control", "no-store");
   writeBody(response, headers, status, body);
 }
+
+/** Begins an event stream, which `write` continues; a HEAD request gets its head alone. */
+export function writeStream(
+  response: ServerResponse,
+  headers: Headers,
+  write: (response: ServerResponse, isStillAllowed: () => Promise<boolean>) => void,
+): void {
+  headers.push("Cache-Control", "no-store", "X-Accel-Buffering", "no");
+  if (!beginEvents(response, headers)) return;
+  if (response.req.method === "HEAD") response.end();
+  else write(response, NEVER_CHECKED);
+}
+
+/** The one who serves the operation checks the credential. */
+const NEVER_CHECKED = (): Promise<boolean> => Promise.resolve(true);
 
 /** The answer to a paid request. */
 export interface PaidAnswer {

@@ -4,6 +4,7 @@
 import { CLAIM_OPERATIONS } from "./claims.ts";
 import { CONSOLE_OPERATIONS } from "./console.ts";
 import { FEEDBACK_OPERATIONS } from "./feedback.ts";
+import { LIVE_OPERATIONS } from "./live.ts";
 import type { Operation } from "./operation.ts";
 import { OPERATOR_MONEY_OPERATIONS } from "./operator-money.ts";
 import { PAYING, PAYMENT_OPERATIONS } from "./payments.ts";
@@ -305,6 +306,7 @@ export const CONTRACT = {
     answers: { 200: { description: "What was removed.", schema: open.purgedCache } },
     faults: ["unauthorized", "forbidden", "not_found", "invalid_field", ...ANY],
   },
+  ...LIVE_OPERATIONS,
   getOperatorAudit: {
     ...OPERATOR,
     path: "/api/v1/operator/audit",

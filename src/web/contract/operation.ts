@@ -1,5 +1,6 @@
 // The type of a row of the contract, and the handler types derived from it: a handler that returns
 // an answer its row does not declare fails to compile.
+import type { ServerResponse } from "node:http";
 import type { z } from "zod";
 import type { PurposeKind } from "../../core/billing/payment.ts";
 import type { ApiFault, ApiFaultCode } from "../../core/faults/api-fault.ts";
@@ -39,6 +40,8 @@ export type OperationTag =
 export interface OperationAnswer {
   readonly description: string;
   readonly schema: z.ZodType | null;
+  /** Of a body that is no JSON, and is written while the request lasts; absent = JSON, or none. */
+  readonly contentType?: string;
 }
 
 /** One operation of the HTTP API. Its id is its key in the contract. */
@@ -127,13 +130,31 @@ export interface ApiInput<O extends Operation = Operation> {
   readonly isLocal: boolean;
   /** What the request tells of its session in the console. */
   readonly cookie: CookieRequest;
+  /** The `Last-Event-ID` header; null = absent. */
+  readonly lastEventId: string | null;
 }
 
 type AnswerBody<A> = A extends { readonly schema: infer S }
   ? S extends z.ZodType
-    ? z.output<S>
+    ? Unchanging<z.output<S>>
     : null
   : never;
+
+/** A value that nobody changes. */
+type Unchanging<T> = T extends readonly (infer Item)[]
+  ? readonly Unchanging<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Unchanging<T[K]> }
+    : T;
+
+/**
+ * Writes a body for as long as the request lasts. `isStillAllowed`: whether the credential of the
+ * request is still good.
+ */
+export type WriteStream = (
+  response: ServerResponse,
+  isStillAllowed: () => Promise<boolean>,
+) => void;
 
 /** A declared answer with its body. */
 export type ApiAnswer<O extends Operation> = {
@@ -143,6 +164,8 @@ export type ApiAnswer<O extends Operation> = {
     readonly body: AnswerBody<O["answers"][S]>;
     /** Header names and values in turn; absent = none of its own. */
     readonly headers?: readonly string[];
+    /** Writes the body, after the head; absent = `body` is all of it. */
+    readonly stream?: WriteStream;
   };
 }[keyof O["answers"]];
 

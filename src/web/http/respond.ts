@@ -103,6 +103,15 @@ export function begin(response: ServerResponse, headers: Headers, sizeBytes: num
   response.writeHead(200, headers);
 }
 
+/** Writes the head of an event stream; false = its reader has left. */
+export function beginEvents(response: ServerResponse, headers: Headers): boolean {
+  if (response.destroyed || response.headersSent) return false;
+  addCors(response, headers);
+  headers.push("Content-Type", "text/event-stream");
+  response.writeHead(200, headers);
+  return true;
+}
+
 /** Whether the client is a browser opening a page: `Accept` lists HTML first. */
 export function wantsHtml(accept: string | undefined): boolean {
   return accept !== undefined && /^\s*(?:text\/html|application\/xhtml\+xml)\b/i.test(accept);
@@ -140,6 +149,11 @@ export function writePreflight(response: ServerResponse, headers: Headers): void
   write(response, 204, headers, null);
 }
 
+/** A page of another origin has no business with a session. */
+function addCors(response: ServerResponse, headers: Headers): void {
+  if (!hasConsoleCookie(response.req.headers.cookie)) for (const field of CORS) headers.push(field);
+}
+
 function send(
   response: ServerResponse,
   status: number,
@@ -147,8 +161,7 @@ function send(
   body: readonly Buffer[] | null,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  // A page of another origin has no business with a session.
-  if (!hasConsoleCookie(response.req.headers.cookie)) for (const field of CORS) headers.push(field);
+  addCors(response, headers);
   if (body === null) {
     response.writeHead(status, headers);
     response.end();

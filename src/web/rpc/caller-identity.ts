@@ -18,6 +18,10 @@ export class RequestCaller implements CallerIdentity {
     this.#proxies = proxies;
   }
 
+  get keyId(): string | null {
+    return this.#keyContext?.keyId ?? null;
+  }
+
   get key(): string {
     if (this.#keyContext !== null) return `account ${this.#keyContext.account.id}`;
     const forwardedFor = this.#request.header("x-forwarded-for") ?? "";

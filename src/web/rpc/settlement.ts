@@ -110,7 +110,7 @@ function bytesOf(outcome: Outcome): number {
 /** Settles a cancelled call: it may be charged if it reached a provider. */
 export function cancelled(
   parts: PipelineParts,
-  { target }: PipelineRequest,
+  { target, requestId }: PipelineRequest,
   { method, grant }: GrantedRequest,
   {
     why,
@@ -121,7 +121,7 @@ export function cancelled(
   const charged = isAbandonedCharged(method, why, left);
   if (charged) grant.settle({ kind: "provider" });
   else grant.release();
-  parts.observer.cancelled(target.series, method, route);
+  parts.observer.cancelled(target.series, method, route, requestId);
 }
 
 /** Makes the cancel function of a subscription or filter method. */

@@ -1,0 +1,142 @@
+// What another plan of the same call would have been: under another strategy, or without one of
+// the providers. Made by the same functions from the inputs that were recorded with the plan. Knows
+// no clock; its random numbers are those of the call, and after them a sequence that follows from
+// them.
+import {
+  type Considered,
+  type Plan,
+  type PlanInputs,
+  panicPlanOf,
+  planOf,
+  positionOf,
+} from "./plan.ts";
+import { type Entrants, orderReason, type Strategy } from "./strategy.ts";
+
+/** The change to a plan. */
+export interface PlanChange {
+  readonly strategy: Strategy;
+  /** Id of a provider that is left out; null = none. */
+  readonly without: string | null;
+}
+
+/** A candidate of such a plan. */
+export interface LikelyCandidate {
+  readonly considered: Considered;
+  /** Of how many of the drawings it comes first, 0 to 1. */
+  readonly firstShare: number;
+}
+
+/** Another plan of a call. */
+export interface AlternativePlan extends Pick<Plan, "excluded" | "panic"> {
+  /** In the order that the random numbers of the call give. */
+  readonly candidates: readonly LikelyCandidate[];
+  /** Whether other random numbers would give another order. */
+  readonly isRandom: boolean;
+}
+
+/** How often an order is drawn to learn who comes first. */
+const DRAWINGS = 500;
+
+/** What the plan would have been. */
+export function alternativePlan(inputs: PlanInputs, change: PlanChange): AlternativePlan {
+  const considered = consideredUnder(inputs, change);
+  const random = sequenceAfter(inputs.drawn);
+  const own = ordered(inputs, considered, change.strategy, recordedFirst(inputs.drawn, random));
+  const first = new Map<string, number>();
+  const ids = idsOf(own);
+  let isRandom = false;
+  for (let drawing = 0; drawing < DRAWINGS; drawing++) {
+    const plan = ordered(inputs, considered, change.strategy, random);
+    const [leader] = plan.candidates;
+    if (leader !== undefined)
+      first.set(leader.provider.id, (first.get(leader.provider.id) ?? 0) + 1);
+    isRandom ||= idsOf(plan) !== ids;
+  }
+  const byId = new Map(considered.map((each) => [each.provider.id, each]));
+  return {
+    candidates: own.candidates.flatMap(({ provider: { id } }) => {
+      const each = byId.get(id);
+      const firstShare = (first.get(id) ?? 0) / DRAWINGS;
+      return each === undefined ? [] : [{ considered: each, firstShare }];
+    }),
+    excluded: own.excluded,
+    isRandom,
+    ...(own.panic === true ? { panic: true } : {}),
+  };
+}
+
+/** The providers of a plan as another strategy sees them. */
+export function consideredUnder(
+  { considered }: PlanInputs,
+  { strategy, without }: PlanChange,
+): readonly Considered[] {
+  return considered
+    .filter(({ considered: { provider } }) => provider.id !== without)
+    .map((each) => ({ ...each.considered, reading: each.readings[strategy] }));
+}
+
+/** Why a candidate stands where it stands, in a few words: its tier, or what the strategy saw. */
+export function positionReason(candidate: Considered, strategy: Strategy, among: Entrants): string {
+  const position = positionOf(candidate);
+  return position === 1
+    ? orderReason(candidate, strategy, among)
+    : (TIERS[position] ?? "its health");
+}
+
+const TIERS: Readonly<Record<number, string>> = {
+  2: "closed circuit, but limited or stalled",
+  3: "half-open circuit",
+  4: "half-open circuit, limited or stalled",
+  5: "open circuit",
+  6: "backup",
+  7: "backup, limited or stalled",
+  8: "backup, half-open circuit",
+  9: "backup, half-open circuit, limited or stalled",
+  10: "backup, open circuit",
+};
+
+function ordered(
+  { call, replaySafe, settings }: PlanInputs,
+  considered: readonly Considered[],
+  strategy: Strategy,
+  random: () => number,
+): Plan {
+  const plan = planOf(considered, call, strategy, { settings, replaySafe, random });
+  if (plan.candidates.length > 0 || !areAllOpen(considered)) return plan;
+  return panicPlanOf(considered, call) ?? plan;
+}
+
+/** Whether some could be asked apart from their circuits, and all of these are open. */
+function areAllOpen(considered: readonly Considered[]): boolean {
+  const askable = considered.filter(({ reason }) => !NEVER_ASKED.has(reason ?? ""));
+  return askable.length > 0 && askable.every(({ breaker }) => breaker.kind === "open");
+}
+
+const NEVER_ASKED: ReadonlySet<string> = new Set([
+  "wrong_chain",
+  "cordoned",
+  "other_region",
+  "transport_missing",
+]);
+
+function idsOf({ candidates }: Plan): string {
+  return JSON.stringify(candidates.map(({ provider }) => provider.id));
+}
+
+/** The recorded numbers, and then those of a sequence. */
+function recordedFirst(drawn: readonly number[], random: () => number): () => number {
+  let at = 0;
+  return () => drawn[at++] ?? random();
+}
+
+/** Uniform numbers in [0, 1) that follow from the recorded ones alone (mulberry32). */
+function sequenceAfter(drawn: readonly number[]): () => number {
+  let state = 0x9e3779b9;
+  for (const number of drawn) state = (Math.imul(state, 31) + Math.floor(number * 2 ** 32)) | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,50 @@
+// The entry of `error_rules` that would classify an error that no rule knows: its code, and the
+// longest piece of its text that does not change from one error to the next. The category is for
+// the operator to choose. Pure.
+import type { UnknownError } from "../core/provider-errors/unknown-errors.ts";
+
+/** An entry, as YAML to copy and as a value. */
+export interface ErrorRuleEntry {
+  readonly yaml: string;
+  readonly entry: {
+    readonly code?: number;
+    readonly message_contains?: readonly string[];
+    readonly category: string;
+  };
+}
+
+/** What stands in a sample for what changes: secrets, hex and numbers. */
+const CHANGING = /\[redacted\]|0x…|\d+|[\p{Cc}]/gu;
+const LEAST_CHARS = 4;
+const MAX_CHARS = 80;
+/** Counts against nobody, and the next provider is asked: what becomes of an unknown error too. */
+const CATEGORY = "unknown";
+
+/** The entry for an error; null = it has neither a code nor a text that stays. */
+export function errorRuleFor({
+  code,
+  sample,
+}: Pick<UnknownError, "code" | "sample">): ErrorRuleEntry | null {
+  const [piece = ""] = sample
+    .toLowerCase()
+    .split(CHANGING)
+    .map((text) => text.slice(0, MAX_CHARS).trim())
+    .filter((text) => text.length >= LEAST_CHARS)
+    .sort((left, right) => right.length - left.length);
+  if (code === null && piece === "") return null;
+  const entry = {
+    ...(code === null ? {} : { code }),
+    ...(piece === "" ? {} : { message_contains: [piece] }),
+    category: CATEGORY,
+  };
+  const lines = [
+    ...(code === null ? [] : [`code: ${code}`]),
+    ...(piece === "" ? [] : [`message_contains: [${JSON.stringify(piece)}]`]),
+    `category: ${CATEGORY} # choose what it means: rate_limit, server, method_unsupported, …`,
+  ];
+  const [first, ...rest] = lines;
+  return {
+    yaml: ["error_rules:", `  - ${first}`, ...rest.map((line) => `    ${line}`)].join("\n"),
+    entry,
+  };
+}

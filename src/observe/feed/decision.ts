@@ -1,0 +1,414 @@
+// One decision: a call at its end, with the plan it was routed by, its attempts and where its
+// answer came from. Taken from the routed call so that nothing of the caller's request or answer
+// is kept; shown to the operator with redacted errors.
+import type { Attempt } from "../../core/provider/attempt.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
+import { upstreamMsOf } from "../../core/routing/evidence.ts";
+import { type Considered, type Plan, positionOf } from "../../core/routing/plan.ts";
+import {
+  type Entrants,
+  latencyWeights,
+  STRATEGY_NAMES,
+  type Strategy,
+} from "../../core/routing/strategy.ts";
+import {
+  type AlternativePlan,
+  alternativePlan,
+  consideredUnder,
+  type PlanChange,
+  positionReason,
+} from "../../core/routing/what-if.ts";
+import type { Outcome } from "../../upstream/engine/answer.ts";
+import type { RoutedCall } from "../../upstream/engine/router.ts";
+import { redactedMessage, redactedMethod } from "../redacted-error.ts";
+import type { CallErrorView, CallEvent, CallOutcome } from "./feed-event.ts";
+
+/** A failed or answered attempt, without what only its caller may see. */
+interface AttemptRecord {
+  readonly attempt: Attempt;
+  /** Not yet redacted; null = none. */
+  readonly message: string | null;
+}
+
+/** One decision as it is kept. */
+export interface RoutingDecision {
+  readonly id: string;
+  readonly worker: string;
+  readonly wallMs: number;
+  readonly startedAtMs: number;
+  readonly totalMs: number;
+  readonly requestId: string;
+  readonly profile: string;
+  readonly chain: string;
+  readonly methodName: string;
+  readonly strategy: Strategy;
+  readonly keyId: string | null;
+  readonly pinned: boolean;
+  readonly requestBytes: number;
+  readonly answerBytes: number | null;
+  readonly outcome: CallOutcome;
+  readonly fault: string | null;
+  readonly source: AnswerSource;
+  readonly plan: Plan;
+  readonly attempts: readonly AttemptRecord[];
+  readonly cacheUse: RoutedCall["cacheUse"];
+  readonly overBudget: boolean;
+  readonly rechecked: RoutedCall["rechecked"];
+}
+
+/** What is known of a call beside its route. */
+export interface DecisionFacts {
+  readonly id: string;
+  readonly worker: string;
+  readonly wallMs: number;
+  readonly nowMs: number;
+  readonly requestId: string;
+  readonly profile: string;
+  readonly chain: string;
+  /** Null = its caller left. */
+  readonly outcome: Outcome | null;
+}
+
+/** Characters of a message that are kept: more than are shown, so that no secret is cut. */
+const MAX_MESSAGE_CHARS = 1_000;
+const METHOD_CHARS = 64;
+/** Most attempts that are kept: only calls in parts have more. */
+const MAX_ATTEMPTS = 64;
+
+/** A decision, made of a routed call at its end. */
+export function decisionOf(route: RoutedCall, facts: DecisionFacts): RoutingDecision {
+  const { request, plan, traces } = route;
+  const { outcome } = facts;
+  return {
+    id: facts.id,
+    worker: facts.worker,
+    wallMs: facts.wallMs,
+    startedAtMs: route.startedAtMs,
+    totalMs: Math.max(0, facts.nowMs - route.startedAtMs),
+    requestId: facts.requestId,
+    profile: facts.profile,
+    chain: facts.chain,
+    methodName: request.call.methodName.slice(0, METHOD_CHARS),
+    strategy: request.strategy,
+    keyId: request.caller.keyId ?? null,
+    pinned: request.pin !== null,
+    requestBytes: request.call.body.length,
+    answerBytes: outcome === null ? null : bytesOf(outcome),
+    outcome: outcomeOf(outcome),
+    fault: outcome?.kind === "fault" ? outcome.fault.code : null,
+    source: route.source,
+    plan,
+    attempts: traces.slice(0, MAX_ATTEMPTS).map(({ attempt, failure }) => ({
+      attempt,
+      message:
+        failure === null || attempt.provider.guarded
+          ? null
+          : String(failure.message).slice(0, MAX_MESSAGE_CHARS),
+    })),
+    cacheUse: route.cacheUse,
+    overBudget: route.overBudget,
+    rechecked: route.rechecked,
+  };
+}
+
+function outcomeOf(outcome: Outcome | null): CallOutcome {
+  if (outcome === null) return "cancelled";
+  return outcome.kind === "stream" ? "result" : outcome.kind;
+}
+
+function bytesOf(outcome: Outcome): number | null {
+  switch (outcome.kind) {
+    case "result":
+      return outcome.end - outcome.start;
+    case "error":
+      return outcome.raw.length;
+    case "stream":
+    case "fault":
+      return null;
+  }
+}
+
+/** A decision as the live feed and lists show it. */
+export function callEventOf(decision: RoutingDecision): CallEvent {
+  const attempts = decision.attempts.map(({ attempt }) => attempt);
+  const upstreamMs = attempts.length === 0 ? null : upstreamMsOf(attempts);
+  const selected = providerOf(decision.source);
+  return {
+    id: decision.id,
+    at: new Date(decision.wallMs).toISOString(),
+    worker: decision.worker,
+    request_id: decision.requestId,
+    profile: decision.profile,
+    chain: decision.chain,
+    method: redactedMethod(decision.methodName),
+    strategy: decision.strategy,
+    key_id: decision.keyId,
+    request_bytes: decision.requestBytes,
+    answer_bytes: decision.answerBytes,
+    total_ms: rounded(decision.totalMs),
+    upstream_ms: upstreamMs === null ? null : rounded(upstreamMs),
+    added_ms: rounded(Math.max(0, decision.totalMs - (upstreamMs ?? 0))),
+    outcome: decision.outcome,
+    fault: decision.fault,
+    source: decision.source.kind,
+    provider: selected?.id ?? null,
+    attempts: attempts.length,
+    failovers: Math.max(0, attempts.filter(isFailed).length - (isLastFailed(attempts) ? 1 : 0)),
+    hedged: attempts.some(({ hedgedAfterMs }) => hedgedAfterMs !== undefined),
+    pinned: decision.pinned,
+    panic: decision.plan.panic === true,
+    error: lastErrorOf(decision),
+    what_if: decision.plan.inputs !== undefined,
+  };
+}
+
+/** Not those that the service ended because another one had answered. */
+function isFailed({ verdict }: Attempt): boolean {
+  return verdict !== null && verdict.category !== "overtaken" && verdict.category !== "cancelled";
+}
+
+function isLastFailed(attempts: readonly Attempt[]): boolean {
+  const last = attempts.at(-1);
+  return last !== undefined && isFailed(last);
+}
+
+function lastErrorOf({ attempts }: RoutingDecision): CallErrorView | null {
+  const failed = attempts.filter(({ attempt }) => isFailed(attempt)).at(-1);
+  const verdict = failed?.attempt.verdict ?? null;
+  if (failed === undefined || verdict === null) return null;
+  const { provider, code } = failed.attempt;
+  const message = shownMessage(provider, failed.message);
+  return { provider: provider.id, category: verdict.category, code, message };
+}
+
+function shownMessage(provider: Provider, message: string | null): string | null {
+  return message === null ? null : redactedMessage(provider, message);
+}
+
+/** A candidate as it is shown. */
+export interface CandidateView {
+  readonly provider: string;
+  readonly transport: "http" | "ws";
+  readonly tier: number;
+  readonly circuit: "closed" | "half_open" | "open";
+  readonly limited: boolean;
+  readonly stalled: boolean;
+  readonly backup: boolean;
+  readonly weight: number;
+  readonly priority: number;
+  readonly price: number | null;
+  readonly region_rank: number;
+  readonly reading: {
+    readonly calls: number;
+    readonly success_rate: number;
+    readonly latency_ms: number | null;
+    readonly age_ms: number;
+  } | null;
+  readonly latency_weight: number | null;
+  readonly probe_ms: number | null;
+  readonly decided_by: string;
+}
+
+/** A candidate of another plan. */
+export interface LikelyCandidateView extends CandidateView {
+  readonly first_share: number;
+}
+
+/** An excluded provider as it is shown. */
+export interface ExclusionView {
+  readonly provider: string;
+  readonly reason: string;
+  readonly transport: "http" | "ws" | null;
+  readonly circuit: "closed" | "half_open" | "open" | null;
+}
+
+/** An attempt as it is shown. */
+export interface AttemptView {
+  readonly provider: string;
+  readonly transport: "http" | "ws";
+  readonly started_ms: number | null;
+  readonly latency_ms: number;
+  readonly outcome: "success" | "error";
+  readonly category: string | null;
+  readonly step: string | null;
+  readonly effect: string | null;
+  readonly code: number | null;
+  readonly message: string | null;
+  readonly hedged_after_ms: number | null;
+}
+
+/** A decision with all that is known of it. */
+export interface DecisionView extends CallEvent {
+  /** Ids of the candidates in the order of the plan. */
+  readonly order: readonly string[];
+  /** The same with what decided; empty where the inputs of the plan were not recorded. */
+  readonly candidates: readonly CandidateView[];
+  readonly excluded: readonly ExclusionView[];
+  readonly timeline: readonly AttemptView[];
+  readonly cache: {
+    readonly result: "hit" | "miss" | "bypass";
+    readonly age_ms: number | null;
+    readonly class: string | null;
+  } | null;
+  readonly coalesced: boolean;
+  readonly hedge_over_budget: boolean;
+  readonly rechecked: "found" | "missing" | null;
+  readonly strategies: readonly string[];
+}
+
+/** A decision with all that is known of it, for the operator. */
+export function decisionView(decision: RoutingDecision): DecisionView {
+  const { plan, strategy, cacheUse, startedAtMs } = decision;
+  const { inputs } = plan;
+  const considered =
+    inputs === undefined ? [] : consideredUnder(inputs, { strategy, without: null });
+  const known = new Map(considered.map((each) => [each.provider.id, each]));
+  const candidates = plan.candidates.flatMap(({ provider }) => known.get(provider.id) ?? []);
+  const hit = cacheUse?.result === "hit" ? cacheUse : null;
+  return {
+    ...callEventOf(decision),
+    order: plan.candidates.map(({ provider }) => provider.id),
+    candidates: inputs === undefined ? [] : candidateViews(candidates, strategy, inputs.settings),
+    excluded: exclusionViews(plan, known),
+    timeline: decision.attempts.map((record) => attemptView(record, startedAtMs)),
+    cache:
+      cacheUse === null
+        ? null
+        : {
+            result: cacheUse.result,
+            age_ms: hit === null ? null : rounded(hit.ageMs),
+            class: hit?.class ?? null,
+          },
+    coalesced: decision.source.kind === "shared",
+    hedge_over_budget: decision.overBudget,
+    rechecked: decision.rechecked,
+    strategies: STRATEGY_NAMES,
+  };
+}
+
+/** Another plan of a decision, for the operator. */
+export interface WhatIfView {
+  readonly id: string;
+  readonly strategy: Strategy;
+  readonly without: string | null;
+  readonly candidates: readonly LikelyCandidateView[];
+  readonly excluded: readonly ExclusionView[];
+  readonly random: boolean;
+  readonly same_first: boolean;
+}
+
+/**
+ * What the plan of a decision would have been. `unrecorded`: its inputs were not kept.
+ * `unknown_provider`: it did not consider such a provider.
+ */
+export function whatIfView(
+  { id, plan }: RoutingDecision,
+  change: PlanChange,
+): WhatIfView | "unrecorded" | "unknown_provider" {
+  const { inputs } = plan;
+  if (inputs === undefined) return "unrecorded";
+  const ids = inputs.considered.map(({ considered }) => considered.provider.id);
+  if (change.without !== null && !ids.includes(change.without)) return "unknown_provider";
+  const other = alternativePlan(inputs, change);
+  const known = new Map(
+    consideredUnder(inputs, change).map((each) => [each.provider.id, each] as const),
+  );
+  const { strategy, without } = change;
+  return {
+    id,
+    strategy,
+    without,
+    candidates: likelyViews(other, strategy, inputs.settings),
+    excluded: exclusionViews(other, known),
+    random: other.isRandom,
+    same_first: other.candidates[0]?.considered.provider.id === plan.candidates[0]?.provider.id,
+  };
+}
+
+function likelyViews(
+  { candidates }: AlternativePlan,
+  strategy: Strategy,
+  settings: Entrants["settings"],
+): readonly LikelyCandidateView[] {
+  const views = candidateViews(
+    candidates.map(({ considered }) => considered),
+    strategy,
+    settings,
+  );
+  return views.map((view, at) => ({ ...view, first_share: candidates[at]?.firstShare ?? 0 }));
+}
+
+function candidateViews(
+  candidates: readonly Considered[],
+  strategy: Strategy,
+  settings: Entrants["settings"],
+): readonly CandidateView[] {
+  const among: Entrants = { entrants: candidates, settings };
+  const weights = strategy === "latency-weighted" ? latencyWeights(among) : null;
+  return candidates.map((candidate) => {
+    const { provider, transport, breaker, limited, stalled, reading, probeMs } = candidate;
+    return {
+      provider: provider.id,
+      transport,
+      tier: positionOf(candidate),
+      circuit: breaker.kind,
+      limited,
+      stalled,
+      backup: provider.backup,
+      weight: provider.weight,
+      priority: provider.priority,
+      price: provider.price,
+      region_rank: candidate.regionRank,
+      reading:
+        reading === null
+          ? null
+          : {
+              calls: reading.calls,
+              success_rate: reading.successRate,
+              latency_ms: reading.latencyMs === null ? null : rounded(reading.latencyMs),
+              age_ms: rounded(reading.ageMs),
+            },
+      latency_weight: weights?.get(provider.id) ?? null,
+      probe_ms: probeMs === null ? null : rounded(probeMs),
+      decided_by: positionReason(candidate, strategy, among),
+    };
+  });
+}
+
+function exclusionViews(
+  { excluded }: Pick<Plan, "excluded">,
+  known: ReadonlyMap<string, Considered>,
+): readonly ExclusionView[] {
+  return excluded.map(({ provider, reason }) => {
+    const considered = known.get(provider.id);
+    return {
+      provider: provider.id,
+      reason,
+      transport: considered?.transport ?? null,
+      circuit: considered?.breaker.kind ?? null,
+    };
+  });
+}
+
+function attemptView({ attempt, message }: AttemptRecord, callStartedMs: number): AttemptView {
+  const { provider, transport, startedAtMs, latencyMs, verdict, code, hedgedAfterMs } = attempt;
+  return {
+    provider: provider.id,
+    transport,
+    started_ms:
+      startedAtMs === undefined ? null : rounded(Math.max(0, startedAtMs - callStartedMs)),
+    latency_ms: rounded(latencyMs),
+    outcome: verdict === null ? "success" : "error",
+    category: verdict?.category ?? null,
+    step: verdict?.step ?? null,
+    effect: verdict?.effect.kind ?? null,
+    code,
+    message: shownMessage(provider, message),
+    hedged_after_ms: hedgedAfterMs === undefined ? null : rounded(hedgedAfterMs),
+  };
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,151 @@
+// What the live feed tells of: calls, and changes of what serves them. Values that may be shown to
+// the operator: no path, header, parameter, result or signed byte, and errors only redacted.
+import type { Transport } from "../../core/provider/profile.ts";
+import type { Strategy } from "../../core/routing/strategy.ts";
+
+/** The last failed attempt of a call. */
+export interface CallErrorView {
+  readonly provider: string;
+  readonly category: string;
+  readonly code: number | null;
+  /** Redacted; null = none, or of a user's own provider. */
+  readonly message: string | null;
+}
+
+/** How a call ended. */
+export type CallOutcome = "result" | "error" | "fault" | "cancelled";
+
+/** One call of a caller at its end. */
+export interface CallEvent {
+  /** Of its decision. */
+  readonly id: string;
+  /** Its end, as the other times. */
+  readonly at: string;
+  readonly worker: string;
+  readonly request_id: string;
+  readonly profile: string;
+  readonly chain: string;
+  readonly method: string;
+  readonly strategy: Strategy;
+  readonly key_id: string | null;
+  readonly request_bytes: number;
+  readonly answer_bytes: number | null;
+  readonly total_ms: number;
+  readonly upstream_ms: number | null;
+  readonly added_ms: number | null;
+  readonly outcome: CallOutcome;
+  readonly fault: string | null;
+  readonly source: "provider" | "cache" | "merged" | "shared" | "local" | "none";
+  readonly provider: string | null;
+  readonly attempts: number;
+  readonly failovers: number;
+  readonly hedged: boolean;
+  readonly pinned: boolean;
+  readonly panic: boolean;
+  readonly error: CallErrorView | null;
+  readonly what_if: boolean;
+}
+
+/** A provider of a profile on a chain, as an event names it. */
+interface AboutProvider {
+  readonly at: string;
+  readonly worker: string;
+  readonly profile: string;
+  readonly chain: string;
+  readonly provider: string;
+}
+
+/** The circuit of a provider opened or closed. */
+export interface CircuitEvent extends AboutProvider {
+  readonly transport: Transport;
+  readonly state: "open" | "closed";
+  readonly cause: string;
+}
+
+/** A provider is asked no more, or again. */
+export interface CordonEvent extends AboutProvider {
+  readonly transport: Transport;
+  readonly cordoned: boolean;
+  readonly cause: string;
+}
+
+/** The heads of a provider fell behind, or caught up. */
+export interface HeadEvent extends AboutProvider {
+  readonly behind: boolean;
+  readonly lag_blocks: number | null;
+}
+
+/** A subscription goes on at another provider. */
+export interface StreamEvent {
+  readonly at: string;
+  readonly worker: string;
+  readonly profile: string;
+  readonly chain: string;
+  readonly kind: string;
+  readonly to: string | null;
+  readonly reason: string;
+}
+
+/** The configuration was reloaded. */
+export interface ConfigEvent {
+  readonly at: string;
+  readonly what: "reloaded";
+  readonly profiles: number;
+}
+
+/** A node or worker joined or left. */
+export interface NodeEvent {
+  readonly at: string;
+  readonly node: string;
+  readonly change: "joined" | "left";
+}
+
+/** One event with its type. */
+export type FeedEvent =
+  | { readonly type: "call"; readonly data: CallEvent }
+  | { readonly type: "circuit"; readonly data: CircuitEvent }
+  | { readonly type: "cordon"; readonly data: CordonEvent }
+  | { readonly type: "head"; readonly data: HeadEvent }
+  | { readonly type: "stream"; readonly data: StreamEvent }
+  | { readonly type: "config"; readonly data: ConfigEvent }
+  | { readonly type: "node"; readonly data: NodeEvent };
+
+/** The types of events. */
+export const FEED_EVENT_TYPES = [
+  "call",
+  "circuit",
+  "cordon",
+  "head",
+  "stream",
+  "config",
+  "node",
+] as const satisfies readonly FeedEvent["type"][];
+
+/** Which calls a reader wants to see; null = any. */
+export interface CallFilter {
+  readonly profile: string | null;
+  readonly chain: string | null;
+  readonly method: string | null;
+  readonly provider: string | null;
+  readonly key: string | null;
+  readonly outcome: CallOutcome | null;
+  /** Only calls with a failed attempt, or more than one. */
+  readonly failovers: boolean;
+  readonly minMs: number | null;
+}
+
+/** Whether a call is one that a reader wants to see. */
+export function passes(filter: CallFilter, call: CallEvent): boolean {
+  return (
+    (filter.profile === null || filter.profile === call.profile) &&
+    (filter.chain === null || filter.chain === call.chain) &&
+    (filter.method === null || filter.method === call.method) &&
+    (filter.provider === null ||
+      filter.provider === call.provider ||
+      filter.provider === call.error?.provider) &&
+    (filter.key === null || filter.key === call.key_id) &&
+    (filter.outcome === null || filter.outcome === call.outcome) &&
+    (!filter.failovers || call.failovers > 0 || call.attempts > 1) &&
+    (filter.minMs === null || call.total_ms >= filter.minMs)
+  );
+}

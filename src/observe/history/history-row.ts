@@ -1,0 +1,161 @@
+// One step of history as a row of whole numbers: how many calls, which errors, a small histogram of
+// latencies. Rows of one layout can be added up, over steps, providers and workers alike. Knows no
+// time and no provider.
+import { ERROR_GROUPS } from "../../core/provider-errors/error-group.ts";
+import { CIRCUIT_STATES, type CircuitState } from "../../upstream/health/health-report.ts";
+
+/** What the columns of a row mean; the first one is the number of calls. */
+export interface RowLayout {
+  /** The names of the columns of errors, which follow the number of calls. */
+  readonly errors: readonly string[];
+  /** Where the histogram of latencies begins. */
+  readonly latencyAt: number;
+  /** Where the histogram of what the service added begins; null = there is none. */
+  readonly addedAt: number | null;
+  /**
+   * Where the head lag stands, plus one (0 = unknown); after it the circuit, by its position in
+   * `CIRCUIT_STATES`, plus one. Null = neither.
+   */
+  readonly stateAt: number | null;
+  readonly width: number;
+}
+
+/** How calls of callers fail. */
+const CALL_ERRORS = ["fault", "provider_error", "cancelled"] as const;
+/** The column of each, by how a call ended. */
+export const CALL_ERROR_AT: Readonly<Record<(typeof CALL_ERRORS)[number], number>> = {
+  fault: 1,
+  provider_error: 2,
+  cancelled: 3,
+};
+
+/** Upper bounds (ms) of latencies; a last column takes longer ones. */
+const LATENCY_BOUNDS_MS = [
+  1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1_200, 2_000, 5_000, 15_000,
+] as const;
+/** Upper bounds (ms) of what the service adds. */
+const ADDED_BOUNDS_MS = [0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10, 50] as const;
+
+const CALLS_LATENCY_AT = 1 + CALL_ERRORS.length;
+const CALLS_ADDED_AT = CALLS_LATENCY_AT + LATENCY_BOUNDS_MS.length + 1;
+
+/** Rows of calls of callers, of a profile on a chain or of the whole service. */
+export const CALL_ROW: RowLayout = {
+  errors: CALL_ERRORS,
+  latencyAt: CALLS_LATENCY_AT,
+  addedAt: CALLS_ADDED_AT,
+  stateAt: null,
+  width: CALLS_ADDED_AT + ADDED_BOUNDS_MS.length + 1,
+};
+
+const ATTEMPTS_LATENCY_AT = 1 + ERROR_GROUPS.length;
+const ATTEMPTS_STATE_AT = ATTEMPTS_LATENCY_AT + LATENCY_BOUNDS_MS.length + 1;
+
+/** Rows of attempts at a provider. */
+export const ATTEMPT_ROW: RowLayout = {
+  errors: ERROR_GROUPS,
+  latencyAt: ATTEMPTS_LATENCY_AT,
+  addedAt: null,
+  stateAt: ATTEMPTS_STATE_AT,
+  width: ATTEMPTS_STATE_AT + 2,
+};
+
+/** Any numbers at positions: a row, or many rows in turn. */
+export type Numbers = Uint32Array | Float64Array | number[];
+
+/** Adds one call that took `ms` to the histogram of latencies of the row at `at`. */
+export function addLatency(row: Numbers, at: number, ms: number): void {
+  addToHistogram(row, at, LATENCY_BOUNDS_MS, ms);
+}
+
+/** Adds what the service added to one call to the histogram at `at`. */
+export function addOverhead(row: Numbers, at: number, ms: number): void {
+  addToHistogram(row, at, ADDED_BOUNDS_MS, ms);
+}
+
+function addToHistogram(row: Numbers, at: number, bounds: readonly number[], ms: number): void {
+  let column = 0;
+  while (column < bounds.length && ms > (bounds[column] ?? 0)) column++;
+  increment(row, at + column);
+}
+
+/** Counts one more. */
+export function increment(row: Numbers, at: number): void {
+  row[at] = (row[at] ?? 0) + 1;
+}
+
+/** Adds the row of `from` at `fromAt` to the row of `to` at `toAt`; of states the worst stays. */
+export function addRow(
+  { width, stateAt }: RowLayout,
+  to: Numbers,
+  toAt: number,
+  { numbers, at }: RowIn,
+): void {
+  const summed = stateAt ?? width;
+  for (let column = 0; column < summed; column++)
+    to[toAt + column] = (to[toAt + column] ?? 0) + (numbers[at + column] ?? 0);
+  for (let column = summed; column < width; column++)
+    to[toAt + column] = Math.max(to[toAt + column] ?? 0, numbers[at + column] ?? 0);
+}
+
+/** A row among others. */
+export interface RowIn {
+  readonly numbers: Numbers | readonly number[];
+  readonly at: number;
+}
+
+/** The latency (ms) within which a share of the answers of a row came; null = there were none. */
+export function latencyOf(row: RowIn, { latencyAt }: RowLayout, share: number): number | null {
+  return percentileOf(row, latencyAt, LATENCY_BOUNDS_MS, share);
+}
+
+/** The same of what the service added. */
+export function overheadOf(row: RowIn, { addedAt }: RowLayout, share: number): number | null {
+  return addedAt === null ? null : percentileOf(row, addedAt, ADDED_BOUNDS_MS, share);
+}
+
+/** The head lag of a row; null = unknown. */
+export function lagOf({ numbers, at }: RowIn, { stateAt }: RowLayout): number | null {
+  const lag = stateAt === null ? 0 : (numbers[at + stateAt] ?? 0);
+  return lag === 0 ? null : lag - 1;
+}
+
+/** The worst circuit of a row; null = unknown. */
+export function circuitOf({ numbers, at }: RowIn, { stateAt }: RowLayout): CircuitState | null {
+  const state = stateAt === null ? 0 : (numbers[at + stateAt + 1] ?? 0);
+  return CIRCUIT_STATES[state - 1] ?? null;
+}
+
+/** Notes the lag and circuit of a provider; the worst of a step stays. */
+export function noteState(row: Numbers, lag: number | null, circuit: CircuitState): void {
+  const { stateAt } = ATTEMPT_ROW;
+  if (stateAt === null) return;
+  const code = CIRCUIT_STATES.indexOf(circuit) + 1;
+  if (lag !== null) row[stateAt] = Math.max(row[stateAt] ?? 0, Math.max(0, lag) + 1);
+  row[stateAt + 1] = Math.max(row[stateAt + 1] ?? 0, code);
+}
+
+/** Interpolated within its column. */
+function percentileOf(
+  { numbers, at }: RowIn,
+  from: number,
+  bounds: readonly number[],
+  share: number,
+): number | null {
+  const countAt = (column: number): number => numbers[at + from + column] ?? 0;
+  let total = 0;
+  for (let column = 0; column <= bounds.length; column++) total += countAt(column);
+  if (total === 0) return null;
+  const rank = share * total;
+  let before = 0;
+  for (let column = 0; column <= bounds.length; column++) {
+    const count = countAt(column);
+    if (count > 0 && before + count >= rank) {
+      const lower = bounds[column - 1] ?? 0;
+      const upper = bounds[column] ?? lower * 2;
+      return lower + ((upper - lower) * Math.max(0, rank - before)) / count;
+    }
+    before += count;
+  }
+  return bounds.at(-1) ?? null;
+}

@@ -1,0 +1,349 @@
+// What an operator reads of one process beside metrics: history, decisions, errors of providers and
+// streams. Each answer of one process can be merged with those of the others. Shows real provider
+// ids, except in history, which others read as well.
+
+import type { Provider } from "../core/provider/profile.ts";
+import { errorGroupOf } from "../core/provider-errors/error-group.ts";
+import type { PlanChange } from "../core/routing/what-if.ts";
+import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
+import { FAILOVER_REASONS, type FailoverReason } from "../upstream/stream/subscriber.ts";
+import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
+import { errorRuleFor } from "./error-rule.ts";
+import {
+  callEventOf,
+  type DecisionView,
+  decisionView,
+  type WhatIfView,
+  whatIfView,
+} from "./feed/decision.ts";
+import { type CallEvent, type CallFilter, passes } from "./feed/feed-event.ts";
+import type { HistoryUse } from "./history/history.ts";
+import type { HistoryClock } from "./history/history-clock.ts";
+import {
+  type HistoryQuery,
+  historyReport,
+  mergeHistory,
+  type SeriesReport,
+} from "./history/history-report.ts";
+import { CHECK_RESULTS } from "./metrics.ts";
+import type { Observer } from "./observer.ts";
+
+/** What is asked for. */
+export type ReportQuery =
+  | { readonly kind: "history"; readonly query: HistoryQuery }
+  | { readonly kind: "decisions"; readonly filter: CallFilter; readonly limit: number }
+  | { readonly kind: "decision"; readonly id: string }
+  | { readonly kind: "what_if"; readonly id: string; readonly change: PlanChange }
+  | { readonly kind: "errors" }
+  | { readonly kind: "streams" };
+
+/** The answer to each kind of question. */
+export interface ReportAnswers {
+  readonly history: {
+    readonly series: readonly SeriesReport[];
+    readonly uses: readonly HistoryUse[];
+  };
+  readonly decisions: readonly CallEvent[];
+  /** Null = it is not kept here. */
+  readonly decision: DecisionView | null;
+  readonly what_if: WhatIfView | "unrecorded" | "unknown_provider" | null;
+  readonly errors: { readonly total: number; readonly shapes: readonly ErrorShape[] };
+  readonly streams: StreamsReport;
+}
+
+/** Reads reports of the whole service. */
+export interface OperatorReports {
+  /** Null = the other workers do not answer. */
+  read<K extends ReportQuery["kind"]>(
+    query: Extract<ReportQuery, { readonly kind: K }>,
+  ): Promise<ReportAnswers[K] | null>;
+}
+
+/** A shape of errors of a provider. */
+export interface ErrorShape {
+  readonly profile: string;
+  readonly chain: string;
+  readonly provider: string;
+  readonly method: string;
+  readonly category: string;
+  readonly group: string;
+  readonly code: number | null;
+  readonly http_status: number | null;
+  readonly sample: string | null;
+  readonly count: number;
+  readonly first_seen: string | null;
+  readonly last_seen: string;
+  /** Only of errors that no rule knows. */
+  readonly rule: {
+    readonly yaml: string;
+    readonly entry: { readonly [name: string]: unknown };
+  } | null;
+}
+
+/** A subscription upstream. */
+export interface StreamView {
+  readonly profile: string;
+  readonly chain: string;
+  readonly kind: string;
+  readonly state: "opening" | "live" | "recovering";
+  readonly provider: string | null;
+  readonly pinned: boolean;
+  readonly subscribers: number;
+  readonly block_height: number | null;
+  readonly blocks_behind: number | null;
+  readonly events: number;
+  readonly failovers: number;
+  readonly blocks_filled: number;
+  readonly lag_ms: number | null;
+  readonly worker: string;
+}
+
+/** The subscriptions of a service. */
+export interface StreamsReport {
+  readonly totals: StreamTotals;
+  readonly streams: readonly StreamView[];
+  readonly truncated: boolean;
+}
+
+/** Sums over all subscriptions. */
+export interface StreamTotals {
+  readonly streams: number;
+  readonly subscribers: number;
+  readonly events: number;
+  readonly failovers: Readonly<Record<FailoverReason, number>>;
+  readonly blocks_filled: number;
+  readonly ended: number;
+  readonly log_checks: Readonly<Record<string, number>>;
+}
+
+/** What reports are made of. */
+export interface ReportParts {
+  readonly observer: Pick<Observer, "history" | "feed" | "allSeries">;
+  readonly clock: Pick<HistoryClock, "refresh">;
+  readonly registry: Pick<ProfileRegistry, "profile">;
+  readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
+}
+
+const MAX_STREAMS = 500;
+const MAX_SHAPES = 1_000;
+
+/** The report of this process. */
+export function ownReport<K extends ReportQuery["kind"]>(
+  parts: ReportParts,
+  query: Extract<ReportQuery, { readonly kind: K }>,
+): ReportAnswers[K];
+export function ownReport(
+  parts: ReportParts,
+  query: ReportQuery,
+): ReportAnswers[ReportQuery["kind"]] {
+  const { feed } = parts.observer;
+  switch (query.kind) {
+    case "history":
+      return ownHistory(parts, query.query);
+    case "decisions": {
+      const calls = feed.decisions().map(callEventOf);
+      return calls.filter((call) => passes(query.filter, call)).slice(0, query.limit);
+    }
+    case "decision": {
+      const decision = feed.decision(query.id);
+      return decision === null ? null : decisionView(decision);
+    }
+    case "what_if": {
+      const decision = feed.decision(query.id);
+      return decision === null ? null : whatIfView(decision, query.change);
+    }
+    case "errors":
+      return ownErrors(parts);
+    case "streams":
+      return ownStreams(parts);
+  }
+}
+
+function ownHistory(
+  { observer: { history }, clock, registry }: ReportParts,
+  query: HistoryQuery,
+): ReportAnswers["history"] {
+  clock.refresh();
+  const isManaged = (slug: string): boolean => registry.profile(slug)?.profile.managed === true;
+  const shown = (profile: string, { id, alias }: Provider): string =>
+    isManaged(profile) && !query.realIds ? alias : id;
+  return { series: historyReport(history, query, shown), uses: [history.use()] };
+}
+
+function ownErrors({ observer }: ReportParts): ReportAnswers["errors"] {
+  const all = observer.allSeries();
+  const unknown = all.flatMap(({ profile, chain, unknown: { shapes } }) =>
+    Array.from(shapes.values(), (shape): ErrorShape => {
+      const { provider, method, code, httpStatus, sample, count, lastMs } = shape;
+      return {
+        profile,
+        chain,
+        provider,
+        method,
+        category: "unknown",
+        group: "unknown",
+        code,
+        http_status: httpStatus === 0 ? null : httpStatus,
+        sample,
+        count,
+        first_seen: null,
+        last_seen: new Date(lastMs).toISOString(),
+        rule: errorRuleFor(shape),
+      };
+    }),
+  );
+  const known = all.flatMap(({ profile, chain, errors }) =>
+    Array.from(errors.values()).flatMap(
+      ({ httpStatus, firstMs, lastMs, category, ...rest }): readonly ErrorShape[] =>
+        category === "unknown"
+          ? []
+          : [
+              {
+                profile,
+                chain,
+                ...rest,
+                category,
+                group: errorGroupOf(category),
+                http_status: httpStatus === 0 ? null : httpStatus,
+                first_seen: new Date(firstMs).toISOString(),
+                last_seen: new Date(lastMs).toISOString(),
+                rule: null,
+              },
+            ],
+    ),
+  );
+  return sortedErrors([...unknown, ...known]);
+}
+
+/** Those that no rule knows first, each part newest first. */
+function sortedErrors(shapes: readonly ErrorShape[]): ReportAnswers["errors"] {
+  const total = shapes.reduce((sum, { count }) => sum + count, 0);
+  const sorted = shapes.toSorted(
+    (left, right) =>
+      Number(left.category !== "unknown") - Number(right.category !== "unknown") ||
+      (left.last_seen < right.last_seen ? 1 : -1),
+  );
+  return { total, shapes: sorted.slice(0, MAX_SHAPES) };
+}
+
+function ownStreams({ observer, subscriptions }: ReportParts): StreamsReport {
+  const open = subscriptions.reports();
+  const counts = subscriptions.counts();
+  const checks = subscriptions.checks();
+  const sum = <T>(list: readonly T[], of: (item: T) => number): number =>
+    list.reduce((total, item) => total + of(item), 0);
+  const failovers = Object.fromEntries(
+    FAILOVER_REASONS.map((reason) => [reason, sum(counts, (each) => each.failovers[reason])]),
+  ) as StreamTotals["failovers"];
+  const totals: StreamTotals = {
+    streams: open.length,
+    subscribers: sum(open, ({ subscribers }) => subscribers),
+    events: sum(open, ({ events }) => events),
+    failovers,
+    blocks_filled:
+      sum(counts, ({ filledBlocks }) => filledBlocks) +
+      sum(open, ({ filledBlocks }) => filledBlocks),
+    ended: sum(counts, ({ ended }) => ended),
+    log_checks: Object.fromEntries(
+      CHECK_RESULTS.map(([name, member]) => [name, sum(checks, (each) => each[member])]),
+    ),
+  };
+  const { worker } = observer.feed;
+  const streams = open.map(({ provider, height, behind, filledBlocks, lagMs, ...stream }) => ({
+    ...stream,
+    provider: provider?.id ?? null,
+    block_height: height,
+    blocks_behind: behind,
+    blocks_filled: filledBlocks,
+    lag_ms: lagMs === null ? null : Math.round(lagMs * 100) / 100,
+    worker,
+  }));
+  return withinBounds(totals, streams, false);
+}
+
+/** The most subscribed ones first, as far as they are shown. */
+function withinBounds(
+  totals: StreamTotals,
+  streams: readonly StreamView[],
+  truncated: boolean,
+): StreamsReport {
+  const sorted = streams.toSorted((left, right) => right.subscribers - left.subscribers);
+  return {
+    totals,
+    streams: sorted.slice(0, MAX_STREAMS),
+    truncated: truncated || streams.length > MAX_STREAMS,
+  };
+}
+
+/** How the answers of several processes to each kind of question become one. */
+const MERGES: {
+  readonly [K in ReportQuery["kind"]]: (answers: readonly ReportAnswers[K][]) => ReportAnswers[K];
+} = {
+  history: (answers) => ({
+    series: mergeHistory(answers.map(({ series }) => series)),
+    uses: answers.flatMap(({ uses }) => uses),
+  }),
+  decisions: (answers) => answers.flat().sort((left, right) => (left.at < right.at ? 1 : -1)),
+  decision: (answers) => answers.find((answer) => answer !== null) ?? null,
+  what_if: (answers) => answers.find((answer) => answer !== null) ?? null,
+  errors: mergeErrors,
+  streams: mergeStreams,
+};
+
+/** The answers of several processes as one; there is at least one. */
+export function mergeReports<K extends ReportQuery["kind"]>(
+  kind: K,
+  answers: readonly ReportAnswers[K][],
+): ReportAnswers[K] {
+  return MERGES[kind](answers);
+}
+
+function mergeErrors(answers: readonly ReportAnswers["errors"][]): ReportAnswers["errors"] {
+  const groups = Map.groupBy(
+    answers.flatMap(({ shapes }) => shapes),
+    ({ profile, chain, provider, category, code, sample }) =>
+      JSON.stringify([
+        profile,
+        chain,
+        provider,
+        category,
+        category === "unknown" ? [code, sample] : 0,
+      ]),
+  );
+  const merged = Array.from(groups.values(), (same) => {
+    const newest = same.reduce((best, each) => (each.last_seen > best.last_seen ? each : best));
+    const firsts = same.flatMap(({ first_seen }) => (first_seen === null ? [] : [first_seen]));
+    return {
+      ...newest,
+      count: same.reduce((sum, { count }) => sum + count, 0),
+      first_seen: firsts.sort()[0] ?? null,
+    };
+  });
+  return sortedErrors(merged);
+}
+
+function mergeStreams(answers: readonly StreamsReport[]): StreamsReport {
+  const totals = answers.map((answer) => answer.totals);
+  const sum = (of: (each: StreamTotals) => number): number =>
+    totals.reduce((total, each) => total + of(each), 0);
+  const names = [...new Set(totals.flatMap(({ log_checks }) => Object.keys(log_checks)))];
+  const merged: StreamTotals = {
+    streams: sum(({ streams }) => streams),
+    subscribers: sum(({ subscribers }) => subscribers),
+    events: sum(({ events }) => events),
+    failovers: Object.fromEntries(
+      FAILOVER_REASONS.map((reason) => [reason, sum(({ failovers }) => failovers[reason])]),
+    ) as StreamTotals["failovers"],
+    blocks_filled: sum(({ blocks_filled }) => blocks_filled),
+    ended: sum(({ ended }) => ended),
+    log_checks: Object.fromEntries(
+      names.map((name) => [name, sum(({ log_checks }) => log_checks[name] ?? 0)]),
+    ),
+  };
+  const truncated = answers.some((answer) => answer.truncated);
+  return withinBounds(
+    merged,
+    answers.flatMap(({ streams }) => streams),
+    truncated,
+  );
+}

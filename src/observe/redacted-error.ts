@@ -1,0 +1,33 @@
+// What of the words of providers and callers may be shown to the operator: without secrets, and
+// without hex, which may be what a caller sent or was told.
+import type { Provider } from "../core/provider/profile.ts";
+import { withoutHex } from "../core/provider-errors/unknown-errors.ts";
+import { REDACTED, redact } from "../core/redact/redact.ts";
+import { repeatsSecret } from "../upstream/engine/refusal.ts";
+
+/** Characters of a message that are read: more than are shown, so that no secret is cut. */
+const READ_CHARS = 1_000;
+const SHOWN_CHARS = 300;
+const METHOD_CHARS = 64;
+
+/** What a provider said, as it may be shown. */
+export function redactedMessage(provider: Provider, message: string): string {
+  const text = message.slice(0, READ_CHARS);
+  if (repeatsSecret(provider, text)) return REDACTED;
+  const unnamed = hostsOf(provider).reduce((rest, host) => rest.replaceAll(host, REDACTED), text);
+  return withoutHex(redact(unnamed)).slice(0, SHOWN_CHARS);
+}
+
+/** Where a provider is, which is for nobody to read. */
+function hostsOf({ url, wsUrl }: Provider): readonly string[] {
+  const hosts = [url, wsUrl].flatMap((address) => {
+    const parsed = address === null ? null : URL.parse(address);
+    return parsed === null ? [] : [parsed.host, parsed.hostname];
+  });
+  return hosts.filter((host) => host !== "");
+}
+
+/** The name of a method as a caller wrote it, as it may be shown. */
+export function redactedMethod(name: string): string {
+  return withoutHex(redact(name.slice(0, METHOD_CHARS)));
+}

@@ -1,0 +1,143 @@
+// Handlers of what the operator sees of a running service: the live feed, decisions, errors of
+// providers and streams.
+import { apiFault } from "../../../core/faults/api-fault.ts";
+import { MAX_DECISIONS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
+import type { CallFilter } from "../../../observe/feed/feed-event.ts";
+import { MAX_READERS } from "../../../observe/feed/feed-hub.ts";
+import type { CONTRACT } from "../../contract/contract.ts";
+import type { ApiHandlers } from "../../contract/operation.ts";
+import { EventStream } from "../../http/event-stream.ts";
+import type { LiveView } from "../instance-parts.ts";
+
+type LiveHandlers = Pick<
+  ApiHandlers<typeof CONTRACT, "instance">,
+  | "watchEvents"
+  | "listDecisions"
+  | "getDecision"
+  | "getWhatIf"
+  | "listProviderErrors"
+  | "listStreams"
+>;
+
+const RETRY_MS = 5_000;
+
+/** Creates the handlers. */
+export function liveHandlers(parts: LiveView): LiveHandlers {
+  const { reports } = parts;
+  return {
+    watchEvents: (input) => watch(parts, input),
+    async listDecisions({ query }) {
+      const filter = filterOf(query);
+      const found = await reports.read({ kind: "decisions", filter, limit: query.limit });
+      if (found === null) return silent();
+      const body = {
+        decisions: found.slice(0, query.limit),
+        max_per_worker: MAX_DECISIONS,
+        per_second: WATCHED_PER_S,
+      };
+      return { kind: "answer", status: 200, body };
+    },
+    async getDecision({ params }) {
+      const decision = await reports.read({ kind: "decision", id: params.id });
+      return decision === null
+        ? apiFault("not_found", "this decision is not in memory, or no longer", ADVICE)
+        : { kind: "answer", status: 200, body: decision };
+    },
+    getWhatIf: (input) => whatIf(parts, input),
+    async listProviderErrors({ query }) {
+      const found = await reports.read({ kind: "errors" });
+      if (found === null) return silent();
+      const shapes = found.shapes.filter((shape) =>
+        MATCHED.every((name) => query[name] === undefined || query[name] === shape[name]),
+      );
+      const total = shapes.reduce((sum, { count }) => sum + count, 0);
+      const body = { total, shapes: shapes.slice(0, query.limit) };
+      return { kind: "answer", status: 200, body };
+    },
+    async listStreams({ query }) {
+      const found = await reports.read({ kind: "streams" });
+      if (found === null) return silent();
+      const streams = found.streams.filter(
+        ({ profile, chain }) =>
+          (query.profile ?? profile) === profile && (query.chain ?? chain) === chain,
+      );
+      return { kind: "answer", status: 200, body: { ...found, streams } };
+    },
+  };
+}
+
+const MATCHED = ["profile", "chain", "provider", "category"] as const;
+const ADVICE = { nextAction: "GET /api/v1/operator/decisions lists those that are" };
+
+/** The other workers do not answer. */
+export function silent() {
+  return apiFault("unavailable", "the workers of this service do not answer", {
+    retryAfterMs: RETRY_MS,
+  });
+}
+
+type Input<Id extends keyof LiveHandlers> = Parameters<LiveHandlers[Id]>[0];
+
+async function whatIf(
+  { reports }: LiveView,
+  { params: { id }, query }: Input<"getWhatIf">,
+): Promise<Awaited<ReturnType<LiveHandlers["getWhatIf"]>>> {
+  const decision = await reports.read({ kind: "decision", id });
+  if (decision === null)
+    return apiFault("not_found", "this decision is not in memory, or no longer", ADVICE);
+  const change = {
+    strategy: query.strategy ?? decision.strategy,
+    without: query.without ?? null,
+  };
+  const other = await reports.read({ kind: "what_if", id, change });
+  if (other === null || other === "unrecorded")
+    return apiFault("not_found", "the inputs of the plan of this call were not recorded", {
+      nextAction: "ask of a decision whose `what_if` is true",
+    });
+  if (other === "unknown_provider")
+    return apiFault("invalid_field", "`without` names no provider of this decision", {
+      details: ["without"],
+    });
+  return { kind: "answer", status: 200, body: other };
+}
+
+function watch(
+  { runtime, hub, version, worker, workers }: LiveView,
+  { query, lastEventId, caller, cookie }: Input<"watchEvents">,
+): ReturnType<LiveHandlers["watchEvents"]> {
+  if (caller.sessionHash !== null && !cookie.isSameOrigin)
+    return apiFault("forbidden", "a page of another origin may not watch", {
+      nextAction: "send the operator token as Authorization: Bearer <token>",
+    });
+  if (hub.readers >= MAX_READERS)
+    return apiFault("unavailable", `${MAX_READERS} readers watch already`, {
+      retryAfterMs: RETRY_MS,
+    });
+  const now = new Date(runtime.wallMs()).toISOString();
+  const hello = { now, version, worker, workers, limit_per_s: WATCHED_PER_S };
+  const filter = filterOf(query);
+  return {
+    kind: "answer",
+    status: 200,
+    body: null,
+    stream: (response, isStillAllowed) => {
+      const stream = new EventStream({ runtime, filter, hello, isStillAllowed }, response);
+      const reading = hub.join(stream, query.last_event_id ?? lastEventId);
+      if (reading === null) response.destroy();
+      else stream.begin(reading);
+    },
+  };
+}
+
+function filterOf(query: Omit<Input<"watchEvents">["query"], "last_event_id">): CallFilter {
+  return {
+    profile: query.profile ?? null,
+    chain: query.chain ?? null,
+    method: query.method ?? null,
+    provider: query.provider ?? null,
+    key: query.key ?? null,
+    outcome: query.outcome ?? null,
+    failovers: query.failovers === "true",
+    minMs: query.min_ms ?? null,
+  };
+}

@@ -1,0 +1,98 @@
+// Rows of the contract: what the operator sees of a running service beside its metrics.
+import type { Operation } from "./operation.ts";
+import * as shape from "./schemas/live.ts";
+
+const LIVE = {
+  method: "GET",
+  tag: "operator",
+  auth: ["operator"],
+  servedBy: "instance",
+  params: null,
+  query: null,
+  body: null,
+  idempotent: true,
+} as const;
+
+/** Faults of every operation that asks the other workers. */
+const ANY = ["unauthorized", "internal", "unavailable"] as const;
+
+/** The operations. */
+export const LIVE_OPERATIONS = {
+  getHistory: {
+    ...LIVE,
+    path: "/api/v1/history",
+    summary: "Read what happened lately",
+    description:
+      "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
+      "for a day, 1 h for 90 days where there is a database. Of all workers of this instance. " +
+      "Without the operator token managed providers are shown by alias, and classes of methods " +
+      "are left out.",
+    auth: ["none", "operator"],
+    query: shape.historyQuery,
+    answers: { 200: { description: "The history.", schema: shape.history } },
+    faults: ["invalid_field", "not_found", ...ANY],
+  },
+  watchEvents: {
+    ...LIVE,
+    path: "/api/v1/operator/events",
+    summary: "Watch what happens",
+    description:
+      "Server-sent events of all workers: `call` (as `CallEvent`), `circuit`, `cordon`, `head`, " +
+      "`stream`, `config` and `node`; `hello` first, `beat` every 5 s, `sampled` where calls were " +
+      "left out (more than 200 a second), `resync` where events are missing, `end` last. " +
+      "Filters concern calls only. Ends with its credential, and after 12 h.",
+    query: shape.eventsQuery,
+    answers: {
+      200: { description: "The events.", schema: null, contentType: "text/event-stream" },
+    },
+    faults: ["invalid_field", "forbidden", ...ANY],
+  },
+  listDecisions: {
+    ...LIVE,
+    path: "/api/v1/operator/decisions",
+    summary: "List the latest decisions",
+    description:
+      "Calls as they were routed, newest first. Where there are many only some are taken: those " +
+      "that did not go well first.",
+    query: shape.decisionsQuery,
+    answers: { 200: { description: "The decisions.", schema: shape.decisions } },
+    faults: ["invalid_field", ...ANY],
+  },
+  getDecision: {
+    ...LIVE,
+    path: "/api/v1/operator/decisions/{id}",
+    summary: "Read why a call went where it went",
+    description: "The plan with what decided it, and every attempt.",
+    params: shape.decisionParams,
+    answers: { 200: { description: "The decision.", schema: shape.decision } },
+    faults: ["not_found", "invalid_field", ...ANY],
+  },
+  getWhatIf: {
+    ...LIVE,
+    path: "/api/v1/operator/decisions/{id}/what-if",
+    summary: "Ask where a call would have gone",
+    description: "Under another strategy, or without a provider: computed from recorded inputs.",
+    params: shape.decisionParams,
+    query: shape.whatIfQuery,
+    answers: { 200: { description: "The other plan.", schema: shape.whatIf } },
+    faults: ["not_found", "invalid_field", ...ANY],
+  },
+  listProviderErrors: {
+    ...LIVE,
+    path: "/api/v1/operator/errors",
+    summary: "List the errors of providers",
+    description: "By provider and category, with a redacted sample; unknown ones first.",
+    query: shape.errorsQuery,
+    answers: { 200: { description: "The errors.", schema: shape.providerErrors } },
+    faults: ["invalid_field", ...ANY],
+  },
+  listStreams: {
+    ...LIVE,
+    path: "/api/v1/operator/streams",
+    summary: "List the subscriptions upstream",
+    description: "With their sources, failovers and lag, of all workers.",
+    query: shape.streamsQuery,
+    answers: { 200: { description: "The subscriptions.", schema: shape.streams } },
+    faults: ["invalid_field", ...ANY],
+  },
+} as const satisfies Readonly<Record<string, Operation>>;

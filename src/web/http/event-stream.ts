@@ -1,0 +1,106 @@
+// One reader of the live feed over HTTP: server-sent events on a response that stays open. A reader
+// that does not keep up loses events and is told so; the stream ends with its credential, with the
+// service, or after half a day.
+import type { ServerResponse } from "node:http";
+import { type CallFilter, passes } from "../../observe/feed/feed-event.ts";
+import {
+  type HubEvent,
+  type HubReader,
+  type HubReading,
+  passing,
+} from "../../observe/feed/feed-hub.ts";
+import type { Runtime } from "../../runtime.ts";
+
+/** What a stream is made with. */
+export interface EventStreamParts {
+  readonly runtime: Pick<Runtime, "after">;
+  readonly filter: CallFilter;
+  /** The first event. */
+  readonly hello: object;
+  /** Whether the credential of its request is still good. */
+  readonly isStillAllowed: () => Promise<boolean>;
+}
+
+/** Bytes that may wait for a reader. */
+const MAX_BACKLOG_BYTES = 262_144;
+/** How often the credential is checked. */
+const CHECK_MS = 2_000;
+const LONGEST_MS = 43_200_000;
+const RETRY = "retry: 2000\n\n";
+
+/** A reader on its response. */
+export class EventStream implements HubReader {
+  readonly #parts: EventStreamParts;
+  readonly #response: ServerResponse;
+  #reading: HubReading | null = null;
+  #missed = 0;
+  #isOver = false;
+  #cancelCheck: () => void = () => {};
+  #cancelEnd: () => void = () => {};
+
+  constructor(parts: EventStreamParts, response: ServerResponse) {
+    this.#parts = parts;
+    this.#response = response;
+  }
+
+  /** Begins to write; the head was written. `join` lets it into the feed. */
+  begin(reading: HubReading): void {
+    this.#reading = reading;
+    const { runtime, hello } = this.#parts;
+    this.#response.on("close", () => this.#leave());
+    this.#response.on("error", () => this.#leave());
+    this.#cancelEnd = runtime.after(LONGEST_MS, () => this.#end("too_long"));
+    this.#cancelCheck = runtime.after(CHECK_MS, () => this.#check());
+    const { start } = reading;
+    this.#response.write(RETRY + passing("hello", hello).text);
+    if (start.kind === "resync")
+      this.#response.write(passing("resync", { reason: start.reason, missed: null }).text);
+    if (start.kind === "continued") this.receive(start.events);
+  }
+
+  receive(events: readonly HubEvent[]): void {
+    if (this.#isOver) return;
+    if (this.#response.writableLength > MAX_BACKLOG_BYTES) {
+      this.#missed += events.length;
+      return;
+    }
+    const { filter } = this.#parts;
+    const missed = { reason: "slow_reader", missed: this.#missed };
+    let text = this.#missed === 0 ? "" : passing("resync", missed).text;
+    this.#missed = 0;
+    for (const event of events)
+      if (event.call === null || passes(filter, event.call)) text += event.text;
+    if (text !== "") this.#response.write(text);
+  }
+
+  end(reason: "draining"): void {
+    this.#end(reason);
+  }
+
+  #end(reason: "draining" | "too_long" | "session_ended"): void {
+    if (this.#isOver) return;
+    this.#leave();
+    this.#response.end(passing("end", { reason }).text);
+  }
+
+  #leave(): void {
+    this.#isOver = true;
+    this.#cancelCheck();
+    this.#cancelEnd();
+    this.#reading?.leave();
+  }
+
+  #check(): void {
+    // What cannot be checked now is checked again.
+    this.#parts.isStillAllowed().then(
+      (isAllowed) => this.#checked(isAllowed),
+      () => this.#checked(true),
+    );
+  }
+
+  #checked(isAllowed: boolean): void {
+    if (this.#isOver) return;
+    if (!isAllowed) return this.#end("session_ended");
+    this.#cancelCheck = this.#parts.runtime.after(CHECK_MS, () => this.#check());
+  }
+}

@@ -1,0 +1,95 @@
+// What the operator sees of a running service, for tests of the API: a profile with two providers,
+// one decision that was recorded, and no other worker.
+import { pino } from "pino";
+import { operatorReports } from "../../src/app/operator-reports.ts";
+import { FeedHub } from "../../src/observe/feed/feed-hub.ts";
+import { startHistoryClock } from "../../src/observe/history/history-clock.ts";
+import { createObserver } from "../../src/observe/observer.ts";
+import type { Runtime } from "../../src/runtime.ts";
+import type { RoutedCall } from "../../src/upstream/engine/router.ts";
+import { NOTHING_SENT } from "../../src/upstream/engine/stage.ts";
+import type { Tracker } from "../../src/upstream/health/tracker.ts";
+import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import type { LiveView } from "../../src/web/api/instance-parts.ts";
+import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "./providers.ts";
+
+/** A call that was routed: the first provider failed, the second answered. */
+function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): RoutedCall {
+  const call = fakeCall(method);
+  const plan = tracker.plan(call, {
+    strategy: "load-balanced",
+    transport: null,
+    pin: null,
+    record: true,
+  });
+  const [first, second] = plan.candidates;
+  if (first === undefined || second === undefined) throw new Error("two providers can be asked");
+  const failure = {
+    kind: "error",
+    httpStatus: 500,
+    retryAfter: null,
+    code: -32_000,
+    message: `no state for 0x${"ab".repeat(20)}`,
+    data: null,
+  } as const;
+  const failed = { ...verdict({ kind: "ignored" }), category: "server" };
+  const traces = [
+    { attempt: { ...first, startedAtMs, latencyMs: 4, verdict: failed, code: -32_000 }, failure },
+    {
+      attempt: { ...second, startedAtMs: startedAtMs + 4, latencyMs: 6, verdict: null, code: null },
+      failure: null,
+    },
+  ];
+  return {
+    request: {
+      call,
+      tracker,
+      strategy: "load-balanced",
+      pin: null,
+      transport: null,
+      caller: { key: "account acc_1", keyId: "key_1" },
+      avoid: null,
+      deadlineMs: 1_000,
+      mayStream: false,
+    },
+    startedAtMs,
+    plan,
+    traces,
+    source: { kind: "provider", provider: second.provider },
+    overBudget: false,
+    rechecked: null,
+    cacheUse: null,
+    cancel: () => NOTHING_SENT,
+  };
+}
+
+/** The live parts of an API. */
+export function testLive(runtime: Runtime): LiveView {
+  const observer = createObserver(pino({ level: "silent" }), runtime);
+  const set = fakeSet([fakeProvider(0), fakeProvider(1)]);
+  const profile = {
+    slug: "team",
+    owner: null,
+    managed: false,
+    chains: new Map([["test", set]]),
+  };
+  const registry = createProfileRegistry([set.chain], [profile], runtime, SELECTION);
+  const subscriptions = { reports: () => [], counts: () => [], checks: () => [] };
+  const clock = startHistoryClock(observer, registry, runtime);
+  const tracker = registry.profile("team")?.trackers.get("test");
+  if (tracker === undefined) throw new Error("the profile serves the chain");
+  const route = fakeRoute(tracker, runtime.now() - 10);
+  const series = observer.series("team", "test");
+  const body = Buffer.from("{}");
+  const outcome = { kind: "result", body, start: 0, end: 2, idAt: null } as const;
+  observer.routed(series, route, { outcome, source: route.source }, "req-1");
+  return {
+    runtime,
+    reports: operatorReports({ observer, clock, registry, subscriptions }, null),
+    hub: new FeedHub({ runtime, feed: observer.feed, exchange: null }),
+    registry,
+    version: "0.0.0-test",
+    worker: "1",
+    workers: 1,
+  };
+}

@@ -1,0 +1,203 @@
+// History in memory: what is counted in which step, that several processes add up to one, that it
+// keeps within its bytes and says what it dropped, and that nothing unknown is shown as 0.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Attempt } from "../../src/core/provider/attempt.ts";
+import { ERROR_CATEGORIES } from "../../src/core/provider-errors/category.ts";
+import {
+  ERROR_GROUPS,
+  errorGroupOf,
+  GROUPED_CATEGORIES,
+} from "../../src/core/provider-errors/error-group.ts";
+import { methodOf } from "../../src/core/rpc/method.ts";
+import { History } from "../../src/observe/history/history.ts";
+import {
+  historyColumns,
+  historyRange,
+  historyReport,
+  mergeHistory,
+  type SeriesReport,
+} from "../../src/observe/history/history-report.ts";
+import { fakeProvider, verdict } from "../fakes/providers.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
+
+const BALANCE = methodOf("eth_getBalance");
+const TRACE = methodOf("debug_traceTransaction");
+const STEP_MS = 10_000;
+const P0 = fakeProvider(0);
+const P1 = fakeProvider(1);
+
+function attempt(provider = P0, latencyMs = 25, category: string | null = null): Attempt {
+  const failed = category === null ? null : { ...verdict({ kind: "ignored" }), category };
+  return { provider, transport: "http", latencyMs, verdict: failed, code: null };
+}
+
+function report(
+  history: History,
+  wallMs: number,
+  { points = 360, provider = null as string | null, realIds = true, resolution = 0 } = {},
+): readonly SeriesReport[] {
+  const chain = { profile: "team", chain: "test" };
+  const range = historyRange(resolution, points, wallMs);
+  const shown = (_profile: string, { id, alias }: typeof P0): string => (realIds ? id : alias);
+  return historyReport(history, { ...range, chain, provider, realIds }, shown);
+}
+
+test("calls, attempts, errors and latencies are counted in their step", () => {
+  const runtime = simulatedWorld(1);
+  const history = new History(runtime.wallMs);
+  const chain = history.chain("team", "test");
+  for (let n = 0; n < 100; n++) {
+    const made = attempt(n % 4 === 0 ? P1 : P0, 25);
+    chain.attempted(made, BALANCE);
+    chain.routed({ traces: [{ attempt: made, failure: null }] }, { kind: "result" }, 25.15);
+  }
+  chain.attempted(attempt(P1, 5, "rate_limit"), TRACE);
+  chain.routed({ traces: [] }, { kind: "fault" }, 1);
+  chain.cancelled();
+  chain.local({ kind: "result" });
+  const state = { provider: P0, lagBlocks: 3, circuit: "open" } as const;
+  history.flush([{ profile: "team", chain: "test", providers: [state] }]);
+  const [whole, first, second, ...classes] = historyColumns(report(history, runtime.wallMs()));
+  assert.deepEqual(classes, [], "classes are told of one provider only");
+  assert.equal(whole?.kind, "chain");
+  assert.equal(whole?.calls.at(-1), 103);
+  assert.equal(whole?.calls.at(-2), null, "nothing is known before the start, not even 0");
+  assert.deepEqual([whole?.errors["fault"]?.at(-1), whole?.errors["cancelled"]?.at(-1)], [1, 1]);
+  const p50 = whole?.p50_ms.at(-1) ?? 0;
+  assert.ok(p50 > 20 && p50 <= 30, `25.15 ms lie in the column up to 30 ms: ${p50}`);
+  const added = whole?.added_p50_ms?.at(-1) ?? 0;
+  assert.ok(added > 0.1 && added <= 0.2, `0.15 ms were added: ${added}`);
+  assert.deepEqual(
+    [first?.provider, first?.calls.at(-1), first?.share?.at(-1)],
+    ["p0", 75, 0.7426],
+  );
+  assert.deepEqual([first?.lag_blocks?.at(-1), first?.circuit?.at(-1)], [3, "open"]);
+  assert.deepEqual(
+    [second?.calls.at(-1), second?.errors],
+    [26, { rate_limit: [...Array(359).fill(null), 1] }],
+  );
+  assert.equal(second?.lag_blocks?.at(-1), null, "its heads are not known");
+  const of = historyColumns(report(history, runtime.wallMs(), { provider: "p1" }));
+  const shown = of.map(({ kind, class: name, calls }) => [kind, name, calls.at(-1)]);
+  assert.deepEqual(shown, [
+    ["chain", null, 103],
+    ["provider", null, 26],
+    ["class", BALANCE.deadline, 25],
+    ["class", TRACE.deadline, 1],
+  ]);
+});
+
+test("steps follow the clock, an hour in 10 s and a day in minutes; joined steps add up", () => {
+  const runtime = simulatedWorld(2);
+  const history = new History(runtime.wallMs);
+  const chain = history.chain("team", "test");
+  runtime.advance(STEP_MS - (runtime.wallMs() % STEP_MS));
+  history.flush([]);
+  for (let step = 0; step < 400; step++) {
+    for (let n = 0; n < step; n++) chain.cancelled();
+    runtime.advance(STEP_MS);
+    history.flush([]);
+  }
+  const [hour] = historyColumns(report(history, runtime.wallMs()));
+  assert.deepEqual(hour?.calls, [...Array.from({ length: 359 }, (_, n) => n + 41), 0]);
+  const [joined] = historyColumns(report(history, runtime.wallMs(), { points: 60 }));
+  const sum = (calls: readonly (number | null)[]) =>
+    calls.reduce<number>((total, each) => total + (each ?? 0), 0);
+  assert.equal(joined?.calls.length, 60);
+  assert.ok(sum(joined?.calls ?? []) >= sum(hour?.calls ?? []) - 5 * 400);
+  const [day] = historyColumns(report(history, runtime.wallMs(), { resolution: 1, points: 1_440 }));
+  assert.equal(sum(day?.calls ?? []), (399 * 400) / 2, "the day has all of them");
+  runtime.jump(-7_200_000);
+  history.flush([]);
+  chain.cancelled();
+  history.flush([]);
+  const [back] = historyColumns(report(history, runtime.wallMs()));
+  assert.equal(back?.calls.at(-1), 1, "a clock that was set back begins anew");
+  runtime.jump(7_200_000 * 3);
+  history.flush([]);
+  const [later] = historyColumns(report(history, runtime.wallMs()));
+  assert.equal(sum(later?.calls ?? []), 0, "what is older than an hour is gone");
+});
+
+test("the reports of two processes are those of one that served everything", () => {
+  const runtime = simulatedWorld(3);
+  const [whole, left, right] = [1, 2, 3].map(() => new History(runtime.wallMs));
+  assert.ok(whole !== undefined && left !== undefined && right !== undefined);
+  for (let n = 0; n < 500; n++) {
+    const provider = n % 3 === 0 ? P1 : P0;
+    const failed = n % 7 === 0 ? (ERROR_CATEGORIES[n % ERROR_CATEGORIES.length] ?? null) : null;
+    const made = attempt(provider, (n * 37) % 4_000, failed);
+    for (const history of [whole, n % 2 === 0 ? left : right]) {
+      const chain = history.chain("team", "test");
+      chain.attempted(made, n % 5 === 0 ? TRACE : BALANCE);
+      chain.routed({ traces: [{ attempt: made, failure: null }] }, { kind: "error" }, n);
+    }
+    if (n % 50 === 0) runtime.advance(STEP_MS);
+    for (const history of [whole, left, right]) history.flush([]);
+  }
+  const of = (history: History) => report(history, runtime.wallMs(), { points: 12 });
+  assert.deepEqual(
+    historyColumns(mergeHistory([of(left), of(right)])),
+    historyColumns(mergeHistory([of(whole)])),
+  );
+});
+
+test("beyond its bytes classes of methods go first, then the day, then new providers", () => {
+  const runtime = simulatedWorld(4);
+  const maxBytes = 3_000_000;
+  const history = new History(runtime.wallMs, maxBytes);
+  const chain = history.chain("team", "test");
+  const dropped: string[] = [];
+  for (let index = 0; index < 80; index++) {
+    chain.attempted(attempt(fakeProvider(index)), BALANCE);
+    chain.attempted(attempt(fakeProvider(index)), TRACE);
+    history.flush([]);
+    const { bytes, methodClasses, day, providers } = history.use();
+    assert.ok(bytes <= maxBytes, `${bytes} bytes with ${index + 1} providers`);
+    const now = `${methodClasses ? "classes " : ""}${day ? "day " : ""}${providers ? "all" : ""}`;
+    if (dropped.at(-1) !== now) dropped.push(now);
+  }
+  assert.deepEqual(dropped, ["classes day all", "day all", "all", ""]);
+  const kept = historyColumns(report(history, runtime.wallMs()));
+  const known = kept.filter(({ kind, calls }) => kind === "provider" && calls.at(-1) === 2);
+  assert.ok(known.length > 40, `${known.length} providers are kept in the hour`);
+  assert.ok(
+    kept.every(({ calls }) => calls.at(-1) === 2 || calls.at(-1) == null || calls.at(-1) === 0),
+  );
+  runtime.advance(25 * 3_600_000);
+  history.flush([]);
+  runtime.advance(STEP_MS);
+  history.flush([]);
+  assert.equal(
+    history.use().providerCount,
+    0,
+    "providers that are configured no more are forgotten",
+  );
+  assert.ok(history.use().bytes < 100_000, "and their memory with them");
+});
+
+test("users' own providers have no history, and others see managed ones by alias only", () => {
+  const runtime = simulatedWorld(5);
+  const history = new History(runtime.wallMs);
+  const chain = history.chain("team", "test");
+  chain.attempted(attempt(fakeProvider(0, { guarded: true })), BALANCE);
+  chain.attempted(attempt(P1), BALANCE);
+  history.flush([]);
+  const wallMs = runtime.wallMs();
+  const shown = report(history, wallMs, { realIds: false, provider: "a1" });
+  assert.deepEqual(
+    shown.map(({ kind, provider }) => [kind, provider]),
+    [
+      ["chain", null],
+      ["provider", "a1"],
+    ],
+  );
+  assert.deepEqual(report(history, wallMs, { realIds: false, provider: "p1" }).length, 1);
+});
+
+test("every category belongs to a group", () => {
+  assert.deepEqual(GROUPED_CATEGORIES.toSorted(), ERROR_CATEGORIES.toSorted());
+  for (const category of ERROR_CATEGORIES) assert.ok(ERROR_GROUPS.includes(errorGroupOf(category)));
+  assert.equal(errorGroupOf("overtaken"), "cut");
+});
