@@ -9,6 +9,7 @@ import { Empty, Loaded } from "../../components/page-state.tsx";
 import { compact, count } from "../../format/numbers.ts";
 import { type ChainMetrics, judgeProfile, type ProfileMetrics } from "../../health/judge.ts";
 import { Addresses } from "./addresses.tsx";
+import { ChainHistory } from "./chain-history.tsx";
 import { ProviderTable } from "./provider-table.tsx";
 import { SubscriptionsCard } from "./subscriptions-card.tsx";
 
@@ -74,6 +75,7 @@ function ChainView({ chain, profile, changed }: ChainViewProps): JSX.Element {
           changed={changed}
         />
       </Card>
+      <ChainHistory profile={profile.profile} chain={chain.chain_name} />
       <SubscriptionsCard subscriptions={profile.subscriptions} />
       <Addresses profile={profile.profile} chain={chain.chain_name} />
     </>

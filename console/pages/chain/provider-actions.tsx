@@ -92,15 +92,15 @@ function Actions({ name, provider, changed }: ActionsProps): JSX.Element {
 
 function TestResults({ results }: { readonly results: readonly TestResult[] }): JSX.Element {
   return (
-    <ul class="test-results" role="status">
+    <div class="test-results" role="status">
       {results.map(({ transport, ok, latency_ms: ms, block_height: height, error }) => (
-        <li key={transport}>
+        <p key={transport}>
           <Badge tone={ok ? "good" : "bad"}>{ok ? "Answered" : "Failed"}</Badge>{" "}
           {transport === "ws" ? "WebSocket" : "HTTP"}, {milliseconds(ms)} ms
           {height === null ? "" : `, block ${count(height)}`}
           {error === null ? "" : `: ${error.category.replaceAll("_", " ")}, ${error.message}`}
-        </li>
+        </p>
       ))}
-    </ul>
+    </div>
   );
 }

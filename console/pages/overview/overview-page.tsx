@@ -3,17 +3,23 @@ import type { JSX } from "preact";
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp } from "../../app/app.ts";
+import { useApp, useQuery } from "../../app/app.ts";
 import { Dot } from "../../components/badge.tsx";
-import { Card, PageHead } from "../../components/card.tsx";
+import { Card, Choices, PageHead } from "../../components/card.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { count, plural } from "../../format/numbers.ts";
 import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
 import { ActionsCard } from "./actions-card.tsx";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
+import { Changes } from "./changes.tsx";
+import { HistoryCards, type Range } from "./history-cards.tsx";
 
 const POLL_MS = 2_000;
+const RANGES = [
+  { value: "hour", label: "1 hour" },
+  { value: "day", label: "1 day" },
+] as const;
 
 /** Everything that this page shows, read together. */
 interface Overview {
@@ -30,6 +36,8 @@ export function OverviewPage(): JSX.Element {
 }
 
 function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
+  const [rangeText, setRange] = useQuery("range");
+  const range: Range = rangeText === "day" ? "day" : "hour";
   const rows = chains.flatMap(rowsOf);
   const { tone, words } = headline(
     readiness,
@@ -48,7 +56,11 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
           </span>
         }
         lead={factsText(health)}
-      />
+      >
+        <Choices label="Time" options={RANGES} value={range} choose={setRange} />
+      </PageHead>
+      <HistoryCards range={range} />
+      <div class="gap" />
       <Card
         title="Chains"
         lead={
@@ -59,6 +71,7 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
       >
         <ChainTable rows={rows} />
       </Card>
+      <Changes />
       <ActionsCard />
     </>
   );

@@ -2,7 +2,7 @@
 // Each process reports rows for the same steps; rows of several are added up, and shown as columns.
 // Unknown values are null, never 0. Knows no clock.
 import type { Provider } from "../../core/provider/profile.ts";
-import type { CircuitState } from "../../upstream/health/health-report.ts";
+import type { CircuitOrCordon } from "../../upstream/health/health-report.ts";
 import {
   type ChainHistory,
   type History,
@@ -205,7 +205,7 @@ export interface SeriesColumns extends SeriesSubject {
   readonly added_p95_ms: Column<number> | null;
   readonly share: Column<number> | null;
   readonly lag_blocks: Column<number> | null;
-  readonly circuit: Column<CircuitState> | null;
+  readonly circuit: Column<CircuitOrCordon> | null;
 }
 
 /** Reports as columns. */

@@ -2,7 +2,7 @@
 // latencies. Rows of one layout can be added up, over steps, providers and workers alike. Knows no
 // time and no provider.
 import { ERROR_GROUPS } from "../../core/provider-errors/error-group.ts";
-import { CIRCUIT_STATES, type CircuitState } from "../../upstream/health/health-report.ts";
+import { CIRCUIT_STATES, type CircuitOrCordon } from "../../upstream/health/health-report.ts";
 
 /** What the columns of a row mean; the first one is the number of calls. */
 export interface RowLayout {
@@ -121,13 +121,13 @@ export function lagOf({ numbers, at }: RowIn, { stateAt }: RowLayout): number | 
 }
 
 /** The worst circuit of a row; null = unknown. */
-export function circuitOf({ numbers, at }: RowIn, { stateAt }: RowLayout): CircuitState | null {
+export function circuitOf({ numbers, at }: RowIn, { stateAt }: RowLayout): CircuitOrCordon | null {
   const state = stateAt === null ? 0 : (numbers[at + stateAt + 1] ?? 0);
   return CIRCUIT_STATES[state - 1] ?? null;
 }
 
 /** Notes the lag and circuit of a provider; the worst of a step stays. */
-export function noteState(row: Numbers, lag: number | null, circuit: CircuitState): void {
+export function noteState(row: Numbers, lag: number | null, circuit: CircuitOrCordon): void {
   const { stateAt } = ATTEMPT_ROW;
   if (stateAt === null) return;
   const code = CIRCUIT_STATES.indexOf(circuit) + 1;

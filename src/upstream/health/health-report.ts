@@ -56,7 +56,7 @@ export interface HealthReport extends Percentiles {
 export const CIRCUIT_STATES = ["closed", "half_open", "open", "cordoned"] as const;
 
 /** The state of a circuit, or of the worst of several. */
-export type CircuitState = (typeof CIRCUIT_STATES)[number];
+export type CircuitOrCordon = (typeof CIRCUIT_STATES)[number];
 
 /** How a provider is, over its transports. */
 export interface ProviderSummary {
@@ -64,14 +64,14 @@ export interface ProviderSummary {
   /** Null = unknown. */
   readonly lagBlocks: number | null;
   /** The worst of its transports. */
-  readonly circuit: CircuitState;
+  readonly circuit: CircuitOrCordon;
 }
 
 /** The state of the circuit of one health record. */
 export function circuitStateOf(
   { breaker, cordon, wrongChain }: Pick<Health, "breaker" | "cordon" | "wrongChain">,
   nowMs: number,
-): CircuitState {
+): CircuitOrCordon {
   return wrongChain || cordon !== null ? "cordoned" : settled(breaker, nowMs).kind;
 }
 

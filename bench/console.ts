@@ -1,0 +1,151 @@
+// Measures the console in a real browser before a real service of 50 providers on 20 chains under
+// traffic: size of the scripts, first paint with an empty cache, how busy the main thread is while
+// pages update. `--screenshots FOLDER` keeps pictures of the pages, `--seconds N` is the time that
+// is measured. Exit code 1: a bound was missed.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { buildConsole } from "../bin/build-console.ts";
+import { OPERATOR_TOKEN, startConsoleService } from "./console-service.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+const MAX_SCRIPT_BYTES = 150_000;
+const MAX_FIRST_PAINT_MS = 1_000;
+const MAX_BUSY = 0.2;
+const SIZE = { chains: 20, providers: 50, callsPerSecond: 60 };
+const WARM_UP_MS = 15_000;
+const PAGES = ["", "/chain/public/ethereum", "/requests", "/streams", "/errors"];
+const WIDTHS = [1400, 390];
+
+/** One bound, what was measured, and whether it holds. */
+interface Row {
+  readonly name: string;
+  readonly measured: string;
+  readonly ok: boolean;
+}
+
+const { values } = parseArgs({
+  options: { screenshots: { type: "string" }, seconds: { type: "string", default: "20" } },
+});
+const built = await buildConsole();
+const { service, close } = await startConsoleService(SIZE);
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+const rows: Row[] = [scriptRow()];
+try {
+  await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
+  rows.push(await firstPaintRow(browser));
+  const context = await signedIn(browser);
+  for (const path of ["", "/chain/public/ethereum", "/requests"])
+    rows.push(await busyRow(context, path, Number(values.seconds)));
+  if (values.screenshots !== undefined) await takeScreenshots(values.screenshots);
+} finally {
+  await browser.close();
+  await close();
+}
+for (const { name, measured, ok } of rows)
+  console.log(`${ok ? "met   " : "MISSED"}  ${name.padEnd(58)} ${measured}`);
+process.exitCode = rows.every(({ ok }) => ok) ? 0 : 1;
+
+function scriptRow(): Row {
+  const scripts = built.files.filter(({ name }) => name.endsWith(".js"));
+  const bytes = scripts.reduce((sum, { gzipBytes }) => sum + gzipBytes, 0);
+  const first = scripts.find(({ name }) => name.startsWith("main-"))?.gzipBytes ?? 0;
+  return {
+    name: "scripts, compressed, below 150 kB",
+    measured: `${(bytes / 1000).toFixed(1)} kB, of them at the start ${(first / 1000).toFixed(1)} kB`,
+    ok: bytes < MAX_SCRIPT_BYTES,
+  };
+}
+
+interface PaintTimes {
+  readonly paintMs: number;
+  readonly dataMs: number;
+}
+
+/** Runs in the page. */
+const PAINT_TIMES = `({
+  paintMs: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN,
+  dataMs: performance.now(),
+})`;
+
+/** Of the overview, in a browser that has seen nothing of it. */
+async function firstPaintRow(from: Browser): Promise<Row> {
+  const context = await from.newContext();
+  const page = await context.newPage();
+  await page.goto(`${service.url}/dashboard`);
+  await page.waitForSelector("table tbody tr");
+  const times = await page.evaluate<PaintTimes>(PAINT_TIMES);
+  await context.close();
+  return {
+    name: "first paint with an empty cache below 1 s",
+    measured: `${times.paintMs.toFixed(0)} ms; the chains after ${times.dataMs.toFixed(0)} ms`,
+    ok: times.paintMs < MAX_FIRST_PAINT_MS,
+  };
+}
+
+/** The part of the time in which the main thread of a page ran tasks. */
+async function busyRow(context: BrowserContext, path: string, seconds: number): Promise<Row> {
+  const page = await context.newPage();
+  await page.goto(`${service.url}/dashboard${path}`);
+  await page.waitForTimeout(5_000);
+  const debug = await context.newCDPSession(page);
+  await debug.send("Performance.enable", { timeDomain: "timeTicks" });
+  const before = await taskSeconds(debug);
+  await page.waitForTimeout(seconds * 1_000);
+  const busy = ((await taskSeconds(debug)) - before) / seconds;
+  await page.close();
+  return {
+    name: `main thread at /dashboard${path} below 20 % busy`,
+    measured: `${(busy * 100).toFixed(1)} %`,
+    ok: busy < MAX_BUSY,
+  };
+}
+
+type DebugSession = Awaited<ReturnType<BrowserContext["newCDPSession"]>>;
+
+async function taskSeconds(debug: DebugSession): Promise<number> {
+  const { metrics } = await debug.send("Performance.getMetrics");
+  return metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN;
+}
+
+async function signedIn(
+  from: Browser,
+  options: Parameters<Browser["newContext"]>[0] = {},
+): Promise<BrowserContext> {
+  const context = await from.newContext(options);
+  const page = await context.newPage();
+  await page.goto(`${service.url}/dashboard/sign-in`);
+  await signIn(page);
+  await page.close();
+  return context;
+}
+
+async function signIn(page: Page): Promise<void> {
+  const status = await page.evaluate(async (token) => {
+    const response = await fetch("/api/v1/console/session", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    return response.status;
+  }, OPERATOR_TOKEN);
+  if (status !== 201) throw new Error(`signing in was answered with ${status}`);
+}
+
+async function takeScreenshots(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  for (const colorScheme of ["light", "dark"] as const)
+    for (const width of WIDTHS) {
+      const viewport = { width, height: 900 };
+      const context = await signedIn(browser, { viewport, colorScheme });
+      const page = await context.newPage();
+      for (const path of PAGES) {
+        await page.goto(`${service.url}/dashboard${path}`);
+        await page.waitForTimeout(3_000);
+        const name = `${path.replaceAll("/", "_") || "_overview"}-${width}-${colorScheme}.png`;
+        await page.screenshot({ path: join(folder, name), fullPage: true });
+      }
+      await context.close();
+    }
+}

@@ -1,0 +1,113 @@
+// The live feed in a component: the latest calls, gathered and drawn at most twice a second.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { SERVICE_URL } from "./client.ts";
+import type { AnswerOf } from "./contract-types.ts";
+import type { StreamEvent } from "./event-parser.ts";
+import { type FeedState, watchFeed } from "./feed.ts";
+
+/** A call at its end. */
+export type CallEvent = AnswerOf<"GET /api/v1/operator/decisions">["decisions"][number];
+
+/** What the feed came to so far. */
+export interface FeedView {
+  readonly state: FeedState;
+  /** Newest first. */
+  readonly calls: readonly CallEvent[];
+  /** Calls of the latest seconds that were left out, as a sentence; "" = none were. */
+  readonly gap: string;
+  readonly callsPerSecond: number | null;
+}
+
+const MAX_CALLS = 100;
+const DRAW_MS = 500;
+const PATH = "api/v1/operator/events";
+
+interface Gathered {
+  calls: CallEvent[];
+  gap: string;
+  callsPerSecond: number | null;
+}
+
+/**
+ * Watches calls that pass the filters. While `paused`, calls are neither shown nor kept. The feed
+ * is closed when the component goes.
+ */
+export function useFeed(query: string, first: readonly CallEvent[], paused: boolean): FeedView {
+  const [view, setView] = useState<FeedView>(emptyView(first));
+  const isPaused = useRef(paused);
+  isPaused.current = paused;
+  useEffect(() => {
+    const gathered: Gathered = { calls: [], gap: "", callsPerSecond: null };
+    const draw = setInterval(() => {
+      if (!document.hidden && !isPaused.current) setView((before) => drawn(before, gathered));
+    }, DRAW_MS);
+    const end = watchFeed(new URL(`${PATH}${query}`, SERVICE_URL), {
+      state: (state) =>
+        setView((before) => (sameState(before.state, state) ? before : { ...before, state })),
+      event: (event) => gather(gathered, event, isPaused.current),
+    });
+    return () => {
+      clearInterval(draw);
+      end();
+    };
+  }, [query]);
+  useEffect(() => setView((before) => ({ ...before, calls: mergeCalls([], first) })), [first]);
+  return view;
+}
+
+function emptyView(first: readonly CallEvent[]): FeedView {
+  return { state: { kind: "connecting" }, calls: first, gap: "", callsPerSecond: null };
+}
+
+function sameState(left: FeedState, right: FeedState): boolean {
+  if (left.kind !== right.kind) return false;
+  return left.kind !== "waiting" || right.kind !== "waiting" || left.atMs === right.atMs;
+}
+
+function gather(gathered: Gathered, { name, data }: StreamEvent, paused: boolean): void {
+  const event: unknown = parsed(data);
+  switch (name) {
+    case "call":
+      if (!paused) gathered.calls = [...gathered.calls, event as CallEvent].slice(-MAX_CALLS);
+      return;
+    case "beat":
+      gathered.callsPerSecond = (event as { calls_per_s: number | null }).calls_per_s;
+      gathered.gap = "";
+      return;
+    case "sampled": {
+      const { shown, of } = event as { readonly shown: number; readonly of: number };
+      gathered.gap = `Of ${of} calls ${shown} are shown: more than 200 a second are sampled.`;
+      return;
+    }
+    case "resync":
+      gathered.gap = "Some calls are missing here: the feed was interrupted.";
+      return;
+    default:
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+function drawn(before: FeedView, gathered: Gathered): FeedView {
+  const { gap, callsPerSecond } = gathered;
+  if (gathered.calls.length === 0 && gap === before.gap && callsPerSecond === before.callsPerSecond)
+    return before;
+  const calls = mergeCalls(gathered.calls.toReversed(), before.calls);
+  gathered.calls = [];
+  return { ...before, calls, gap, callsPerSecond };
+}
+
+/** Newer calls before older ones, each once, and not too many. */
+function mergeCalls(
+  newer: readonly CallEvent[],
+  older: readonly CallEvent[],
+): readonly CallEvent[] {
+  const seen = new Set<string>();
+  return [...newer, ...older].filter(({ id }) => !seen.has(id) && seen.add(id)).slice(0, MAX_CALLS);
+}

@@ -1,0 +1,106 @@
+// Columns of history made ready for graphs and figures. Pure.
+import type { AnswerOf } from "../api/contract-types.ts";
+
+/** What the service remembers. */
+export type History = AnswerOf<"GET /api/v1/history">;
+/** One series of it. */
+export type HistorySeries = History["series"][number];
+
+type Column = readonly (number | null)[];
+
+/** Counts of a step as a rate. */
+export function perSecond(column: Column, stepS: number): Column {
+  return column.map((value) => (value === null ? null : value / stepS));
+}
+
+/** The sum of what is known; null = nothing is. */
+export function total(column: Column): number | null {
+  const known = column.filter((value) => value !== null);
+  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
+}
+
+/** Several columns added up, step by step. */
+function sumColumns(columns: readonly Column[], length: number): Column {
+  return Array.from({ length }, (_, at) => total(columns.map((column) => column[at] ?? null)));
+}
+
+/** The latest value that is known. */
+export function latest(column: Column | null): number | null {
+  return column?.findLast((value) => value !== null) ?? null;
+}
+
+/** Errors by their kind over several series, the most frequent first, and no more than `most`. */
+export function errorsByGroup(
+  series: readonly HistorySeries[],
+  length: number,
+  most: number,
+): readonly { readonly label: string; readonly values: Column }[] {
+  const groups = new Set(series.flatMap(({ errors }) => Object.keys(errors)));
+  const sums = [...groups].map((group) => {
+    const columns = series.flatMap(({ errors }) => (errors[group] ? [errors[group]] : []));
+    return { label: group.replaceAll("_", " "), values: sumColumns(columns, length) };
+  });
+  return sums
+    .filter(({ values }) => (total(values) ?? 0) > 0)
+    .sort((left, right) => (total(right.values) ?? 0) - (total(left.values) ?? 0))
+    .slice(0, most);
+}
+
+/** The part of calls that went wrong; null = there were none. */
+export function errorShare({ calls, errors }: HistorySeries): number | null {
+  const all = total(calls);
+  if (all === null || all === 0) return null;
+  const wrong = Object.entries(errors)
+    // The right answer to a wrong call, and what callers ended themselves, are no errors.
+    .filter(([group]) => !["rejected", "cut", "cancelled"].includes(group))
+    .reduce((sum, [, column]) => sum + (total(column) ?? 0), 0);
+  return Math.min(1, wrong / all);
+}
+
+/** The providers that were asked most, in that order. */
+export function busiest(series: readonly HistorySeries[], most: number): readonly HistorySeries[] {
+  return series
+    .filter(({ kind }) => kind === "provider")
+    .sort((left, right) => (total(right.calls) ?? 0) - (total(left.calls) ?? 0))
+    .slice(0, most);
+}
+
+/** Steps that a graph of a young service shows at least. */
+const LEAST_STEPS = 12;
+
+/**
+ * History without what says nothing: the steps before the service began to count, and the step that
+ * is not over.
+ */
+export function trimHistory(history: History): History {
+  const { times, series, step_s: stepS } = history;
+  const last = times.at(-1);
+  const isOpen = last !== undefined && (last + stepS) * 1000 > Date.parse(history.to);
+  const end = isOpen ? times.length - 1 : times.length;
+  const firsts = series.map(({ calls }) => calls.findIndex((value) => value !== null));
+  const known = firsts.filter((at) => at >= 0);
+  const first = known.length === 0 ? 0 : Math.min(...known);
+  const from = Math.max(0, Math.min(first, end - LEAST_STEPS));
+  const cut = <T>(column: readonly T[]): T[] => column.slice(from, end);
+  const cutKnown = <T>(column: readonly T[] | null): T[] | null =>
+    column === null ? null : cut(column);
+  return {
+    ...history,
+    times: cut(times),
+    series: series.map((each) => ({
+      ...each,
+      calls: cut(each.calls),
+      errors: Object.fromEntries(
+        Object.entries(each.errors).map(([group, column]) => [group, cut(column)]),
+      ),
+      p50_ms: cut(each.p50_ms),
+      p95_ms: cut(each.p95_ms),
+      p99_ms: cut(each.p99_ms),
+      added_p50_ms: cutKnown(each.added_p50_ms),
+      added_p95_ms: cutKnown(each.added_p95_ms),
+      share: cutKnown(each.share),
+      lag_blocks: cutKnown(each.lag_blocks),
+      circuit: cutKnown(each.circuit),
+    })),
+  };
+}

@@ -1,0 +1,149 @@
+// The errors of providers by shape: unknown ones first, with the rule that would classify them.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useResource } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Card, PageHead } from "../../components/card.tsx";
+import { Snippet } from "../../components/copy-button.tsx";
+import { Loaded } from "../../components/page-state.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { count, DASH } from "../../format/numbers.ts";
+
+type Errors = AnswerOf<"GET /api/v1/operator/errors">;
+type Shape = Errors["shapes"][number] & { readonly at: number };
+
+const POLL_MS = 10_000;
+
+/** The page of errors. */
+export function ErrorsPage(): JSX.Element {
+  const { client } = useApp();
+  const errors = useResource("errors", POLL_MS, (signal) =>
+    client.call("GET /api/v1/operator/errors", { query: { limit: 500 } }, signal),
+  );
+  return (
+    <>
+      <PageHead
+        title="Errors"
+        lead="What providers answered, by shape. Secrets are taken out of every sample."
+      />
+      <Card flush>
+        <Loaded resource={errors}>{(data) => <ErrorTable {...data} />}</Loaded>
+      </Card>
+    </>
+  );
+}
+
+function ErrorTable({ shapes }: Errors): JSX.Element {
+  const [opened, setOpened] = useState<string | null>(null);
+  const rows = shapes.map((shape, at) => ({ ...shape, at }));
+  return (
+    <Table
+      name="errors"
+      caption="Errors of providers"
+      columns={COLUMNS}
+      rows={rows}
+      keyOf={keyOf}
+      textOf={({ provider, chain, method, category, sample, code }) =>
+        `${provider} ${chain} ${method} ${category} ${code ?? ""} ${sample ?? ""}`
+      }
+      open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
+      detail={(row) => (opened === keyOf(row) ? <ShapeDetail shape={row} /> : null)}
+      empty="No provider has answered with an error"
+    />
+  );
+}
+
+function keyOf({
+  provider,
+  chain,
+  profile,
+  method,
+  category,
+  code,
+  http_status: status,
+  sample,
+}: Shape): string {
+  return [provider, chain, profile, method, category, code, status, sample].join(" ");
+}
+
+function ShapeDetail({ shape }: { readonly shape: Shape }): JSX.Element {
+  return (
+    <div class="stack">
+      <Snippet text={shape.sample ?? "No sample was kept."} what="the sample" />
+      {shape.rule === null ? null : (
+        <>
+          <p class="small muted">
+            No rule knows this error. This entry under <code>error_rules</code> in the configuration
+            classifies it; choose the category that fits.
+          </p>
+          <Snippet text={shape.rule.yaml} what="the rule" />
+        </>
+      )}
+    </div>
+  );
+}
+
+const COLUMNS: readonly Column<Shape>[] = [
+  {
+    id: "category",
+    label: "Category",
+    value: ({ category, at }) => (category === "unknown" ? -1 : at),
+    render: ({ category, rule }) => (
+      <Badge tone={rule === null ? "idle" : "warn"}>{category.replaceAll("_", " ")}</Badge>
+    ),
+  },
+  {
+    id: "provider",
+    label: "Provider",
+    value: ({ provider }) => provider,
+    render: ({ provider, chain, profile }) => (
+      <span class="wrap-anywhere">
+        {provider}
+        <small>
+          {chain}, {profile}
+        </small>
+      </span>
+    ),
+  },
+  {
+    id: "method",
+    label: "Method",
+    value: ({ method }) => method,
+    render: ({ method }) => <code>{method}</code>,
+  },
+  {
+    id: "code",
+    label: "Code",
+    kind: "number",
+    value: ({ code }) => code,
+    render: ({ code, http_status: status }) => (
+      <>
+        {code ?? DASH}
+        <small>{status === null ? "" : `HTTP ${status}`}</small>
+      </>
+    ),
+  },
+  {
+    id: "sample",
+    label: "Sample",
+    kind: "lead",
+    render: ({ sample }) => <code class="clamp">{sample ?? DASH}</code>,
+  },
+  {
+    id: "count",
+    label: "Count",
+    kind: "number",
+    value: (shape) => shape.count,
+    render: (shape) => count(shape.count),
+  },
+  {
+    id: "last",
+    label: "Last seen",
+    kind: "number",
+    value: ({ last_seen: at }) => Date.parse(at),
+    render: ({ last_seen: at }) => <Time at={at} />,
+  },
+];

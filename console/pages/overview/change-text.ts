@@ -1,0 +1,94 @@
+// What an event of the feed says, as a sentence. Pure.
+import type { StreamEvent } from "../../api/event-parser.ts";
+import { count } from "../../format/numbers.ts";
+import type { Tone } from "../../format/tone.ts";
+
+/** Something that changed. */
+export interface Change {
+  readonly id: string;
+  readonly at: string;
+  readonly tone: Tone;
+  readonly text: string;
+  /** Where to look; null = nowhere in particular. */
+  readonly profile: string | null;
+  readonly chain: string | null;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The change that an event tells of; null = it is of another kind. */
+export function changeOf({ id, name, data }: StreamEvent): Change | null {
+  const fields = parsed(data);
+  const said = sentence(name, fields);
+  if (said === null) return null;
+  const at = text(fields, "at");
+  return {
+    id: id === "" ? `${at} ${said.text}` : id,
+    at,
+    ...said,
+    profile: "profile" in fields ? text(fields, "profile") : null,
+    chain: "chain" in fields ? text(fields, "chain") : null,
+  };
+}
+
+type Said = Pick<Change, "tone" | "text"> | null;
+
+function sentence(name: string, fields: Fields): Said {
+  const provider = text(fields, "provider");
+  const cause = text(fields, "cause");
+  switch (name) {
+    case "circuit": {
+      const isOpen = fields["state"] === "open";
+      const why = cause === "" ? "" : ` (${cause.replaceAll("_", " ")})`;
+      return isOpen
+        ? { tone: "bad", text: `Circuit of ${provider} opened${why}` }
+        : { tone: "good", text: `Circuit of ${provider} closed` };
+    }
+    case "cordon":
+      return fields["cordoned"] === true
+        ? { tone: "warn", text: `${provider} was cordoned (${cause.replaceAll("_", " ")})` }
+        : { tone: "good", text: `${provider} is no longer cordoned` };
+    case "head": {
+      const lag = fields["lag_blocks"];
+      const blocks = typeof lag === "number" ? ` by ${count(lag)} blocks` : "";
+      return fields["behind"] === true
+        ? { tone: "warn", text: `${provider} fell behind${blocks}` }
+        : { tone: "good", text: `${provider} caught up` };
+    }
+    default:
+      return otherSentence(name, fields);
+  }
+}
+
+function otherSentence(name: string, fields: Fields): Said {
+  switch (name) {
+    case "stream": {
+      const to = text(fields, "to");
+      const where = to === "" ? "found no provider" : `went on at ${to}`;
+      return { tone: "idle", text: `A stream of ${text(fields, "kind")} ${where}` };
+    }
+    case "config":
+      return { tone: "idle", text: "The configuration was reloaded" };
+    case "node": {
+      const joined = fields["change"] === "joined";
+      const verb = joined ? "joined" : "left";
+      return { tone: joined ? "good" : "warn", text: `${text(fields, "node")} ${verb}` };
+    }
+    default:
+      return null;
+  }
+}
+
+function text(fields: Fields, name: string): string {
+  const value = fields[name];
+  return typeof value === "string" ? value : "";
+}
+
+function parsed(data: string): Fields {
+  try {
+    const value: unknown = JSON.parse(data);
+    return typeof value === "object" && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}

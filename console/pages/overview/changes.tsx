@@ -1,0 +1,80 @@
+// What changed since the page was opened: circuits, heads, streams, configuration, nodes. For the
+// operator.
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { SERVICE_URL } from "../../api/client.ts";
+import { watchFeed } from "../../api/feed.ts";
+import { pathTo } from "../../app/address.ts";
+import { useApp, useStore } from "../../app/app.ts";
+import { Dot } from "../../components/badge.tsx";
+import { Card } from "../../components/card.tsx";
+import { Link } from "../../components/link.tsx";
+import { Empty } from "../../components/page-state.tsx";
+import { Time } from "../../components/time.tsx";
+import { type Change, changeOf } from "./change-text.ts";
+
+/** No call takes that long: of calls nothing is sent, of everything else all. */
+const NO_CALLS = "api/v1/operator/events?min_ms=3600000";
+const MAX_SHOWN = 30;
+
+/** The list of changes; nothing for anybody but the operator. */
+export function Changes(): JSX.Element | null {
+  const { session } = useApp();
+  const role = useStore(session.state)?.role;
+  return role === "operator" ? <ChangeList /> : null;
+}
+
+function ChangeList(): JSX.Element {
+  const [changes, setChanges] = useState<readonly Change[]>([]);
+  useEffect(
+    () =>
+      watchFeed(new URL(NO_CALLS, SERVICE_URL), {
+        state: () => {},
+        event: (event) => {
+          const change = changeOf(event);
+          if (change !== null) setChanges((before) => withChange(before, change));
+        },
+      }),
+    [],
+  );
+  return (
+    <Card title="What changed" lead="Since this page was opened." flush>
+      {changes.length === 0 ? (
+        <Empty title="Nothing has changed">
+          Circuits that open, heads that fall behind, reloads and nodes appear here.
+        </Empty>
+      ) : (
+        <ol class="changes">
+          {changes.map((change) => (
+            <ChangeItem key={change.id} change={change} />
+          ))}
+        </ol>
+      )}
+    </Card>
+  );
+}
+
+function withChange(before: readonly Change[], change: Change): readonly Change[] {
+  return [change, ...before.filter(({ id }) => id !== change.id)].slice(0, MAX_SHOWN);
+}
+
+function ChangeItem({ change }: { readonly change: Change }): JSX.Element {
+  const { at, tone, text, profile, chain } = change;
+  return (
+    <li>
+      <Dot tone={tone} />
+      <span class="wrap-anywhere">
+        {text}
+        {profile === null || chain === null ? null : (
+          <>
+            {", "}
+            <Link to={pathTo("chain", profile, chain)}>{chain}</Link>
+          </>
+        )}
+      </span>
+      <span class="muted small">
+        <Time at={at} />
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,89 @@
+// The filters of the feed. Each stands in the address under the name that the API gives it.
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useApp, useQuery } from "../../app/app.ts";
+
+const OUTCOMES = [
+  { value: "", label: "Any outcome" },
+  { value: "result", label: "Result" },
+  { value: "error", label: "Error of a provider" },
+  { value: "fault", label: "Refused by the service" },
+  { value: "cancelled", label: "Left by the caller" },
+];
+const NAMES = ["profile", "chain", "method", "provider", "key", "outcome", "failovers", "min_ms"];
+/** Text is applied when typing stops for this long. */
+const TYPING_MS = 400;
+
+/** The row of filters. */
+export function Filters(): JSX.Element {
+  const { router } = useApp();
+  const [outcome, setOutcome] = useQuery("outcome");
+  const [failovers, setFailovers] = useQuery("failovers");
+  const clear = (): void =>
+    router.setQuery(Object.fromEntries(NAMES.map((name) => [name, null] as const)));
+  return (
+    <div class="filters card-body">
+      <TextFilter name="chain" label="Chain" />
+      <TextFilter name="profile" label="Profile" />
+      <TextFilter name="method" label="Method" />
+      <TextFilter name="provider" label="Provider" />
+      <TextFilter name="key" label="Key id" />
+      <TextFilter name="min_ms" label="Slower than, ms" pattern={/^\d{0,7}$/} />
+      <label class="field">
+        <span>Outcome</span>
+        <select
+          class="input"
+          value={outcome}
+          onChange={(event) => setOutcome(event.currentTarget.value)}
+        >
+          {OUTCOMES.map(({ value, label }) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={failovers === "true"}
+          onChange={(event) => setFailovers(event.currentTarget.checked ? "true" : "")}
+        />
+        Failovers only
+      </label>
+      <button type="button" class="button button-plain" onClick={clear}>
+        Clear
+      </button>
+    </div>
+  );
+}
+
+interface TextFilterProps {
+  readonly name: string;
+  readonly label: string;
+  /** Other texts are not applied. */
+  readonly pattern?: RegExp;
+}
+
+function TextFilter({ name, label, pattern }: TextFilterProps): JSX.Element {
+  const [value, setValue] = useQuery(name);
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value || pattern?.test(text) === false) return;
+    const timer = setTimeout(() => setValue(text.trim()), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text, value, pattern, setValue]);
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        class="input filter-input"
+        value={text}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,136 @@
+// The live feed of decisions: every call at its end, with filters that stand in the address.
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { type Resource, useResource } from "../../api/resource.ts";
+import { type CallEvent, type FeedView, useFeed } from "../../api/use-feed.ts";
+import { queryText } from "../../app/address.ts";
+import { useApp, useStore, useTimed } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Card, PageHead } from "../../components/card.tsx";
+import { Icon } from "../../components/icons.tsx";
+import { Empty, Failed, isForbidden, Loading } from "../../components/page-state.tsx";
+import { duration } from "../../format/durations.ts";
+import { rate } from "../../format/numbers.ts";
+import type { Tone } from "../../format/tone.ts";
+import { CallTable } from "./call-table.tsx";
+import { Filters } from "./filters.tsx";
+
+/** Filters of the API, by their names in the address of this page. */
+const FILTERS = ["profile", "chain", "method", "provider", "key", "outcome", "failovers", "min_ms"];
+const LATEST = 100;
+
+type Latest = { readonly decisions: readonly CallEvent[] };
+
+/** The page of the feed. */
+export function RequestsPage(): JSX.Element {
+  const { client, router } = useApp();
+  const { query } = useStore(router.place);
+  const filters = Object.fromEntries(FILTERS.flatMap((name) => entryOf(name, query[name])));
+  const search = queryText(filters);
+  const latest: Resource<Latest> = useResource(`decisions ${search}`, 0, (signal) =>
+    client.call(
+      "GET /api/v1/operator/decisions",
+      { query: { ...filters, limit: LATEST } as never },
+      signal,
+    ),
+  );
+  if (latest.failure !== null && isForbidden(latest.failure))
+    return (
+      <>
+        <PageHead title="Requests" />
+        <Card flush>
+          <Failed failure={latest.failure} />
+        </Card>
+      </>
+    );
+  return <Feed search={search} latest={latest} />;
+}
+
+function entryOf(name: string, value: string | undefined): readonly (readonly [string, string])[] {
+  return value === undefined || value === "" ? [] : [[name, value]];
+}
+
+interface FeedProps {
+  readonly search: string;
+  readonly latest: Resource<Latest>;
+}
+
+function Feed({ search, latest }: FeedProps): JSX.Element {
+  const { router } = useApp();
+  const [paused, setPaused] = useState(false);
+  const first = useMemo(() => latest.data?.decisions ?? [], [latest.data]);
+  const feed = useFeed(search, first, paused);
+  return (
+    <>
+      <PageHead title="Requests" lead="Calls as they end, and why each went where it went.">
+        <FeedBadge feed={feed} paused={paused} />
+        <button
+          type="button"
+          class="button"
+          aria-pressed={paused}
+          onClick={() => setPaused(!paused)}
+        >
+          <Icon name={paused ? "play" : "pause"} />
+          {paused ? "Resume" : "Pause"}
+        </button>
+      </PageHead>
+      <Card flush>
+        <Filters />
+        {feed.gap === "" ? null : (
+          <p class="notice warn feed-gap" role="status">
+            {feed.gap}
+          </p>
+        )}
+        {latest.failure === null ? null : <Failed failure={latest.failure} retry={latest.reload} />}
+        <Calls feed={feed} latest={latest} open={({ id }) => router.go(`/requests/${id}`)} />
+      </Card>
+    </>
+  );
+}
+
+interface CallsProps {
+  readonly feed: FeedView;
+  readonly latest: Resource<Latest>;
+  readonly open: (call: CallEvent) => void;
+}
+
+function Calls({ feed, latest, open }: CallsProps): JSX.Element | null {
+  if (feed.calls.length > 0) return <CallTable calls={feed.calls} open={open} />;
+  if (latest.failure !== null) return null;
+  if (latest.data === null) return <Loading />;
+  return <Empty title="No call yet">Calls that pass the filters appear here by themselves.</Empty>;
+}
+
+function FeedBadge({
+  feed,
+  paused,
+}: {
+  readonly feed: FeedView;
+  readonly paused: boolean;
+}): JSX.Element {
+  const { clock } = useApp();
+  const { state, callsPerSecond } = feed;
+  const wait = useTimed((nowMs) =>
+    state.kind === "waiting" ? duration(state.atMs - (nowMs - clock.get().offsetMs)) : "",
+  );
+  const shown: { readonly tone: Tone; readonly text: string } = (() => {
+    switch (state.kind) {
+      case "connecting":
+        return { tone: "idle", text: "Connecting" };
+      case "live":
+        return paused ? { tone: "idle", text: "Paused" } : { tone: "good", text: "Live" };
+      case "waiting":
+        return { tone: "warn", text: `Cut off, connecting in ${wait}` };
+      case "ended":
+        return { tone: "bad", text: state.message === "" ? "Ended" : state.message };
+    }
+  })();
+  return (
+    <span role="status">
+      <Badge tone={shown.tone}>{shown.text}</Badge>
+      {callsPerSecond === null ? null : (
+        <span class="muted small"> {rate(callsPerSecond)} calls a second</span>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,86 @@
+// The live feed's pure parts: reading events out of a cut-up stream, sentences for changes, and
+// columns of history.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createEventParser, type StreamEvent } from "../../console/api/event-parser.ts";
+import {
+  busiest,
+  errorShare,
+  errorsByGroup,
+  type HistorySeries,
+  latest,
+  perSecond,
+  total,
+} from "../../console/health/series.ts";
+import { changeOf } from "../../console/pages/overview/change-text.ts";
+
+const STREAM =
+  "retry: 2000\n\n: a comment\n\n" +
+  'id: 7\nevent: call\ndata: {"a":1}\n\n' +
+  "event: beat\r\ndata: one\r\ndata: two\r\n\r\n" +
+  "id: 8\ndata:no space\n\nevent: empty\n\n";
+const EVENTS: readonly StreamEvent[] = [
+  { id: "7", name: "call", data: '{"a":1}' },
+  { id: "7", name: "beat", data: "one\ntwo" },
+  { id: "8", name: "message", data: "no space" },
+];
+
+test("events are read whole, wherever the stream is cut", () => {
+  for (let size = 1; size <= STREAM.length; size++) {
+    const parser = createEventParser();
+    const events: StreamEvent[] = [];
+    for (let at = 0; at < STREAM.length; at += size)
+      events.push(...parser.feed(STREAM.slice(at, at + size)));
+    assert.deepEqual(events, EVENTS, `in pieces of ${size}`);
+    assert.equal(parser.retryMs(), 2_000);
+  }
+});
+
+test("a block without an end does not grow for ever", () => {
+  const parser = createEventParser();
+  for (let round = 0; round < 50; round++) assert.deepEqual(parser.feed("x".repeat(10_000)), []);
+  assert.deepEqual(parser.feed("\n\ndata: after\n\n").at(-1)?.data, "after");
+});
+
+test("changes are told in sentences, and anything else is no change", () => {
+  const said = (name: string, fields: object): string | undefined =>
+    changeOf({ id: "1", name, data: JSON.stringify(fields) })?.text;
+  const provider = "<b>a</b>";
+  assert.equal(
+    said("circuit", { provider, state: "open", cause: "rate_limited" }),
+    "Circuit of <b>a</b> opened (rate limited)",
+  );
+  assert.equal(said("circuit", { provider, state: "closed" }), "Circuit of <b>a</b> closed");
+  assert.equal(
+    said("head", { provider, behind: true, lag_blocks: 12 }),
+    "<b>a</b> fell behind by 12 blocks",
+  );
+  assert.equal(said("stream", { kind: "logs", to: null }), "A stream of logs found no provider");
+  assert.equal(said("node", { node: "n1", change: "left" }), "n1 left");
+  assert.equal(said("call", {}), undefined);
+  assert.equal(changeOf({ id: "", name: "circuit", data: "no json" })?.tone, "good");
+});
+
+test("history is added up without taking unknown for 0", () => {
+  const series = (provider: string, calls: readonly (number | null)[]): HistorySeries => ({
+    ...{ kind: "provider", profile: "p", chain: "c", class: null, provider, calls: [...calls] },
+    errors: { timeout: calls.map((n) => (n === null ? null : 1)), rejected: [5, 5, 5] },
+    ...{ p50_ms: [], p95_ms: [], p99_ms: [], added_p50_ms: null, added_p95_ms: null },
+    ...{ share: null, lag_blocks: null, circuit: null },
+  });
+  const few = series("few", [null, 1, null]);
+  const many = series("many", [null, 10, 30]);
+  assert.deepEqual(perSecond([null, 10], 10), [null, 1]);
+  assert.equal(total([null, null]), null);
+  assert.equal(latest([1, 2, null]), 2);
+  assert.equal(latest(null), null);
+  assert.deepEqual(
+    busiest([few, many], 1).map(({ provider }) => provider),
+    ["many"],
+  );
+  // Rejections are the right answer to a wrong call.
+  assert.equal(errorShare(many), 2 / 40);
+  assert.equal(errorShare(series("idle", [null])), null);
+  const [first] = errorsByGroup([few, many], 3, 1);
+  assert.deepEqual(first, { label: "rejected", values: [10, 10, 10] });
+});

@@ -1,0 +1,168 @@
+// The pages that tell how the service does, in a real browser: overview, chain, requests with their
+// decisions, streams, errors. One of two providers fails, and its name is markup; actions are
+// carried out to their effect.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { buildConsole, isConsoleBuilt } from "../../bin/build-console.ts";
+import { configText, type Service, startService } from "../fakes/service.ts";
+import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
+
+const OPERATOR = "operator-of-the-page-tests-0123456789";
+const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
+const CHAIN = "/dashboard/chain/team/ethereum";
+const options = { skip: WITHOUT_CHROMIUM };
+
+let good: ScriptedUpstream;
+let failing: ScriptedUpstream;
+let service: Service;
+let browser: Browser;
+let visitor: Visitor;
+let page: Page;
+
+before(async () => {
+  if (WITHOUT_CHROMIUM !== false) return;
+  if (!isConsoleBuilt()) await buildConsole();
+  good = await scriptedUpstream();
+  failing = await scriptedUpstream((_, reply) =>
+    reply.error('{"code":-32055,"message":"the flux condenser is warm"}', 500),
+  );
+  const providers = [
+    { id: "good", name: "Good", url: good.url },
+    { id: "failing", name: HOSTILE, url: failing.url },
+  ];
+  const server = { port: 0, operator_token: OPERATOR };
+  service = await startService(configText(providers, { server, log_level: "error" }));
+  await service.probed();
+  browser = await startChromium();
+  visitor = await newVisitor(browser, service.url);
+  page = visitor.page;
+});
+
+after(async () => {
+  if (WITHOUT_CHROMIUM !== false) return;
+  await browser.close();
+  await service.close();
+  await Promise.all([good.close(), failing.close()]);
+});
+
+test("anybody sees how the service is, and names that are markup stay text", options, async () => {
+  await page.goto("/dashboard");
+  await page.getByText(/^The chain is served/).waitFor();
+  await visitor.accessible();
+  await page.getByRole("link", { name: "Ethereum Mainnet" }).click();
+  await page.waitForURL(`**${CHAIN}`);
+  const rows = page.getByRole("table", { name: "Providers" }).getByRole("row");
+  await rows.nth(2).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Cordon" }).count(), 0);
+  await page.goto("/dashboard/requests");
+  await page.getByText("Sign in to see this").waitFor();
+  await visitor.shots("requests-forbidden");
+  visitor.clean();
+});
+
+test("the operator tests a provider, cordons it, and it gets no calls", options, async () => {
+  await signIn();
+  await page.goto(CHAIN);
+  const table = page.getByRole("table", { name: "Providers" });
+  await table.getByText(HOSTILE).click();
+  await page.getByRole("button", { name: "Test now" }).click();
+  await page
+    .getByText(/Answered|Failed/)
+    .first()
+    .waitFor();
+  await page.getByRole("button", { name: "Cordon" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel(/Reason/).fill("it fails");
+  await visitor.accessible();
+  await dialog.getByRole("button", { name: "Cordon" }).click();
+  await table.getByText("Cordoned by the operator: it fails").waitFor();
+  await visitor.accessible();
+  await visitor.shots("chain");
+  const before = failing.asked.length;
+  for (let n = 0; n < 4; n++) assert.equal(await call(), 200);
+  assert.equal(failing.asked.length, before);
+  await page.getByRole("button", { name: "Uncordon" }).click();
+  await page.getByRole("button", { name: "Cordon", exact: true }).waitFor();
+  await page.goto("/dashboard");
+  const actions = page.getByRole("table", { name: "Actions of operators" });
+  await actions.getByText(/^Uncordoned/).waitFor();
+  await visitor.accessible();
+  await visitor.shots("overview");
+  visitor.clean();
+});
+
+test("a call appears in the feed, opens to its reasons, and to what if", options, async () => {
+  await page.goto("/dashboard/requests?failovers=true");
+  await page.getByText("Live", { exact: true }).waitFor();
+  const table = page.getByRole("table", { name: "Calls" });
+  // The order of providers is random: until one call had to fail over.
+  for (let n = 0; n < 200 && (await table.count()) === 0; n++) {
+    assert.equal(await call(), 200);
+    await page.waitForTimeout(20);
+  }
+  await visitor.accessible();
+  await visitor.shots("requests");
+  await table.getByRole("row").nth(1).click();
+  await page.waitForURL("**/dashboard/requests/*");
+  await page.getByText("the flux condenser is warm").first().waitFor();
+  await page.getByRole("table", { name: "Candidates" }).first().waitFor();
+  await page.getByLabel("Without").selectOption("failing");
+  await page.getByText("Another provider comes first").waitFor();
+  await visitor.accessible();
+  await visitor.shots("decision");
+  visitor.clean();
+});
+
+test(
+  "errors show the rule for what no rule knows; streams have an empty state",
+  options,
+  async () => {
+    await page.goto("/dashboard/errors");
+    await page.getByText("the flux condenser is warm").first().click();
+    await page.getByRole("button", { name: "Copy the sample" }).waitFor();
+    await visitor.accessible();
+    await visitor.shots("errors");
+    await page.goto("/dashboard/streams");
+    await page.getByText("Nobody subscribes to anything").waitFor();
+    await visitor.accessible();
+    await visitor.shots("streams");
+    visitor.clean();
+  },
+);
+
+test(
+  "a feed that is cut says so and comes back; a session that ended is told",
+  options,
+  async () => {
+    const events = "**/api/v1/operator/events*";
+    await page.route(events, (route) => route.abort());
+    await page.goto("/dashboard/requests");
+    await page.getByText(/^Cut off, connecting in/).waitFor();
+    await page.unroute(events);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.context().clearCookies();
+    await page.goto("/dashboard/streams");
+    await page.getByText("Sign in to see this").waitFor();
+    assert.equal(await page.evaluate("window.hacked === undefined"), true);
+  },
+);
+
+/** A call without a key, to whichever provider comes first. */
+async function call(): Promise<number> {
+  const body = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
+  return (await service.post("/rpc/profile/team/ethereum", body)).status;
+}
+
+async function signIn(): Promise<void> {
+  const status = await page.evaluate(async (token) => {
+    const response = await fetch("/api/v1/console/session", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    return response.status;
+  }, OPERATOR);
+  assert.equal(status, 201);
+}
