@@ -24,7 +24,7 @@ export const LIVE_OPERATIONS = {
     summary: "Read what happened lately",
     description:
       "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
-      "for a day, 1 h for 90 days where there is a database. Of all workers of this instance. " +
+      "for a day. 90 days are not kept yet: 503 `unavailable`. Of all workers of this instance. " +
       "Without the operator token managed providers are shown by alias, and classes of methods " +
       "are left out.",
     auth: ["none", "operator"],

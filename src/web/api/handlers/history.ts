@@ -32,8 +32,8 @@ async function history(parts: HistoryParts, { query, caller }: Input): Promise<R
   const scope = scopeOf(parts, query, realIds);
   if ("code" in scope) return scope;
   if (query.range === "90d")
-    return apiFault("unavailable", "hours are kept for 90 days only where there is a database", {
-      nextAction: "ask for range=day, or configure a database",
+    return apiFault("unavailable", "nothing is kept for 90 days yet", {
+      nextAction: "ask for range=day; Prometheus keeps more",
     });
   const range = historyRange(RESOLUTION[query.range], query.points, runtime.wallMs());
   const found = await reports.read({ kind: "history", query: { ...range, ...scope, realIds } });
