@@ -80,9 +80,9 @@ function wordsOf(message: string): string {
   return withoutHex(message.slice(0, SAMPLE_CHARS)).toLowerCase().replace(/\d+/g, "#");
 }
 
-/** A text without hex: addresses, hashes, data of calls. */
+/** A text without hex: addresses, hashes, data of calls. Unchanged where it was removed before. */
 export function withoutHex(text: string): string {
-  return text.replace(/\b0x[0-9a-f]*|\b[0-9a-f]{16,}\b/gi, "0x…");
+  return text.replace(/\b0x[0-9a-f]*…?|\b[0-9a-f]{16,}\b/gi, "0x…");
 }
 
 /** The key of the shape with the fewest errors; among equals, the one not seen for longest. */

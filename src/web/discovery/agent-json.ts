@@ -218,6 +218,7 @@ const GROUPS: Readonly<Record<string, readonly OperationTag[]>> = {
   agent: ["agent"],
   account_resources: ["keys", "accounts", "profiles"],
   operator: ["operator"],
+  console: ["console"],
 };
 
 function endpoints(facts: DocumentFacts, { baseUrl }: Site): Json {

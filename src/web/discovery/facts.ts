@@ -53,7 +53,6 @@ export interface LimitFacts {
 /** Terms of the hosted service. */
 export interface HostedFacts {
   readonly keyless: boolean;
-  readonly operator: boolean;
   readonly startingGrantCu: number;
   readonly freeCuPerMonth: number;
   readonly fallbackMs: number;
@@ -82,6 +81,8 @@ export interface DocumentFacts {
   readonly defaultProfile: { readonly withKey: string | null; readonly withoutKey: string | null };
   readonly limits: LimitFacts;
   readonly methods: MethodTable;
+  /** Whether an operator token is configured. */
+  readonly operator: boolean;
   /** Null = a router without hosted service. */
   readonly hosted: HostedFacts | null;
 }
@@ -108,7 +109,7 @@ export interface FactsSource {
 }
 
 /** The part of the hosted settings that facts are read from. */
-export interface HostedSource extends Omit<HostedFacts, "operator" | "payments"> {
+export interface HostedSource extends Omit<HostedFacts, "payments"> {
   readonly payments: PaymentSettings;
 }
 
@@ -135,7 +136,8 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
       maxSocketSubscriptions: limits.maxSocketSubscriptions,
     },
     methods: methodTable(source.methods),
-    hosted: hosted === null ? null : hostedFacts(hosted, server.operatorToken !== null),
+    operator: server.operatorToken !== null,
+    hosted: hosted === null ? null : hostedFacts(hosted),
   };
 }
 
@@ -166,11 +168,10 @@ function chainFacts(
   return [{ name: chainName, title: name, chainId, aliases, subscriptions }];
 }
 
-function hostedFacts(settings: HostedSource, operator: boolean): HostedFacts {
+function hostedFacts(settings: HostedSource): HostedFacts {
   const { managed, reduced, public: open, custom } = settings.buckets;
   return {
     keyless: settings.keyless,
-    operator,
     startingGrantCu: settings.startingGrantCu,
     freeCuPerMonth: settings.freeCuPerMonth,
     fallbackMs: settings.fallbackMs,

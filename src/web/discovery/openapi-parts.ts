@@ -3,7 +3,7 @@
 import type { PurposeKind } from "../../core/billing/payment.ts";
 import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
-import type { HostedFacts } from "./facts.ts";
+import type { DocumentFacts, HostedFacts } from "./facts.ts";
 import { COMPONENTS } from "./json-schema.ts";
 
 /** A part of an OpenAPI document. */
@@ -111,46 +111,52 @@ export function headerComponents(hosted: boolean): Json {
 const bearer = (description: string): Json => ({ type: "http", scheme: "bearer", description });
 
 /** The security schemes of an instance as components. */
-export function securitySchemes(hosted: HostedFacts | null): Json {
-  if (hosted === null) return {};
+export function securitySchemes({
+  hosted,
+  operator,
+}: Pick<DocumentFacts, "hosted" | "operator">): Json {
   return {
-    apiKey: {
-      type: "apiKey",
-      in: "query",
-      name: "key",
-      description:
-        "The RPC key (`svc_ak_…`) as it was sent before keys stood in the path. Prefer " +
-        "`/rpc/k/{key}/…`, whose path carries it.",
-    },
-    rpcKey: bearer("The RPC key (`svc_ak_…`)."),
-    dashboardKey: {
-      type: "apiKey",
-      in: "header",
-      name: "x-svc-api-key",
-      description: "The RPC key (`svc_ak_…`), in a header of its own.",
-    },
-    managementToken: bearer(
-      "The management token (`svc_mt_…`) that `createKey` answers when it creates an account.",
-    ),
-    mpp: {
-      type: "http",
-      scheme: "Payment",
-      description:
-        "An MPP credential that answers a challenge of a 402. Beside another `Authorization` " +
-        "it stands in `Payment-Authorization`, or in one list with it.",
-    },
-    paymentSignature: {
-      type: "apiKey",
-      in: "header",
-      name: "PAYMENT-SIGNATURE",
-      description: "A signed payment: x402 v2, or an MPP credential.",
-    },
-    connectionToken: bearer(
-      "The token of a connection that was asked for with `POST /api/v1/connections`, `svc_ct_…`.",
-    ),
-    ...(hosted.operator ? { operatorToken: bearer("The operator token of the instance.") } : {}),
+    ...(hosted === null ? {} : HOSTED_SCHEMES),
+    ...(operator ? { operatorToken: bearer("The operator token of the instance.") } : {}),
   };
 }
+
+const HOSTED_SCHEMES: Json = {
+  apiKey: {
+    type: "apiKey",
+    in: "query",
+    name: "key",
+    description:
+      "The RPC key (`svc_ak_…`) as it was sent before keys stood in the path. Prefer " +
+      "`/rpc/k/{key}/…`, whose path carries it.",
+  },
+  rpcKey: bearer("The RPC key (`svc_ak_…`)."),
+  dashboardKey: {
+    type: "apiKey",
+    in: "header",
+    name: "x-svc-api-key",
+    description: "The RPC key (`svc_ak_…`), in a header of its own.",
+  },
+  managementToken: bearer(
+    "The management token (`svc_mt_…`) that `createKey` answers when it creates an account.",
+  ),
+  mpp: {
+    type: "http",
+    scheme: "Payment",
+    description:
+      "An MPP credential that answers a challenge of a 402. Beside another `Authorization` " +
+      "it stands in `Payment-Authorization`, or in one list with it.",
+  },
+  paymentSignature: {
+    type: "apiKey",
+    in: "header",
+    name: "PAYMENT-SIGNATURE",
+    description: "A signed payment: x402 v2, or an MPP credential.",
+  },
+  connectionToken: bearer(
+    "The token of a connection that was asked for with `POST /api/v1/connections`, `svc_ct_…`.",
+  ),
+};
 
 /** The ways to send an RPC key other than in the path. */
 const RPC_KEY: readonly Json[] = [{ rpcKey: [] }, { dashboardKey: [] }];

@@ -46,7 +46,7 @@ export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Si
       schemas: schemas.components,
       responses: answers.components,
       headers: headerComponents(facts.hosted !== null),
-      securitySchemes: securitySchemes(facts.hosted),
+      securitySchemes: securitySchemes(facts),
     },
     "x-websocket": {
       forms: rpcForms(facts).map((form) => `${socketUrl}/ws${form}`),
@@ -83,4 +83,5 @@ const TAGS: Readonly<Record<string, string>> = {
   accounts: "The account and its agents.",
   profiles: "Custom profiles: your own providers behind this service.",
   operator: "For the operator of the instance.",
+  console: "Signing in to the console.",
 };

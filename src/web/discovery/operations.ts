@@ -8,11 +8,14 @@ import type { DocumentFacts } from "./facts.ts";
 /** A row of the contract with its id. */
 export type ServedOperation = Operation & { readonly id: OperationId };
 
-/** The operations of an instance. */
-export function servedOperations({ hosted }: DocumentFacts): readonly ServedOperation[] {
-  return OPERATIONS.filter(
-    ({ tag }) => tag === "instance" || (hosted !== null && (tag !== "operator" || hosted.operator)),
-  );
+/**
+ * The operations of an instance. Where nobody can authenticate as the operator, those that take
+ * nothing else are left out.
+ */
+export function servedOperations({ hosted, operator }: DocumentFacts): readonly ServedOperation[] {
+  return OPERATIONS.filter(({ servedBy }) => servedBy !== "api" || hosted !== null)
+    .map((row) => ({ ...row, auth: row.auth.filter((way) => operator || way !== "operator") }))
+    .filter(({ auth }) => auth.length > 0);
 }
 
 /** Path of one operation. */

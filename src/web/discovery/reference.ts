@@ -19,7 +19,7 @@ import { fieldRows, typeText } from "./schema-text.ts";
 /** The reference of these operations. */
 export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {
   const schemas = createSchemas();
-  const keyed = operations.some((operation) => operation.tag !== "instance");
+  const keyed = operations.some((operation) => operation.servedBy === "api");
   const sections = operations.map((operation) => operationText(operation, schemas, baseUrl));
   const rpc = rpcText(schemas, keyed);
   return [

@@ -22,6 +22,12 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 12; turn++) await setImmediate();
 }
 
+/** Waits for what another thread does, 30 seconds at most. */
+async function untilTrue(isTrue: () => boolean): Promise<void> {
+  const endMs = performance.now() + 30_000;
+  while (!isTrue() && performance.now() < endMs) await setImmediate();
+}
+
 function createFixture() {
   const runtime = simulatedWorld(11);
   const server = tierServer();
@@ -44,7 +50,7 @@ function createFixture() {
     const { found } = begin(question);
     await settle();
     // A value that is compressed is read by another thread.
-    for (let turn = 0; turn < 1_000 && found.length === 0; turn++) await setImmediate();
+    await untilTrue(() => found.length > 0);
     return found[0] ?? assert.fail("nothing was told");
   };
   const textOf = async (question?: TierKey): Promise<string | null> =>
@@ -59,8 +65,7 @@ function createFixture() {
     const { generation } = await lookUp(question);
     const before = tier.report()?.stores.stored ?? 0;
     tier.store(question, generation ?? assert.fail("no generation"), answer(value));
-    for (let turn = 0; turn < 1_000 && tier.report()?.stores.stored === before; turn++)
-      await setImmediate();
+    await untilTrue(() => tier.report()?.stores.stored !== before);
   };
   return { runtime, server, tier, logged, answer, begin, lookUp, textOf, start, store };
 }

@@ -114,9 +114,13 @@ test("every code of both tables has one anchor of its own, with what it means an
 
 test("an instance without keys tells of no key, no price and no operation that it does not serve", () => {
   for (const [path, text] of textsOf(ROUTER))
-    assert.doesNotMatch(text, /api\/v1|svc_ak_|svc_mt_|balance(?!d)|\b402\b|\bCU\b|price/i, path);
+    assert.doesNotMatch(
+      text,
+      /api\/v1\/(?!console|history)|svc_ak_|svc_mt_|balance(?!d)|\b402\b|\bCU\b|price/i,
+      path,
+    );
   const agent = JSON.parse(textOf(ROUTER, "/agent.json"));
-  assert.deepEqual(Object.keys(agent.endpoints), ["instance"]);
+  assert.deepEqual(Object.keys(agent.endpoints), ["instance", "operator", "console"]);
   assert.deepEqual(
     [agent.payments, agent.features.keys, agent.authentication],
     [{ enabled: false, rails: [] }, false, { rpc: "none" }],

@@ -15,7 +15,16 @@ import { facts, HOSTED, RAILS, ROUTER, SECRET, SITE, selling } from "./facts-fix
 type Document = any;
 type Entry = readonly [operation: string, Document];
 
-const INSTANCE_IDS = ["getChainMetrics", "getHealth", "getReadiness", "listChains"];
+const INSTANCE_IDS = [
+  "getChainMetrics",
+  "getHealth",
+  "getHistory",
+  "getReadiness",
+  "getSession",
+  "listChains",
+  "signIn",
+  "signOut",
+];
 const RPC_IDS = ["rpc", "rpcProfile", "rpcProvider", "rpcStrategy"];
 const HOSTED_IDS = [
   "buyCredit",
@@ -39,8 +48,10 @@ const HOSTED_IDS = [
   "getCurrentKey",
   "getKey",
   "getPricing",
+  "getUsage",
   "listAgentChains",
   "listKeys",
+  "listPurchases",
   "rotateKey",
   "rpcKeyed",
   "submitFeedback",
@@ -52,16 +63,47 @@ const HOSTED_IDS = [
   "updateKey",
 ];
 const OPERATOR_IDS = [
+  "compareProviders",
+  "cordonProvider",
+  "endProviderWait",
+  "getDecision",
+  "getWhatIf",
+  "listActions",
+  "listCordons",
+  "listDecisions",
+  "listProviderErrors",
+  "listStreams",
+  "purgeCache",
+  "reloadConfiguration",
+  "testProvider",
+  "uncordonProvider",
+  "watchEvents",
+];
+const HOSTED_OPERATOR_IDS = [
   "creditAccount",
-  "grantCustomAccess",
   "getOperatorAudit",
   "getOperatorUsage",
+  "getRevenue",
+  "grantCustomAccess",
+  "listAccountKeys",
+  "listAccounts",
+  "listAllPurchases",
   "listFeedback",
+  "listWallets",
 ];
 
 const VARIANTS = [
   ["a plain router", ROUTER, [...INSTANCE_IDS, ...RPC_IDS]],
-  ["a hosted instance", HOSTED, [...INSTANCE_IDS, ...RPC_IDS, ...HOSTED_IDS, ...OPERATOR_IDS]],
+  [
+    "a plain router with operator token",
+    facts({ enabled: false }, { server: { operator_token: SECRET } }),
+    [...INSTANCE_IDS, ...RPC_IDS, ...OPERATOR_IDS],
+  ],
+  [
+    "a hosted instance",
+    HOSTED,
+    [...INSTANCE_IDS, ...RPC_IDS, ...HOSTED_IDS, ...OPERATOR_IDS, ...HOSTED_OPERATOR_IDS],
+  ],
   [
     "a hosted instance without operator token",
     facts({ enabled: true }),
@@ -209,9 +251,9 @@ test(
     ]);
     assert.deepEqual(plain.paths["/rpc/{chain}"].post.security, []);
     assert.deepEqual(keyed.paths["/api/v1/keys"].post.security, [{}, { managementToken: [] }]);
-    assert.equal(
-      Object.keys(plain.paths).some((it) => it.startsWith("/api/v1")),
-      false,
+    assert.deepEqual(
+      Object.keys(plain.paths).filter((path) => path.startsWith("/api/v1")),
+      ["/api/v1/console/session", "/api/v1/history"],
     );
   },
 );
