@@ -44,9 +44,14 @@ export function localChain(url: string) {
 export interface RealNodes {
   readonly devnet: Devnet;
   readonly service: Service;
-  /** Waits until every node has the same newest block. */
+  /** Waits until every node has the same newest block, and the service knows that they have. */
   sameHeight(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What the service says of a node. */
+interface KnownNode {
+  readonly transports: readonly { readonly block_height: number | null }[];
 }
 
 /** How the nodes are configured. */
@@ -87,7 +92,19 @@ export async function startRealNodes({
   return {
     devnet,
     service,
-    sameHeight: () => sameHeight(devnet, service),
+    async sameHeight() {
+      await sameHeight(devnet, service);
+      // A node that it takes for one that lags is not asked while another one is up to date.
+      await until("the service to know it", async () => {
+        const { json } = await service.get("/api/metrics/local");
+        const heights = json.profiles.flatMap(({ providers }: { providers: KnownNode[] }) =>
+          providers.map(({ transports }) =>
+            Math.max(...transports.map((transport) => transport.block_height ?? 0)),
+          ),
+        );
+        return heights[0] > 0 && new Set(heights).size === 1;
+      });
+    },
     async close() {
       await Promise.all([service.close(), devnet.close()]);
     },
