@@ -7,6 +7,7 @@ import type { CallRecord, SpendingAccount } from "./traffic.ts";
 
 /** What was served within the limit. */
 export interface RateFindings {
+  /** Calls that were answered. One whose answer was lost may have been refused. */
   readonly served: number;
   /** The most that the limit allows in this time. */
   readonly allowed: number;
@@ -41,7 +42,7 @@ export async function tryRateLimit(
         const sentMs = performance.now();
         const result = await record.call(node, account, "profile/public/ethereum");
         if (sentMs >= fromMs) {
-          if (result.kind === "answered" || result.kind === "unknown") served++;
+          if (result.kind === "answered") served++;
           else if (result.kind === "refused" && result.code === "rate_limit_exceeded") refused++;
         }
         await sleep(PAUSE_MS);
