@@ -26,6 +26,11 @@ ${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/age
   console    ${base}/dashboard
   chains     ${base}/api/chains
   all of it  ${base}/llms.txt
-${signIn === null ? "" : `  sign in    http://localhost:${port}/dashboard#sign-in=${signIn}  (once, as the operator)\n`}
+${signIn === null ? "" : `  sign in    ${signInLink(port, signIn)}  (once, as the operator)\n`}
 ${local?.payingLines(base) ?? ""}`);
+}
+
+/** The page of the console that takes the code out of its address and signs in. */
+function signInLink(port: number, code: string): string {
+  return `http://localhost:${port}/dashboard/sign-in#sign-in=${code}`;
 }

@@ -158,9 +158,27 @@ test("where others may reach the service there are no local payments, and the lo
   }
 });
 
-test("a plain router starts no payment chain", async (t) => {
+test("a plain router starts no payment chain, and its link to the sign-in page signs in once", async (t) => {
   const service = await started(t, {}, { enabled: false });
   assert.ok(!/payment|Tempo/.test(service.log()), service.log());
+  // The page that reads the code: console/pages/sign-in/sign-in-page.tsx.
+  const [, token] =
+    /http:\/\/localhost:\d+\/dashboard\/sign-in#sign-in=(\S+)/.exec(service.log()) ?? [];
+  assert.ok(token !== undefined, service.log());
+  const statuses: number[] = [];
+  for (let tries = 0; tries < 2; tries++) {
+    const { status } = await fetch(`${service.url}/api/v1/console/session`, {
+      method: "POST",
+      headers: {
+        origin: service.url,
+        "sec-fetch-site": "same-origin",
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({ token }),
+    });
+    statuses.push(status);
+  }
+  assert.deepEqual(statuses, [201, 401]);
 });
 
 test(
