@@ -1,21 +1,14 @@
 // The subscriptions of a profile on a chain: totals, and each that is open.
 import type { JSX } from "preact";
-import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
+import { eventColumns, sourceColumns } from "../../components/stream-columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { count, DASH, plural } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
+import { count, plural } from "../../format/numbers.ts";
 import type { ProfileMetrics } from "../../health/judge.ts";
 
 type Subscriptions = ProfileMetrics["subscriptions"];
 type StreamRow = Subscriptions["streams"][number] & { readonly at: number };
 
-const STATES: Readonly<Record<StreamRow["state"], { readonly tone: Tone; readonly word: string }>> =
-  {
-    opening: { tone: "idle", word: "Opening" },
-    live: { tone: "good", word: "Live" },
-    recovering: { tone: "warn", word: "Recovering" },
-  };
 const FAILOVERS: Readonly<Record<string, string>> = {
   lost: "connection lost",
   stale_heads: "stale heads",
@@ -93,35 +86,6 @@ const COLUMNS: readonly Column<StreamRow>[] = [
     value: ({ kind }) => kind,
     render: ({ kind }) => kind,
   },
-  {
-    id: "state",
-    label: "State",
-    value: ({ state }) => ["recovering", "opening", "live"].indexOf(state),
-    render: ({ state }) => <Badge tone={STATES[state].tone}>{STATES[state].word}</Badge>,
-  },
-  {
-    id: "provider",
-    label: "Provider",
-    value: ({ provider }) => provider,
-    render: ({ provider, pinned }) => (
-      <span class="wrap-anywhere">
-        {provider ?? DASH}
-        {pinned ? ", pinned" : ""}
-      </span>
-    ),
-  },
-  numbers("subscribers", "Subscribers", ({ subscribers }) => subscribers),
-  numbers("height", "Height", ({ block_height: height }) => height),
-  numbers("behind", "Behind", ({ blocks_behind: behind }) => behind),
-  numbers("events", "Events", ({ events }) => events),
-  numbers("failovers", "Failovers", ({ failovers }) => failovers),
-  numbers("filled", "Blocks filled", ({ blocks_filled: filled }) => filled),
+  ...sourceColumns<StreamRow>("Provider"),
+  ...eventColumns<StreamRow>(),
 ];
-
-function numbers(
-  id: string,
-  label: string,
-  value: (stream: StreamRow) => number | null,
-): Column<StreamRow> {
-  return { id, label, kind: "number", value, render: (stream) => count(value(stream)) };
-}

@@ -3,24 +3,17 @@ import type { JSX } from "preact";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
 import { Loaded } from "../../components/page-state.tsx";
+import { eventColumns, STREAM_STATES, sourceColumns } from "../../components/stream-columns.tsx";
 import { type Column, Table } from "../../components/table.tsx";
-import { compact, count, DASH, milliseconds } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
+import { compact, count, milliseconds } from "../../format/numbers.ts";
 
 type Streams = AnswerOf<"GET /api/v1/operator/streams">;
 type Totals = Streams["totals"];
 type StreamRow = Streams["streams"][number] & { readonly at: number };
 
 const POLL_MS = 3_000;
-const STATES: Readonly<Record<StreamRow["state"], { readonly tone: Tone; readonly word: string }>> =
-  {
-    opening: { tone: "idle", word: "Opening" },
-    live: { tone: "good", word: "Live" },
-    recovering: { tone: "warn", word: "Recovering" },
-  };
 
 /** The page of streams. */
 export function StreamsPage(): JSX.Element {
@@ -64,7 +57,7 @@ function StreamsView({ totals, streams, truncated }: Streams): JSX.Element {
           keyOf={({ at, worker }) => `${worker} ${at}`}
           order="state"
           textOf={({ chain, profile, kind, provider, state }) =>
-            `${chain} ${profile} ${kind} ${provider ?? ""} ${STATES[state].word}`
+            `${chain} ${profile} ${kind} ${provider ?? ""} ${STREAM_STATES[state].word}`
           }
           empty="Nobody subscribes to anything"
         />
@@ -143,26 +136,7 @@ const COLUMNS: readonly Column<StreamRow>[] = [
       </>
     ),
   },
-  {
-    id: "state",
-    label: "State",
-    value: ({ state }) => ["recovering", "opening", "live"].indexOf(state),
-    render: ({ state }) => <Badge tone={STATES[state].tone}>{STATES[state].word}</Badge>,
-  },
-  {
-    id: "provider",
-    label: "Source",
-    value: ({ provider }) => provider,
-    render: ({ provider, pinned }) => (
-      <span class="wrap-anywhere">
-        {provider ?? DASH}
-        {pinned ? ", pinned" : ""}
-      </span>
-    ),
-  },
-  numbers("subscribers", "Subscribers", ({ subscribers }) => subscribers),
-  numbers("height", "Height", ({ block_height: height }) => height),
-  numbers("behind", "Behind", ({ blocks_behind: behind }) => behind),
+  ...sourceColumns<StreamRow>("Source"),
   {
     id: "lag",
     label: "Lag ms",
@@ -171,15 +145,5 @@ const COLUMNS: readonly Column<StreamRow>[] = [
     value: ({ lag_ms: ms }) => ms,
     render: ({ lag_ms: ms }) => milliseconds(ms),
   },
-  numbers("events", "Events", ({ events }) => events),
-  numbers("failovers", "Failovers", ({ failovers }) => failovers),
-  numbers("filled", "Blocks filled", ({ blocks_filled: filled }) => filled),
+  ...eventColumns<StreamRow>(),
 ];
-
-function numbers(
-  id: string,
-  label: string,
-  value: (stream: StreamRow) => number | null,
-): Column<StreamRow> {
-  return { id, label, kind: "number", value, render: (stream) => count(value(stream)) };
-}
