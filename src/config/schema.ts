@@ -238,7 +238,8 @@ const providerSet = z
     selection: z
       .strictObject({
         max_lag_blocks: count(0, 1_000_000, 5).describe(
-          "A provider further behind the others than this is left out.",
+          "A provider further behind the others than this is left out while another one can be " +
+            "asked.",
         ),
         archival_threshold: count(0, 1_000_000_000, 128).describe(
           "Blocks further behind the head than this need a provider with `archival: true`.",

@@ -79,6 +79,8 @@ export interface RoutingFixtureOptions {
   readonly seed?: number;
   /** How reads are hedged; absent = not at all. */
   readonly hedge?: HedgeSettings;
+  /** Blocks that a provider may be behind; absent = as in every fake set. */
+  readonly maxLagBlocks?: number;
 }
 
 /** Providers by falling priority that answer everything after 10 ms, probed every 12 s. */
@@ -87,7 +89,9 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
   const providers = Array.from({ length: count }, (_, index) =>
     fakeProvider(index, { priority: index, wsUrl: null }),
   );
-  const tracker = createTracker(fakeSet(providers), runtime, {
+  const { maxLagBlocks } = options;
+  const set = fakeSet(providers, maxLagBlocks === undefined ? {} : { maxLagBlocks });
+  const tracker = createTracker(set, runtime, {
     ...SELECTION,
     exploreShare: options.exploreShare ?? 0,
   });

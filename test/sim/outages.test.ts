@@ -167,3 +167,35 @@ for (const seed of [301, CHANCE]) {
     checkWrites(day);
   });
 }
+
+test(`a provider that dies ahead of the others leaves calls to the freshest of them (seed ${CHANCE})`, () => {
+  const random = seededRandom(CHANCE);
+  const fixture = routingFixture(3, { seed: CHANCE, probed: false, maxLagBlocks: 2 });
+  const { runtime, tracker, providers, failures } = fixture;
+  const lead = 3 + Math.floor(random() * 50);
+  for (const provider of providers) {
+    const behind = provider.index === 0 ? 0 : lead + 3 - provider.index;
+    tracker.recordHead(provider, 1_000 - behind);
+  }
+  failures.set("p0", plainFailure("unsent", "ECONNREFUSED"));
+  const lost: number[] = [];
+  for (let at = 0; at < 200; at++) {
+    const routed = fixture.ask({ strategy: "load-balanced", caller: `caller ${at % CALLERS}` });
+    runtime.advance(STEP_MS);
+    if (routed.outcome()?.kind !== "result") lost.push(at);
+    else assert.equal(fixture.attemptsOf(routed).split(" ").at(-1), "p2:ok", `call ${at}`);
+    const { excluded, lagWaived } = routed.route.plan;
+    if (lost.includes(at)) continue;
+    assert.equal(lagWaived, true, "the plan says that lag was waived");
+    assert.ok(excluded.every(({ reason }) => reason === "circuit_open"));
+  }
+  assert.deepEqual(lost, [0, 1, 2], "calls are lost until the circuit has opened, none after that");
+  failures.clear();
+  tracker.endWaits(providers[0] ?? assert.fail());
+  for (let at = 0; at < 3; at++) {
+    const routed = fixture.ask({ strategy: "load-balanced" });
+    runtime.advance(STEP_MS);
+    assert.equal(fixture.attemptsOf(routed), "p0:ok", "its trials come first");
+  }
+  assert.equal(fixture.stateOf(0), "closed");
+});

@@ -53,6 +53,8 @@ export interface Evidence {
   readonly retries: number;
   /** Every circuit of the provider set was open, and the call was tried all the same. */
   readonly panic?: true;
+  /** Providers that lag were asked: no other one could be, or was known to be well. */
+  readonly lag_waived?: true;
   readonly circuit_breaker_state: "closed" | "half_open" | "open" | null;
   /** Only of an answer joined from parts: calls made for it until it began to be sent. */
   readonly upstream_calls?: number;
@@ -133,6 +135,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       ? attempts.filter(({ verdict }) => verdict !== null).length
       : Math.max(0, attempts.length - 1 - hedges),
     ...(plan.panic === true ? { panic: true } : {}),
+    ...(plan.lagWaived === true ? { lag_waived: true } : {}),
     circuit_breaker_state: input.breakerState,
     ...(isMerged ? { upstream_calls: attempts.length } : {}),
     attempts: named.map(({ provider, transport, verdict, code, latencyMs, hedgedAfterMs }) => ({

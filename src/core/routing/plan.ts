@@ -21,6 +21,8 @@ export interface Considered extends Entrant, Channel {
   readonly stalled: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
+  /** Blocks behind the head; null = unknown. */
+  readonly lagBlocks: number | null;
 }
 
 /** What a plan reads of its call. */
@@ -53,7 +55,8 @@ export interface Awaited extends Pick<Considered, "reason"> {
  * stalled, half-open, half-open and limited or stalled; then `backup` providers in the same tiers;
  * open circuits are excluded. A plan names each provider once. A small share of replay-safe calls
  * tries a half-open or stalled provider first: otherwise one whose neighbours are healthy would
- * never be tried, and would never be found well again.
+ * never be tried, and would never be found well again. Where no candidate has a closed circuit,
+ * those that lag follow, the freshest first: they lag behind providers that are gone.
  */
 export function planOf(
   considered: readonly Considered[],
@@ -64,16 +67,56 @@ export function planOf(
   const excluded: Exclusion[] = [];
   const capable = capableOf(considered, call, excluded);
   order(capable, strategy, draw, call.methodName);
+  const lagWaived = capable[0]?.reason === "lagging";
   // Almost always: then the tiers change nothing.
-  if (areAllHealthy(capable)) return { candidates: capable, excluded };
+  if (areAllHealthy(capable)) return withWaiver({ candidates: capable, excluded }, lagWaived);
   const candidates: Considered[] = [];
   for (const considered of capable) {
     const reason = circuitReason(considered.breaker);
     if (reason === null) insertByTier(candidates, considered);
     else excluded.push({ provider: considered.provider, reason });
   }
+  if (!lagWaived && !candidates.some(isClosed)) {
+    const lagging = laggingOf(considered);
+    order(lagging, strategy, draw, call.methodName);
+    if (lagging.length > 0) return withLagging({ candidates, excluded }, lagging);
+  }
   if (draw.replaySafe) explore(candidates, draw);
-  return { candidates, excluded };
+  return withWaiver({ candidates, excluded }, lagWaived);
+}
+
+function withWaiver(plan: Plan, lagWaived: boolean): Plan {
+  return lagWaived && plan.candidates.length > 0 ? { ...plan, lagWaived } : plan;
+}
+
+/** The providers that only lag, and whose circuits let them be asked. */
+function laggingOf(considered: readonly Considered[]): Considered[] {
+  return considered.filter(
+    ({ reason, breaker }) => reason === "lagging" && circuitReason(breaker) === null,
+  );
+}
+
+/** The plan with providers behind its candidates that it had excluded for their lag. */
+function withLagging({ candidates, excluded }: Plan, lagging: Considered[]): Plan {
+  const behind: Considered[] = [];
+  for (const added of lagging.sort(byLag)) insertByTier(behind, added);
+  return {
+    candidates: [...candidates, ...behind],
+    excluded: excluded.filter(
+      ({ provider }) => !behind.some((added) => added.provider === provider),
+    ),
+    lagWaived: true,
+  };
+}
+
+function byLag(left: Considered, right: Considered): number {
+  return (left.lagBlocks ?? UNKNOWN_LAG) - (right.lagBlocks ?? UNKNOWN_LAG);
+}
+
+const UNKNOWN_LAG = Number.MAX_SAFE_INTEGER;
+
+function isClosed({ breaker }: Considered): boolean {
+  return breaker.kind === "closed";
 }
 
 /**
@@ -96,18 +139,15 @@ export function panicPlanOf(considered: readonly Considered[], call: PlannedCall
 
 /**
  * Milliseconds until some provider that can serve the call may be asked; null = waiting does not
- * help.
+ * help. Those that lag are asked while the others are not.
  */
 export function waitOf(channels: readonly Awaited[], call: Call): number | null {
-  for (const waiver of [null, "limit", "lag"] as const) {
-    const able = channels.filter(({ reason }) =>
-      reason === null
-        ? waiver === null
-        : waiver !== null && waiverOf(reason, call.block) === waiver,
-    );
-    if (able.length > 0) return Math.min(...able.map((channel) => channel.waitMs));
-  }
-  return null;
+  const usable = channels.some(({ reason }) => reason === null) ? null : "limit";
+  const able = channels.filter(({ reason }) => {
+    const waiver = reason === null ? null : waiverOf(reason, call.block);
+    return waiver === usable || waiver === "lag";
+  });
+  return able.length === 0 ? null : Math.min(...able.map((channel) => channel.waitMs));
 }
 
 /**
@@ -223,6 +263,8 @@ export interface Plan {
    * time may use it.
    */
   readonly panic?: true;
+  /** Some of the candidates lag: they are asked since nobody else can be, or may be well. */
+  readonly lagWaived?: true;
   /** Only where it was recorded. */
   readonly inputs?: PlanInputs;
 }

@@ -976,6 +976,7 @@ class SetTracker implements Tracker {
       limited,
       stalled,
       heardAtMs: health.heardAtMs,
+      lagBlocks: condition.lagBlocks,
     };
   }
 
@@ -1322,6 +1323,7 @@ const ABSENT = {
   limited: false,
   stalled: false,
   heardAtMs: NEVER_MS,
+  lagBlocks: null,
 } as const;
 
 const UNLIMITED: readonly number[] = [Number.POSITIVE_INFINITY];

@@ -80,6 +80,12 @@ const evidence = z
       .literal(true)
       .optional()
       .describe("Every circuit of the chain was open, and the least bad providers were asked."),
+    lag_waived: z
+      .literal(true)
+      .optional()
+      .describe(
+        "Providers that lag were asked, since no other one could be, or was known to be well.",
+      ),
     circuit_breaker_state: z.enum(["closed", "half_open", "open"]).nullable(),
     upstream_calls: z
       .int()

@@ -57,6 +57,7 @@ function considered(index: number, overrides: Partial<Considered> = {}): Conside
     limited: false,
     stalled: false,
     heardAtMs: 0,
+    lagBlocks: null,
     ...overrides,
   };
 }
@@ -70,6 +71,7 @@ const sets = fc
       stalled: fc.boolean(),
       heardAtMs: fc.integer({ min: 0, max: 100_000 }),
       regionRank: fc.nat(2),
+      lagBlocks: fc.option(fc.nat(9)),
     }),
     { maxLength: 8 },
   )
@@ -120,25 +122,79 @@ test("property: no plan asks a provider with an open circuit, a trial under way,
   );
 });
 
-test("property: a limit is set aside only where nobody is without one, lag only where no limit can be", () => {
+test("property: a limit is set aside only where nobody is without one, lag only where no circuit of the others is closed", () => {
   fc.assert(
     fc.property(sets, draws, (set, draw) => {
       const reasons = set.map(({ reason }) => reason);
       const isLimit = (reason: ExclusionReason | null): boolean =>
         reason === "method_unsupported" || reason === "block_range_limit";
-      for (const { provider } of planFor(set, draw).candidates) {
-        const { reason } = stateOf(set, provider.index);
-        if (isLimit(reason)) assert.ok(!reasons.includes(null));
-        if (reason === "lagging") assert.ok(!reasons.includes(null) && !reasons.some(isLimit));
-      }
+      const isPreferred = (reason: ExclusionReason | null): boolean =>
+        reasons.includes(null) ? reason === null : isLimit(reason);
+      const { candidates, lagWaived } = planFor(set, draw);
+      const chosen = candidates.map(({ provider }) => stateOf(set, provider.index));
+      for (const { reason } of chosen) if (isLimit(reason)) assert.ok(!reasons.includes(null));
+      const preferred = set.filter(({ reason }) => isPreferred(reason));
+      const isSure = preferred.some(({ breaker }) => breaker === CLOSED);
+      const lagging = chosen.filter(({ reason }) => reason === "lagging");
+      assert.equal(lagWaived === true, lagging.length > 0, "the plan says so");
+      if (isSure) return assert.equal(lagging.length, 0);
+      const askable = set.filter(
+        ({ reason, breaker }) => reason === "lagging" && breaker !== OPEN && breaker !== ON_TRIAL,
+      );
+      assert.equal(lagging.length, askable.length, "all of those that can be asked");
+      assert.deepEqual(
+        chosen.map(({ reason }) => reason === "lagging"),
+        chosen.map((_, at) => at >= chosen.length - lagging.length),
+        "behind the others",
+      );
     }),
+  );
+});
+
+test("a provider that dies ahead of the others leaves the call to the freshest of them", () => {
+  const behind = (index: number, lagBlocks: number | null, more: Partial<Considered> = {}) =>
+    considered(index, { reason: "lagging", lagBlocks, ...more });
+  const plan = planFor(
+    [
+      considered(0, { breaker: OPEN }),
+      behind(1, 9),
+      behind(2, null),
+      behind(3, 4),
+      behind(4, 3, { limited: true }),
+      behind(5, 3, { breaker: OPEN }),
+    ],
+    { strategy: "priority", exploreShare: 0, replaySafe: true, seed: 1 },
+  );
+  assert.deepEqual(
+    plan.candidates.map(({ provider }) => provider.index),
+    [3, 1, 2, 4],
+  );
+  assert.equal(plan.lagWaived, true);
+  assert.deepEqual(
+    plan.excluded.map(({ provider, reason }) => [provider.index, reason]),
+    [
+      [5, "lagging"],
+      [0, "circuit_open"],
+    ],
+  );
+  const trial = planFor([considered(0, { breaker: HALF_OPEN }), behind(1, 3)], {
+    strategy: "priority",
+    exploreShare: 0,
+    replaySafe: true,
+    seed: 1,
+  });
+  assert.deepEqual(
+    trial.candidates.map(({ provider }) => provider.index),
+    [0, 1],
+    "its trial comes first, and somebody follows",
   );
 });
 
 test("property: better tiers come first under every strategy; a trial stands before them only for a call that may be replayed", () => {
   fc.assert(
     fc.property(sets, draws, (set, draw) => {
-      const { candidates } = planFor(set, draw);
+      const { candidates, lagWaived } = planFor(set, draw);
+      if (lagWaived === true) return;
       const states = candidates.map(({ provider }) => stateOf(set, provider.index));
       const tiers = states.map(({ breaker, limited, stalled }) =>
         tierOf(breaker, limited || stalled),
@@ -168,7 +224,8 @@ test("property: a backup stands after every other candidate, and is never tried 
         ...state,
         provider: { ...state.provider, backup: isBackup[index] === true },
       }));
-      const { candidates } = planFor(set, draw);
+      const { candidates, lagWaived } = planFor(set, draw);
+      if (lagWaived === true) return;
       const order = candidates.map(({ provider }) => provider.backup);
       assert.deepEqual(order, [...order].sort(), "no backup before another");
       const tiers = candidates
@@ -224,8 +281,8 @@ test("the time to wait is that of the first who can serve the call, not of one w
       ],
       CALL,
     ),
-    70,
-    "a limit is set aside before lag",
+    5,
+    "those that lag are asked while the others are not",
   );
   assert.equal(waitOf([{ reason: "cordoned", waitMs: 0 }], CALL), null, "waiting cannot help");
   assert.equal(waitOf([], CALL), null);

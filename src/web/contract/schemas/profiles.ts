@@ -126,7 +126,8 @@ const chain = z
       .default(false)
       .describe(
         "Leaves out every provider that has not reached the newest block known, regardless of " +
-          "`max_lag_blocks`: no read is answered from a block behind.",
+          "`max_lag_blocks`: no read is answered from a block behind while one that has it can be " +
+          "asked.",
       ),
   })
   .meta({ id: "ProfileChain", description: "Your endpoints on one chain." });
