@@ -93,18 +93,17 @@ function keepDrawn(
 
 function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
   const { series, format, height = HEIGHT, stacked = false, whole = false } = props;
-  const styles = getComputedStyle(document.documentElement);
-  const color = (name: string): string => styles.getPropertyValue(name).trim();
+  const color = colorsOf(parent);
   const axis: uPlot.Axis = {
     stroke: color("--muted"),
     grid: { stroke: color("--line"), width: 1 },
     ticks: { show: false },
-    font: `11px ${color("--font")}`,
+    font: `11px ${getComputedStyle(parent).fontFamily}`,
   };
   return {
     width: Math.max(parent.clientWidth, 200),
     height,
-    padding: [10, 18, 0, 0],
+    padding: [10, 28, 0, 0],
     bands: stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
     cursor: { y: false, points: { size: 6 }, drag: { setScale: false } },
     legend: {
@@ -129,13 +128,48 @@ function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
         label,
         stroke: stroke(series, at, color),
         width: 1.5,
-        points: { show: false },
+        points: { size: 5, fill: stroke(series, at, color), filter: lonePoints },
         value: (_: uPlot, __: number, ___: number, index: number | null) =>
           shownValue(series[at], index, format),
-        ...(stacked ? { fill: `${stroke(series, at, color)}55` } : {}),
+        ...(stacked ? { fill: seeThrough(stroke(series, at, color)) } : {}),
       })),
     ],
   };
+}
+
+/** Reads colours of the style sheet as they are in the present theme, as `rgb(…)`. */
+function colorsOf(parent: HTMLElement): (name: string) => string {
+  const colors = new Map<string, string>();
+  return (name) => {
+    const known = colors.get(name);
+    if (known !== undefined) return known;
+    const probe = document.createElement("i");
+    probe.style.color = `var(${name})`;
+    parent.append(probe);
+    const color = getComputedStyle(probe).color;
+    probe.remove();
+    colors.set(name, color);
+    return color;
+  };
+}
+
+/** A colour `rgb(…)` through which what lies below is seen. */
+function seeThrough(color: string): string {
+  return color.replace("rgb(", "rgba(").replace(")", ", 0.33)");
+}
+
+/** A value between two unknown ones makes no line: it is drawn as a point. */
+const lonePoints: uPlot.Series.Points.Filter = (plot, at) => {
+  const values = plot.data[at] ?? [];
+  const indexes: number[] = [];
+  for (const [index, value] of values.entries())
+    if (isKnown(value) && !isKnown(values[index - 1]) && !isKnown(values[index + 1]))
+      indexes.push(index);
+  return indexes;
+};
+
+function isKnown(value: number | null | undefined): boolean {
+  return value !== null && value !== undefined;
 }
 
 const WHOLE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 10_000, 100_000];
@@ -169,14 +203,17 @@ function stroke(
   return color(series[at]?.color ?? `--series-${(at % SERIES_COLORS) + 1}`);
 }
 
-/** Columns for uPlot. Stacked series are added up, the first one on top of all others. */
+/**
+ * Columns for uPlot. Stacked series are added up, the first one on top of all others; where all of
+ * them are unknown nothing is drawn.
+ */
 function dataOf({ times, series, stacked = false }: GraphProps): uPlot.AlignedData {
   const columns = series.map(({ values }) => [...values]);
   if (stacked)
     for (const [at, column] of [...columns.entries()].reverse())
       for (const [index, value] of column.entries()) {
-        const below = columns[at + 1]?.[index] ?? 0;
-        column[index] = value === null ? below : value + below;
+        if (series.every(({ values }) => !isKnown(values[index]))) continue;
+        column[index] = (value ?? 0) + (columns[at + 1]?.[index] ?? 0);
       }
   return [[...times], ...columns];
 }

@@ -1,7 +1,8 @@
 // The columns that every table of subscriptions has: how each is, who feeds it, what it counted.
-import { count, DASH } from "../format/numbers.ts";
+import { DASH } from "../format/numbers.ts";
 import type { Tone } from "../format/tone.ts";
 import { Badge } from "./badge.tsx";
+import { numberColumn } from "./columns.ts";
 import type { Column } from "./table.tsx";
 
 type State = "opening" | "live" | "recovering";
@@ -49,25 +50,17 @@ export function sourceColumns<Row extends ShownStream>(label: string): readonly 
         </span>
       ),
     },
-    numbers("subscribers", "Subscribers", ({ subscribers }) => subscribers),
-    numbers("height", "Height", ({ block_height: height }) => height),
-    numbers("behind", "Behind", ({ blocks_behind: behind }) => behind),
+    numberColumn("subscribers", "Subscribers", ({ subscribers }) => subscribers),
+    numberColumn("height", "Height", ({ block_height: height }) => height),
+    numberColumn("behind", "Behind", ({ blocks_behind: behind }) => behind),
   ];
 }
 
 /** Events, failovers and filled blocks. */
 export function eventColumns<Row extends ShownStream>(): readonly Column<Row>[] {
   return [
-    numbers("events", "Events", ({ events }) => events),
-    numbers("failovers", "Failovers", ({ failovers }) => failovers),
-    numbers("filled", "Blocks filled", ({ blocks_filled: filled }) => filled),
+    numberColumn("events", "Events", ({ events }) => events),
+    numberColumn("failovers", "Failovers", ({ failovers }) => failovers),
+    numberColumn("filled", "Blocks filled", ({ blocks_filled: filled }) => filled),
   ];
-}
-
-function numbers<Row extends ShownStream>(
-  id: string,
-  label: string,
-  value: (stream: Row) => number | null,
-): Column<Row> {
-  return { id, label, kind: "number", value, render: (stream) => count(value(stream)) };
 }

@@ -24,6 +24,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "011_session_owners": { up: createSessionOwnership },
   "012_operator": { up: createOperator },
   "014_purchase_accounts": { up: indexPurchaseAccounts },
+  "019_profile_revisions": { up: createProfileRevisions },
 };
 
 /**
@@ -216,6 +217,17 @@ async function createProfiles(db: Kysely<unknown>): Promise<void> {
     .addColumn("until_at", "bigint", (column) => column.notNull())
     .addPrimaryKeyConstraint("custom_access_pk", ["account_id", "source"])
     .addCheckConstraint("custom_access_time", sql`until_at > from_at`)
+    .execute();
+}
+
+async function createProfileRevisions(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("profile_revision")
+    .addColumn("profile_id", "text", (column) => column.notNull().references("profile.id"))
+    .addColumn("revision", "bigint", (column) => column.notNull())
+    .addColumn("sealed", "text", (column) => column.notNull())
+    .addColumn("saved_at", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("profile_revision_pk", ["profile_id", "revision"])
     .execute();
 }
 

@@ -44,6 +44,7 @@ export interface Tables {
   readonly claim_link: ClaimLinkTable;
   readonly connection: ConnectionTable;
   readonly profile: ProfileTable;
+  readonly profile_revision: ProfileRevisionTable;
   readonly custom_access: CustomAccessTable;
   readonly feedback: FeedbackTable;
   readonly old_form: LegacyFormTable;
@@ -215,6 +216,16 @@ export interface ProfileTable {
   readonly sealed: string | null;
   readonly created_at: bigint;
   readonly updated_at: bigint;
+}
+
+/** An earlier revision of a Custom profile. */
+export interface ProfileRevisionTable {
+  readonly profile_id: string;
+  /** Unique within its profile. */
+  readonly revision: bigint;
+  /** The document without addresses and header values, sealed. */
+  readonly sealed: string;
+  readonly saved_at: bigint;
 }
 
 /** A period in which an account may use Custom profiles. Consecutive periods have no gap. */

@@ -140,6 +140,7 @@ async function takeShots(page: Page, name: string): Promise<void> {
     await page.emulateMedia({ colorScheme: scheme });
     // Colours fade from one scheme to the other.
     await page.waitForTimeout(FADE_MS);
+    await page.evaluate("scrollTo(0, 0)");
     await page.screenshot({ path: join(folder, `${name}-${width}-${scheme}.png`), fullPage: true });
   }
   await page.setViewportSize({ width: WIDE.width, height: 900 });

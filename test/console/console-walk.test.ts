@@ -261,8 +261,8 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   await visitor.accessible();
   await visitor.shots("compare");
   await page.getByRole("link", { name: "Cluster" }).click();
-  const acts = page.getByRole("table", { name: "What operators did" });
-  await acts.getByText("compareProviders").first().waitFor();
+  const acts = page.getByRole("table", { name: "Actions of operators" });
+  await acts.getByText("Compared providers").first().waitFor();
   await visitor.accessible();
   await visitor.shots("cluster");
   await page.getByRole("link", { name: "Money" }).click();

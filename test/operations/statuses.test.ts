@@ -139,6 +139,14 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     body: profileWith("good"),
   }),
   deleteProfile: ({ account }) => ({ what: "DELETE /api/v1/profiles/mine", token: account.token }),
+  listProfileRevisions: ({ account }) => ({
+    what: "GET /api/v1/profiles/mine/revisions",
+    token: account.token,
+  }),
+  getProfileRevision: ({ account }) => ({
+    what: "GET /api/v1/profiles/mine/revisions/1",
+    token: account.token,
+  }),
   getConfigurationSchema: () => ({ what: "GET /api/v1/configuration-schema" }),
   grantCustomAccess: ({ account }) => ({
     what: `POST /api/v1/operator/accounts/${account.id}/custom-access`,
@@ -529,6 +537,8 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
       send(api, { ...good, what: `${good.what.split("?")[0]}?after=fbk_1` }),
   },
   getProfile: { 200: afterProfile, invalid_field: wrongSlug, not_found: succeeds },
+  listProfileRevisions: { 200: afterProfile, invalid_field: wrongSlug, not_found: succeeds },
+  getProfileRevision: { 200: afterProfile, invalid_field: wrongSlug, not_found: succeeds },
   deleteProfile: {
     204: afterProfile,
     invalid_field: wrongSlug,

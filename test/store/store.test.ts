@@ -44,9 +44,10 @@ eachStore(({ engine, open, place }) => {
         await new Promise((resolve) => setTimeout(resolve, 30));
         throw new Error("no");
       });
+      const rejected = assert.rejects(failing, /^Error: no$/);
       await inside.promise;
       assert.equal(await balanceOf(store, "acc_a"), 0n);
-      await assert.rejects(failing, /^Error: no$/);
+      await rejected;
       assert.equal(await balanceOf(store, "acc_a"), 0n);
     },
   );

@@ -144,6 +144,54 @@ test(
 );
 
 test(
+  "what is shown of a profile can be sent back: its secrets stay, and go to no other host; earlier " +
+    "revisions are shown without them",
+  async (t) => {
+    const it = await createFixture(t);
+    const headers = { Authorization: "Bearer hidden-header-value" };
+    await it.put("my-nodes", it.document({ headers }));
+    const host = `http://127.0.0.1:${it.mine.port}`;
+    const shown = (more = {}) =>
+      it.document({ url: `${host}/…`, headers: { Authorization: "…" }, ...more });
+    assert.deepEqual(code(await it.put("my-nodes", shown())), [422, "invalid_config"]);
+    const limits = { logs_span: 500 };
+    const saved = await it.put("my-nodes", shown({ limits }), "?keep_hidden=true");
+    assert.deepEqual([saved.status, saved.json.revision], [200, 2], saved.text);
+    const { headers: sent, path } = it.mine.asked.at(-1) ?? {};
+    assert.deepEqual([sent?.["authorization"], path], [headers.Authorization, `/${SECRET_PATH}`]);
+    const other = await scriptedUpstream();
+    t.after(() => other.close());
+    const elsewhere = shown({ url: `${other.url}/` });
+    const refused = await it.put("my-nodes", elsewhere, "?keep_hidden=true");
+    assert.deepEqual(code(refused), [422, "invalid_config"]);
+    assert.deepEqual(refused.json.error.details, [
+      "chains.ethereum.providers[0].headers.Authorization",
+    ]);
+    assert.equal(other.asked.length, 0, "nothing was sent to the other host");
+    const get = (path: string) => it.manage(it.owner.token, "GET", `/api/v1/profiles/${path}`);
+    const list = await get("my-nodes/revisions");
+    assert.deepEqual(
+      list.json.revisions.map(({ revision }: { readonly revision: number }) => revision),
+      [2, 1],
+    );
+    const first = await get("my-nodes/revisions/1");
+    const [provider] = first.json.chains.ethereum.providers;
+    assert.deepEqual(
+      [provider.url, provider.headers, provider.limits.logs_span],
+      [`${host}/…`, ["Authorization"], null],
+    );
+    for (const { text } of [list, first, saved, refused])
+      assert.ok(!text.includes("very-secret") && !text.includes("hidden-header"));
+    const stranger = await it.account();
+    for (const path of ["revisions", "revisions/1"])
+      assert.equal(
+        (await it.manage(stranger.token, "GET", `/api/v1/profiles/my-nodes/${path}`)).status,
+        404,
+      );
+  },
+);
+
+test(
   "only the account's own keys reach it: others are told 404 with what they have, scoped ones " +
     "403, and two accounts may use one name",
   async (t) => {

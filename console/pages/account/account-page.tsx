@@ -6,6 +6,7 @@ import { useResource } from "../../api/resource.ts";
 import { useApp, useStore } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Choices, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { Graph } from "../../components/graph.tsx";
 import { Link } from "../../components/link.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
@@ -195,27 +196,9 @@ interface Used {
 
 function usedColumns<Row extends Used>(): readonly Column<Row>[] {
   return [
-    {
-      id: "calls",
-      label: "Calls",
-      kind: "number",
-      value: (row) => row.calls,
-      render: (row) => count(row.calls),
-    },
-    {
-      id: "cu",
-      label: "CU",
-      kind: "number",
-      value: (row) => row.cu,
-      render: (row) => count(row.cu),
-    },
-    {
-      id: "usd",
-      label: "USD",
-      kind: "number",
-      value: (row) => Number(row.usd),
-      render: (row) => usd(row.usd),
-    },
+    numberColumn("calls", "Calls", (row) => row.calls),
+    numberColumn("cu", "CU", (row) => row.cu),
+    numberColumn("usd", "USD", (row) => Number(row.usd), usd),
   ];
 }
 

@@ -154,7 +154,10 @@ const COLUMNS: readonly Column<Key>[] = [
 
 function profilesOf({ profile, allowed_profiles }: Key): JSX.Element {
   return (
-    <span title={allowed_profiles === null ? "Every profile" : allowed_profiles.join(", ")}>
+    <span
+      class="tight"
+      title={allowed_profiles === null ? "Every profile" : allowed_profiles.join(", ")}
+    >
       {profile}
       <span class="muted small">
         {allowed_profiles === null

@@ -5,6 +5,7 @@ import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Empty, Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -113,13 +114,7 @@ const COLUMNS: readonly Column<Purchase>[] = [
     render: (row) =>
       row.buys === "custom_access" ? `${row.days} days of Custom access` : "Credit",
   },
-  {
-    id: "amount",
-    label: "Amount",
-    kind: "number",
-    value: (row) => Number(row.amount_usd),
-    render: (row) => usd(row.amount_usd),
-  },
+  numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
   {
     id: "chain",
     label: "Chain",

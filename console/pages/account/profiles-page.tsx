@@ -7,6 +7,7 @@ import { pathTo } from "../../app/address.ts";
 import { useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { Link } from "../../components/link.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -137,13 +138,7 @@ const COLUMNS: readonly Column<Profile>[] = [
     label: "Providers",
     render: (row) => <Providers profile={row} />,
   },
-  {
-    id: "revision",
-    label: "Revision",
-    kind: "number",
-    value: (row) => row.revision,
-    render: (row) => count(row.revision),
-  },
+  numberColumn("revision", "Revision", (row) => row.revision),
   {
     id: "updated",
     label: "Saved",

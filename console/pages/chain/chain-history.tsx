@@ -4,17 +4,11 @@ import type { JSX } from "preact";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useQuery } from "../../app/app.ts";
 import { Card, Choices } from "../../components/card.tsx";
+import { ErrorCard } from "../../components/error-card.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { count, milliseconds, rate, share } from "../../format/numbers.ts";
-import {
-  busiest,
-  errorsByGroup,
-  type History,
-  type HistorySeries,
-  perSecond,
-  trimHistory,
-} from "../../health/series.ts";
+import { count, milliseconds, share } from "../../format/numbers.ts";
+import { busiest, type History, type HistorySeries, trimHistory } from "../../health/series.ts";
 import { CircuitBands } from "./circuit-bands.tsx";
 
 interface ChainHistoryProps {
@@ -101,7 +95,6 @@ function Graphs({ history, chosen }: GraphsProps): JSX.Element {
   const lines = providers.slice(0, MAX_LINES);
   const lead =
     providers.length > lines.length ? `The ${MAX_LINES} providers asked most.` : undefined;
-  const errors = errorsByGroup(providers, times.length, MAX_LINES);
   return (
     <>
       <div class="grid grid-2">
@@ -122,19 +115,13 @@ function Graphs({ history, chosen }: GraphsProps): JSX.Element {
             stacked
           />
         </Card>
-        <Card title="Errors a second, by kind">
-          <Graph
-            title="Errors a second, by kind"
-            times={times}
-            series={errors.map(({ label, values }) => ({
-              label,
-              values: perSecond(values, stepS),
-            }))}
-            format={rate}
-            stacked
-            empty="No errors in this time."
-          />
-        </Card>
+        <ErrorCard
+          title="Errors a second, by kind"
+          times={times}
+          stepS={stepS}
+          series={providers}
+          kinds={MAX_LINES}
+        />
         <Card title="Blocks behind" lead={lead}>
           <Graph
             title="Blocks behind the newest"

@@ -1,8 +1,9 @@
 // What each method came to at a provider over one transport.
 import type { JSX } from "preact";
+import { numberColumn } from "../../components/columns.ts";
 import { type Column, Table } from "../../components/table.tsx";
 import { duration } from "../../format/durations.ts";
-import { count, milliseconds, success } from "../../format/numbers.ts";
+import { milliseconds, success } from "../../format/numbers.ts";
 import type { TransportMetrics } from "../../health/judge.ts";
 
 type MethodRow = TransportMetrics["methods"][number];
@@ -32,27 +33,9 @@ const COLUMNS: readonly Column<MethodRow>[] = [
     value: ({ method }) => method,
     render: ({ method }) => <code>{method}</code>,
   },
-  {
-    id: "calls",
-    label: "Calls",
-    kind: "number",
-    value: ({ calls }) => calls,
-    render: ({ calls }) => count(calls),
-  },
-  {
-    id: "success",
-    label: "Success",
-    kind: "number",
-    value: ({ success_rate: rate }) => rate,
-    render: ({ success_rate: rate }) => success(rate),
-  },
-  {
-    id: "latency",
-    label: "Average ms",
-    kind: "number",
-    value: ({ latency_ms: ms }) => ms,
-    render: ({ latency_ms: ms }) => milliseconds(ms),
-  },
+  numberColumn("calls", "Calls", ({ calls }) => calls),
+  numberColumn("success", "Success", ({ success_rate: rate }) => rate, success),
+  numberColumn("latency", "Average ms", ({ latency_ms: ms }) => ms, milliseconds),
   {
     id: "age",
     label: "Last call",

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Dot } from "../../components/badge.tsx";
 import { ShareBar } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { type Column, Table } from "../../components/table.tsx";
 import { count, milliseconds, share, success } from "../../format/numbers.ts";
 import {
@@ -131,15 +132,9 @@ function numbers(
   id: string,
   label: string,
   read: (transport: TransportMetrics) => number | null,
-  format: (value: number | null) => string,
+  format: (value: number | null | undefined) => string,
 ): Column<ProviderRow> {
-  return {
-    id,
-    label,
-    kind: "number",
-    value: ({ transport }) => read(transport),
-    render: ({ transport }) => format(read(transport)),
-  };
+  return numberColumn(id, label, ({ transport }) => read(transport), format);
 }
 
 function Name({ provider, transport }: ProviderRow): JSX.Element {

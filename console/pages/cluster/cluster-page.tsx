@@ -1,28 +1,24 @@
 // The nodes that serve together, as the one that answers knows them, and what operators did.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
-import { useApp, useStore } from "../../app/app.ts";
+import { useApp } from "../../app/app.ts";
+import { ActionsCard } from "../../components/actions-card.tsx";
 import { Badge } from "../../components/badge.tsx";
-import { Card, Figure, Figures, PageHead } from "../../components/card.tsx";
-import { failureText, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
+import { Figure, Figures, PageHead } from "../../components/card.tsx";
+import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { count } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
 
 type Health = AnswerOf<"GET /api/health">;
-type Action = AnswerOf<"GET /api/v1/operator/actions">["actions"][number];
 
 const POLL_MS = 5_000;
 const MS_PER_S = 1_000;
 
 /** The page. */
 export function ClusterPage(): JSX.Element {
-  const { client, session } = useApp();
-  const state = useStore(session.state);
+  const { client } = useApp();
   const health = useResource("health", POLL_MS, (signal) =>
     client.call("GET /api/health", {}, signal),
   );
@@ -30,7 +26,7 @@ export function ClusterPage(): JSX.Element {
     <>
       <PageHead title="Cluster" lead="As the node that answered knows it." />
       <Loaded resource={health}>{(data) => <Nodes health={data} />}</Loaded>
-      {state?.role === "operator" ? <Actions /> : null}
+      <ActionsCard limit={100} />
     </>
   );
 }
@@ -78,71 +74,3 @@ function Nodes({ health }: { readonly health: Health }): JSX.Element {
     </>
   );
 }
-
-function Actions(): JSX.Element {
-  const { client, toasts } = useApp();
-  const [problem, setProblem] = useState<string | null>(null);
-  const actions = useResource("actions", POLL_MS, (signal) =>
-    client.call("GET /api/v1/operator/actions", { query: { limit: 100 } }, signal),
-  );
-  const reload = (): void => {
-    void client.call("POST /api/v1/operator/reload").then((result) => {
-      actions.reload();
-      if (result.kind === "failed") return setProblem(failureText(result.failure));
-      setProblem(result.body.problem);
-      if (result.body.reloaded) toasts.show("good", "The configuration was read again.");
-    });
-  };
-  return (
-    <Card
-      title="What operators did"
-      lead="Newest first, 100 at most"
-      actions={
-        <button type="button" class="button" onClick={reload}>
-          Reload the configuration
-        </button>
-      }
-      flush
-    >
-      {problem === null ? null : (
-        <div class="card-body">
-          <pre class="notice bad" role="alert">
-            {problem}
-          </pre>
-        </div>
-      )}
-      <Loaded resource={actions}>
-        {(data) => (
-          <Table
-            name="actions"
-            caption="What operators did"
-            columns={COLUMNS}
-            rows={data.actions}
-            keyOf={(row) => row.id}
-            textOf={(row) => `${row.action} ${row.target} ${row.actor} ${row.detail}`}
-            empty="Nothing was done yet"
-          />
-        )}
-      </Loaded>
-    </Card>
-  );
-}
-
-const COLUMNS: readonly Column<Action>[] = [
-  { id: "at", label: "When", kind: "lead", render: (row) => <Time at={row.at} /> },
-  { id: "action", label: "Action", value: (row) => row.action, render: (row) => row.action },
-  {
-    id: "target",
-    label: "Of",
-    kind: "wide",
-    value: (row) => row.target,
-    render: (row) => row.target ?? "–",
-  },
-  {
-    id: "outcome",
-    label: "Outcome",
-    render: (row) => <Badge tone={row.outcome === "done" ? "good" : "bad"}>{row.outcome}</Badge>,
-  },
-  { id: "actor", label: "By", kind: "wide", render: (row) => `${row.actor}, ${row.address}` },
-  { id: "detail", label: "Detail", kind: "wide", render: (row) => row.detail ?? "–" },
-];

@@ -6,11 +6,12 @@ import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, PageHead } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { Snippet } from "../../components/copy-button.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { count, DASH } from "../../format/numbers.ts";
+import { DASH } from "../../format/numbers.ts";
 
 type Errors = AnswerOf<"GET /api/v1/operator/errors">;
 type Shape = Errors["shapes"][number] & { readonly at: number };
@@ -132,13 +133,7 @@ const COLUMNS: readonly Column<Shape>[] = [
     kind: "lead",
     render: ({ sample }) => <code class="clamp">{sample ?? DASH}</code>,
   },
-  {
-    id: "count",
-    label: "Count",
-    kind: "number",
-    value: (shape) => shape.count,
-    render: (shape) => count(shape.count),
-  },
+  numberColumn("count", "Count", (shape) => shape.count),
   {
     id: "last",
     label: "Last seen",

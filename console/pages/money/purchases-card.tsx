@@ -5,6 +5,7 @@ import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card, Choices } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
@@ -71,17 +72,12 @@ const COLUMNS: readonly Column<PurchaseRow>[] = [
       </>
     ),
   },
-  {
-    id: "amount",
-    label: "Amount",
-    kind: "number",
-    value: (row) => Number(row.amount_usd),
-    render: (row) => usd(row.amount_usd),
-  },
+  numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
   { id: "buys", label: "Buys", value: (row) => row.buys, render: (row) => row.buys },
   {
     id: "account",
     label: "Account",
+    kind: "wide",
     render: (row) => <span class="mono small">{row.account_id ?? "–"}</span>,
   },
   { id: "rail", label: "Rail", render: (row) => `${row.rail}, chain ${row.chain_id}` },

@@ -45,11 +45,13 @@ const COLUMNS: readonly Column<WalletRow>[] = [
   {
     id: "recipient",
     label: "Payments go to",
+    kind: "wide",
     render: (row) => <span class="mono small wrap-anywhere">{row.recipient}</span>,
   },
   {
     id: "wallet",
     label: "Pays gas",
+    kind: "wide",
     render: (row) => (
       <span class="mono small wrap-anywhere">{row.wallet?.address ?? "none needed"}</span>
     ),

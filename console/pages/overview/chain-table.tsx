@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { pathTo } from "../../app/address.ts";
 import { useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { Link } from "../../components/link.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { count } from "../../format/numbers.ts";
@@ -80,20 +81,8 @@ const COLUMNS: readonly Column<ChainRow>[] = [
     value: ({ verdict }) => verdict.usable,
     render: (row) => <Usable {...row} />,
   },
-  {
-    id: "head",
-    label: "Head block",
-    kind: "number",
-    value: ({ verdict }) => verdict.head,
-    render: ({ verdict }) => count(verdict.head),
-  },
-  {
-    id: "calls",
-    label: "Calls",
-    kind: "number",
-    value: ({ verdict }) => verdict.calls,
-    render: ({ verdict }) => count(verdict.calls),
-  },
+  numberColumn("head", "Head block", ({ verdict }) => verdict.head),
+  numberColumn("calls", "Calls", ({ verdict }) => verdict.calls),
 ];
 
 function Usable({ profile, verdict }: ChainRow): JSX.Element {

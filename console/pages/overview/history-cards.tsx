@@ -3,12 +3,12 @@ import type { JSX } from "preact";
 import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Card, Figure, Figures } from "../../components/card.tsx";
+import { ErrorCard } from "../../components/error-card.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { compact, milliseconds, rate, share } from "../../format/numbers.ts";
 import {
   errorShare,
-  errorsByGroup,
   type History,
   type HistorySeries,
   latest,
@@ -48,7 +48,6 @@ interface ServiceHistoryProps {
 
 function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element {
   const { times, step_s: stepS } = history;
-  const errors = errorsByGroup([service], times.length, MAX_GROUPS);
   return (
     <>
       <HistoryFigures service={service} />
@@ -73,19 +72,13 @@ function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element 
             format={milliseconds}
           />
         </Card>
-        <Card title="Calls that failed, a second">
-          <Graph
-            title="Calls that failed, a second"
-            times={times}
-            series={errors.map(({ label, values }) => ({
-              label,
-              values: perSecond(values, stepS),
-            }))}
-            format={rate}
-            stacked
-            empty="No errors in this time."
-          />
-        </Card>
+        <ErrorCard
+          title="Calls that failed, a second"
+          times={times}
+          stepS={stepS}
+          series={[service]}
+          kinds={MAX_GROUPS}
+        />
         <Card title="Added by the service, ms">
           <Graph
             title="Milliseconds that the service itself added"

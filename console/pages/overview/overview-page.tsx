@@ -4,13 +4,13 @@ import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
 import { useApp, useQuery } from "../../app/app.ts";
+import { ActionsCard } from "../../components/actions-card.tsx";
 import { Dot } from "../../components/badge.tsx";
 import { Card, Choices, PageHead } from "../../components/card.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { count, plural } from "../../format/numbers.ts";
 import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
-import { ActionsCard } from "./actions-card.tsx";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
 import { Changes } from "./changes.tsx";
 import { HistoryCards, type Range } from "./history-cards.tsx";
@@ -72,7 +72,7 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
         <ChainTable rows={rows} />
       </Card>
       <Changes />
-      <ActionsCard />
+      <ActionsCard limit={20} />
     </>
   );
 }

@@ -7,6 +7,7 @@ import { useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
+import { numberColumn } from "../../components/columns.ts";
 import { DiffView } from "../../components/diff-view.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
@@ -157,20 +158,8 @@ const COLUMNS: readonly Column<Row>[] = [
     ),
   },
   { id: "outcome", label: "Answer", value: (row) => row.group, render: outcomeOf },
-  {
-    id: "latency",
-    label: "Latency, ms",
-    kind: "number",
-    value: (row) => row.latency_ms,
-    render: (row) => milliseconds(row.latency_ms),
-  },
-  {
-    id: "bytes",
-    label: "Size",
-    kind: "number",
-    value: (row) => row.bytes,
-    render: (row) => bytes(row.bytes),
-  },
+  numberColumn("latency", "Latency, ms", (row) => row.latency_ms, milliseconds),
+  numberColumn("bytes", "Size", (row) => row.bytes, bytes),
   {
     id: "error",
     label: "Error",

@@ -37,6 +37,7 @@ const TABLES: readonly ExportedTable[] = Object.keys({
   claim_link: true,
   connection: true,
   profile: true,
+  profile_revision: true,
   custom_access: true,
   feedback: true,
   old_form: true,

@@ -114,7 +114,7 @@ export function readDocument(
 /** The document with canonical chain names. */
 export function namedByChain(chains: readonly Chain[], document: ProfileDocument): ProfileDocument {
   const entries = Object.entries(document.chains).map(
-    ([name, chain]) => [chainOf(chains, name)?.chainName ?? name, chain] as const,
+    ([name, chain]) => [canonicalName(chains, name), chain] as const,
   );
   return { ...document, chains: Object.fromEntries(entries) };
 }
@@ -125,6 +125,16 @@ export function servedPart(document: ProfileDocument, chains: readonly Chain[]):
     ([name]) => chainOf(chains, name) !== undefined,
   );
   return { ...document, chains: Object.fromEntries(entries) };
+}
+
+/** The canonical name of a chain by any of its names; an unknown one is returned as it is. */
+export function canonicalName(chains: readonly Chain[], name: string): string {
+  return chainOf(chains, name)?.chainName ?? name;
+}
+
+/** A stored document; it was validated before it was sealed. */
+export function parseDocument(text: string): ProfileDocument {
+  return JSON.parse(text) as ProfileDocument;
 }
 
 type Problem = readonly [path: string, message: string];
@@ -145,6 +155,8 @@ function problemsOf(
       found.push([`${path}.url`, "must be given, or ws_url must"]);
     found.push(...urlProblem(`${path}.url`, provider.url, { transport: "http", rules }));
     found.push(...urlProblem(`${path}.ws_url`, provider.ws_url, { transport: "ws", rules }));
+    for (const [name, value] of Object.entries(provider.headers))
+      if (value === HIDDEN) found.push([`${path}.headers.${name}`, SEND_AGAIN]);
     return found;
   });
 }
@@ -155,8 +167,7 @@ function urlProblem(
   { transport, rules }: UrlKind,
 ): readonly Problem[] {
   if (text === undefined) return [];
-  if (text.includes(HIDDEN))
-    return [[path, "must not be the shortened form that is shown; send the whole address again"]];
+  if (text.includes(HIDDEN)) return [[path, SEND_AGAIN]];
   const read = readUserUrl(text, rules);
   if (read.kind === "refused") return [[path, read.reason]];
   return read.transport === transport
@@ -170,6 +181,8 @@ function urlProblem(
         ],
       ];
 }
+
+const SEND_AGAIN = "must not be the shortened form that is shown; send the whole of it again";
 
 interface UrlKind {
   readonly transport: Transport;

@@ -9,7 +9,16 @@ import { newId } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { ProfileTable } from "../../store/tables.ts";
 import { customUntilMs, MAX_DELETED } from "./custom-access.ts";
-import type { ProfileDocument } from "./document.ts";
+import { type ProfileDocument, parseDocument } from "./document.ts";
+import {
+  earlierRevision,
+  earlierRevisions,
+  forgetRevisions,
+  keepRevision,
+  type ProfileRevision,
+  type RevisionEntry,
+  resealRevisions,
+} from "./revisions.ts";
 
 /** What profiles are stored with. */
 export interface ProfileParts {
@@ -65,6 +74,30 @@ export async function listProfiles(
     .limit(MAX_LISTED)
     .execute();
   return rows.map((row) => recordOf(sealer, row));
+}
+
+/** The revisions of a profile, the present one first; null = there is no such profile. */
+export async function profileRevisions(
+  { store }: Pick<ProfileParts, "store">,
+  ref: ProfileRef,
+): Promise<readonly RevisionEntry[] | null> {
+  const row = await rowOf(store.db, ref);
+  if (row === undefined || row.sealed === null) return null;
+  const present = { revision: Number(row.revision), savedAtMs: Number(row.updated_at) };
+  return [present, ...(await earlierRevisions(store.db, row.id))];
+}
+
+/** A revision of a profile, without secrets; null = it is not known. */
+export async function profileRevision(
+  parts: Pick<ProfileParts, "store" | "sealer">,
+  ref: ProfileRef,
+  revision: number,
+): Promise<ProfileRevision | null> {
+  const row = await rowOf(parts.store.db, ref);
+  if (row === undefined || row.sealed === null) return null;
+  return Number(row.revision) === revision
+    ? revisionOf(recordOf(parts.sealer, row))
+    : earlierRevision(parts, { profileId: row.id, revision });
 }
 
 /** The slugs of an account's profiles. */
@@ -124,6 +157,7 @@ export function saveProfile(
     )
       return recordOf(sealer, before);
     const row = rowAfter(sealer, before, change, document);
+    const replaced = before === undefined ? null : revisionOf(recordOf(sealer, before));
     await tx
       .insertInto("profile")
       .values(row)
@@ -136,6 +170,7 @@ export function saveProfile(
         }),
       )
       .execute();
+    if (replaced !== null) await keepRevision(tx, sealer, row.id, replaced);
     await recordChange(tx, ...changesOf(change));
     return recordOf(sealer, row);
   });
@@ -161,6 +196,7 @@ export function deleteProfile(
       updated_at: BigInt(Math.floor(change.nowMs)),
     };
     await tx.updateTable("profile").set(deleted).where("id", "=", row.id).execute();
+    await forgetRevisions(tx, [row.id]);
     await forgetOldest(tx, change.accountId);
     await recordChange(tx, ...changesOf(change));
     return true;
@@ -175,11 +211,15 @@ function changesOf({ accountId, slug }: ProfileRef): readonly Change[] {
   ];
 }
 
-/** Reseals, in batches, documents that were sealed with an earlier secret; returns how many. */
+/**
+ * Reseals, in batches, documents that were sealed with an earlier secret, also those of earlier
+ * revisions; returns how many profiles it resealed.
+ */
 export async function resealProfiles({
   store,
   sealer,
 }: Pick<ProfileParts, "store" | "sealer">): Promise<number> {
+  await resealRevisions(store, sealer);
   let resealed = 0;
   for (let after = ""; ; ) {
     const rows = await store.db
@@ -255,6 +295,11 @@ function recordOf(sealer: Sealer, row: ProfileTable): ProfileRecord {
   };
 }
 
+/** A record as a revision; null = its document cannot be unsealed. */
+function revisionOf({ revision, document, updatedAtMs }: ProfileRecord): ProfileRevision | null {
+  return document === null ? null : { revision, savedAtMs: updatedAtMs, document };
+}
+
 function contextOf(id: string): string {
   return `profile ${id}`;
 }
@@ -266,11 +311,6 @@ function textOf(document: ProfileDocument | null): string {
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   );
-}
-
-/** The document was validated before it was sealed. */
-function parseDocument(text: string): ProfileDocument {
-  return JSON.parse(text) as ProfileDocument;
 }
 
 async function refusalOf(

@@ -1,4 +1,5 @@
 // Rows of the contract: Custom profiles, and what the operator grants to accounts.
+import { MAX_REVISIONS } from "../../hosted/profiles/revisions.ts";
 import type { Operation } from "./operation.ts";
 import { accountIdParams } from "./schemas/keys.ts";
 import * as shape from "./schemas/profiles.ts";
@@ -60,7 +61,8 @@ export const PROFILE_OPERATIONS = {
       "Every provider is asked for its chain id, height, a call and logs before the profile is " +
       "accepted; until then, and when it is refused, the revision before goes on serving. With " +
       "`If-Match: <revision>` only that revision is replaced. What changes takes effect before " +
-      "the answer, without a failed request.",
+      "the answer, without a failed request. With `keep_hidden` what is shown of a profile can " +
+      "be sent back without its secrets.",
     params: shape.profileParams,
     query: shape.putProfileQuery,
     body: shape.profileDocument,
@@ -85,6 +87,29 @@ export const PROFILE_OPERATIONS = {
       ...["profile_suspended", "profile_limit", "revision_conflict", "account_merged"],
       ...ANY,
     ],
+  },
+  listProfileRevisions: {
+    ...PROFILES,
+    method: "GET",
+    path: "/api/v1/profiles/{slug}/revisions",
+    summary: "List the revisions of a Custom profile",
+    description: `The latest ${MAX_REVISIONS}; older ones are forgotten, all with the profile.`,
+    params: shape.profileParams,
+    answers: { 200: { description: "The revisions.", schema: shape.revisionList } },
+    faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
+  },
+  getProfileRevision: {
+    ...PROFILES,
+    method: "GET",
+    path: "/api/v1/profiles/{slug}/revisions/{revision}",
+    summary: "Read a revision of a Custom profile",
+    description:
+      "Without addresses and header values: of earlier revisions they are not kept. To restore " +
+      "one, write it with `keep_hidden`; what the present revision does not have as well is to " +
+      "be sent again.",
+    params: shape.revisionParams,
+    answers: { 200: { description: "The revision.", schema: shape.revision } },
+    faults: [...KNOWN, "not_found", "invalid_field", ...ANY],
   },
   deleteProfile: {
     ...PROFILES,

@@ -7,10 +7,11 @@ import {
   shownUrl,
 } from "../../../hosted/profiles/document.ts";
 import { type ProfileRecord, profileSlugs } from "../../../hosted/profiles/profiles.ts";
+import type { ProfileRevision } from "../../../hosted/profiles/revisions.ts";
 import type * as shape from "../../contract/schemas/profiles.ts";
 import type { HandlerParts } from "../parts.ts";
-import type { ProviderStatus, StatusOf } from "../provider-status.ts";
-import { instantOrNull } from "./keys-view.ts";
+import type { StatusOf } from "../provider-status.ts";
+import { instant, instantOrNull } from "./keys-view.ts";
 
 /** What is shown of a profile in addition to its document. */
 export interface ShownFacts {
@@ -49,6 +50,27 @@ export function profileView(
   };
 }
 
+/** Renders a revision of a profile. */
+export function revisionView(
+  slug: string,
+  { revision, savedAtMs, document }: ProfileRevision,
+): z.output<typeof shape.revision> {
+  const chains = Object.entries(document.chains).map(
+    ([chain, { max_lag_blocks, block_protection = false, providers }]) =>
+      [
+        chain,
+        { max_lag_blocks, block_protection, providers: providers.map(hiddenProvider) },
+      ] as const,
+  );
+  return {
+    slug,
+    revision,
+    saved_at: instant(savedAtMs),
+    name: document.name ?? null,
+    chains: Object.fromEntries(chains),
+  };
+}
+
 /** Renders a profile that was checked but not stored (dry run). */
 export function dryView(slug: string, document: ProfileDocument): z.output<typeof shape.profile> {
   const facts: ShownFacts = { accountId: "", isOpen: true, status: () => "verified" };
@@ -71,19 +93,17 @@ function chainsView(
   return Object.fromEntries(
     Object.entries(document.chains).map(
       ([chain, { max_lag_blocks, block_protection = false, providers }]) => {
-        const shown = providers.map((provider) =>
-          providerView(provider, status({ accountId, slug, chain, provider: provider.name })),
-        );
+        const shown = providers.map((provider) => ({
+          ...hiddenProvider(provider),
+          status: status({ accountId, slug, chain, provider: provider.name }),
+        }));
         return [chain, { max_lag_blocks, block_protection, providers: shown }];
       },
     ),
   );
 }
 
-function providerView(
-  { name, url, ws_url, headers, region, limits }: ProviderDocument,
-  status: ProviderStatus,
-) {
+function hiddenProvider({ name, url, ws_url, headers, region, limits }: ProviderDocument) {
   return {
     name,
     url: url === undefined ? null : shownUrl(url),
@@ -91,6 +111,5 @@ function providerView(
     headers: Object.keys(headers),
     region: region ?? null,
     limits: { ...limits, methods_blocked: [...limits.methods_blocked] },
-    status,
   };
 }

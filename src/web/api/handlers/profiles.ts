@@ -9,13 +9,17 @@ import {
   RESERVED_SLUGS,
   readDocument,
 } from "../../../hosted/profiles/document.ts";
+import { withSavedSecrets } from "../../../hosted/profiles/hidden-values.ts";
 import {
   deleteProfile,
   type ExpectedRevision,
   listProfiles,
   type ProfileChange,
   type ProfileParts,
+  type ProfileRef,
   profileBySlug,
+  profileRevision,
+  profileRevisions,
   saveProfile,
   writeRefusal,
 } from "../../../hosted/profiles/profiles.ts";
@@ -25,11 +29,17 @@ import type { ApiCaller, ApiHandlers, ApiInput } from "../../contract/operation.
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 import { configurationDocument } from "./profiles-schema.ts";
-import { dryView, profileView } from "./profiles-view.ts";
+import { dryView, profileView, revisionView } from "./profiles-view.ts";
 
 type ProfileHandlers = Pick<
   ApiHandlers<typeof CONTRACT>,
-  "listProfiles" | "getProfile" | "putProfile" | "deleteProfile" | "getConfigurationSchema"
+  | "listProfiles"
+  | "getProfile"
+  | "putProfile"
+  | "listProfileRevisions"
+  | "getProfileRevision"
+  | "deleteProfile"
+  | "getConfigurationSchema"
 >;
 type AgentCaller = Extract<ApiCaller, { readonly kind: "agent" }>;
 
@@ -71,6 +81,7 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
         : { kind: "answer", status: 200, body: profileView(record, await factsOf(accountId)) };
     },
     putProfile: putHandler(parts),
+    ...revisionHandlers(parts),
     async deleteProfile({ params, caller, ifMatch }) {
       if (!isWithin(caller, params.slug)) return noSuch();
       const ref = { accountId: caller.agent.accountId, slug: params.slug };
@@ -92,6 +103,35 @@ export function profileHandlers(parts: HandlerParts): ProfileHandlers {
   };
 }
 
+function revisionHandlers(
+  parts: HandlerParts,
+): Pick<ProfileHandlers, "listProfileRevisions" | "getProfileRevision"> {
+  const kept = keptParts(parts);
+  return {
+    async listProfileRevisions({ params: { slug }, caller }) {
+      const revisions = isWithin(caller, slug)
+        ? await profileRevisions(kept, { accountId: caller.agent.accountId, slug })
+        : null;
+      if (revisions === null) return noSuch();
+      const shown = revisions.map(({ revision, savedAtMs }) => ({
+        revision,
+        saved_at: instant(savedAtMs),
+      }));
+      return { kind: "answer", status: 200, body: { slug, revisions: shown } };
+    },
+    async getProfileRevision({ params: { slug, revision }, caller }) {
+      const found = isWithin(caller, slug)
+        ? await profileRevision(kept, { accountId: caller.agent.accountId, slug }, Number(revision))
+        : null;
+      return found === null
+        ? apiFault("not_found", "the profile has no such revision, or no longer", {
+            nextAction: "GET /api/v1/profiles/{slug}/revisions lists those that are known",
+          })
+        : { kind: "answer", status: 200, body: revisionView(slug, found) };
+    },
+  };
+}
+
 function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
   const { runtime, custom, chains } = parts;
   const kept = keptParts(parts);
@@ -106,7 +146,9 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
         details: ["slug"],
         nextAction: "choose another name",
       });
-    const profile = readDocument({ chains, rules: custom.rules }, { accountId, slug }, body);
+    const given =
+      query.keep_hidden === "true" ? await withKeptSecrets(parts, { accountId, slug }, body) : body;
+    const profile = readDocument({ chains, rules: custom.rules }, { accountId, slug }, given);
     if ("kind" in profile) return profile;
     const change: ProfileChange = {
       accountId,
@@ -123,7 +165,7 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
         "unauthorized",
         "the management token ended while the providers were being asked",
       );
-    const document: ProfileDocument = namedByChain(chains, body);
+    const document: ProfileDocument = namedByChain(chains, given);
     if (query.dry_run === "true")
       return { kind: "answer", status: 200, body: dryView(slug, document) };
     const saved = await saveProfile(kept, { ...change, nowMs: runtime.wallMs() }, document);
@@ -135,6 +177,16 @@ function putHandler(parts: HandlerParts): ProfileHandlers["putProfile"] {
       body: profileView(saved, { accountId, isOpen: true, status: () => "verified" }),
     };
   };
+}
+
+/** The document, with what is hidden in it as it is saved. */
+async function withKeptSecrets(
+  parts: HandlerParts,
+  ref: ProfileRef,
+  document: ProfileDocument,
+): Promise<ProfileDocument> {
+  const saved = (await profileBySlug(keptParts(parts), ref))?.document ?? null;
+  return saved === null ? document : withSavedSecrets(document, saved, parts.chains);
 }
 
 /** Concurrent checks of one account and of all accounts. */

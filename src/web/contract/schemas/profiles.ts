@@ -23,12 +23,27 @@ export const profileParams = z.object({
       "beginning with a letter or digit.",
   ),
 });
+/** The path parameters of a revision of a profile. */
+export const revisionParams = profileParams.extend({
+  revision: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .describe("Number of a revision."),
+});
 /** Query of `putProfile`. */
 export const putProfileQuery = z.object({
   dry_run: z
     .enum(["true", "false"])
     .default("false")
     .describe("`true` = checks everything, providers too, and stores nothing."),
+  keep_hidden: z
+    .enum(["true", "false"])
+    .default("false")
+    .describe(
+      `\`true\` = an address or header value sent as it is shown (with \`${HIDDEN}\`) stands for ` +
+        "the saved one of the provider of this name on this chain. Header values are kept only " +
+        "where all addresses of the provider are.",
+    ),
 });
 
 const METHOD = z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,99}$/);
@@ -48,7 +63,7 @@ const headerName = z
 const headerValue = z
   .string()
   .max(4_096)
-  .regex(/^[\t\x20-\x7e\x80-\xff]*$/);
+  .regex(/^(?:[\t\x20-\x7e\x80-\xff]*|…)$/);
 
 const provider = z
   .strictObject({
@@ -149,21 +164,24 @@ export const profileDocument = z
       "A Custom profile: your own providers behind this service's routing, failover and health.",
   });
 
-const shownProvider = z
-  .object({
-    name: z.string(),
-    url: z
-      .string()
-      .nullable()
-      .describe(`Its host only, as in \`https://eth.example.com/${HIDDEN}\`; null = it has none.`),
-    ws_url: z.string().nullable().describe("The same for WebSockets."),
-    headers: z.array(z.string()).describe("Names only."),
-    region: z.string().nullable().describe("null = not stated."),
-    limits: z.object({
-      archival: z.boolean(),
-      logs_span: z.int().nullable(),
-      methods_blocked: z.array(z.string()),
-    }),
+const hiddenProvider = z.object({
+  name: z.string(),
+  url: z
+    .string()
+    .nullable()
+    .describe(`Its host only, as in \`https://eth.example.com/${HIDDEN}\`; null = it has none.`),
+  ws_url: z.string().nullable().describe("The same for WebSockets."),
+  headers: z.array(z.string()).describe("Names only."),
+  region: z.string().nullable().describe("null = not stated."),
+  limits: z.object({
+    archival: z.boolean(),
+    logs_span: z.int().nullable(),
+    methods_blocked: z.array(z.string()),
+  }),
+});
+
+const shownProvider = hiddenProvider
+  .extend({
     status: z
       .enum(["verified", "verifying", "failed"])
       .describe(
@@ -201,6 +219,36 @@ export const profile = z
     updated_at: instant.nullable(),
   })
   .meta({ id: "Profile", description: "A Custom profile, without addresses and header values." });
+
+/** Answer of `listProfileRevisions`. */
+export const revisionList = z
+  .object({
+    slug: z.string(),
+    revisions: z
+      .array(z.object({ revision: count, saved_at: instant }))
+      .describe("The present one first."),
+  })
+  .meta({ id: "RevisionList", description: "The latest revisions of a Custom profile." });
+
+/** Answer of `getProfileRevision`. */
+export const revision = z
+  .object({
+    slug: z.string(),
+    revision: count,
+    saved_at: instant,
+    name: z.string().nullable(),
+    chains: z
+      .record(
+        z.string(),
+        z.object({
+          max_lag_blocks: count,
+          block_protection: z.boolean(),
+          providers: z.array(hiddenProvider),
+        }),
+      )
+      .describe("By chain name."),
+  })
+  .meta({ id: "Revision", description: "What a Custom profile was, without its secrets." });
 
 /** Answer of `listProfiles`. */
 export const profileList = z

@@ -1,38 +1,42 @@
 // What operators did lately, and the reload of the configuration. For the operator.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { AnswerOf } from "../../api/contract-types.ts";
-import { useResource } from "../../api/resource.ts";
-import { useApp, useStore } from "../../app/app.ts";
-import { Badge } from "../../components/badge.tsx";
-import { Card } from "../../components/card.tsx";
-import { Dialog } from "../../components/dialog.tsx";
-import { failureText, Loaded } from "../../components/page-state.tsx";
-import { type Column, Table } from "../../components/table.tsx";
-import { Time } from "../../components/time.tsx";
-import { DASH } from "../../format/numbers.ts";
+import type { AnswerOf } from "../api/contract-types.ts";
+import { useResource } from "../api/resource.ts";
+import { useApp, useStore } from "../app/app.ts";
+import { DASH } from "../format/numbers.ts";
+import { Badge } from "./badge.tsx";
+import { Card } from "./card.tsx";
+import { Dialog } from "./dialog.tsx";
+import { failureText, Loaded } from "./page-state.tsx";
+import { type Column, Table } from "./table.tsx";
+import { Time } from "./time.tsx";
 
 type Action = AnswerOf<"GET /api/v1/operator/actions">["actions"][number];
 
 const POLL_MS = 10_000;
-const SHOWN = 20;
 
-/** The latest actions; nothing for anybody but the operator. */
-export function ActionsCard(): JSX.Element | null {
-  const { session } = useApp();
-  const role = useStore(session.state)?.role;
-  return role === "operator" ? <Actions /> : null;
+interface ActionsProps {
+  /** The most that are shown. */
+  readonly limit: number;
 }
 
-function Actions(): JSX.Element {
+/** The latest actions; nothing for anybody but the operator. */
+export function ActionsCard(props: ActionsProps): JSX.Element | null {
+  const { session } = useApp();
+  const role = useStore(session.state)?.role;
+  return role === "operator" ? <Actions {...props} /> : null;
+}
+
+function Actions({ limit }: ActionsProps): JSX.Element {
   const { client } = useApp();
-  const actions = useResource("actions", POLL_MS, (signal) =>
-    client.call("GET /api/v1/operator/actions", { query: { limit: SHOWN } }, signal),
+  const actions = useResource(`actions ${limit}`, POLL_MS, (signal) =>
+    client.call("GET /api/v1/operator/actions", { query: { limit } }, signal),
   );
   return (
     <Card
       title="Actions of operators"
-      lead="Who did what, on record."
+      lead={`Who did what, newest first, ${limit} at most.`}
       actions={<ReloadButton done={actions.reload} />}
       flush
     >
@@ -44,6 +48,9 @@ function Actions(): JSX.Element {
             columns={COLUMNS}
             rows={data.actions}
             keyOf={({ id }) => id}
+            textOf={({ action, target, actor, detail }) =>
+              `${NAMES[action] ?? ""} ${action} ${target} ${actor} ${detail}`
+            }
             empty="No operator has done anything yet"
           />
         )}

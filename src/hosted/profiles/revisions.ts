@@ -1,0 +1,133 @@
+// The earlier revisions of Custom profiles: the last ones of each, without addresses and header
+// values. Sealed like profiles themselves, because names of hosts can be telling.
+import type { Tx } from "../../ledger/ledger.ts";
+import type { Sealer } from "../../secrets/sealer.ts";
+import type { Store } from "../../store/store.ts";
+import { type ProfileDocument, parseDocument } from "./document.ts";
+import { withoutSecrets } from "./hidden-values.ts";
+
+/** Revisions that are known of a profile, the present one among them. */
+export const MAX_REVISIONS = 20;
+
+/** A revision of a profile. */
+export interface RevisionRef {
+  readonly profileId: string;
+  readonly revision: number;
+}
+
+/** When a revision was saved. */
+export interface RevisionEntry {
+  readonly revision: number;
+  readonly savedAtMs: number;
+}
+
+/** A revision with its document, without secrets. */
+export interface ProfileRevision extends RevisionEntry {
+  readonly document: ProfileDocument;
+}
+
+/** Keeps a revision that is being replaced, and forgets those beyond the bound. */
+export async function keepRevision(
+  tx: Tx,
+  sealer: Sealer,
+  profileId: string,
+  { revision, savedAtMs, document }: ProfileRevision,
+): Promise<void> {
+  const context = contextOf({ profileId, revision });
+  await tx
+    .insertInto("profile_revision")
+    .values({
+      profile_id: profileId,
+      revision: BigInt(revision),
+      sealed: sealer.seal(JSON.stringify(withoutSecrets(document)), context),
+      saved_at: BigInt(savedAtMs),
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  // Numbers have no gaps: deleting a profile forgets its revisions.
+  await tx
+    .deleteFrom("profile_revision")
+    .where("profile_id", "=", profileId)
+    .where("revision", "<=", BigInt(revision - (MAX_REVISIONS - 1)))
+    .execute();
+}
+
+/** The earlier revisions of a profile, the latest first. */
+export async function earlierRevisions(
+  db: Pick<Store["db"], "selectFrom">,
+  profileId: string,
+): Promise<readonly RevisionEntry[]> {
+  const rows = await db
+    .selectFrom("profile_revision")
+    .select(["revision", "saved_at"])
+    .where("profile_id", "=", profileId)
+    .orderBy("revision", "desc")
+    .limit(MAX_REVISIONS)
+    .execute();
+  return rows.map((row) => ({ revision: Number(row.revision), savedAtMs: Number(row.saved_at) }));
+}
+
+/** An earlier revision; null = it is not kept, or cannot be unsealed any more. */
+export async function earlierRevision(
+  { store, sealer }: { readonly store: Pick<Store, "db">; readonly sealer: Sealer },
+  ref: RevisionRef,
+): Promise<ProfileRevision | null> {
+  const row = await store.db
+    .selectFrom("profile_revision")
+    .selectAll()
+    .where("profile_id", "=", ref.profileId)
+    .where("revision", "=", BigInt(ref.revision))
+    .executeTakeFirst();
+  const text = row === undefined ? null : sealer.open(row.sealed, contextOf(ref));
+  if (row === undefined || text === null) return null;
+  return {
+    revision: ref.revision,
+    savedAtMs: Number(row.saved_at),
+    document: parseDocument(text),
+  };
+}
+
+/** Forgets the revisions of profiles. */
+export async function forgetRevisions(tx: Tx, profileIds: readonly string[]): Promise<void> {
+  await tx.deleteFrom("profile_revision").where("profile_id", "in", profileIds).execute();
+}
+
+/** Reseals, in batches, revisions that were sealed with an earlier secret. */
+export async function resealRevisions(store: Store, sealer: Sealer): Promise<void> {
+  for (let [afterId, afterRevision] = ["", 0n]; ; ) {
+    const rows = await store.db
+      .selectFrom("profile_revision")
+      .selectAll()
+      .where((eb) =>
+        eb.or([
+          eb("profile_id", ">", afterId),
+          eb.and([eb("profile_id", "=", afterId), eb("revision", ">", afterRevision)]),
+        ]),
+      )
+      .orderBy("profile_id")
+      .orderBy("revision")
+      .limit(PAGE)
+      .execute();
+    for (const row of rows) {
+      if (sealer.isCurrent(row.sealed)) continue;
+      const context = contextOf({ profileId: row.profile_id, revision: Number(row.revision) });
+      const text = sealer.open(row.sealed, context);
+      if (text === null) continue;
+      await store.db
+        .updateTable("profile_revision")
+        .set({ sealed: sealer.seal(text, context) })
+        .where("profile_id", "=", row.profile_id)
+        .where("revision", "=", row.revision)
+        .execute();
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    [afterId, afterRevision] = [last.profile_id, last.revision];
+  }
+}
+
+const PAGE = 100;
+
+function contextOf({ profileId, revision }: RevisionRef): string {
+  return `profile ${profileId} revision ${revision}`;
+}
