@@ -1,29 +1,25 @@
 // Errors over time, by their kind.
 import type { JSX } from "preact";
 import { rate } from "../format/numbers.ts";
-import { errorsByGroup, type HistorySeries, perSecond } from "../health/series.ts";
 import { Card } from "./card.tsx";
-import { Graph } from "./graph.tsx";
+import { Graph, type GraphSeries } from "./graph.tsx";
 
 interface ErrorCardProps {
   readonly title: string;
   /** Beginnings of the steps, in seconds since 1970. */
   readonly times: readonly number[];
-  readonly stepS: number;
-  readonly series: readonly HistorySeries[];
-  /** Kinds that are told apart. */
-  readonly kinds: number;
+  /** Errors a second, a line for each kind. */
+  readonly rates: readonly GraphSeries[];
 }
 
 /** A card with their graph. */
-export function ErrorCard({ title, times, stepS, series, kinds }: ErrorCardProps): JSX.Element {
-  const errors = errorsByGroup(series, times.length, kinds);
+export function ErrorCard({ title, times, rates }: ErrorCardProps): JSX.Element {
   return (
     <Card title={title}>
       <Graph
         title={title}
         times={times}
-        series={errors.map(({ label, values }) => ({ label, values: perSecond(values, stepS) }))}
+        series={rates}
         format={rate}
         stacked
         empty="No errors in this time."

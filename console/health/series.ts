@@ -30,7 +30,7 @@ export function latest(column: Column | null): number | null {
 }
 
 /** Errors by their kind over several series, the most frequent first, and no more than `most`. */
-export function errorsByGroup(
+function errorsByGroup(
   series: readonly HistorySeries[],
   length: number,
   most: number,
@@ -44,6 +44,18 @@ export function errorsByGroup(
     .filter(({ values }) => (total(values) ?? 0) > 0)
     .sort((left, right) => (total(right.values) ?? 0) - (total(left.values) ?? 0))
     .slice(0, most);
+}
+
+/** Errors a second of several series together, a line for each of the `most` frequent kinds. */
+export function errorRates(
+  { times, step_s: stepS }: Pick<History, "times" | "step_s">,
+  series: readonly HistorySeries[],
+  most: number,
+): readonly { readonly label: string; readonly values: Column }[] {
+  return errorsByGroup(series, times.length, most).map(({ label, values }) => ({
+    label,
+    values: perSecond(values, stepS),
+  }));
 }
 
 /** The part of calls that went wrong; null = there were none. */

@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { createEventParser, type StreamEvent } from "../../console/api/event-parser.ts";
 import {
   busiest,
+  errorRates,
   errorShare,
-  errorsByGroup,
   type HistorySeries,
   latest,
   perSecond,
@@ -81,6 +81,6 @@ test("history is added up without taking unknown for 0", () => {
   // Rejections are the right answer to a wrong call.
   assert.equal(errorShare(many), 2 / 40);
   assert.equal(errorShare(series("idle", [null])), null);
-  const [first] = errorsByGroup([few, many], 3, 1);
+  const [first] = errorRates({ times: [0, 1, 2], step_s: 1 }, [few, many], 1);
   assert.deepEqual(first, { label: "rejected", values: [10, 10, 10] });
 });

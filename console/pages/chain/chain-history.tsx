@@ -8,7 +8,13 @@ import { ErrorCard } from "../../components/error-card.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { count, milliseconds, share } from "../../format/numbers.ts";
-import { busiest, type History, type HistorySeries, trimHistory } from "../../health/series.ts";
+import {
+  busiest,
+  errorRates,
+  type History,
+  type HistorySeries,
+  trimHistory,
+} from "../../health/series.ts";
 import { CircuitBands } from "./circuit-bands.tsx";
 
 interface ChainHistoryProps {
@@ -118,9 +124,7 @@ function Graphs({ history, chosen }: GraphsProps): JSX.Element {
         <ErrorCard
           title="Errors a second, by kind"
           times={times}
-          stepS={stepS}
-          series={providers}
-          kinds={MAX_LINES}
+          rates={errorRates(history, providers, MAX_LINES)}
         />
         <Card title="Blocks behind" lead={lead}>
           <Graph

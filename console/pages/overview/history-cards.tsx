@@ -8,6 +8,7 @@ import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { compact, milliseconds, rate, share } from "../../format/numbers.ts";
 import {
+  errorRates,
   errorShare,
   type History,
   type HistorySeries,
@@ -75,9 +76,7 @@ function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element 
         <ErrorCard
           title="Calls that failed, a second"
           times={times}
-          stepS={stepS}
-          series={[service]}
-          kinds={MAX_GROUPS}
+          rates={errorRates(history, [service], MAX_GROUPS)}
         />
         <Card title="Added by the service, ms">
           <Graph
