@@ -633,11 +633,12 @@ async function listenTo(
   }
 }
 
-/** Gauges of payments and pay-per-call sessions. */
+/** Figures of payments, of pay-per-call sessions and of what was metered. */
 function gaugesOf(hosting: Hosting | null) {
   return {
     payments: () => hosting?.paywall?.payments.gauges() ?? null,
     sessions: () => hosting?.sessions?.gauges() ?? null,
+    metered: () => hosting?.metered() ?? null,
   };
 }
 

@@ -82,6 +82,8 @@ export interface Hosting {
   /** Null = this service is one node. */
   readonly node: NodeView | null;
   readonly console: ConsoleSide;
+  /** Compute units that callers with a key used at this process. */
+  readonly metered: Credit["metered"];
   /** Has the other nodes remove kept answers; null = there are none. */
   readonly recordPurge: ((selection: PurgeSelection) => Promise<void>) | null;
   /** Writes pending usage, returns unspent credit, and closes the store. */
@@ -217,16 +219,14 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     sessions,
     ...othersOf(parts),
     console,
+    metered: () => credit.metered(),
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       await endJobs().catch(onError);
       admission.close();
       custom.loader.close();
       await leaveOthers(parts, rateShares);
-      await closeStore(
-        { runtime, log, onError },
-        { payments, sessions, credit, legacyForms, store },
-      );
+      await closeStore(parts, { payments, sessions, credit, legacyForms, store });
     },
   };
 }

@@ -56,6 +56,11 @@ const tariff = z
   .prefault({})
   .describe("What calls cost.");
 
+/** A share in percent; whole where the share has two decimals at most. */
+function percentOf(share: number): number {
+  return Number((share * 100).toFixed(9));
+}
+
 /** The hosted service: who is served, prices and limits. */
 export const hosted = z
   .strictObject({
@@ -82,6 +87,18 @@ export const hosted = z
         "balance ran out.",
     ),
     tariff,
+    cache_price: z
+      .number()
+      .min(0)
+      .max(1)
+      .refine((share) => Number.isInteger(percentOf(share)))
+      .meta({ title: "a number from 0 to 1 in steps of 0.01" })
+      .default(1)
+      .describe(
+        "What an answer from the cache costs, as a share of the compute units of the call, " +
+          "rounded up: 1 = as much as any other, 0 = nothing. A caller still needs credit for " +
+          "the whole price.",
+      ),
     buckets: z
       .strictObject({
         managed: rate(100, 200, "With premium access."),
@@ -178,6 +195,7 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
       notificationCu: tariff.notification_cu,
       nanoPerCu: NANO / tariff.cu_per_usd,
       factors: factorsOf(tariff.factors),
+      cachePercent: percentOf(file.cache_price),
     }),
     buckets: {
       managed: sizeOf(buckets.managed),

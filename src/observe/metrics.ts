@@ -539,6 +539,18 @@ export const METRICS: readonly Metric[] = [
       ),
   },
   {
+    name: "svc_metered_compute_units_total",
+    type: "counter",
+    labels: ["price"],
+    help:
+      "Compute units that callers with a key used, by what their calls cost: `full`, or `cached`: " +
+      "what `hosted.cache_price` leaves of the price of an answer from the cache.",
+    collect: ({ metered }) => {
+      const cu = metered?.() ?? null;
+      return cu === null ? null : Object.entries(cu).map(([price, n]) => [[price], n]);
+    },
+  },
+  {
     name: "svc_purchases",
     type: "gauge",
     merge: "max",

@@ -1,5 +1,6 @@
 // The data that metrics are read from: facts of the instance, and the health of every provider on
 // every transport, read once per scrape. Shows real provider ids only to operators.
+import type { MeteredCu } from "../core/billing/charging.ts";
 import type { ClusterHealth } from "../core/cluster-health.ts";
 import { type Provider, transportsOf } from "../core/provider/profile.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
@@ -41,6 +42,8 @@ export interface MetricFacts extends StreamFacts {
   readonly payments: () => PaymentGauges | null;
   /** Null = pay-per-call is off. */
   readonly sessions: () => SessionGauges | null;
+  /** Null or absent = nobody is metered. */
+  readonly metered?: () => MeteredCu | null;
   /** Labels of every series where several nodes serve together; null = this one serves alone. */
   readonly node: NodeLabels | null;
   /** Null = this node serves alone. */

@@ -25,6 +25,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "012_operator": { up: createOperator },
   "014_purchase_accounts": { up: indexPurchaseAccounts },
   "019_profile_revisions": { up: createProfileRevisions },
+  "020_cached_usage": { up: addCachedUsage },
 };
 
 /**
@@ -185,6 +186,15 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
     .addColumn("used_cu", "bigint", (column) => column.notNull().check(sql`used_cu >= 0`))
     .addPrimaryKeyConstraint("allowance_month_pk", ["account_id", "month"])
     .execute();
+}
+
+/** Calls that kept answers served are counted apart; programs that do not know of it write none. */
+async function addCachedUsage(db: Kysely<unknown>): Promise<void> {
+  for (const name of ["cached_calls", "cached_cu"])
+    await db.schema
+      .alterTable("usage_hour")
+      .addColumn(name, "bigint", (column) => column.notNull().defaultTo(0))
+      .execute();
 }
 
 /** Adds an index on ledger entries, so that accounts with many entries can be read in pages. */

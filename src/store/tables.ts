@@ -1,7 +1,7 @@
 // The tables of the store as types, against which queries are checked. Every integer is a bigint on
 // both engines. Names ending in `_n` are nano-USD, names in `_at` and `_until` are milliseconds
 // since the epoch.
-import type { Generated } from "kysely";
+import type { Generated, Selectable } from "kysely";
 import type {
   ChangeLogTable,
   JobTable,
@@ -177,7 +177,13 @@ export interface UsageHourTable {
   readonly calls: bigint;
   readonly cu: bigint;
   readonly charge_n: bigint;
+  /** Of the calls those that kept answers served, and their compute units. */
+  readonly cached_calls: Generated<bigint>;
+  readonly cached_cu: Generated<bigint>;
 }
+
+/** A row of usage, as it is read and written. */
+export type UsageHourRow = Selectable<UsageHourTable>;
 
 /** Free allowance used by an account in a month. */
 export interface AllowanceMonthTable {

@@ -631,6 +631,15 @@ const REFUSALS: readonly Refusal[] = [
     "hosted.tariff.cu_per_usd",
     /whole nano-USD/,
   ],
+  ...(["1.01", "-0.1", "0.005", "50%", "null"] as const).map(
+    (price): Refusal => [
+      `a price of kept answers that is no share in whole percent (${price})`,
+      `devnet: true\nhosted: { cache_price: ${price} }`,
+      2,
+      "hosted.cache_price",
+      /number/,
+    ],
+  ),
   ...PAYMENT_REFUSALS.map(
     ([what, payments, path, message]): Refusal => [
       what,

@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 import { type Answer, PATIENT, type Service, startService } from "./service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "./upstream.ts";
 
@@ -30,11 +29,16 @@ export interface HostedFixture {
 /** The operator's token of the fixture. */
 export const OPERATOR_TOKEN = "operator-of-the-test-fixture-0123456789";
 
+/** What closes the fixture: a test, or a file of tests that share it. */
+export interface FixtureOwner {
+  after(close: () => Promise<void>): void;
+}
+
 /**
  * Starts it; `hosted` is merged into that part of the configuration, `extra` into the top level.
  */
 export async function hostedFixture(
-  t: TestContext,
+  t: FixtureOwner,
   hosted: Record<string, unknown> = {},
   extra: Record<string, unknown> = {},
 ): Promise<HostedFixture> {

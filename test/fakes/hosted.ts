@@ -39,6 +39,7 @@ export const TARIFF: Tariff = tariffOf({
   weights: {},
   notificationCu: 3,
   nanoPerCu: 5_000,
+  cachePercent: 100,
   factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
 });
 

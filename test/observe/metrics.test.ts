@@ -90,6 +90,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       held: 3,
       wallets: [{ chainId: 8453, low: true, empty: false }],
     }),
+    metered: () => ({ full: 9, cached: 2 }),
     sessions: () => ({ channels: 4, held: 5, chainDown: false, walletLow: true }),
     cache: () => ({
       bytes: 100,

@@ -22,12 +22,13 @@ async function spenders(api: ServedApi, store: Store, count: number) {
     const { json } = await api.call("POST /api/v1/keys", { body });
     accounts.push({ id: json.account_id, keyId: json.id, prefix: json.key_prefix });
     const used = { calls: 1n, cu: BigInt(n), charge_n: BigInt(n) * 1_000_000_000n };
+    const cached = (calls: bigint) => ({ cached_calls: calls, cached_cu: calls * BigInt(n) });
     const of = { account_id: json.account_id, key_id: json.id, method: "eth_call" };
     await store.db
       .insertInto("usage_hour")
       .values([
-        { ...of, hour, ...used },
-        { ...of, hour: hour - 30n, ...used },
+        { ...of, hour, ...used, ...cached(0n) },
+        { ...of, hour: hour - 30n, ...used, ...cached(1n) },
       ])
       .execute();
   }
@@ -53,6 +54,10 @@ eachStore(({ engine, open }) => {
       assert.deepEqual([first.spent_usd, first.calls, first.cu, first.keys], ["4", 1, 4, 1]);
       const [longer] = (await read(api, "accounts?hours=48")).accounts;
       assert.deepEqual([longer.spent_usd, longer.calls], ["8", 2]);
+      assert.deepEqual(
+        [first.cached_calls, first.cached_cu, longer.cached_calls, longer.cached_cu],
+        [0, 0, 1, 4],
+      );
     });
 
     test("a search finds accounts by id, key id, key name and prefix, and knows no wildcard", async (t) => {
@@ -93,6 +98,7 @@ eachStore(({ engine, open }) => {
       assert.deepEqual([days[0].calls, days[0].charged_usd, days[0].paid_in_usd], [0, "0", "0"]);
       assert.deepEqual([totals.calls, totals.charged_usd, totals.paid_in_usd], [4, "2", "7"]);
       assert.equal(days[3].paid_in_usd, "7");
+      assert.deepEqual([totals.cached_calls, totals.cached_cu], [2, 1]);
       assert.equal(totals.granted_usd, "0.025", "the grant of the anonymous key");
     });
   });

@@ -93,6 +93,9 @@ eachStore(({ engine, place }) => {
     t.after(() => store.close());
     const callers = callersOf(engine);
     assert.deepEqual(await audit(store), []);
+    const usage = await store.db.selectFrom("usage_hour").selectAll().execute();
+    assert.ok(usage.length > 0);
+    for (const row of usage) assert.deepEqual([row.cached_calls, row.cached_cu], [0n, 0n]);
     const owners = await Promise.all(
       [callers.key, callers.rotatedKey, callers.claimedKey, callers.freeKey].map((secret) =>
         keyBySecret(store, secret, THEN_MS),

@@ -1,23 +1,35 @@
-// Which calls are charged: one table for calls with a key and for pay-per-call. Knows no price and
-// no account.
+// Which calls are charged, and which of them at the price of a kept answer: one table for calls
+// with a key and for pay-per-call. Knows no price and no account.
 
 import type { SourceKind } from "../routing/answer-source.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
 
-/** Whether a completely answered call is charged. */
-export function isCharged(source: SourceKind): boolean {
+/** At what price a completely answered call is charged; `cached` = that of a kept answer. */
+export type ChargeKind = "full" | "cached" | "none";
+
+/** How a completely answered call is charged. */
+export function chargeKindOf(source: SourceKind): ChargeKind {
   switch (source.kind) {
     case "provider":
-    case "cache":
     case "merged":
     case "shared":
-      return true;
+      return "full";
+    case "cache":
+      return "cached";
     case "local":
     case "none":
-      return false;
+      return "none";
   }
 }
+
+/** Whether a completely answered call is charged: by the table, even where its price is 0. */
+export function isCharged(source: SourceKind): boolean {
+  return chargeKindOf(source) !== "none";
+}
+
+/** Compute units since the start of a process, by the price of their calls. */
+export type MeteredCu = Readonly<Record<Exclude<ChargeKind, "none">, number>>;
 
 /** The state of a call that ended before its answer. */
 export interface Abandoned {

@@ -12,6 +12,8 @@ export interface Tariff {
   readonly factors: Readonly<Record<Strategy, number>>;
   /** Nano-USD per compute unit: a whole number. */
   readonly nanoPerCu: number;
+  /** What a kept answer costs: whole percent, 0 to 100, of the compute units of its call. */
+  readonly cachePercent: number;
 }
 
 /** Number of requests that a balance pays for with `load-balanced`, by their cost. */
@@ -39,7 +41,22 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
   return scaled(tariff.notificationCu, tariff.factors[strategy]);
 }
 
-/** The price of the cheapest routed call, nano-USD. */
+const PERCENT = 100;
+
+/** Compute units of a call of `cu` units that a kept answer serves: rounded up, 0 at 0 percent. */
+export function cachedCuOf({ cachePercent }: Pick<Tariff, "cachePercent">, cu: number): number {
+  return cachePercent === PERCENT ? cu : Math.ceil((cu * cachePercent) / PERCENT);
+}
+
+/** What a kept answer costs, as a share of the compute units of its call. */
+export function cacheShareOf({ cachePercent }: Pick<Tariff, "cachePercent">): number {
+  return cachePercent / PERCENT;
+}
+
+/**
+ * The price of the cheapest routed call that is not answered from the cache, nano-USD: what an
+ * account has to have for any call.
+ */
 export function smallestPriceN({ cu, notificationCu, nanoPerCu }: Tariff): number {
   const weights = METHODS.filter((method) => method.handling === "route").map(
     (method) => cu[method.index] ?? method.cu,

@@ -33,6 +33,8 @@ export interface EvidenceInput {
   readonly source: AnswerSource;
   /** Null = the call had no part in the cache. */
   readonly cacheUse: CacheUse | null;
+  /** Compute units that are charged; null = the caller has no key. */
+  readonly chargedCu: number | null;
   /** Null = it serves alone. */
   readonly node: PublicNode | null;
 }
@@ -67,6 +69,8 @@ export interface Evidence {
   readonly source?: "shared" | "cache" | "merged";
   /** Only of methods whose answers are kept. */
   readonly cache?: CacheEvidence;
+  /** Compute units that are charged; only of callers with a key. */
+  readonly charged_cu?: number;
   readonly excluded?: readonly { readonly provider: string; readonly reason: string }[];
   /** The node that served the call, where several serve together. */
   readonly node?: PublicNode;
@@ -149,6 +153,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
       ...(hedgedAfterMs === undefined ? {} : { hedged_after_ms: round(hedgedAfterMs) }),
     })),
     ...(input.cacheUse === null ? {} : { cache: cacheEvidence(input.cacheUse) }),
+    ...(input.chargedCu === null ? {} : { charged_cu: input.chargedCu }),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
     ...(profile.managed
       ? {}

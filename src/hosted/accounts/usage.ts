@@ -8,10 +8,19 @@ export interface Used {
   readonly calls: number;
   readonly cu: number;
   readonly chargeN: bigint;
+  /** Of these, calls that kept answers served, and their compute units. */
+  readonly cachedCalls: number;
+  readonly cachedCu: number;
 }
 
 /** No usage. */
-export const NOTHING_USED: Used = { calls: 0, cu: 0, chargeN: 0n };
+export const NOTHING_USED: Used = {
+  calls: 0,
+  cu: 0,
+  chargeN: 0n,
+  cachedCalls: 0,
+  cachedCu: 0,
+};
 
 /** Two amounts of usage together. */
 export function sumOf(left: Used, right: Used): Used {
@@ -19,6 +28,8 @@ export function sumOf(left: Used, right: Used): Used {
     calls: left.calls + right.calls,
     cu: left.cu + right.cu,
     chargeN: left.chargeN + right.chargeN,
+    cachedCalls: left.cachedCalls + right.cachedCalls,
+    cachedCu: left.cachedCu + right.cachedCu,
   };
 }
 
@@ -103,16 +114,23 @@ export async function usageReport(
   };
 }
 
+/** The columns of usage that are added up. */
+export const USED_COLUMNS = ["calls", "cu", "charge_n", "cached_calls", "cached_cu"] as const;
+
 /** Sums as integers: PostgreSQL would make them decimals. */
-export const usageSums = (["calls", "cu", "charge_n"] as const).map((column) =>
+export const usageSums = USED_COLUMNS.map((column) =>
   sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column),
 );
 
-/** Sums as an amount of usage. */
-export function usedOf(row: {
-  readonly calls: bigint;
-  readonly cu: bigint;
-  readonly charge_n: bigint;
-}): Used {
-  return { calls: Number(row.calls), cu: Number(row.cu), chargeN: row.charge_n };
+/** Sums as an amount of usage; null and nothing at all = there was none. */
+export function usedOf(
+  row: Readonly<Partial<Record<(typeof USED_COLUMNS)[number], bigint | null>>>,
+): Used {
+  return {
+    calls: Number(row.calls ?? 0n),
+    cu: Number(row.cu ?? 0n),
+    chargeN: row.charge_n ?? 0n,
+    cachedCalls: Number(row.cached_calls ?? 0n),
+    cachedCu: Number(row.cached_cu ?? 0n),
+  };
 }

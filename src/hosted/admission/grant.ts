@@ -1,7 +1,8 @@
 // The grant of a call with a key: how the call is served, what is held for it, and how the hold
 // ends. Decides nothing: admission has decided.
 import type { ServiceTier } from "../../core/billing/access.ts";
-import { isCharged } from "../../core/billing/charging.ts";
+import { chargeKindOf } from "../../core/billing/charging.ts";
+import { cachedCuOf, type Tariff } from "../../core/billing/price.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { SourceKind } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
@@ -26,6 +27,8 @@ export interface GrantTerms {
 /** Permission to serve one call, paid by the credit of a key. Ends once: settled or released. */
 export interface Grant extends GrantTerms {
   readonly kind: "grant";
+  /** What it will be charged for an answer from this source; changes nothing. */
+  chargeFor(source: SourceKind): CallCharge;
   /** Charges the call if an answer from this source is charged, else releases its hold. */
   settle(source: SourceKind): CallCharge;
   /** Releases its hold. */
@@ -40,6 +43,8 @@ export interface Grant extends GrantTerms {
 /** The charge of a call. */
 export interface CallCharge {
   readonly grant: Grant;
+  /** Compute units of the call; of an uncharged one those that it would have cost. */
+  readonly cu: number;
   /** Nano-USD. */
   readonly chargeN: number;
 }
@@ -48,6 +53,7 @@ export interface CallCharge {
 export interface GrantParts {
   readonly credit: Pick<Credit, "settle" | "release">;
   readonly profiles: Pick<ProfileLoader, "prepare">;
+  readonly settings: { readonly tariff: Pick<Tariff, "cachePercent" | "nanoPerCu"> };
 }
 
 /** A grant whose price is held in the wallet already. */
@@ -73,23 +79,41 @@ export class CreditGrant implements Grant {
     this.#parts = parts;
   }
 
+  chargeFor(source: SourceKind): CallCharge {
+    switch (chargeKindOf(source)) {
+      case "full":
+        return { grant: this, cu: this.cu, chargeN: this.heldN };
+      case "cached": {
+        const { tariff } = this.#parts.settings;
+        const cu = cachedCuOf(tariff, this.cu);
+        return { grant: this, cu, chargeN: this.heldN === 0 ? 0 : cu * tariff.nanoPerCu };
+      }
+      case "none":
+        return { grant: this, cu: this.cu, chargeN: 0 };
+    }
+  }
+
   settle(source: SourceKind): CallCharge {
-    if (!isCharged(source)) return this.release();
+    const kind = chargeKindOf(source);
+    if (kind === "none") return this.release();
+    const charge = this.chargeFor(source);
     const { keyContext, service, method, wallet, cu, heldN } = this;
     this.#parts.credit.settle(wallet, {
       keyId: keyContext.keyId,
       method: method.name,
-      cu,
+      cu: charge.cu,
+      isCached: kind === "cached",
       heldN,
-      chargeN: heldN,
-      freeCu: freeCuOf(service, cu),
+      chargeN: charge.chargeN,
+      heldFreeCu: freeCuOf(service, cu),
+      freeCu: freeCuOf(service, charge.cu),
     });
-    return { grant: this, chargeN: heldN };
+    return charge;
   }
 
   release(): CallCharge {
     this.#parts.credit.release(this.wallet, this.heldN, freeCuOf(this.service, this.cu));
-    return { grant: this, chargeN: 0 };
+    return { grant: this, cu: this.cu, chargeN: 0 };
   }
 
   prepare(done: (why: Fault | null) => void): () => void {

@@ -9,6 +9,7 @@ import {
   newProcessId,
   type Presence,
 } from "../../cluster/node-rows.ts";
+import type { MeteredCu } from "../../core/billing/charging.ts";
 import { chunks } from "../../ledger/ledger.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Store } from "../../store/store.ts";
@@ -42,6 +43,8 @@ export type { Wallet } from "./wallet.ts";
 export interface CreditUse extends Counted {
   /** The held amount, nano-USD. */
   readonly heldN: number;
+  /** Compute units held of the month's free allowance; absent = as many as are used. */
+  readonly heldFreeCu?: number;
 }
 
 /** The leased credit of this node. */
@@ -61,8 +64,8 @@ export interface Credit {
   /** Releases a hold; `freeCu` = compute units held of the free allowance. */
   release(wallet: Wallet, amountN: number, freeCu?: number): void;
   /**
-   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. `freeCu` was held of the month's free
-   * allowance, and is now used.
+   * Settles a hold. `chargeN` ≤ `heldN`; 0 = served for free. Of the units held of the
+   * month's free allowance `freeCu` are now used.
    */
   settle(wallet: Wallet, use: CreditUse): void;
   /**
@@ -103,6 +106,8 @@ export interface Credit {
   isUnwritten(accountId: string | null): boolean;
   /** The unwritten charges, nano-USD. */
   unwrittenN(): number;
+  /** Compute units that were counted by this process. */
+  metered(): MeteredCu;
   /** This process as others see it; null = its epoch is over, and the next one has not begun. */
   presence(): Presence | null;
   /** Writes usage and returns every lease. Throws if the store cannot be written. */
@@ -246,7 +251,7 @@ class LeasedCredit implements Credit {
 
   settle(given: Wallet, use: CreditUse): void {
     const wallet = parseWallet(given);
-    wallet.freeHeldCu -= use.freeCu;
+    wallet.freeHeldCu -= use.heldFreeCu ?? use.freeCu;
     const chargedN = takeBack(wallet, use.heldN, use.chargeN);
     if (chargedN > 0 && !wallet.isSpending) this.#flushLoop.spends(wallet);
     if (chargedN < use.chargeN) this.#flushLoop.lose(use.chargeN - chargedN);
@@ -319,6 +324,10 @@ class LeasedCredit implements Credit {
 
   unwrittenN(): number {
     return this.#flushLoop.unwrittenN();
+  }
+
+  metered(): MeteredCu {
+    return this.#usage.metered;
   }
 
   async close(): Promise<void> {

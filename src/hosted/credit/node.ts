@@ -11,7 +11,7 @@ import {
   type Tx,
 } from "../../ledger/ledger.ts";
 import type { Store } from "../../store/store.ts";
-import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
+import type { AllowanceMonthTable, UsageHourRow } from "../../store/tables.ts";
 import { noteExhausted, type RunningOut } from "./lease.ts";
 
 /** What a node spent and counted, written once under its number. */
@@ -20,7 +20,7 @@ export interface FlushBatch {
   /** By account, nano-USD. */
   readonly spent: readonly { readonly accountId: string; readonly amountN: bigint }[];
   /** Sorted, no row twice. */
-  readonly usage: readonly UsageHourTable[];
+  readonly usage: readonly UsageHourRow[];
   readonly free: readonly AllowanceMonthTable[];
   readonly runningOut: RunningOut;
 }
@@ -130,14 +130,18 @@ function usagePart(usage: FlushBatch["usage"]) {
   const rows = usage.map(
     (row) => sql`(cast(${row.account_id} as text), cast(${row.key_id} as text),
       cast(${row.method} as text), cast(${row.hour} as bigint), cast(${row.calls} as bigint),
-      cast(${row.cu} as bigint), cast(${row.charge_n} as bigint))`,
+      cast(${row.cu} as bigint), cast(${row.charge_n} as bigint),
+      cast(${row.cached_calls} as bigint), cast(${row.cached_cu} as bigint))`,
   );
   return sql`used as (
-    insert into usage_hour (account_id, key_id, method, hour, calls, cu, charge_n)
+    insert into usage_hour (account_id, key_id, method, hour, calls, cu, charge_n,
+      cached_calls, cached_cu)
     select added.* from (values ${sql.join(rows)}) as added, beat
     on conflict (account_id, hour, key_id, method) do update set
       calls = usage_hour.calls + excluded.calls, cu = usage_hour.cu + excluded.cu,
-      charge_n = usage_hour.charge_n + excluded.charge_n
+      charge_n = usage_hour.charge_n + excluded.charge_n,
+      cached_calls = usage_hour.cached_calls + excluded.cached_calls,
+      cached_cu = usage_hour.cached_cu + excluded.cached_cu
   )`;
 }
 
@@ -177,7 +181,7 @@ async function writeSpent(
   });
 }
 
-async function addUsage(tx: Tx, rows: readonly UsageHourTable[]): Promise<void> {
+async function addUsage(tx: Tx, rows: readonly UsageHourRow[]): Promise<void> {
   await tx
     .insertInto("usage_hour")
     .values(rows)
@@ -186,6 +190,8 @@ async function addUsage(tx: Tx, rows: readonly UsageHourTable[]): Promise<void> 
         calls: sql<bigint>`usage_hour.calls + excluded.calls`,
         cu: sql<bigint>`usage_hour.cu + excluded.cu`,
         charge_n: sql<bigint>`usage_hour.charge_n + excluded.charge_n`,
+        cached_calls: sql<bigint>`usage_hour.cached_calls + excluded.cached_calls`,
+        cached_cu: sql<bigint>`usage_hour.cached_cu + excluded.cached_cu`,
       }),
     )
     .execute();

@@ -1,22 +1,25 @@
 // What was used since the last batch: counters by key, method and hour, and free compute units by
 // month. Counts; knows no price and no store.
 
-import type { AllowanceMonthTable, UsageHourTable } from "../../store/tables.ts";
+import type { MeteredCu } from "../../core/billing/charging.ts";
+import type { AllowanceMonthTable, UsageHourRow } from "../../store/tables.ts";
 import { monthOf } from "./usage-month.ts";
-import type { OpenWallet, UsageCounter } from "./wallet.ts";
+import { zeroUsage, type OpenWallet, type UsageCounter } from "./wallet.ts";
 
 /** One call, as it is counted. */
 export interface Counted {
   readonly keyId: string;
   readonly method: string;
   readonly cu: number;
+  /** Whether a kept answer served it; absent = none did. */
+  readonly isCached?: boolean;
   readonly chargeN: number;
   readonly freeCu: number;
 }
 
 /** Rows to write. */
 export interface UsageRows {
-  readonly usage: readonly UsageHourTable[];
+  readonly usage: readonly UsageHourRow[];
   readonly free: readonly AllowanceMonthTable[];
 }
 
@@ -37,8 +40,10 @@ export class UsageBuffer {
   /** Those that do not stand at zero. */
   #counters: UsageCounter[] = [];
   #free: OpenWallet[] = [];
+  #fullCu = 0;
+  #cachedCu = 0;
   /** What was counted under an hour or a month that is over. */
-  #pastUsage: UsageHourTable[] = [];
+  #pastUsage: UsageHourRow[] = [];
   #pastFree: AllowanceMonthTable[] = [];
 
   constructor(wallMs: number) {
@@ -49,6 +54,10 @@ export class UsageBuffer {
   /** The month that is counted under. */
   get month(): number {
     return this.#month;
+  }
+
+  get metered(): MeteredCu {
+    return { full: this.#fullCu, cached: this.#cachedCu };
   }
 
   /** Sets the hour and month that is counted under. */
@@ -71,6 +80,11 @@ export class UsageBuffer {
     counter.calls += 1;
     counter.cu += call.cu;
     counter.chargeN += chargedN;
+    if (call.isCached === true) {
+      counter.cachedCalls += 1;
+      counter.cachedCu += call.cu;
+      this.#cachedCu += call.cu;
+    } else this.#fullCu += call.cu;
     if (call.freeCu > 0) {
       if (wallet.freeNewCu === 0) this.#free.push(wallet);
       wallet.freeNewCu += call.freeCu;
@@ -94,6 +108,8 @@ export class UsageBuffer {
       counter.calls = 0;
       counter.cu = 0;
       counter.chargeN = 0;
+      counter.cachedCalls = 0;
+      counter.cachedCu = 0;
     }
     for (const wallet of this.#free) {
       this.#pastFree.push({
@@ -124,14 +140,14 @@ function counterOf(wallet: OpenWallet, { keyId, method }: Counted): UsageCounter
   }
   let counter = ofKey.get(method);
   if (counter === undefined) {
-    counter = { accountId: wallet.accountId, keyId, method, calls: 0, cu: 0, chargeN: 0 };
+    counter = zeroUsage(wallet.accountId, keyId, method);
     ofKey.set(method, counter);
   }
   wallet.lastCounter = counter;
   return counter;
 }
 
-function rowOf(counter: UsageCounter, hour: number): UsageHourTable {
+function rowOf(counter: UsageCounter, hour: number): UsageHourRow {
   return {
     account_id: counter.accountId,
     key_id: counter.keyId,
@@ -140,6 +156,8 @@ function rowOf(counter: UsageCounter, hour: number): UsageHourTable {
     calls: BigInt(counter.calls),
     cu: BigInt(counter.cu),
     charge_n: BigInt(counter.chargeN),
+    cached_calls: BigInt(counter.cachedCalls),
+    cached_cu: BigInt(counter.cachedCu),
   };
 }
 
@@ -159,7 +177,7 @@ function merged<Row>(
 }
 
 /** The order in which every node writes, so that no two wait for each other. */
-function usageOrder(a: UsageHourTable, b: UsageHourTable): number {
+function usageOrder(a: UsageHourRow, b: UsageHourRow): number {
   return (
     compare(a.account_id, b.account_id) ||
     compare(a.hour, b.hour) ||
@@ -168,8 +186,15 @@ function usageOrder(a: UsageHourTable, b: UsageHourTable): number {
   );
 }
 
-function addUsage(a: UsageHourTable, b: UsageHourTable): UsageHourTable {
-  return { ...a, calls: a.calls + b.calls, cu: a.cu + b.cu, charge_n: a.charge_n + b.charge_n };
+function addUsage(a: UsageHourRow, b: UsageHourRow): UsageHourRow {
+  return {
+    ...a,
+    calls: a.calls + b.calls,
+    cu: a.cu + b.cu,
+    charge_n: a.charge_n + b.charge_n,
+    cached_calls: a.cached_calls + b.cached_calls,
+    cached_cu: a.cached_cu + b.cached_cu,
+  };
 }
 
 function freeOrder(a: AllowanceMonthTable, b: AllowanceMonthTable): number {

@@ -23,6 +23,14 @@ export interface UsageCounter {
   calls: number;
   cu: number;
   chargeN: number;
+  /** Of the calls those that kept answers served, and their compute units. */
+  cachedCalls: number;
+  cachedCu: number;
+}
+
+/** A counter at zero. */
+export function zeroUsage(accountId: string, keyId: string, method: string): UsageCounter {
+  return { accountId, keyId, method, calls: 0, cu: 0, chargeN: 0, cachedCalls: 0, cachedCu: 0 };
 }
 
 /** A callback for the next answer of the store. */

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind } from "../../store/tables.ts";
-import type { Used } from "../accounts/usage.ts";
+import { USED_COLUMNS, type Used, usageSums, usedOf } from "../accounts/usage.ts";
 
 /** What accounts are ordered by, the most first. */
 export type AccountOrder = "spend" | "balance" | "created";
@@ -57,14 +57,14 @@ export async function listAccounts(
     .where("hour", ">=", BigInt(firstHour))
     .where("hour", "<=", BigInt(lastHour))
     .groupBy("account_id")
-    .select(["account_id", ...sums]);
+    .select(["account_id", ...usageSums]);
   const value = ORDERS[sort];
   const cursor = after === null ? null : parseAccountCursor(after);
   const rows = await db
     .selectFrom("account")
     .leftJoin(used.as("used"), "used.account_id", "account.id")
     .select(["account.id", "kind", "balance_n", "funded_n", "merged_into", "created_at"])
-    .select(["used.calls", "used.cu", "used.charge_n"])
+    .select(USED)
     .select([leasedN.as("leased_n"), keyCount.as("keys"), value.as("value")])
     .$if(search !== null, (query) => query.where(matching(search ?? "")))
     .$if(cursor !== null, (query) => query.where(beyond(value, cursor ?? FIRST)))
@@ -85,9 +85,7 @@ export async function listAccounts(
       keys: Number(row.keys),
       mergedInto: row.merged_into,
       createdAtMs: Number(row.created_at),
-      calls: Number(row.calls ?? 0n),
-      cu: Number(row.cu ?? 0n),
-      chargeN: row.charge_n ?? 0n,
+      ...usedOf(row),
     })),
     next: last === undefined ? null : `${last.value}.${last.id}`,
   };
@@ -130,10 +128,7 @@ function matching(search: string) {
     or ${begins("api_key.prefix")}))`;
 }
 
-/** Sums as integers: PostgreSQL would make them decimals. */
-const sums = (["calls", "cu", "charge_n"] as const).map((column) =>
-  sql<bigint>`cast(sum(${sql.ref(`usage_hour.${column}`)}) as bigint)`.as(column),
-);
+const USED = USED_COLUMNS.map((column) => `used.${column}` as const);
 
 /** A key in the list. */
 export interface ListedKey extends Used {
@@ -170,12 +165,12 @@ export async function listAccountKeys(
     .where("hour", "<=", BigInt(lastHour))
     .where("account_id", "=", accountId)
     .groupBy("key_id")
-    .select(["key_id", ...sums]);
+    .select(["key_id", ...usageSums]);
   const rows = await db
     .selectFrom("api_key")
     .leftJoin(used.as("used"), "used.key_id", "api_key.id")
     .select(["api_key.id", "name", "prefix", "default_profile", "created_at", "revoked_at"])
-    .select(["used.calls", "used.cu", "used.charge_n"])
+    .select(USED)
     .where("api_key.account_id", "=", accountId)
     .$if(after !== null, (query) => query.where("api_key.id", ">", after ?? ""))
     .orderBy("api_key.id")
@@ -188,9 +183,7 @@ export async function listAccountKeys(
     defaultProfile: row.default_profile,
     createdAtMs: Number(row.created_at),
     revokedAtMs: row.revoked_at === null ? null : Number(row.revoked_at),
-    calls: Number(row.calls ?? 0n),
-    cu: Number(row.cu ?? 0n),
-    chargeN: row.charge_n ?? 0n,
+    ...usedOf(row),
   }));
   return { keys, next: rows.length > limit ? (keys.at(-1)?.id ?? null) : null };
 }

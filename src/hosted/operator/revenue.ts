@@ -2,7 +2,7 @@
 // written; knows no price.
 import { sql } from "kysely";
 import type { Store } from "../../store/store.ts";
-import type { Used } from "../accounts/usage.ts";
+import { type Used, usageSums, usedOf } from "../accounts/usage.ts";
 
 /** One day, UTC. */
 export interface RevenueDay extends Used {
@@ -25,12 +25,7 @@ export async function revenueByDay(
   const firstDay = lastDay - days + 1;
   const usage = await db
     .selectFrom("usage_hour")
-    .select([
-      sql<bigint>`cast(hour / ${sql.lit(Number(HOURS))} as bigint)`.as("day"),
-      ...(["calls", "cu", "charge_n"] as const).map((column) =>
-        sql<bigint>`cast(sum(${sql.ref(column)}) as bigint)`.as(column),
-      ),
-    ])
+    .select([sql<bigint>`cast(hour / ${sql.lit(Number(HOURS))} as bigint)`.as("day"), ...usageSums])
     .where("hour", ">=", BigInt(firstDay) * HOURS)
     .where("hour", "<", BigInt(lastDay + 1) * HOURS)
     .groupBy("day")
@@ -57,9 +52,7 @@ export async function revenueByDay(
     const [used, booked] = [usageOf.get(day), moneyOf.get(day)];
     return {
       dayMs: day * DAY_MS,
-      calls: Number(used?.calls ?? 0n),
-      cu: Number(used?.cu ?? 0n),
-      chargeN: used?.charge_n ?? 0n,
+      ...usedOf(used ?? {}),
       paidInN: booked?.paid_in_n ?? 0n,
       grantedN: booked?.granted_n ?? 0n,
     };

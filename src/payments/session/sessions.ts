@@ -21,7 +21,7 @@ export interface PricedCall {
 export interface CallEnd {
   /** Price of the calls that are charged; 0 = nothing is charged. */
   readonly units: bigint;
-  /** Compute units of all calls of the request. */
+  /** Compute units of all calls of the request, as they were answered. */
   readonly cu: number;
   /** HTTP status and body of the answer. */
   readonly status: number;

@@ -3,6 +3,7 @@
 
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import {
+  cacheShareOf,
   cuOf,
   estimatedRequests,
   notificationCuOf,
@@ -127,6 +128,12 @@ function terms(
         "calls that a provider answered, with a result or an error, and calls that were sent " +
         "to one and left by their caller before the answer; never refusals, nor answers that " +
         "the service cut off",
+      cache_price: {
+        share: cacheShareOf(tariff),
+        applies_to:
+          "calls answered from the cache: this share of their CU, rounded up; credit for the " +
+          "whole price is needed to make them",
+      },
       examples: Object.fromEntries(
         examples.map((name) => [
           name,

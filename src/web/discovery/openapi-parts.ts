@@ -54,7 +54,9 @@ const HEADERS = {
   Cu: [
     "x-svc-cu",
     {
-      description: "Size of the request in compute units. Anonymous keys only.",
+      description:
+        "Compute units of the request; of an answer from the cache those that it cost. Anonymous " +
+        "keys only.",
       schema: { type: "integer", minimum: 0 },
     },
   ],

@@ -117,6 +117,11 @@ const evidence = z
       })
       .optional()
       .describe("Only of methods whose answers are kept."),
+    charged_cu: z
+      .int()
+      .min(0)
+      .optional()
+      .describe("Compute units that were charged for the call. Only with a key."),
     source: z
       .enum(["shared", "cache", "merged"])
       .optional()

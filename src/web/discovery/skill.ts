@@ -1,7 +1,7 @@
 // `/SKILL.md`: how an agent uses an instance, step by step, with current values. A pure function of
 // its facts and base URL.
 
-import { cuOf, notificationCuOf } from "../../core/billing/price.ts";
+import { cacheShareOf, cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
 import { DEFAULT_STRATEGY, STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
@@ -191,9 +191,16 @@ function pricing(
   ]);
   return `## Prices
 
-${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, and calls that were sent to one and left before the answer. A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
+${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, and calls that were sent to one and left before the answer.${cachePrice(tariff)} A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
 
 ${table(["Call", ...STRATEGY_NAMES], rows)}`;
+}
+
+/** What kept answers cost, where that is less; empty = they cost as much as any other. */
+function cachePrice(tariff: Tariff): string {
+  const { cachePercent } = tariff;
+  if (cacheShareOf(tariff) === 1) return "";
+  return ` An answer from the cache costs ${cachePercent} % of its CU, rounded up; credit for the whole price is needed to ask.`;
 }
 
 function errors(facts: DocumentFacts, { baseUrl }: Site): string {

@@ -21,7 +21,7 @@ export function addTo(bill: Bill | null, billing: Billing): Bill {
   const sum = bill ?? { last: billing, cu: 0, chargeN: 0 };
   if ("grant" in billing || !("grant" in sum.last)) sum.last = billing;
   if ("grant" in billing) {
-    sum.cu += billing.grant.cu;
+    sum.cu += billing.cu;
     sum.chargeN += billing.chargeN;
   }
   return sum;

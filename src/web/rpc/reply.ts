@@ -1,5 +1,6 @@
 // The reply to one request before it is rendered: its outcome, the source of the answer, its cost
 // and its evidence.
+import { isCharged } from "../../core/billing/charging.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
 import { type Evidence, evidenceOf, type PublicNode } from "../../core/routing/evidence.ts";
@@ -67,9 +68,15 @@ export function evidenceOfReply(reply: Reply, { runtime, node }: EvidenceParts):
             .breaker,
     source: reply.source,
     cacheUse: route?.cacheUse ?? null,
+    chargedCu: chargedCuOf(reply),
     node,
     endToEndMs: route === null ? 0 : runtime.now() - route.startedAtMs,
   });
+}
+
+function chargedCuOf({ billing, source }: Pick<Reply, "billing" | "source">): number | null {
+  if (billing === null || !("grant" in billing)) return null;
+  return isCharged(source) ? billing.cu : 0;
 }
 
 const EMPTY_PLAN: Plan = { candidates: [], excluded: [] };

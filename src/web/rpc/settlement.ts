@@ -57,14 +57,14 @@ export function settled(
     transport,
     notify: envelope.notify,
     written,
-    billing: isOpen ? expectedCharge(grant) : grant.settle(source),
+    billing: isOpen ? expectedCharge(grant, source) : grant.settle(source),
     settle: isOpen ? settlementOf(grant, source) : null,
   };
 }
 
 /** What a call will be charged once its answer is delivered. */
-function expectedCharge(grant: CallGrant): Billing | null {
-  return grant.kind === "grant" ? { grant, chargeN: grant.heldN } : null;
+function expectedCharge(grant: CallGrant, source: AnswerSource): Billing | null {
+  return grant.kind === "grant" ? grant.chargeFor(source) : null;
 }
 
 function settlementOf(grant: CallGrant, source: AnswerSource): DeliveryCallback {

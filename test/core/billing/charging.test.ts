@@ -1,7 +1,7 @@
 // The table of what is charged, row by row.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAbandonedCharged, isCharged } from "../../../src/core/billing/charging.ts";
+import { chargeKindOf, isAbandonedCharged, isCharged } from "../../../src/core/billing/charging.ts";
 import type { AnswerSource } from "../../../src/core/routing/answer-source.ts";
 import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
@@ -17,6 +17,7 @@ test("an answer is charged wherever a provider had a part in it", () => {
     { kind: "none" },
   ];
   assert.deepEqual(sources.map(isCharged), [true, true, true, true, false, false]);
+  assert.deepEqual(sources.map(chargeKindOf), ["full", "cached", "full", "full", "none", "none"]);
 });
 
 test(

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
+  cachedCuOf,
+  cacheShareOf,
   cuFor,
   cuOf,
   estimatedRequests,
@@ -20,7 +22,13 @@ const factors = {
   priority: 1,
   cheapest: 1,
 };
-const tariff = tariffOf({ factors, nanoPerCu: 5_000, notificationCu: 3, weights: {} });
+const tariff = tariffOf({
+  factors,
+  nanoPerCu: 5_000,
+  cachePercent: 100,
+  notificationCu: 3,
+  weights: {},
+});
 
 test("every weight of the published table at load-balanced", () => {
   const weights: Readonly<Record<number, string>> = {
@@ -56,6 +64,7 @@ test("the factor of a strategy is applied and rounded down, to at least one", ()
   const free = tariffOf({
     factors: { ...factors, fastest: 0.1 },
     nanoPerCu: 5_000,
+    cachePercent: 100,
     notificationCu: 3,
     weights: { eth_call: 0 },
   });
@@ -68,10 +77,24 @@ test("the factor of a strategy is applied and rounded down, to at least one", ()
   );
 });
 
+test("a kept answer costs its share, rounded up to whole units, and never more than its call", () => {
+  for (let cachePercent = 0; cachePercent <= 100; cachePercent++) {
+    for (const cu of [1, 2, 3, 7, 15, 50, 99, 100, 101, 1_000_000_000, 200_000_000_000]) {
+      const cached = cachedCuOf({ cachePercent }, cu);
+      assert.ok(Number.isSafeInteger(cached) && cached <= cu, `${cachePercent} % of ${cu}`);
+      // The least whole number that is not below the share, in exact arithmetic.
+      const exact = (BigInt(cu) * BigInt(cachePercent) + 99n) / 100n;
+      assert.equal(BigInt(cached), exact, `${cachePercent} % of ${cu}`);
+    }
+    assert.equal(cacheShareOf({ cachePercent }), cachePercent / 100);
+  }
+});
+
 test("a configured weight replaces that of the table, and no other", () => {
   const other = tariffOf({
     factors,
     nanoPerCu: 5_000,
+    cachePercent: 100,
     notificationCu: 3,
     weights: { eth_call: 7, unknown: 9 },
   });

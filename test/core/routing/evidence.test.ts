@@ -42,6 +42,7 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     plan: { candidates: [on(a), on(b)], excluded: [{ provider: c, reason: "lagging" }] },
     attempts: [refused, answered],
     breakerState: "closed",
+    chargedCu: null,
     endToEndMs: 35,
     source: { kind: "provider", provider: b },
     cacheUse: null,

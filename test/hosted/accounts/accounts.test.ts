@@ -10,7 +10,7 @@ import {
   accountById,
   accountViewOf,
 } from "../../../src/hosted/accounts/accounts.ts";
-import { usageReport } from "../../../src/hosted/accounts/usage.ts";
+import { type Used, usageReport } from "../../../src/hosted/accounts/usage.ts";
 import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-month.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
@@ -123,6 +123,8 @@ eachStore(({ engine, open }) => {
       calls,
       cu: calls * 3n,
       charge_n: calls * 15_000n,
+      cached_calls: calls / 2n,
+      cached_cu: calls / 2n,
     });
     await store.db
       .insertInto("usage_hour")
@@ -154,6 +156,25 @@ eachStore(({ engine, open }) => {
       [4, 3, 10],
     );
     assert.equal(all.toMs - all.fromMs, DAY_MS);
+    const cachedOf = (rows: readonly Used[]) => rows.map((row) => [row.cachedCalls, row.cachedCu]);
+    assert.deepEqual(
+      [cachedOf(all.byMethod), cachedOf(all.byKey), cachedOf(all.byHour)],
+      [
+        [
+          [7, 7],
+          [1, 1],
+        ],
+        [
+          [6, 6],
+          [2, 2],
+        ],
+        [
+          [2, 2],
+          [1, 1],
+          [5, 5],
+        ],
+      ],
+    );
     const one = await usageReport(store, { hours: 1, accountId: a.accountId, nowMs: NOW_MS });
     assert.deepEqual([one.byMethod.length, one.byKey.length, one.byHour[0]?.calls], [1, 1, 10]);
     assert.deepEqual(
@@ -185,6 +206,8 @@ eachStore(({ engine, open }) => {
       calls,
       cu: calls * 3n,
       charge_n: calls * 15_000n,
+      cached_calls: calls / 2n,
+      cached_cu: calls / 2n,
     });
     await store.db
       .insertInto("usage_hour")
@@ -223,6 +246,14 @@ eachStore(({ engine, open }) => {
       [
         ["first", 13, false],
         ["second", 4, true],
+      ],
+    );
+    assert.deepEqual(
+      [all.byDay, all.byMethod, all.byKey].map((rows) => rows.map((row) => row.cachedCalls)),
+      [
+        [3, 5],
+        [8, 0],
+        [6, 2],
       ],
     );
     const restricted = await read({ kind: "account", scope: { accountId, profiles: ["mine"] } });

@@ -27,6 +27,7 @@ const SETTINGS: AdmissionSettings = {
   tariff: tariffOf({
     factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
     nanoPerCu: 5_000,
+    cachePercent: 100,
     notificationCu: 3,
     weights: {},
   }),
@@ -46,6 +47,7 @@ interface Purse {
   exhaustedAtMs: number | null;
   freeUsedCu: number | null;
   freeHeldCu: number;
+  cachedCu: number;
   readonly settled: {
     readonly method: string;
     readonly cu: number;
@@ -67,6 +69,7 @@ function createFixture(
   availableN: number,
   about: Partial<KeyContext> = {},
   payer: Partial<KeyContext["account"]> = {},
+  cachePercent = 100,
 ): Fixture {
   const runtime = simulatedWorld(1);
   const purse: Purse = {
@@ -75,6 +78,7 @@ function createFixture(
     exhaustedAtMs: null,
     freeUsedCu: 0,
     freeHeldCu: 0,
+    cachedCu: 0,
     settled: [],
   };
   const wallet: Wallet = {
@@ -104,9 +108,10 @@ function createFixture(
       purse.availableN += amountN;
       purse.freeHeldCu -= freeCu;
     },
-    settle(_, { method, cu, heldN, chargeN, freeCu }) {
+    settle(_, { method, cu, heldN, chargeN, freeCu, heldFreeCu = freeCu, isCached = false }) {
       purse.availableN += heldN - chargeN;
-      purse.freeHeldCu -= freeCu;
+      purse.freeHeldCu -= heldFreeCu;
+      if (isCached) purse.cachedCu += cu;
       purse.freeUsedCu = (purse.freeUsedCu ?? 0) + freeCu;
       purse.settled.push({ method, cu, chargeN, freeCu });
     },
@@ -120,6 +125,7 @@ function createFixture(
     freeUsedCu: () => (purse.freeUsedCu === null ? null : purse.freeUsedCu + purse.freeHeldCu),
     isUnwritten: () => false,
     unwrittenN: () => 0,
+    metered: () => ({ full: 0, cached: 0 }),
     flush: async () => {},
     close: async () => {},
   };
@@ -156,7 +162,13 @@ function createFixture(
     size: 1,
   };
   const profiles = { prepare: () => () => {}, touch: () => {} };
-  const admission = createAdmission({ runtime, settings: SETTINGS, credit, keyCache, profiles });
+  const admission = createAdmission({
+    runtime,
+    settings: { ...SETTINGS, tariff: { ...SETTINGS.tariff, cachePercent } },
+    credit,
+    keyCache,
+    profiles,
+  });
   const ask: Fixture["ask"] = (want = {}, final = false) =>
     admission.admit(
       keyContext,
@@ -186,6 +198,40 @@ test("with credit: premium, the strategy that was asked for, its price held and 
   assert.equal(purse.availableN, 970_000);
   assert.equal(grant.settle({ kind: "provider" }).chargeN, 30_000);
   assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 6, chargeN: 30_000, freeCu: 0 }]);
+});
+
+test("a kept answer costs its share of the price, of which the whole was held", () => {
+  const { purse, ask } = createFixture(1_000_000, {}, {}, 25);
+  const grant = granted(ask());
+  assert.deepEqual([grant.heldN, purse.availableN], [30_000, 970_000]);
+  const expected = grant.chargeFor({ kind: "cache" });
+  assert.deepEqual([expected.cu, expected.chargeN, purse.settled], [2, 10_000, []]);
+  assert.deepEqual(grant.settle({ kind: "cache" }), expected);
+  assert.deepEqual([purse.availableN, purse.cachedCu], [990_000, 2]);
+  for (const kind of ["provider", "shared", "merged"] as const) {
+    const full = granted(ask()).settle({ kind });
+    assert.deepEqual([full.cu, full.chargeN, purse.cachedCu], [6, 30_000, 2], kind);
+  }
+});
+
+test("at no price a kept answer is free, and a caller without credit for a call is refused it", () => {
+  const { purse, ask } = createFixture(30_000, {}, {}, 0);
+  assert.deepEqual(granted(ask()).settle({ kind: "cache" }).chargeN, 0);
+  assert.deepEqual(purse.settled, [{ method: "eth_call", cu: 0, chargeN: 0, freeCu: 0 }]);
+  assert.equal(purse.availableN, 30_000);
+  purse.availableN = 29_999;
+  purse.state = "empty";
+  purse.freeUsedCu = SETTINGS.freeCuPerMonth;
+  assert.equal(refused(ask()), "balance_exhausted");
+});
+
+test("of the free allowance a kept answer takes its share, and the rest of what was held returns", () => {
+  const { purse, ask } = createFixture(0, {}, {}, 50);
+  const grant = granted(ask());
+  assert.equal(grant.service.funding, "free");
+  assert.deepEqual([grant.cu, purse.freeHeldCu], [3, 3]);
+  const { cu, chargeN } = grant.settle({ kind: "cache" });
+  assert.deepEqual([cu, chargeN, purse.freeHeldCu, purse.freeUsedCu], [2, 0, 0, 2]);
 });
 
 test("what no provider delivered costs nothing and is not counted", () => {

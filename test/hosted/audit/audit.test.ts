@@ -104,7 +104,7 @@ eachStore(({ engine, open, place }) => {
         );
         await expectOnly(
           store,
-          sql`insert into usage_hour values (${id}, 'k', 'planted', 9, 1, 1, 1)`,
+          sql`insert into usage_hour values (${id}, 'k', 'planted', 9, 1, 1, 1, 0, 0)`,
           ["usage"],
           id,
         );
@@ -191,7 +191,7 @@ eachStore(({ engine, open, place }) => {
     await sql`update ledger_entry set amount_n = amount_n + 1 where account_id is null`.execute(
       store.db,
     );
-    await sql`insert into usage_hour values ('zzz', 'k', 'm', 1, 1, 1, 1)`.execute(store.db);
+    await sql`insert into usage_hour values ('zzz', 'k', 'm', 1, 1, 1, 1, 0, 0)`.execute(store.db);
     const found = await audit(store);
     assert.equal(found.filter(({ check }) => check === "event").length, DIFFERENCES_PER_CHECK);
     assert.equal(found.filter(({ check }) => check === "balance").length, DIFFERENCES_PER_CHECK);
@@ -417,6 +417,8 @@ async function post(store: Store, { random, isOver, onRound }: Posting): Promise
         calls: 1n,
         cu: 1n,
         charge_n: 60n,
+        cached_calls: 0n,
+        cached_cu: 0n,
       },
     ];
     const batch = {

@@ -138,6 +138,7 @@ async function spendAndDie(store: Store): Promise<void> {
     keyId: "key_1",
     method: "eth_call",
     cu: 9,
+    isCached: true,
     heldN: 9 * CU,
     chargeN: 9 * CU,
     freeCu: 0,

@@ -220,18 +220,29 @@ function act(fixture: Fixture): void {
     credit.release(wallet, amountN);
     return;
   }
-  const chargeN = chance < 0.3 ? 0 : amountN;
+  // A kept answer costs a part of what was held.
+  const isCached = chance > 0.85;
+  const chargeN = chargedN(amountN, { isFree: chance < 0.3, isCached });
   add(fixture.served, wallet.accountId, chargeN);
   add(run.unwritten, wallet.accountId, chargeN);
   credit.settle(wallet, {
     keyId: `key_${wallet.accountId}`,
     method: chance < 0.6 ? "eth_call" : "eth_getLogs",
     cu: 3,
+    isCached,
     heldN: amountN,
     chargeN,
     freeCu: 0,
   });
   see(fixture, "served");
+}
+
+function chargedN(
+  heldN: number,
+  { isFree, isCached }: { readonly isFree: boolean; readonly isCached: boolean },
+): number {
+  if (isFree) return 0;
+  return isCached ? Math.ceil(heldN / CU / 4) * CU : heldN;
 }
 
 /** Time passes, and the world does its worst. */

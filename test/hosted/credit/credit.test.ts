@@ -73,6 +73,34 @@ eachStore(({ engine, open }) => {
     },
   );
 
+  test(`calls that kept answers served are counted apart, and cost what was not returned (${engine})`, async (t) => {
+    const store = await open(t);
+    await createPaid(store, "acc_a", 1_000_000_000n);
+    const { credit, runtime } = await node(t, store);
+    const wallet = credit.wallet("acc_a");
+    await refill(credit, runtime, wallet, 3 * CU);
+    const cached = { ...ONE_CALL, cu: 1, chargeN: CU, isCached: true };
+    // Two batches: the second one adds to the row that the first one wrote.
+    for (let round = 0; round < 2; round++) {
+      for (const use of [ONE_CALL, cached, { ...cached, cu: 0, chargeN: 0 }]) {
+        assert.equal(credit.hold(wallet, use.heldN), true);
+        credit.settle(wallet, use);
+      }
+      await credit.flush();
+    }
+    assert.deepEqual(credit.metered(), { full: 6, cached: 2 });
+    const [usage, ...others] = await store.db.selectFrom("usage_hour").selectAll().execute();
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      [usage?.calls, usage?.cu, usage?.charge_n, usage?.cached_calls, usage?.cached_cu],
+      [6n, 8n, BigInt(8 * CU), 4n, 2n],
+    );
+    assert.deepEqual(await audit(store), []);
+    await credit.close();
+    assert.equal(await balanceOf(store, "acc_a"), 1_000_000_000n - BigInt(8 * CU));
+    assert.deepEqual(await audit(store), []);
+  });
+
   test(
     "an account of which nothing is left reads empty, is noted as exhausted, and is awake as " +
       `soon as it is credited (${engine})`,

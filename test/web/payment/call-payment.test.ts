@@ -16,13 +16,14 @@ const SOURCES: readonly SourceKind[] = (
 const TARIFF: Tariff = tariffOf({
   factors: { "load-balanced": 1, "latency-weighted": 1.5, fastest: 2, priority: 1, cheapest: 1 },
   nanoPerCu: 5_000,
+  cachePercent: 100,
   notificationCu: 3,
   weights: {},
 });
 
-function voucher(pinned = false): VoucherPayment {
+function voucher(pinned = false, cachePercent = 100): VoucherPayment {
   return new VoucherPayment({
-    tariff: TARIFF,
+    tariff: { ...TARIFF, cachePercent },
     methods: methodTable([]),
     strategy: "fastest",
     pinned,
@@ -40,6 +41,20 @@ test("a voucher is charged for a call by where its answer came from", () => {
     payment.admit(callOf("eth_call")).settle(source);
     // eth_call: 3 CU, twice as dear with `fastest`, 5,000 nano-USD each: 30 base units.
     assert.equal(payment.chargedUnits, isCharged(source) ? 30n : 0n, source.kind);
+  }
+});
+
+test("a kept answer costs a voucher its share, in whole compute units", () => {
+  for (const [percent, units, savedCu] of [
+    [100, 30n, 0],
+    [25, 10n, 4],
+    [0, 0n, 6],
+  ] as const) {
+    const payment = voucher(false, percent);
+    payment.admit(callOf("eth_call")).settle({ kind: "cache" });
+    assert.deepEqual([payment.chargedUnits, payment.savedCu], [units, savedCu]);
+    payment.admit(callOf("eth_call")).settle({ kind: "shared" });
+    assert.deepEqual([payment.chargedUnits, payment.savedCu], [units + 30n, savedCu]);
   }
 });
 

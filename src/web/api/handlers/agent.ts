@@ -1,6 +1,12 @@
 // Handlers of operations that need no account: chains, prices and anonymous keys.
 
-import { cuOf, notificationCuOf, type Tariff, usdText } from "../../../core/billing/price.ts";
+import {
+  cacheShareOf,
+  cuOf,
+  notificationCuOf,
+  type Tariff,
+  usdText,
+} from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { byStrategy, STRATEGY_NAMES, type Strategy } from "../../../core/routing/strategy.ts";
 import { type Method, UNKNOWN_METHOD } from "../../../core/rpc/method.ts";
@@ -50,6 +56,7 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
         cu_per_usd: NANO_PER_USD / settings.tariff.nanoPerCu,
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
+        cache_price: cacheShareOf(settings.tariff),
         methods: methods()
           .rows.filter((method) => method !== UNKNOWN_METHOD && method.handling !== "blocked")
           .map((method) => priceOf(settings.tariff, method)),

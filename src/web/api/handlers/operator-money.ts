@@ -1,7 +1,7 @@
 // Handlers of what the operator reads of accounts and money.
 import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import type { Used } from "../../../hosted/accounts/usage.ts";
+import { NOTHING_USED, sumOf, type Used } from "../../../hosted/accounts/usage.ts";
 import {
   type ListedAccount,
   listAccountKeys,
@@ -16,6 +16,7 @@ import type { ApiHandlers } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant, instantOrNull } from "./keys-view.ts";
 import { purchaseBody } from "./purchases.ts";
+import { cachedView } from "./usage.ts";
 
 type MoneyHandlers = Pick<
   ApiHandlers<typeof CONTRACT>,
@@ -120,8 +121,9 @@ function accountView(account: ListedAccount) {
   };
 }
 
-function usedView({ calls, cu, chargeN }: Used) {
-  return { calls, cu, spent_usd: usdText(chargeN) };
+function usedView(used: Used) {
+  const { calls, cu, chargeN } = used;
+  return { calls, cu, spent_usd: usdText(chargeN), ...cachedView(used) };
 }
 
 function walletView({ balanceWei, ...wallet }: NonNullable<WalletReport["wallet"]>) {
@@ -130,24 +132,23 @@ function walletView({ balanceWei, ...wallet }: NonNullable<WalletReport["wallet"
 
 type Money = Omit<RevenueDay, "dayMs">;
 
-const NOTHING: Money = { calls: 0, cu: 0, chargeN: 0n, paidInN: 0n, grantedN: 0n };
+const NOTHING: Money = { ...NOTHING_USED, paidInN: 0n, grantedN: 0n };
 
 function sum(a: Money, b: Money): Money {
   return {
-    calls: a.calls + b.calls,
-    cu: a.cu + b.cu,
-    chargeN: a.chargeN + b.chargeN,
+    ...sumOf(a, b),
     paidInN: a.paidInN + b.paidInN,
     grantedN: a.grantedN + b.grantedN,
   };
 }
 
-function moneyView({ calls, cu, chargeN, paidInN, grantedN }: Money) {
+function moneyView(money: Money) {
   return {
-    calls,
-    cu,
-    charged_usd: usdText(chargeN),
-    paid_in_usd: usdText(paidInN),
-    granted_usd: usdText(grantedN),
+    calls: money.calls,
+    cu: money.cu,
+    ...cachedView(money),
+    charged_usd: usdText(money.chargeN),
+    paid_in_usd: usdText(money.paidInN),
+    granted_usd: usdText(money.grantedN),
   };
 }

@@ -45,6 +45,11 @@ export function usageHandlers({
 }
 
 /** An amount of usage as answers show it. */
-export function usedView({ calls, cu, chargeN }: Used) {
-  return { calls, cu, usd: usdText(chargeN) };
+export function usedView(used: Used) {
+  return { calls: used.calls, cu: used.cu, usd: usdText(used.chargeN), ...cachedView(used) };
+}
+
+/** The part of an amount of usage that kept answers served. */
+export function cachedView({ cachedCalls, cachedCu }: Pick<Used, "cachedCalls" | "cachedCu">) {
+  return { cached_calls: cachedCalls, cached_cu: cachedCu };
 }

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { byStrategy } from "../../../core/routing/strategy.ts";
 import { CATEGORIES } from "../../../core/rpc/method.ts";
+import { cachedUsage } from "./cached-usage.ts";
 
 const count = z.int().min(0);
 const usd = z.string();
@@ -46,6 +47,14 @@ export const pricing = z
     free_cu_per_month: count.describe(
       "Compute units that an account may use each month on public providers without paying.",
     ),
+    cache_price: z
+      .number()
+      .min(0)
+      .max(1)
+      .describe(
+        "The share of its compute units, rounded up, that a call costs which is answered from " +
+          "the cache. It still needs credit for the whole.",
+      ),
     methods: z.array(methodPrice),
     default: methodPrice.describe("Every method that is not listed."),
     notification: z
@@ -157,7 +166,12 @@ export const errorEnvelope = z
   })
   .meta({ id: "Error", description: "A refusal." });
 
-const used = { calls: count, cu: count, usd: usd.describe("Charged, in US dollars.") };
+const used = {
+  calls: count,
+  cu: count,
+  usd: usd.describe("Charged, in US dollars."),
+  ...cachedUsage,
+};
 
 /** Answer of `getOperatorUsage`. */
 export const operatorUsage = z

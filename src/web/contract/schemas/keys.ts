@@ -11,6 +11,7 @@ import {
   shownFields,
   slug,
 } from "../../../hosted/keys/key-fields.ts";
+import { cachedUsage } from "./cached-usage.ts";
 import { amountUsd } from "./payments.ts";
 
 const usd = z
@@ -93,7 +94,12 @@ export const ownUsageQuery = z.object({
     .describe("How many days to look back, in UTC, today included."),
 });
 
-const used = { calls: count, cu, usd: usd.describe("Charged, in US dollars.") };
+const used = {
+  calls: count,
+  cu,
+  usd: usd.describe("Charged, in US dollars."),
+  ...cachedUsage,
+};
 
 /** Answer of `getUsage`. */
 export const ownUsage = z

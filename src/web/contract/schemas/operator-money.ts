@@ -1,5 +1,6 @@
 // Schemas of what the operator reads of money: accounts, keys, purchases, wallets, revenue.
 import { z } from "zod";
+import { cachedUsage } from "./cached-usage.ts";
 import { purchase } from "./payments.ts";
 
 const instant = z.iso.datetime();
@@ -12,7 +13,12 @@ const hours = z
   .max(2_160)
   .default(24)
   .describe("How many hours of usage to add up, the one under way included.");
-const used = { calls: count, cu: count, spent_usd: usd.describe("Charged in these hours.") };
+const used = {
+  calls: count,
+  cu: count,
+  ...cachedUsage,
+  spent_usd: usd.describe("Charged in these hours."),
+};
 const accountId = z.string().regex(/^acc_[0-9a-z]{20}$/);
 
 /** Query of `listAccounts`. */
@@ -146,6 +152,7 @@ export const revenueQuery = z.object({
 const money = {
   calls: count,
   cu: count,
+  ...cachedUsage,
   charged_usd: usd,
   paid_in_usd: usd.describe("Payments, and money received elsewhere."),
   granted_usd: usd.describe("Credit given for nothing."),

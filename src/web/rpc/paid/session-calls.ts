@@ -69,6 +69,11 @@ export class SessionCalls {
     return this.#payment.chargedUnits;
   }
 
+  /** Compute units by which the calls that have ended cost less than their price. */
+  get savedCu(): number {
+    return this.#payment.savedCu;
+  }
+
   /**
    * Makes the calls. Calls back once, or never after a cancel. Returns whether calls are still
    * under way.

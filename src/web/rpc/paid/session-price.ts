@@ -86,6 +86,12 @@ function pricedBatch(
   return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
 }
 
+/** The price of one call, in base units and in compute units. */
+export interface UnitPrice {
+  readonly units: bigint;
+  readonly cu: number;
+}
+
 /**
  * The price of one call in base units; 0 = no provider is asked, because the method is refused or
  * answered from the configuration.
@@ -93,9 +99,14 @@ function pricedBatch(
 export function priceOf(
   method: Method,
   { tariff, strategy, pinned }: Omit<Pricing, "methods" | "maxBatchItems">,
-): { readonly units: bigint; readonly cu: number } {
+): UnitPrice {
   const cu = cuOf(tariff, method, strategy);
-  return { units: isSold(method, pinned) ? unitsFor(cu * tariff.nanoPerCu) : 0n, cu };
+  return { units: isSold(method, pinned) ? unitsOf(tariff, cu) : 0n, cu };
+}
+
+/** Compute units in base units, rounded up. */
+export function unitsOf({ nanoPerCu }: Pick<Tariff, "nanoPerCu">, cu: number): bigint {
+  return unitsFor(cu * nanoPerCu);
 }
 
 /** Whether the method is paid for: a provider or a filter answers it. */

@@ -229,7 +229,7 @@ class PaidRequest {
     const units = calls.chargedUnits;
     if (units === 0n) return hold.release();
     hold
-      .settle({ units, cu, status: CLIENT_CLOSED, body: null, abandoned: true })
+      .settle({ units, cu: cu - calls.savedCu, status: CLIENT_CLOSED, body: null, abandoned: true })
       .catch((error: unknown) => {
         const { requestId } = this.#request.caller;
         this.#parts.observer.log.error({ request_id: requestId, err: error }, "bug");
@@ -238,7 +238,8 @@ class PaidRequest {
 
   async #charge({ priced, hold, calls }: HeldCalls, answer: SessionCallsAnswer): Promise<void> {
     const { status, body } = answer;
-    const end = { units: calls.chargedUnits, cu: priced.cu, status, body, abandoned: false };
+    const { chargedUnits: units, savedCu } = calls;
+    const end = { units, cu: priced.cu - savedCu, status, body, abandoned: false };
     const settled = await hold.settle(end).catch((error: unknown) => {
       calls.written(false);
       throw error;

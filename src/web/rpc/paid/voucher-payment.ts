@@ -1,16 +1,18 @@
 // Pays for the calls of one request with its voucher: admits every call, because the price of all
 // was held beforehand, and sums the charges. Knows neither the hold nor the channel.
-import { isCharged } from "../../../core/billing/charging.ts";
+import { type ChargeKind, chargeKindOf } from "../../../core/billing/charging.ts";
+import { cachedCuOf } from "../../../core/billing/price.ts";
 import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
 import type { CallPayment, VoucherGrant } from "../../payment/call-payment.ts";
-import { type Pricing, priceOf } from "./session-price.ts";
+import { type Pricing, priceOf, type UnitPrice, unitsOf } from "./session-price.ts";
 
 /** Pays for the calls of one request. */
 export class VoucherPayment implements CallPayment {
   readonly countsParts = false;
   readonly #pricing: Pricing;
   #chargedUnits = 0n;
+  #savedCu = 0;
 
   constructor(pricing: Pricing) {
     this.#pricing = pricing;
@@ -21,15 +23,37 @@ export class VoucherPayment implements CallPayment {
     return this.#chargedUnits;
   }
 
+  /** Compute units that calls would have cost more, had no kept answer served them. */
+  get savedCu(): number {
+    return this.#savedCu;
+  }
+
   admit({ method }: AdmissionRequest): VoucherGrant {
-    const { units } = priceOf(method, this.#pricing);
+    const price = priceOf(method, this.#pricing);
     return {
       kind: "voucher",
       settle: (source: SourceKind) => {
-        if (isCharged(source)) this.#chargedUnits += units;
+        this.#charge(price, chargeKindOf(source));
         return null;
       },
       release: () => null,
     };
+  }
+
+  #charge({ units, cu }: UnitPrice, kind: ChargeKind): void {
+    const { tariff } = this.#pricing;
+    switch (kind) {
+      case "full":
+        this.#chargedUnits += units;
+        break;
+      case "cached": {
+        const cachedCu = cachedCuOf(tariff, cu);
+        this.#chargedUnits += unitsOf(tariff, cachedCu);
+        this.#savedCu += cu - cachedCu;
+        break;
+      }
+      case "none":
+        break;
+    }
   }
 }

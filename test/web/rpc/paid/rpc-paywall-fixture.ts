@@ -100,7 +100,13 @@ export async function paywallFixture(
     limits: KEY_CACHE_LIMITS,
     onError,
   });
-  const tariff = tariffOf({ weights: {}, notificationCu: 3, nanoPerCu: 5_000, factors: FACTORS });
+  const tariff = tariffOf({
+    weights: {},
+    notificationCu: 3,
+    nanoPerCu: 5_000,
+    cachePercent: 100,
+    factors: FACTORS,
+  });
   const buckets = { managed: BUCKET, reduced: BUCKET, public: BUCKET, custom: BUCKET };
   const admission = createAdmission({
     runtime,

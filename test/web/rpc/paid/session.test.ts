@@ -33,10 +33,16 @@ const runtime = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), runtime);
 const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
 const resolver = createTargetResolver(registry, observer);
-const tariff = tariffOf({ weights: {}, notificationCu: 3, nanoPerCu: 5_000, factors: FACTORS });
+const tariff = tariffOf({
+  weights: {},
+  notificationCu: 3,
+  nanoPerCu: 5_000,
+  cachePercent: 50,
+  factors: FACTORS,
+});
 
 /** Starts a request. Its payment is taken once the test says so, its calls end likewise. */
-function sessionFixture(body: string, failing: Error | null = null) {
+function sessionFixture(body: string, failing: Error | null = null, fromCache = false) {
   const target = resolver.resolve(
     { url: URL_PATH, defaultProfile: null, within: null, provider: undefined, strategy: undefined },
     null,
@@ -59,7 +65,7 @@ function sessionFixture(body: string, failing: Error | null = null) {
   };
   const [provider] = target.tracker.set.providers;
   assert.ok(provider !== undefined);
-  const source: AnswerSource = { kind: "provider", provider };
+  const source: AnswerSource = { kind: fromCache ? "cache" : "provider", provider };
   const router: Router = {
     route(request, done) {
       if (failing !== null) throw failing;
@@ -159,6 +165,17 @@ test("a delivered call is charged its price, once, and is answered after that", 
   await request.end("left");
   assert.equal(request.ends.length, 1, "a caller that leaves with its answer pays no second time");
   assert.equal(request.heard.length, 1);
+});
+
+test("a kept answer is charged its share of the price that was held, and tells it", async () => {
+  const request = sessionFixture(batchOf(2), null, true);
+  await request.take();
+  await request.answer();
+  await request.answer();
+  const [end] = request.ends;
+  assert.ok(typeof end === "object");
+  // eth_gasPrice: 3 CU, of which a half is 2: 10 base units in place of 15.
+  assert.deepEqual([unitsOf(request), end.units, end.cu], [30n, 20n, 4]);
 });
 
 test("a caller that leaves while its payment is taken pays nothing, and nothing is sent", async () => {
