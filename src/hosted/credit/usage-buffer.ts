@@ -4,7 +4,7 @@
 import type { MeteredCu } from "../../core/billing/charging.ts";
 import type { AllowanceMonthTable, UsageHourRow } from "../../store/tables.ts";
 import { monthOf } from "./usage-month.ts";
-import { zeroUsage, type OpenWallet, type UsageCounter } from "./wallet.ts";
+import { type OpenWallet, type UsageCounter, zeroUsage } from "./wallet.ts";
 
 /** One call, as it is counted. */
 export interface Counted {
