@@ -238,7 +238,8 @@ const CONSOLE_MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   components: ["api", "app", "format"],
   snippets: ["components"],
   wallet: ["api"],
-  pages: ["api", "app", "components", "format", "health", "snippets", "wallet"],
+  editor: [],
+  pages: ["api", "app", "components", "editor", "format", "health", "snippets", "wallet"],
   "main.tsx": ["api", "app", "styles"],
   "css.d.ts": [],
 };

@@ -8,15 +8,18 @@ interface DiffProps {
   readonly after: string;
   /** What is compared, for readers of screens. */
   readonly label: string;
+  /** What it means that nothing differs. */
+  readonly same?: string;
 }
 
 const MARKS = { same: " ", removed: "−", added: "+" } as const;
 const MAX_LINES = 2_000;
 
 /** Lines with a mark for each difference. */
-export function DiffView({ before, after, label }: DiffProps): JSX.Element {
+export function DiffView(props: DiffProps): JSX.Element {
+  const { before, after, label, same = "No difference." } = props;
   const lines = useMemo(() => lineDiff(before, after), [before, after]);
-  if (!differs(lines)) return <p class="muted small">No difference.</p>;
+  if (!differs(lines)) return <p class="muted small">{same}</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys must reach it
     <section class="diff" aria-label={label} tabIndex={0}>

@@ -3,7 +3,7 @@
 // and deleted; a payment of a wallet arrives in the ledger; a session that ended says so.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { PAYER } from "../../src/devnet/payments/wallets.ts";
 import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
 import {
@@ -137,17 +137,28 @@ test("a wallet pays on the page, and the money arrives in the ledger", OPTIONS, 
 });
 
 test(
-  "a profile is written with its providers tested live; a failing one is named",
+  "a wallet that is only `window.ethereum` buys Custom access; a profile is written, tested live, " +
+    "and serves calls",
   OPTIONS,
   async () => {
-    const { account, manage, good, failing } = fixture;
-    const path = `/api/v1/operator/accounts/${account.id}/custom-access`;
-    assert.equal((await manage(OPERATOR_TOKEN, "POST", path, { days: 2 })).status, 200);
-    const visitor = await newVisitor(browser, fixture.service.url);
+    const { account, manage, good, failing, chains, service } = fixture;
+    const visitor = await newVisitor(browser, service.url, async (context) => {
+      const wallet = { wallet: PAYER, chainId: chains.evm.chainId };
+      await injectWallet(context, wallet, "window.ethereum");
+    });
     const { page } = visitor;
     await signIn(page, account.token);
     await heading(page, "Account");
     await page.getByRole("link", { name: "Custom profiles" }).click();
+    await page.getByText("The account has no Custom access").waitFor();
+    await page.getByRole("link", { name: "Buy days" }).click();
+    await page.getByRole("button", { name: "Custom access" }).click();
+    await page.getByLabel(/^Days, /).fill("2");
+    await page.getByRole("button", { name: "Go on with a wallet" }).click();
+    await page.getByRole("button", { name: "Pay with Browser wallet" }).click();
+    await page.getByText("The payment has arrived and is credited.").waitFor();
+    await page.getByRole("link", { name: "Custom profiles" }).click();
+    await page.getByText(/^Custom access ends/).waitFor();
     await page.getByLabel("Name in addresses").fill("mine");
     await page.getByRole("button", { name: "Write it" }).click();
     await heading(page, "mine");
@@ -156,23 +167,92 @@ test(
       editor.fill(JSON.stringify({ chains: { ethereum: { providers: [{ name, url }] } } }));
     await write(good.url, "no spaces here");
     await page.getByText("has characters that are not allowed").waitFor();
+    await page.getByRole("button", { name: "Line 1" }).click();
     await write(failing.url);
     await page.getByRole("button", { name: "Test the providers" }).click();
-    await page.getByText("chains.ethereum.providers[0]").waitFor();
-    await write(good.url);
+    await page
+      .getByRole("list", { name: "Providers that were tested" })
+      .getByText("failed")
+      .waitFor();
+    await visitor.accessible();
+    await write(`${good.url}/very-secret-path`);
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "Revision 1" }).waitFor();
     await page
       .getByRole("table", { name: "Providers of the profile" })
       .getByText("verified")
       .waitFor();
-    await visitor.accessible();
-    await visitor.shots("profile");
+    assert.ok(!(await page.content()).includes("very-secret-path"), "an address stays on the page");
+    assert.ok(!(await editor.inputValue()).includes("very-secret-path"));
+    const body = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" };
+    const served = await service.post(`/rpc/profile/mine/ethereum?key=${account.key}`, body);
+    assert.deepEqual([served.status, served.headers.get("x-svc-access")], [200, "custom"]);
+    assert.equal(good.asked.at(-1)?.path, "/very-secret-path");
     assert.equal((await manage(account.token, "GET", "/api/v1/profiles/mine")).json.revision, 1);
     visitor.clean();
     await visitor.close();
   },
 );
+
+test(
+  "a profile is changed with completions, without its address being typed again; revisions show " +
+    "what changed, and an earlier one returns",
+  OPTIONS,
+  async () => {
+    const { account, manage, good, service } = fixture;
+    const visitor = await newVisitor(browser, service.url);
+    const { page } = visitor;
+    await signIn(page, account.token);
+    await heading(page, "Account");
+    await page.goto("/dashboard/account/profiles/mine");
+    const editor = page.getByLabel("Document of the profile");
+    const offers = page.getByRole("listbox", { name: "Completions" });
+    const saved = await editor.inputValue();
+    const brace = saved.indexOf('"max_lag_blocks": 5') + '"max_lag_blocks": 5'.length;
+    await placeCursor(editor, brace);
+    await page.keyboard.type(', "na');
+    assert.equal(await offers.count(), 0, "the chain has no such field");
+    await editor.fill(saved);
+    await placeCursor(editor, 1);
+    await page.keyboard.press("Control+Space");
+    await offers.getByRole("option", { name: /^name/ }).waitFor();
+    await visitor.accessible();
+    await visitor.shots("completion");
+    await placeCursor(editor, 1);
+    await page.keyboard.type('"na');
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("my nodes");
+    await placeCursor(editor, '{"name": "my nodes"'.length);
+    await page.keyboard.type(",");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Revision 2" }).waitFor();
+    const revisions = page.getByRole("table", { name: "Revisions of the profile" });
+    await revisions.getByRole("row").nth(2).click();
+    const difference = page.getByRole("region", { name: "What changed from revision 1 to 2" });
+    await difference.getByText('"name": "my nodes"').waitFor();
+    assert.ok(!(await page.content()).includes("very-secret-path"));
+    await visitor.accessible();
+    await visitor.shots("profile");
+    await page.getByRole("button", { name: "Restore revision 1" }).click();
+    await page.getByText("Revision 1 stands in the editor.", { exact: false }).waitFor();
+    assert.equal(await editor.inputValue(), saved);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Revision 3" }).waitFor();
+    const { json } = await manage(account.token, "GET", "/api/v1/profiles/mine");
+    assert.deepEqual([json.revision, json.name], [3, null]);
+    const body = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" };
+    await service.post(`/rpc/profile/mine/ethereum?key=${account.key}`, body);
+    assert.equal(good.asked.at(-1)?.path, "/very-secret-path");
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+/** Clicks leave the cursor somewhere: this says where. */
+async function placeCursor(editor: Locator, offset: number): Promise<void> {
+  await editor.focus();
+  await editor.page().evaluate(`document.activeElement.setSelectionRange(${offset}, ${offset})`);
+}
 
 test(
   "a session whose token is revoked in mid-use ends, and the page says so",

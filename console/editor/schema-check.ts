@@ -9,7 +9,8 @@ export interface SchemaProblem {
   readonly message: string;
 }
 
-type Schema = Readonly<Record<string, unknown>>;
+/** A JSON Schema, or a part of one. */
+export type Schema = Readonly<Record<string, unknown>>;
 
 interface Check {
   readonly root: Schema;
@@ -62,7 +63,6 @@ function checkScalar({ problems }: Check, schema: Schema, { path, value }: Place
   const { enum: allowed, pattern, minLength, maxLength, minimum, maximum } = parseLimits(schema);
   if (allowed !== null && !allowed.includes(value)) say(`must be one of ${allowed.join(", ")}`);
   if (typeof value === "string") {
-    if (value.includes("…")) say("was hidden: type it again");
     if (pattern !== null && !matches(pattern, value)) say("has characters that are not allowed");
     if (value.length < minLength) say(`must have ${minLength} characters or more`);
     if (value.length > maxLength) say(`must have ${maxLength} characters or fewer`);
@@ -132,7 +132,8 @@ function checkFields(
   }
 }
 
-function resolved(root: Schema, given: unknown): Schema {
+/** A schema, or what it refers to. */
+export function resolved(root: Schema, given: unknown): Schema {
   if (!isObject(given)) return {};
   const reference = given["$ref"];
   if (typeof reference !== "string") return given;
@@ -169,6 +170,7 @@ function article(type: string): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+/** Whether a value has fields. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

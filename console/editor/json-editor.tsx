@@ -1,0 +1,176 @@
+// A field for a JSON document with completion: it opens while a key or word is typed, and by
+// Ctrl+Space. Arrows choose, Enter or Tab takes, Escape closes.
+import type { JSX, RefObject } from "preact";
+import { useId, useState } from "preact/hooks";
+import { type Completion, completionsAt, type KnownKeys } from "./completions.ts";
+import { type JsonPlace, lineOf, placeAt } from "./json-place.ts";
+
+interface EditorProps {
+  readonly label: string;
+  readonly text: string;
+  readonly change: (text: string) => void;
+  readonly schema: unknown;
+  readonly known: KnownKeys;
+  readonly maxLength: number;
+  readonly field: RefObject<HTMLTextAreaElement | null>;
+}
+
+/** Completions on show. */
+interface Offer {
+  readonly place: JsonPlace;
+  readonly items: readonly Completion[];
+  readonly chosen: number;
+}
+
+const ROWS = 24;
+
+/** The field. */
+export function JsonEditor(props: EditorProps): JSX.Element {
+  const { label, text, change, field, maxLength } = props;
+  const [offer, setOffer] = useState<Offer | null>(null);
+  const list = useId();
+  const takeAt = (at: number): void => {
+    const item = offer?.items[at];
+    if (offer === null || item === undefined || field.current === null) return;
+    take(field.current, offer.place, item);
+    setOffer(null);
+  };
+  return (
+    <div class="json-editor">
+      <textarea
+        ref={field}
+        class="input editor"
+        rows={ROWS}
+        wrap="off"
+        spellcheck={false}
+        autocapitalize="off"
+        aria-label={label}
+        aria-autocomplete="list"
+        aria-describedby={`${list}-hint`}
+        {...(offer === null
+          ? {}
+          : { "aria-controls": list, "aria-activedescendant": `${list}-${offer.chosen}` })}
+        maxLength={maxLength}
+        value={text}
+        onInput={(event) => {
+          change(event.currentTarget.value);
+          setOffer(offerAt(props, event.currentTarget, false));
+        }}
+        onKeyDown={(event) => {
+          if (event.key === " " && event.ctrlKey) {
+            event.preventDefault();
+            setOffer(offerAt(props, event.currentTarget, true));
+          } else if (offer !== null) keyOf(event, offer, { setOffer, takeAt });
+        }}
+        onBlur={() => setOffer(null)}
+        onClick={() => setOffer(null)}
+        onScroll={() => setOffer(null)}
+      />
+      {offer === null ? null : (
+        <OfferList id={list} offer={offer} place={placeOf(field)} takeAt={takeAt} />
+      )}
+      <p class="field-hint" id={`${list}-hint`}>
+        Ctrl+Space shows what fits at the cursor.
+      </p>
+    </div>
+  );
+}
+
+/** What fits at the cursor; null = nothing, or nothing was typed and nobody asked. */
+function offerAt(
+  { schema, known }: Pick<EditorProps, "schema" | "known">,
+  { value, selectionStart, selectionEnd }: HTMLTextAreaElement,
+  isAsked: boolean,
+): Offer | null {
+  const place = selectionStart === selectionEnd ? placeAt(value, selectionStart) : null;
+  if (place === null || (!isAsked && place.start === place.end)) return null;
+  const items = completionsAt(schema, place, known);
+  const isDone = items.length === 1 && items[0]?.label === place.typed && place.hasColon;
+  return items.length === 0 || isDone ? null : { place, items, chosen: 0 };
+}
+
+/** Puts a completion in as if it was typed, so that the browser can undo it. */
+function take(field: HTMLTextAreaElement, { start, end }: JsonPlace, item: Completion): void {
+  field.focus();
+  field.setSelectionRange(start, end);
+  document.execCommand("insertText", false, item.text);
+  field.setSelectionRange(start + item.cursor, start + item.cursor);
+}
+
+interface OfferActions {
+  readonly setOffer: (offer: Offer | null) => void;
+  readonly takeAt: (at: number) => void;
+}
+
+function keyOf(event: KeyboardEvent, offer: Offer, { setOffer, takeAt }: OfferActions): void {
+  const { items, chosen } = offer;
+  const move = (by: number): void =>
+    setOffer({ ...offer, chosen: (chosen + by + items.length) % items.length });
+  switch (event.key) {
+    case "ArrowDown":
+      move(1);
+      break;
+    case "ArrowUp":
+      move(-1);
+      break;
+    case "Enter":
+    case "Tab":
+      takeAt(chosen);
+      break;
+    case "Escape":
+      setOffer(null);
+      break;
+    default:
+      return;
+  }
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** Where the list is shown: below the cursor, in columns and lines of the field. */
+interface ListPlace {
+  readonly column: number;
+  readonly line: number;
+  readonly scrollLeft: number;
+  readonly scrollTop: number;
+}
+
+function placeOf({ current }: RefObject<HTMLTextAreaElement | null>): ListPlace {
+  if (current === null) return { column: 0, line: 1, scrollLeft: 0, scrollTop: 0 };
+  const { value, selectionStart, scrollLeft, scrollTop } = current;
+  return { ...lineOf(value, selectionStart), scrollLeft, scrollTop };
+}
+
+interface ListProps {
+  readonly id: string;
+  readonly offer: Offer;
+  readonly place: ListPlace;
+  readonly takeAt: (at: number) => void;
+}
+
+function OfferList({ id, offer, place, takeAt }: ListProps): JSX.Element {
+  const { column, line, scrollLeft, scrollTop } = place;
+  const style = {
+    "--left": `calc(${column}ch - ${scrollLeft}px)`,
+    "--top": `calc(${line}lh - ${scrollTop}px)`,
+  };
+  return (
+    <div id={id} class="completions" role="listbox" aria-label="Completions" style={style}>
+      {offer.items.map(({ label, note }, at) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys
+        <div
+          key={label}
+          id={`${id}-${at}`}
+          role="option"
+          tabIndex={-1}
+          aria-selected={at === offer.chosen}
+          // The field keeps the focus.
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => takeAt(at)}
+        >
+          <code>{label}</code> <span>{note}</span>
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,293 @@
+// The editor of a Custom profile: its document is checked and completed while it is typed, every
+// provider is tested live, what differs from the saved one is shown, and earlier revisions return.
+import type { JSX, RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Failure, Result } from "../../api/client.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { type App, useApp } from "../../app/app.ts";
+import { Badge } from "../../components/badge.tsx";
+import { Card } from "../../components/card.tsx";
+import { DiffView } from "../../components/diff-view.tsx";
+import { failureText } from "../../components/page-state.tsx";
+import { JsonEditor } from "../../editor/json-editor.tsx";
+import { ProblemList } from "../../editor/problem-list.tsx";
+import { checkDocument, type SchemaProblem } from "../../editor/schema-check.ts";
+import { draftOf, hiddenProblems, parseDraft, providersOf, textOf } from "./profile-draft.ts";
+import { RevisionsCard } from "./revisions-card.tsx";
+
+type Profile = AnswerOf<"GET /api/v1/profiles/{slug}">;
+type Rules = AnswerOf<"GET /api/v1/configuration-schema">;
+
+interface EditorProps {
+  readonly slug: string;
+  /** Null = it is yet to be written. */
+  readonly profile: Profile | null;
+  readonly rules: Rules;
+  readonly done: () => void;
+}
+
+/** What the last check or attempt to save came to. */
+type Outcome =
+  | { readonly kind: "none" }
+  | { readonly kind: "busy"; readonly words: string }
+  | { readonly kind: "checked"; readonly document: unknown }
+  | { readonly kind: "failed"; readonly failure: Failure; readonly document: unknown };
+
+/** The editor, and what was before. */
+export function ProfileEditor({ slug, profile, rules, done }: EditorProps): JSX.Element {
+  const { client, toasts } = useApp();
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [text, setText] = useState(() => firstText(profile, rules));
+  const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
+  const [base, setBase] = useState(profile?.revision ?? null);
+  useEffect(() => setOutcome({ kind: "none" }), [text]);
+  const draft = readDraft(text, profile, rules);
+  const put = (dryRun: boolean): void => {
+    const { document } = draft;
+    setOutcome({ kind: "busy", words: "Asking every provider" });
+    void putProfile(client, { slug, document, revision: base, dryRun }).then((result) => {
+      if (result.kind === "failed")
+        return setOutcome({ kind: "failed", failure: result.failure, document });
+      setOutcome({ kind: "checked", document });
+      if (dryRun) return;
+      setBase(result.body.revision);
+      // No secret that was typed stays on the page.
+      setText(draftOf(result.body));
+      toasts.show("good", "The profile was saved and serves now.");
+      done();
+    });
+  };
+  const restore = (earlier: string, revision: number): void => {
+    setText(earlier);
+    field.current?.focus();
+    field.current?.scrollIntoView({ block: "center" });
+    toasts.show("good", `Revision ${revision} stands in the editor. Save it to serve it.`);
+  };
+  return (
+    <>
+      <Card
+        title="Document"
+        lead="Addresses and header values are never shown again. What is hidden stays as it is saved."
+        actions={<Recipes rules={rules} choose={setText} />}
+      >
+        <div class="stack">
+          <JsonEditor
+            label="Document of the profile"
+            text={text}
+            change={setText}
+            schema={rules.schema}
+            known={{ chains: rules.chains.map(({ name }) => name) }}
+            maxLength={rules.limits.max_document_bytes}
+            field={field}
+          />
+          <Problems {...{ draft, text, field }} />
+          <OutcomeNotice {...{ outcome, text, field }} />
+          <Actions isReady={draft.isRight && outcome.kind !== "busy"} put={put} />
+        </div>
+      </Card>
+      {profile === null ? null : (
+        <>
+          <Card
+            title="Difference"
+            lead={`Between revision ${profile.revision} and what stands in the editor`}
+          >
+            <DiffView
+              before={draftOf(profile)}
+              after={draft.text}
+              label="Difference to what is saved"
+            />
+          </Card>
+          <RevisionsCard saved={profile} restore={restore} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What stands in the editor. */
+interface Draft {
+  readonly document: unknown;
+  /** As it is compared with what is saved. */
+  readonly text: string;
+  /** Why it is no JSON; null = it is. */
+  readonly why: string | null;
+  readonly problems: readonly SchemaProblem[];
+  readonly isRight: boolean;
+}
+
+function readDraft(text: string, saved: Profile | null, rules: Rules): Draft {
+  const read = parseDraft(text);
+  if (read.kind === "wrong")
+    return { document: null, text, why: read.why, problems: [], isRight: false };
+  const { document } = read;
+  const problems = [...checkDocument(rules.schema, document), ...hiddenProblems(document, saved)];
+  return { document, text: textOf(document), why: null, problems, isRight: problems.length === 0 };
+}
+
+interface ActionsProps {
+  readonly isReady: boolean;
+  readonly put: (dryRun: boolean) => void;
+}
+
+function Actions({ isReady, put }: ActionsProps): JSX.Element {
+  return (
+    <p class="page-actions">
+      <button type="button" class="button" disabled={!isReady} onClick={() => put(true)}>
+        Test the providers
+      </button>
+      <button
+        type="button"
+        class="button button-primary"
+        disabled={!isReady}
+        onClick={() => put(false)}
+      >
+        Save
+      </button>
+    </p>
+  );
+}
+
+function firstText(profile: Profile | null, rules: Rules): string {
+  return profile === null
+    ? textOf(rules.workload_recipes[0]?.document ?? { chains: {} })
+    : draftOf(profile);
+}
+
+interface Put {
+  readonly slug: string;
+  readonly document: unknown;
+  /** The revision that is replaced; null = there is none. */
+  readonly revision: number | null;
+  readonly dryRun: boolean;
+}
+
+function putProfile(
+  client: App["client"],
+  { slug, document, revision, dryRun }: Put,
+): Promise<Result<Profile>> {
+  const query = `keep_hidden=true${dryRun ? "&dry_run=true" : ""}`;
+  const path = `/api/v1/profiles/${encodeURIComponent(slug)}?${query}`;
+  const headers = revision === null ? undefined : { "if-match": `"${revision}"` };
+  return client.request<Profile>("PUT", path, document, headers);
+}
+
+interface RecipesProps {
+  readonly rules: Rules;
+  readonly choose: (text: string) => void;
+}
+
+function Recipes({ rules, choose }: RecipesProps): JSX.Element {
+  return (
+    <select
+      class="input"
+      aria-label="Begin with a document for a workload"
+      value=""
+      onChange={(event) => {
+        const recipe = rules.workload_recipes.find(({ id }) => id === event.currentTarget.value);
+        if (recipe !== undefined) choose(textOf(recipe.document));
+      }}
+    >
+      <option value="">Begin with…</option>
+      {rules.workload_recipes.map(({ id, purpose }) => (
+        <option key={id} value={id} title={purpose}>
+          {id}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface FieldProps {
+  readonly text: string;
+  readonly field: RefObject<HTMLTextAreaElement | null>;
+}
+
+function Problems(props: FieldProps & { readonly draft: Draft }): JSX.Element | null {
+  const { why, problems } = props.draft;
+  if (why !== null)
+    return (
+      <p class="notice bad" role="alert">
+        This is no JSON: {why}
+      </p>
+    );
+  if (problems.length === 0) return null;
+  return (
+    <div class="notice warn" role="status">
+      <ProblemList text={props.text} field={props.field} problems={problems} />
+    </div>
+  );
+}
+
+function OutcomeNotice(props: FieldProps & { readonly outcome: Outcome }): JSX.Element | null {
+  const { outcome } = props;
+  switch (outcome.kind) {
+    case "none":
+      return null;
+    case "busy":
+      return (
+        <p class="notice" role="status">
+          {outcome.words}
+        </p>
+      );
+    case "checked":
+      return (
+        <div class="notice good" role="status">
+          Every provider answered as it should.
+          <Tested document={outcome.document} failed={[]} />
+        </div>
+      );
+    case "failed":
+      return <FailureNotice {...props} {...outcome} />;
+  }
+}
+
+interface FailureProps extends FieldProps {
+  readonly failure: Failure;
+  readonly document: unknown;
+}
+
+function FailureNotice({ failure, document, text, field }: FailureProps): JSX.Element {
+  const details = failure.kind === "refused" ? failure.details : [];
+  const code = failure.kind === "refused" ? failure.code : "";
+  // The service names chains by their usual name, the document perhaps by another one.
+  const paths = providersOf(document).map(({ path }) => path);
+  const isNamed = details.every((path) => paths.includes(path));
+  return (
+    <div class="notice bad" role="alert">
+      {code === "revision_conflict"
+        ? "Somebody saved another revision meanwhile. Compare below, load the page again, and save."
+        : failureText(failure)}
+      {code === "provider_check_failed" && isNamed ? (
+        <Tested document={document} failed={details} />
+      ) : (
+        <ProblemList
+          {...{ text, field }}
+          problems={details.map((path) => ({ path, message: "was refused" }))}
+        />
+      )}
+    </div>
+  );
+}
+
+interface TestedProps {
+  readonly document: unknown;
+  /** Paths of the providers that failed. */
+  readonly failed: readonly string[];
+}
+
+/** How each provider did when it was asked. */
+function Tested({ document, failed }: TestedProps): JSX.Element {
+  return (
+    <ul class="tested" aria-label="Providers that were tested">
+      {providersOf(document).map(({ chain, path, provider }) => (
+        <li key={path}>
+          <Badge tone={failed.includes(path) ? "bad" : "good"}>
+            {failed.includes(path) ? "failed" : "answers"}
+          </Badge>{" "}
+          <bdi>{String(provider["name"])}</bdi> <span class="small">{chain}</span>{" "}
+          <code>{path}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,128 @@
+// The revisions of a Custom profile: what differs from the present one, and the way back.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useResource } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { Card } from "../../components/card.tsx";
+import { DiffView } from "../../components/diff-view.tsx";
+import { failureText, Loaded } from "../../components/page-state.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import { draftOf, type Shown } from "./profile-draft.ts";
+
+type Entry = AnswerOf<"GET /api/v1/profiles/{slug}/revisions">["revisions"][number];
+
+/** The profile as it is saved. */
+interface Saved extends Shown {
+  readonly slug: string;
+  readonly revision: number | null;
+}
+
+interface RevisionsProps {
+  readonly saved: Saved;
+  /** Puts a document into the editor. */
+  readonly restore: (text: string, revision: number) => void;
+}
+
+/** The card; opening a row shows what differs. */
+export function RevisionsCard({ saved, restore }: RevisionsProps): JSX.Element {
+  const { client, toasts } = useApp();
+  const { slug } = saved;
+  const [opened, setOpened] = useState<number | null>(null);
+  const list = useResource(`revisions ${slug} ${saved.revision}`, 0, (signal) =>
+    client.call("GET /api/v1/profiles/{slug}/revisions", { params: { slug } }, signal),
+  );
+  const put = (revision: number): void => {
+    void readRevision(client, slug, revision).then((result) => {
+      if (result.kind === "ok") restore(draftOf(result.body), revision);
+      else toasts.show("bad", failureText(result.failure));
+    });
+  };
+  return (
+    <Card
+      title="Revisions"
+      lead="The last 20. Their addresses and header values are not kept."
+      flush
+    >
+      <Loaded resource={list}>
+        {({ revisions }) => (
+          <Table
+            name="revisions"
+            caption="Revisions of the profile"
+            columns={columnsOf(saved, put)}
+            rows={revisions}
+            keyOf={(row) => String(row.revision)}
+            open={({ revision }) => setOpened(revision === opened ? null : revision)}
+            detail={({ revision }) =>
+              revision === opened && revision !== saved.revision ? (
+                <Difference saved={saved} revision={revision} />
+              ) : null
+            }
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+type Client = ReturnType<typeof useApp>["client"];
+
+function readRevision(client: Client, slug: string, revision: number, signal?: AbortSignal) {
+  return client.call(
+    "GET /api/v1/profiles/{slug}/revisions/{revision}",
+    { params: { slug, revision: String(revision) } },
+    signal,
+  );
+}
+
+function Difference(props: { readonly saved: Saved; readonly revision: number }): JSX.Element {
+  const { saved, revision } = props;
+  const { client } = useApp();
+  const earlier = useResource(`revision ${saved.slug} ${revision}`, 0, (signal) =>
+    readRevision(client, saved.slug, revision, signal),
+  );
+  return (
+    <Loaded resource={earlier}>
+      {(shown) => (
+        <DiffView
+          before={draftOf(shown)}
+          after={draftOf(saved)}
+          label={`What changed from revision ${revision} to ${saved.revision}`}
+          same="Nothing differs in what is shown; addresses and header values are hidden."
+        />
+      )}
+    </Loaded>
+  );
+}
+
+function columnsOf(saved: Saved, put: (revision: number) => void): readonly Column<Entry>[] {
+  return [
+    {
+      id: "revision",
+      label: "Revision",
+      kind: "lead",
+      value: (row) => row.revision,
+      render: (row) => `Revision ${row.revision}`,
+    },
+    { id: "saved", label: "Saved", render: (row) => <Time at={row.saved_at} /> },
+    {
+      id: "actions",
+      label: "Actions",
+      kind: "tight",
+      render: ({ revision }) =>
+        revision === saved.revision ? (
+          <span class="muted">serves now</span>
+        ) : (
+          <button
+            type="button"
+            class="button button-small"
+            aria-label={`Restore revision ${revision}`}
+            onClick={() => put(revision)}
+          >
+            Restore
+          </button>
+        ),
+    },
+  ];
+}
