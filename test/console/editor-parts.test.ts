@@ -1,5 +1,5 @@
 // The pure parts of the editor of documents: where a cursor stands in a text that is not finished,
-// what fits there by the schema of Custom profiles, where a problem is, and what that is hidden in a
+// what fits there by the schema of Custom profiles, where a problem is, and which hidden values of a
 // document can be kept.
 import assert from "node:assert/strict";
 import { test } from "node:test";
