@@ -1,6 +1,6 @@
 // The pure parts of the editor of documents: where a cursor stands in a text that is not finished,
-// what fits there by the schema of Custom profiles, where a problem is, and which hidden values of a
-// document can be kept.
+// what fits there by the schema of Custom profiles, where a problem is, and which hidden values can
+// be kept.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
