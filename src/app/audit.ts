@@ -1,10 +1,19 @@
 // The audit of money, for `svc audit` and the operator's endpoint: compares the books with each
-// other, and the money received on payment chains with purchases and channels. Changes nothing.
-// Libraries for reading chains are loaded only if rails are configured.
+// other, and the money received on payment chains with purchases and channels. Changes nothing but
+// the result that the store keeps. Libraries for reading chains are loaded only if rails are
+// configured.
 import type { Config } from "../config/config.ts";
 import { nanoOf } from "../core/billing/payment.ts";
 import { usdText } from "../core/billing/price.ts";
 import { type AuditFindings, audit, type UnreadChain } from "../hosted/audit/audit.ts";
+import {
+  type AuditResult,
+  type AuditRun,
+  booksResult,
+  chainsResult,
+  differenceText,
+  recordAudit,
+} from "../hosted/audit/audit-results.ts";
 import type { RailSettings } from "../payments/rails/rails.ts";
 import type { ReceivingAddressReport } from "../payments/reconcile/reconcile.ts";
 import type { Runtime } from "../runtime.ts";
@@ -29,6 +38,8 @@ export interface AuditReport {
   readonly clean: boolean;
   /** Report for the operator. */
   readonly lines: readonly string[];
+  /** Why the store does not keep the result for the operator's pages; null = it does. */
+  readonly notKept: string | null;
 }
 
 /** A store, and the rails whose chains are compared with it. */
@@ -78,13 +89,7 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
     const leftUnits = (await recordedUnits(store)) - comparedUnits;
     const lines = [
       books.length === 0 ? "books: they agree" : `books: ${books.length} differences`,
-      ...books
-        .slice(0, MAX_LINES)
-        .map(
-          (difference) =>
-            `  ${difference.check} ${difference.id}: is ${usdText(difference.isN)} USD, should be ` +
-            `${usdText(difference.shouldN)} USD`,
-        ),
+      ...books.slice(0, MAX_LINES).map((difference) => `  ${differenceText(difference)}`),
       ...reports.flatMap(linesOf),
       ...(reports.length === 0 ? ["chains: no rail to compare with"] : []),
       ...(leftUnits > 0n
@@ -94,13 +99,57 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
           ]
         : []),
     ];
+    const run = { runner: "command", node: null, checkedAtMs: parts.runtime.wallMs() } as const;
+    const money = reports.flatMap((report) => report.differences);
+    const chains = reports.length === 0 ? [] : [chainsResult({ money, unread: [] }, run)];
     return {
       clean: books.length === 0 && reports.every((report) => report.differing === 0),
       lines,
+      notKept: await keepOfCommand(store, [booksResult(books, run), ...chains]),
     };
   } finally {
     await store.close();
   }
+}
+
+/** The embedded file is written by one process only, which may be serving. */
+async function keepOfCommand(
+  store: Store,
+  results: readonly AuditResult[],
+): Promise<string | null> {
+  if (store.engine === "sqlite") return "the embedded store is open for reading only";
+  try {
+    await recordAudit(store, results);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** What a running service audits with, and keeps the result by. */
+export interface KeptAudit extends Pick<MoneyAudit, "store" | "runtime" | "rails"> {
+  readonly run: Omit<AuditRun, "checkedAtMs">;
+  /** Called where the result cannot be written. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Audits a running service for its operator, and keeps the result. */
+export async function auditForOperator(parts: KeptAudit): Promise<AuditFindings> {
+  const findings = await auditLive(parts);
+  const run = { ...parts.run, checkedAtMs: parts.runtime.wallMs() };
+  const chains = parts.rails.length === 0 ? [] : [chainsResult(findings, run)];
+  await recordAudit(parts.store, [booksResult(findings.books, run), ...chains]).catch(
+    parts.onError,
+  );
+  return findings;
+}
+
+/** Adds up the books of a running service alone, and keeps the result. */
+export async function auditBooks(parts: Omit<KeptAudit, "rails">): Promise<AuditResult> {
+  const run = { ...parts.run, checkedAtMs: parts.runtime.wallMs() };
+  const result = booksResult(await audit(parts.store), run);
+  await recordAudit(parts.store, [result]).catch(parts.onError);
+  return result;
 }
 
 /** Time limit for reading chains while a service runs. */
@@ -110,7 +159,7 @@ const READING_MS = 600_000;
  * The same for a running service: over its own store and rails, within a time limit. Chains that
  * cannot be read are reported.
  */
-export async function auditLive({
+async function auditLive({
   store,
   runtime,
   rails,

@@ -26,7 +26,6 @@ import {
   type AdmissionParts,
   createAdmission,
 } from "../hosted/admission/admission.ts";
-import { audit } from "../hosted/audit/audit.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
 import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/key-cache.ts";
@@ -46,7 +45,7 @@ import { createAccountPages } from "../web/pages/account/account-pages.ts";
 import { type CallPaywall, createCallPaywall } from "../web/payment/call-paywall.ts";
 import { createPurchasePaywall, type PurchasePaywall } from "../web/payment/purchase-paywall.ts";
 import type { PaidKey } from "../web/rpc/paid/rpc-paywall.ts";
-import { auditLive } from "./audit.ts";
+import { auditBooks, auditForOperator } from "./audit.ts";
 import { BENEFICIARIES } from "./beneficiaries.ts";
 import { type OwnPurge, recordPurge } from "./cache-purge.ts";
 import { createChangeBroadcast, type HostedChange } from "./change-broadcast.ts";
@@ -208,7 +207,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const console = await consoleOf(parts, openLimit);
   const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit, console });
   follow(parts, { keyCache, credit, sessions, loader: custom.loader });
-  const endJobs = startJobs({ store, runtime, log, onError }, claims);
+  const endJobs = startJobs(parts, claims);
 
   return {
     admission,
@@ -240,15 +239,18 @@ function invalidationsOver(broadcast: (change: HostedChange) => Promise<void>): 
 
 /** The console over the store. */
 async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<ConsoleSide> {
-  const { store, cluster } = parts;
-  const node = cluster === null ? null : viewOf(cluster).identity.id;
   return createConsoleSide({
     ...parts,
     records: await openRecords(parts),
-    accounts: store,
+    accounts: parts.store,
     openLimit,
-    node,
+    node: nodeNameOf(parts),
   });
+}
+
+/** The name of this node among others; null = the service is one node. */
+function nodeNameOf({ cluster }: Pick<StoreParts, "cluster">): string | null {
+  return cluster === null ? null : viewOf(cluster).identity.id;
 }
 
 /** Has what is in memory follow what other processes of the service change in the store. */
@@ -338,7 +340,7 @@ function apiOf(
   parts: StoreParts,
   { changes, paywall, credit, custom, openLimit, console }: ApiCollaborators,
 ): Api {
-  const { config, settings, runtime, log, store, serving, methods } = parts;
+  const { config, settings, runtime, log, store, serving, methods, onError } = parts;
   const { publicUrl, trustedProxies, operatorToken } = config.server;
   const common = {
     runtime,
@@ -358,7 +360,11 @@ function apiOf(
     methods,
     custom,
     paywall,
-    audit: () => auditLive({ store, runtime, rails: settings.payments.rails }),
+    audit: () =>
+      auditForOperator({
+        ...{ store, runtime, onError, rails: settings.payments.rails },
+        run: { runner: "operator", node: nodeNameOf(parts) },
+      }),
     settle: settling(credit, runtime),
     operatorToken,
     sessions: console.sessions,
@@ -400,13 +406,10 @@ function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServi
   return { chains, devnet, profiles: () => MANAGED, servedChains };
 }
 
-interface AuditParts extends Pick<HostingParts, "runtime" | "log"> {
-  readonly store: Store;
-  readonly onError: (error: unknown) => void;
-}
+type AuditParts = Pick<StoreParts, "runtime" | "log" | "store" | "onError">;
 
 /** Jobs that one node of several does; the returned function ends them. */
-function startJobs(parts: AuditParts, claims: JobClaims): () => Promise<void> {
+function startJobs(parts: StoreParts, claims: JobClaims): () => Promise<void> {
   const cancelAudit = auditAgain(parts, claims);
   const endRetention = startRetention({ ...parts, claims });
   return async () => {
@@ -418,7 +421,7 @@ function startJobs(parts: AuditParts, claims: JobClaims): () => Promise<void> {
 /**
  * Audits the books every hour, on one node of several; the returned function ends that.
  */
-function auditAgain(parts: AuditParts, claims: JobClaims): () => void {
+function auditAgain(parts: StoreParts, claims: JobClaims): () => void {
   const { runtime, onError } = parts;
   const job = { name: "audit", everyMs: AUDIT_MS - AUDIT_SLACK_MS, run: () => auditOnce(parts) };
   let cancel = runtime.after(AUDIT_MS, again);
@@ -429,11 +432,11 @@ function auditAgain(parts: AuditParts, claims: JobClaims): () => void {
   return () => cancel();
 }
 
-async function auditOnce({ store, log }: AuditParts): Promise<void> {
-  const differences = await audit(store);
-  if (differences.length === 0) return;
-  const shown = differences.slice(0, 10).map(({ check, id }) => `${check} ${id}`);
-  log.error({ differences: shown }, "the books do not agree");
+async function auditOnce(parts: StoreParts): Promise<void> {
+  const run = { runner: "service", node: nodeNameOf(parts) } as const;
+  const { state, problems } = await auditBooks({ ...parts, run });
+  if (state === "balanced") return;
+  parts.log.error({ differences: problems.slice(0, 10) }, "the books do not agree");
 }
 
 interface PaymentHostingParts

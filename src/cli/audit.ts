@@ -31,6 +31,8 @@ export async function audit({ args, env }: CommandInput): Promise<void> {
       onProgress: (line) => console.error(line),
     });
     for (const line of report.lines) console.log(line);
+    if (report.notKept !== null)
+      console.error(`the console does not show this result: ${report.notKept}`);
     process.exitCode = report.clean ? 0 : 1;
   } catch (error) {
     console.error(`svc: ${error instanceof Error ? error.message : String(error)}`);

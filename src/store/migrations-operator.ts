@@ -1,5 +1,5 @@
-// The step of a store that is about the operators of an instance: sessions in the console, cordons
-// and actions. A step that was released is never changed.
+// The steps of a store that are about the operators of an instance: sessions in the console,
+// cordons and actions; results of audits. A step that was released is never changed.
 import type { Kysely } from "kysely";
 
 /** Sessions in the console, cordoned providers, and the actions of operators. */
@@ -46,4 +46,18 @@ export async function createOperator(db: Kysely<unknown>): Promise<void> {
     .execute();
   // Money by day is read of the newest events only.
   await db.schema.createIndex("ledger_tx_by_time").on("ledger_tx").column("created_at").execute();
+}
+
+/** The last results of audits. */
+export async function createAuditResults(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("audit_result")
+    .addColumn("part", "text", (column) => column.primaryKey())
+    .addColumn("state", "text", (column) => column.notNull())
+    .addColumn("problem_count", "bigint", (column) => column.notNull())
+    .addColumn("problems", "text", (column) => column.notNull())
+    .addColumn("runner", "text", (column) => column.notNull())
+    .addColumn("node", "text")
+    .addColumn("checked_at", "bigint", (column) => column.notNull())
+    .execute();
 }

@@ -4,7 +4,7 @@
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster } from "./migrations-cluster.ts";
-import { createOperator } from "./migrations-operator.ts";
+import { createAuditResults, createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
@@ -26,6 +26,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "014_purchase_accounts": { up: indexPurchaseAccounts },
   "019_profile_revisions": { up: createProfileRevisions },
   "020_cached_usage": { up: addCachedUsage },
+  "021_audit_results": { up: createAuditResults },
 };
 
 /**

@@ -1,5 +1,5 @@
 // The tables of the operators of an instance, as types: sessions in the console, providers that are
-// cordoned, and a line for each action.
+// cordoned, a line for each action, and the last results of audits.
 
 /** A session in the console, or a sign-in link that was used. */
 export interface ConsoleSessionTable {
@@ -38,4 +38,17 @@ export interface OperatorActionTable {
   /** The node that did it; null = the service is one node. */
   readonly node: string | null;
   readonly created_at: bigint;
+}
+
+/** How one part of the last audit ended. */
+export interface AuditResultTable {
+  readonly part: "books" | "chains";
+  readonly state: "balanced" | "unbalanced" | "unread";
+  readonly problem_count: bigint;
+  /** JSON array of texts: the first problems. */
+  readonly problems: string;
+  readonly runner: "service" | "operator" | "command";
+  /** Null = the service is one node, or a command ran it. */
+  readonly node: string | null;
+  readonly checked_at: bigint;
 }

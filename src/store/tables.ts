@@ -9,6 +9,7 @@ import type {
   RateLimitTable,
 } from "./tables-cluster.ts";
 import type {
+  AuditResultTable,
   ConsoleSessionTable,
   OperatorActionTable,
   OperatorCordonTable,
@@ -63,6 +64,7 @@ export interface Tables {
   readonly console_session: ConsoleSessionTable;
   readonly operator_cordon: OperatorCordonTable;
   readonly operator_action: OperatorActionTable;
+  readonly audit_result: AuditResultTable;
 }
 
 /** An account with its balance. */

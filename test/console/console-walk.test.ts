@@ -352,16 +352,42 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   await cells(`Keys of ${account.id}`).getByText(HOSTILE).waitFor();
   await cells("Purchases").getByText("settled").first().waitFor();
   await cells("Rails and wallets").getByText(chains.settlement.address).waitFor();
+  await page.getByText("The books were not checked yet.").waitFor();
   await page.getByRole("button", { name: "Check the books" }).click();
   await page.getByText("Every amount is accounted for.").waitFor();
+  await page.getByText("The books balance.").waitFor();
+  await page.getByText("The payment chains agree with the books.").waitFor();
   await visitor.accessible();
   await visitor.shots("money");
+  await showsLastAudit(page);
   await page.goto("/dashboard/chain/premium/ethereum");
   await page.getByText(HOSTILE).first().waitFor();
   assert.equal(await page.evaluate("window.hacked"), undefined);
   visitor.clean();
   await visitor.close();
 });
+
+/** What the last audit found stays on the page, also what is wrong. */
+async function showsLastAudit(page: Page): Promise<void> {
+  await page.reload();
+  await page.getByText(/The books balance\. Checked .* by the operator\./).waitFor();
+  const last = "**/api/v1/operator/audit/last";
+  const books = {
+    ...{ state: "unbalanced", checked_at: new Date().toISOString(), run_by: "service" },
+    ...{
+      node: HOSTILE,
+      problem_count: 102,
+      problems: ["balance acc_1: is 2 USD, should be 1 USD"],
+    },
+  };
+  const json = { state: "unbalanced", books, chains: null };
+  await page.route(last, (route) => route.fulfill({ json }));
+  await page.reload();
+  await page.getByText("The books do not balance.").waitFor();
+  await page.getByText("balance acc_1: is 2 USD, should be 1 USD").waitFor();
+  await page.getByText("and 101 more").waitFor();
+  await page.unroute(last);
+}
 
 test("a key is made with the keyboard alone", OPTIONS, async () => {
   const visitor = await newVisitor(browser, fixture.service.url);

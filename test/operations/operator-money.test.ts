@@ -2,6 +2,7 @@
 // and revenue, over books that a test writes itself.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { recordAudit } from "../../src/hosted/audit/audit-results.ts";
 import type { Store } from "../../src/store/store.ts";
 import { OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { eachStore } from "../fakes/stores.ts";
@@ -82,6 +83,47 @@ eachStore(({ engine, open }) => {
         keys.map((one: Record<string, unknown>) => [one["id"], one["name"], one["spent_usd"]]),
         [[second.keyId, "Key_%1", "1"]],
       );
+    });
+
+    test("the last audit is told as never, balanced, or unbalanced with what is wrong", async (t) => {
+      const store = await open(t);
+      const api = await serveApi(t, store);
+      assert.deepEqual(await read(api, "audit/last"), {
+        state: "never",
+        books: null,
+        chains: null,
+      });
+      const run = { runner: "service", node: "n1", checkedAtMs: 1_000 } as const;
+      const books = {
+        ...run,
+        part: "books",
+        state: "balanced",
+        problemCount: 0,
+        problems: [],
+      } as const;
+      await recordAudit(store, [books]);
+      const told = {
+        ...{ state: "balanced", checked_at: "1970-01-01T00:00:01.000Z", run_by: "service" },
+        ...{ node: "n1", problem_count: 0, problems: [] },
+      };
+      const balanced = { state: "balanced", books: told, chains: null };
+      assert.deepEqual(await read(api, "audit/last"), balanced);
+      const problems = ["transaction 0x1 on chain 1: moved 1 USD, recorded 2 USD"];
+      const chains = {
+        ...books,
+        part: "chains",
+        state: "unbalanced",
+        problemCount: 9,
+        problems,
+      } as const;
+      await recordAudit(store, [chains]);
+      assert.deepEqual(await read(api, "audit/last"), {
+        state: "unbalanced",
+        books: told,
+        chains: { ...told, state: "unbalanced", problem_count: 9, problems },
+      });
+      await recordAudit(store, [{ ...chains, state: "unread" }]);
+      assert.equal((await read(api, "audit/last")).state, "balanced");
     });
 
     test("revenue by day adds up usage, payments and grants, and shows empty days", async (t) => {

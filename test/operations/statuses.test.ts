@@ -199,6 +199,7 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     token: OPERATOR_TOKEN,
   }),
   listWallets: () => ({ what: "GET /api/v1/operator/wallets", token: OPERATOR_TOKEN }),
+  getLastAudit: () => ({ what: "GET /api/v1/operator/audit/last", token: OPERATOR_TOKEN }),
   getRevenue: () => ({ what: "GET /api/v1/operator/revenue?days=2", token: OPERATOR_TOKEN }),
   listCordons: () => ({ what: "GET /api/v1/operator/cordons", token: OPERATOR_TOKEN }),
   cordonProvider: () => ({

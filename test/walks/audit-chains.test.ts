@@ -21,6 +21,13 @@ test(
       const { ok, differences, unread_chains } = JSON.parse(await response.text());
       return { status: response.status, ok, differences, unread: unread_chains };
     };
+    const last = async () => {
+      const response = await fetch(`${service.url}/api/v1/operator/audit/last`, {
+        headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+      });
+      const { state, books, chains } = JSON.parse(await response.text());
+      return [state, books?.state, chains?.state, chains?.problems];
+    };
     const byCommand = () =>
       auditMoney({
         config: service.config,
@@ -40,6 +47,7 @@ test(
     const { receipt } = JSON.parse(await paid.text());
     assert.equal(paid.status, 200);
     assert.deepEqual(await overHttp(), { status: 200, ok: true, differences: [], unread: [] });
+    assert.deepEqual(await last(), ["balanced", "balanced", "balanced", []]);
     assert.equal((await byCommand()).clean, true);
 
     await chains.evm.rpc("evm_revert", before);
@@ -51,6 +59,12 @@ test(
       differences: [found],
       unread: [],
     });
+    assert.deepEqual(await last(), [
+      ...["unbalanced", "balanced", "unbalanced"],
+      [
+        `transaction ${receipt.tx_hash} on chain ${chains.evm.chainId}: moved 0 USD, recorded 0.5 USD`,
+      ],
+    ]);
     const command = await byCommand();
     assert.equal(command.clean, false);
     assert.ok(command.lines.some((line) => line.includes(receipt.tx_hash)));
@@ -62,6 +76,9 @@ test(
       blind.unread.map((it: { chain_id: number }) => it.chain_id),
       [chains.evm.chainId],
     );
+    const [state, , ofChains, [problem]] = await last();
+    assert.deepEqual([state, ofChains], ["balanced", "unread"]);
+    assert.match(problem, /could not be read/);
     await assert.rejects(byCommand(), { name: "ChainFailure" });
   },
 );

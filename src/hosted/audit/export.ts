@@ -49,6 +49,7 @@ const TABLES: readonly ExportedTable[] = Object.keys({
   session_call: true,
   operator_cordon: true,
   operator_action: true,
+  audit_result: true,
 } satisfies Record<ExportedTable, true>).map(parseTable);
 
 /**

@@ -53,6 +53,17 @@ export const OPERATOR_MONEY_OPERATIONS = {
     answers: { 200: { description: "The wallets.", schema: shape.walletList } },
     faults: ["unauthorized", "internal", "unavailable"],
   },
+  getLastAudit: {
+    ...READ,
+    path: "/api/v1/operator/audit/last",
+    summary: "Read the result of the last audit",
+    description:
+      "Changes and checks nothing. The service adds its books up every hour; " +
+      "`GET /api/v1/operator/audit` and, with PostgreSQL, `svc audit` also compare them with the " +
+      "payment chains. Each result stands until the next one.",
+    answers: { 200: { description: "What is known.", schema: shape.lastAudit } },
+    faults: ["unauthorized", "internal", "unavailable"],
+  },
   getRevenue: {
     ...READ,
     path: "/api/v1/operator/revenue",

@@ -58,6 +58,8 @@ const HOSTED_IDS = [
   "deleteProfile",
   "getConfigurationSchema",
   "getProfile",
+  "getProfileRevision",
+  "listProfileRevisions",
   "listProfiles",
   "putProfile",
   "updateKey",
@@ -81,6 +83,7 @@ const OPERATOR_IDS = [
 ];
 const HOSTED_OPERATOR_IDS = [
   "creditAccount",
+  "getLastAudit",
   "getOperatorAudit",
   "getOperatorUsage",
   "getRevenue",

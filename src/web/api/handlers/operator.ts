@@ -5,13 +5,17 @@ import { usdText } from "../../../core/billing/price.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import { NOTHING_USED, sumOf, usageReport } from "../../../hosted/accounts/usage.ts";
 import type { AuditFindings } from "../../../hosted/audit/audit.ts";
+import { type AuditResult, lastAudit } from "../../../hosted/audit/audit-results.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
 import type { HandlerParts } from "../parts.ts";
 import { instant } from "./keys-view.ts";
 import { usedView } from "./usage.ts";
 
-type OperatorHandlers = Pick<ApiHandlers<typeof CONTRACT>, "getOperatorUsage" | "getOperatorAudit">;
+type OperatorHandlers = Pick<
+  ApiHandlers<typeof CONTRACT>,
+  "getOperatorUsage" | "getOperatorAudit" | "getLastAudit"
+>;
 
 const MAX_DIFFERENCES = 100;
 /** Longest wait of one request for an audit, and the suggested delay before the next try. */
@@ -92,6 +96,17 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
       };
       return { kind: "answer", status: 200, body };
     },
+    async getLastAudit() {
+      const { books, chains } = await lastAudit(store);
+      const parts = [books, chains];
+      const isWrong = parts.some((part) => part?.state === "unbalanced");
+      const body = {
+        state: isWrong ? "unbalanced" : balancedOrNever(books),
+        books: resultView(books),
+        chains: resultView(chains),
+      } as const;
+      return { kind: "answer", status: 200, body };
+    },
     async getOperatorAudit() {
       const finished = await findings();
       if (finished === null)
@@ -113,6 +128,22 @@ export function operatorHandlers({ runtime, store, audit }: HandlerParts): Opera
       };
       return { kind: "answer", status: 200, body };
     },
+  };
+}
+
+function balancedOrNever(books: AuditResult | null): "balanced" | "never" {
+  return books === null ? "never" : "balanced";
+}
+
+function resultView(result: AuditResult | null) {
+  if (result === null) return null;
+  return {
+    state: result.state,
+    checked_at: instant(result.checkedAtMs),
+    run_by: result.runner,
+    node: result.node,
+    problem_count: result.problemCount,
+    problems: [...result.problems],
   };
 }
 

@@ -167,3 +167,34 @@ export const revenue = z
     totals: z.object(money),
   })
   .meta({ id: "Revenue", description: "Revenue and usage by day." });
+
+const auditPart = z
+  .object({
+    state: z
+      .enum(["balanced", "unbalanced", "unread"])
+      .describe("`unread`: nothing differs, and a payment chain could not be read."),
+    checked_at: instant,
+    run_by: z
+      .enum(["service", "operator", "command"])
+      .describe("The service by itself, the operator by the API, or `svc audit`."),
+    node: z
+      .string()
+      .nullable()
+      .describe("The node that ran it; null = the service is one node, or a command ran it."),
+    problem_count: count.describe("Found in all; one check lists 250 at most."),
+    problems: z.array(z.string()).describe("What is wrong, in words: the first 100."),
+  })
+  .nullable();
+
+/** Answer of `getLastAudit`. */
+export const lastAudit = z
+  .object({
+    state: z
+      .enum(["balanced", "unbalanced", "never"])
+      .describe("`never`: the books were not added up yet. `unbalanced`: one of the two is."),
+    books: auditPart.describe("Ledger, balances, leased credit and usage; null = never checked."),
+    chains: auditPart.describe(
+      "What was recorded, and what the payment chains say; null = never compared.",
+    ),
+  })
+  .meta({ id: "LastAudit", description: "Whether the books agreed when they were last checked." });

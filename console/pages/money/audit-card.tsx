@@ -1,0 +1,154 @@
+// The audit for the operator: what the last one found, and one that runs when it is asked for.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Result } from "../../api/client.ts";
+import type { AnswerOf } from "../../api/contract-types.ts";
+import { useResource } from "../../api/resource.ts";
+import { useApp } from "../../app/app.ts";
+import { Card } from "../../components/card.tsx";
+import { failureText, Loaded } from "../../components/page-state.tsx";
+import { type Column, Table } from "../../components/table.tsx";
+import { Time } from "../../components/time.tsx";
+import type { Tone } from "../../format/tone.ts";
+import { usd } from "../../format/usd.ts";
+
+type Audit = AnswerOf<"GET /api/v1/operator/audit">;
+type LastAudit = AnswerOf<"GET /api/v1/operator/audit/last">;
+type AuditPart = NonNullable<LastAudit["books"]>;
+
+const LAST = "/api/v1/operator/audit/last";
+const POLL_MS = 60_000;
+
+/** The card. */
+export function AuditCard(): JSX.Element {
+  const { client } = useApp();
+  const [result, setResult] = useState<Result<Audit> | "running" | null>(null);
+  const last = useResource(LAST, POLL_MS, () => client.request<LastAudit>("GET", LAST));
+  const run = (): void => {
+    setResult("running");
+    void client.call("GET /api/v1/operator/audit").then((found) => {
+      setResult(found);
+      last.reload();
+    });
+  };
+  return (
+    <Card
+      title="Audit"
+      lead="Compares ledger, balances, leased credit, usage and payment chains, to the unit"
+      actions={
+        <button type="button" class="button" disabled={result === "running"} onClick={run}>
+          {result === "running" ? "Checking" : "Check the books"}
+        </button>
+      }
+    >
+      <div class="stack">
+        <Loaded resource={last}>{(data) => <LastWord last={data} />}</Loaded>
+        {result === null ? null : <Outcome result={result} />}
+      </div>
+    </Card>
+  );
+}
+
+/** What the last audits found, of the books and of the payment chains. */
+function LastWord({ last: { books, chains } }: { readonly last: LastAudit }): JSX.Element {
+  if (books === null)
+    return (
+      <p class="notice">The books were not checked yet. The service adds them up every hour.</p>
+    );
+  return (
+    <>
+      <PartWord part={books} words={BOOKS} />
+      {chains === null ? null : <PartWord part={chains} words={CHAINS} />}
+    </>
+  );
+}
+
+type PartWords = Readonly<Record<AuditPart["state"], string>>;
+
+const BOOKS: PartWords = {
+  balanced: "The books balance.",
+  unbalanced: "The books do not balance.",
+  unread: "The books could not be read.",
+};
+const CHAINS: PartWords = {
+  balanced: "The payment chains agree with the books.",
+  unbalanced: "The payment chains do not agree with the books.",
+  unread: "Not every payment chain could be read.",
+};
+const TONES: Readonly<Record<AuditPart["state"], Tone>> = {
+  balanced: "good",
+  unbalanced: "bad",
+  unread: "warn",
+};
+const RUNNERS: Readonly<Record<AuditPart["run_by"], string>> = {
+  service: "by the service itself",
+  operator: "by the operator",
+  command: "by svc audit",
+};
+
+interface PartWordProps {
+  readonly part: AuditPart;
+  readonly words: PartWords;
+}
+
+function PartWord({ part, words }: PartWordProps): JSX.Element {
+  const { state, checked_at, run_by, node, problems, problem_count } = part;
+  const unlisted = problem_count - problems.length;
+  return (
+    <div class={`notice ${TONES[state]}`}>
+      {words[state]} Checked <Time at={checked_at} /> {RUNNERS[run_by]}
+      {node === null ? "" : ` on node ${node}`}.
+      {problems.length === 0 ? null : (
+        <ul>
+          {problems.map((problem) => (
+            <li key={problem} class="wrap-anywhere">
+              {problem}
+            </li>
+          ))}
+          {unlisted > 0 ? <li>and {unlisted} more</li> : null}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+/** The audit that was asked for on this page: it reads everything. */
+function Outcome({ result }: { readonly result: Result<Audit> | "running" }): JSX.Element {
+  if (result === "running") return <p role="status">Reading every account and payment chain.</p>;
+  if (result.kind === "failed")
+    return (
+      <p class="notice warn" role="alert">
+        {failureText(result.failure)}
+      </p>
+    );
+  const { ok, checked_at, differences, unread_chains } = result.body;
+  return (
+    <div class="stack">
+      <p class={`notice ${ok ? "good" : "bad"}`} role="status">
+        {ok ? "Every amount is accounted for." : "The books do not agree."} Checked{" "}
+        <Time at={checked_at} />.
+      </p>
+      {differences.length === 0 ? null : (
+        <Table
+          name="differences"
+          caption="What does not agree"
+          columns={DIFFERENCES}
+          rows={differences}
+          keyOf={(row) => `${row.check} ${row.id}`}
+        />
+      )}
+      {unread_chains.map(({ chain_id, reason }) => (
+        <p key={chain_id} class="notice warn">
+          Chain {chain_id} could not be read: {reason}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+const DIFFERENCES: readonly Column<Audit["differences"][number]>[] = [
+  { id: "check", label: "Check", kind: "lead", render: (row) => row.check },
+  { id: "id", label: "Of", render: (row) => <span class="mono small">{row.id}</span> },
+  { id: "is", label: "Is", kind: "number", render: (row) => usd(row.is_usd) },
+  { id: "should", label: "Should be", kind: "number", render: (row) => usd(row.should_be_usd) },
+];
