@@ -10,8 +10,12 @@ import type { Bus } from "../core/workers/bus.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
 import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
+import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
-import { createProviderBudgets } from "../upstream/budget/provider-budgets.ts";
+import {
+  createProviderBudgets,
+  type ProviderBudgets,
+} from "../upstream/budget/provider-budgets.ts";
 import type { QuotaSource } from "../upstream/budget/quota-source.ts";
 import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
 import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
@@ -40,6 +44,7 @@ import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
 import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
 import { createTimerWheel } from "../upstream/timer-wheel.ts";
+import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
 import { createInstanceApi } from "../web/api/instance-api.ts";
 import type { Api } from "../web/api/operation-server.ts";
@@ -425,6 +430,23 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
 /** The surroundings of what talks to providers; `quotas` hands out their credits. */
 type UpstreamOutside = Omit<Outside, "version"> & { readonly quotas: QuotaSource };
 
+/** Sends batches where providers take them, and nothing beyond the limits of providers. */
+function limitedHttp(
+  http: BatchUpstream,
+  parts: { readonly runtime: Runtime; readonly budgets: ProviderBudgets },
+  { batches, batchRefused }: Observer,
+): Upstream {
+  const { runtime, budgets } = parts;
+  const batching = batchingUpstream(http, {
+    runtime,
+    counts: batches,
+    countAgain: ({ provider, methodName = "" }) =>
+      (budgets.find(provider)?.takeAgain(methodName) ?? null) === null,
+    onRefused: batchRefused,
+  });
+  return meteredUpstream(batching, parts);
+}
+
 /** Everything that talks to providers, with its observer. */
 function upstreamSide(
   config: Config,
@@ -442,7 +464,7 @@ function upstreamSide(
   const onReturnedTwice = observer.returnedTwice;
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, onReturnedTwice };
   const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
-  const upstreams = { http: meteredUpstream(http, { runtime, budgets }), ws: sockets };
+  const upstreams = { http: limitedHttp(http, { runtime, budgets }, observer), ws: sockets };
   const cordons = createCordonTable();
   const ofRegistry = { ...hearing(observer), shares, budgets, cordonOf: cordons.of };
   const registry = registryOf(config, runtime, ofRegistry);

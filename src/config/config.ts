@@ -2,6 +2,7 @@
 // Precedence: flag, environment, file, default. Pure: reads no file, no process environment and no
 // clock. Settings and defaults are in `config/schema.ts`.
 import type { z } from "zod";
+import type { BatchLimits } from "../core/provider/batch-limits.ts";
 import type { BudgetLimits } from "../core/provider/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
 import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
@@ -530,6 +531,7 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     weight: provider.weight,
     backup: provider.backup,
     budget: provider.limits === undefined ? null : budgetOf(provider.limits),
+    batch: provider.batch === undefined ? null : batchOf(provider.batch),
     price: provider.price,
     archival: provider.archival,
     region: provider.region ?? null,
@@ -549,6 +551,10 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
     })),
     guarded: false,
   };
+}
+
+function batchOf({ max, wait_ms: waitMs }: NonNullable<ProviderFile["batch"]>): BatchLimits {
+  return { max, waitMs };
 }
 
 function budgetOf(limits: NonNullable<ProviderFile["limits"]>): BudgetLimits {

@@ -363,6 +363,13 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
         ),
       );
     else if (typeof id === "string") ids.set(id, index);
+    if (member(provider, "batch") !== undefined && member(provider, "url") === undefined)
+      breaches.push(
+        breach(
+          [...path, index, "batch"],
+          "must not be set without `url`: batches go over HTTP, and sockets need none",
+        ),
+      );
   }
   const aliases = new Map<unknown, number>();
   for (const [index, provider] of providers.entries()) {

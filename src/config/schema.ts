@@ -180,6 +180,23 @@ const budget = z
       "and months is kept in `data_dir`.",
   );
 
+const batch = z
+  .strictObject({
+    max: count(2, 1_000, 100).describe("Most calls in one request."),
+    wait_ms: count(0, 50, 0).describe(
+      "How long, in milliseconds, a call waits for others to go with; `0` = it goes with those " +
+        "that are ready at the same moment, and waits for none.",
+    ),
+  })
+  .optional()
+  .describe(
+    "Sends several calls to this provider over HTTP as one JSON-RPC batch. Default: each goes " +
+      "alone. Most nodes answer a batch when its slowest call is done, so that only reads with " +
+      "short answers share one: no writes, logs, traces or block receipts, no second tries, " +
+      "hedges or probes. Vendors count every call of a batch, and so do `limits`. A provider that " +
+      "refuses batches, or large ones, is asked call by call, or in smaller ones, for an hour.",
+  );
+
 const provider = z
   .strictObject({
     id: word.describe("Identifier in pins, logs and metrics; unique per chain and profile."),
@@ -210,6 +227,7 @@ const provider = z
       .default(false)
       .describe("Asked only where no other provider of the chain can be."),
     limits: budget,
+    batch,
     price: z
       .number()
       .min(0)

@@ -48,6 +48,7 @@ function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: numb
     weight: 1,
     backup: false,
     budget: null,
+    batch: null,
     price: null,
     archival: false,
     region: null,

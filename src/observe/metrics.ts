@@ -243,6 +243,30 @@ export const METRICS: readonly Metric[] = [
     ],
   },
   {
+    name: "svc_upstream_batches_total",
+    type: "counter",
+    labels: ["result"],
+    help:
+      "Requests to providers that carried several calls: `sent` in all, and of those `refused`: " +
+      "as a whole, for their size, or with calls left out.",
+    collect: ({ observer: { batches } }) => [
+      [["sent"], batches.sent],
+      [["refused"], batches.refused],
+    ],
+  },
+  {
+    name: "svc_upstream_batched_calls_total",
+    type: "counter",
+    labels: ["result"],
+    help:
+      "Calls that went to providers in such requests: `sent` in all, and of those asked `alone` " +
+      "after all.",
+    collect: ({ observer: { batches } }) => [
+      [["sent"], batches.calls],
+      [["alone"], batches.alone],
+    ],
+  },
+  {
     name: "svc_refusals_total",
     type: "counter",
     labels: ["code"],

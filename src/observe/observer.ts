@@ -4,8 +4,10 @@
 import type { Logger } from "pino";
 import type { FaultCode } from "../core/faults/rpc-fault.ts";
 import { addTo } from "../core/provider/latency.ts";
+import type { Provider } from "../core/provider/profile.ts";
 import type { Method } from "../core/rpc/method.ts";
 import type { Runtime } from "../runtime.ts";
+import { type BatchCounts, newBatchCounts } from "../upstream/batch/batching-upstream.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import { newSplitCounts, type SplitCounts } from "../upstream/engine/split-parts.ts";
@@ -52,6 +54,10 @@ export interface Observer {
   streamMoved(move: StreamMove): void;
   /** Calls over ranges of blocks that were asked for in parts. */
   readonly splits: SplitCounts;
+  /** Calls that went to providers several in one request. */
+  readonly batches: BatchCounts;
+  /** Logs that a provider takes no more calls than `most` in one request. */
+  batchRefused(provider: Provider, most: number): void;
   readonly sockets: SocketCounts;
   socketOpened(): void;
   socketClosed(code: number): void;
@@ -132,6 +138,9 @@ export function createObserver(
       feed.ended({ route, outcome: null, requestId, series: to }, runtime.now());
     },
     splits: newSplitCounts(),
+    batches: newBatchCounts(),
+    batchRefused: ({ id: provider }, most) =>
+      log.warn({ provider, most }, "the provider refused a batch; smaller ones, or none, follow"),
     ...countRefusals(log, repeats),
     ...stateChanges({ log, repeats, history, feed }),
     ...countSockets(),

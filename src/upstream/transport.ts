@@ -130,6 +130,8 @@ export interface OutgoingRequest extends WireRequest {
    * busy.
    */
   readonly isProbe?: true;
+  /** It may share a request with others, where the provider takes batches; absent = it may not. */
+  readonly mayBatch?: boolean;
   /**
    * Deadline of its method: a streamed answer must end within ten times this; absent = the longest
    * deadline.
@@ -143,8 +145,53 @@ export interface Dispatch {
   readonly sent: boolean;
   /** It waits for a busy connection. May still be true after it was sent. */
   readonly queued?: boolean;
+  /** The batch that it was sent in; absent or null = it was sent alone. */
+  readonly batch?: SentBatch | null;
   /** Ends the request; the listener hears nothing more, and a flowing stream is cut. */
   cancel(): void;
+}
+
+/**
+ * Several calls that were sent as one request. What happens to all of them at once counts once:
+ * the marks say what has been counted.
+ */
+export interface SentBatch {
+  /** Number of its calls. */
+  readonly size: number;
+  isSilent: boolean;
+  isGivenUp: boolean;
+}
+
+/** How a batch ended, for the calls that have no answer of their own. */
+export type BatchEnding =
+  /** Its answer was complete. `unowned`: an error in it that named no call; null = none. */
+  | { readonly kind: "answered"; readonly unowned: Failure | null }
+  /** The answer to one call came in place of an array. */
+  | { readonly kind: "single" }
+  /** The batch failed, or was answered by one error. */
+  | { readonly kind: "failed"; readonly failure: Failure };
+
+/** Hears the answers to the calls of a batch, by their places in it, and then its end, once. */
+export interface BatchListener {
+  /** Whether any call still waits. */
+  readonly isWaiting: boolean;
+  /** Whether a call still waits, and whether it was answered. */
+  isOpen(place: number): boolean;
+  isAnswered(place: number): boolean;
+  /** A part of the answer has arrived. */
+  heard(): void;
+  /** As of a single request; only for a call that is open. */
+  result(place: number, body: Buffer, span: ResultSpan, pool?: BorrowedBuffer): void;
+  failed(place: number, failure: Failure, raw: Buffer | null): void;
+  /** Its answer is too long to be held with others. */
+  tooLong(place: number): void;
+  /** Nothing more comes. */
+  over(ending: BatchEnding): void;
+}
+
+/** A transport that can send several requests to one provider as one. */
+export interface BatchUpstream extends Upstream {
+  sendBatch(requests: readonly OutgoingRequest[], listener: BatchListener): Dispatch;
 }
 
 /** A transport to providers. */

@@ -44,6 +44,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     weight: 1,
     backup: false,
     budget: null,
+    batch: null,
     price: null,
     archival: false,
     region: null,

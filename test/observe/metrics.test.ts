@@ -77,6 +77,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       refusals: () => new Map([["unknown_chain", 2] as const]),
       returnsTwice: () => 0,
       splits: newSplitCounts(),
+      batches: { sent: 3, calls: 40, refused: 1, alone: 8 },
       sockets: { open: 1, closes: new Map([["1000", 4]]) },
     },
     subscriptions: { reports: () => [], counts: () => [], checks: () => [] },
@@ -134,6 +135,9 @@ test("values are written with their labels, escaped, and histograms end with the
     'svc_requests_total{profile="team",chain="ethereum",method="odd\\"name\\\\of\\na method",' +
       'outcome="success"} 3',
     'svc_panic_calls_total{profile="team",chain="ethereum",result="refused"} 2',
+    'svc_upstream_batches_total{result="refused"} 1',
+    'svc_upstream_batched_calls_total{result="sent"} 40',
+    'svc_upstream_batched_calls_total{result="alone"} 8',
     'svc_hedges_total{profile="team",chain="ethereum",result="won"} 4',
     'svc_null_rechecks_total{profile="team",chain="ethereum",result="found"} 5',
     'svc_hedges_total{profile="team",chain="ethereum",result="over_budget"} 2',

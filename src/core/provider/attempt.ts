@@ -55,6 +55,8 @@ export interface Attempt extends Channel {
    * The event that failed this attempt and possibly others, such as the end of a shared connection.
    */
   readonly incident?: object;
+  /** Only of one that shared its request: with how many calls in all. */
+  readonly batched?: number;
   /** When it was begun (monotonic ms); absent = not known. */
   readonly startedAtMs?: number;
   /** Only of a hedge: how long (ms) the attempt had taken beside which this one was begun. */

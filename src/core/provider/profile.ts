@@ -3,6 +3,7 @@
 
 import type { Category } from "../rpc/method.ts";
 import type { LogVerification } from "../stream/log-verification.ts";
+import type { BatchLimits } from "./batch-limits.ts";
 import type { BudgetLimits } from "./budget-limits.ts";
 import type { Chain } from "./chain.ts";
 import type { RegionPreference } from "./region.ts";
@@ -42,6 +43,8 @@ export interface Provider {
   readonly backup: boolean;
   /** What may be sent to it; null = no limit is declared. */
   readonly budget: BudgetLimits | null;
+  /** How calls to it over HTTP are put together; null = each goes alone. */
+  readonly batch: BatchLimits | null;
   /** USD of a million of its credits; null = not declared. */
   readonly price: number | null;
   readonly archival: boolean;

@@ -110,6 +110,8 @@ export interface EvidenceAttempt {
    * two then has the category `overtaken`.
    */
   readonly hedged_after_ms?: number;
+  /** Only of an attempt that was sent as one of several calls in one request: how many. */
+  readonly batched?: number;
 }
 
 /** Most attempts that are named: only calls in parts have more. */
@@ -142,16 +144,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     ...(plan.lagWaived === true ? { lag_waived: true } : {}),
     circuit_breaker_state: input.breakerState,
     ...(isMerged ? { upstream_calls: attempts.length } : {}),
-    attempts: named.map(({ provider, transport, verdict, code, latencyMs, hedgedAfterMs }) => ({
-      provider: shown(provider),
-      ...regionOf(provider),
-      transport,
-      outcome: verdict === null ? "success" : "error",
-      category: verdict?.category ?? null,
-      code,
-      latency_ms: round(latencyMs),
-      ...(hedgedAfterMs === undefined ? {} : { hedged_after_ms: round(hedgedAfterMs) }),
-    })),
+    attempts: named.map((attempt) => attemptEvidence(attempt, shown)),
     ...(input.cacheUse === null ? {} : { cache: cacheEvidence(input.cacheUse) }),
     ...(input.chargedCu === null ? {} : { charged_cu: input.chargedCu }),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
@@ -164,6 +157,23 @@ export function evidenceOf(input: EvidenceInput): Evidence {
           })),
         }),
     ...(input.node === null ? {} : { node: input.node }),
+  };
+}
+
+function attemptEvidence(
+  { provider, transport, verdict, code, latencyMs, hedgedAfterMs, batched }: Attempt,
+  shown: (provider: Provider) => string,
+): EvidenceAttempt {
+  return {
+    provider: shown(provider),
+    ...regionOf(provider),
+    transport,
+    outcome: verdict === null ? "success" : "error",
+    category: verdict?.category ?? null,
+    code,
+    latency_ms: round(latencyMs),
+    ...(hedgedAfterMs === undefined ? {} : { hedged_after_ms: round(hedgedAfterMs) }),
+    ...(batched === undefined ? {} : { batched }),
   };
 }
 

@@ -64,12 +64,16 @@ function rowOf({ name, kind, blockAt, cu, deadline }: ConfiguredMethod, labels: 
     ...known,
     replaySafe: kind === null ? known.replaySafe : kind === "read",
     block: blockAt === null ? known.block : { kind: "block", at: blockAt },
+    batch: known.batch && kind !== "write" && (deadline === null || QUICK.has(deadline)),
     // What its answers depend on is known of the built-in row only.
     cache: kind === null && blockAt === null ? known.cache : null,
     cu: cu ?? known.cu,
     deadline: deadline ?? known.deadline,
   };
 }
+
+/** Deadlines of methods that may share a request with others. */
+const QUICK: ReadonlySet<DeadlineClass> = new Set(["cheap", "standard", "default"]);
 
 /** The index of a configured method; when none is free, the index of methods without a row. */
 function placeOf(name: string, labels: string[]): number {

@@ -102,6 +102,8 @@ export interface Method {
   readonly mayBeMissing: boolean;
   /** A read that may be asked of a second provider while the first one takes long. */
   readonly hedge: boolean;
+  /** A read with a short answer, which may be asked together with others in one request. */
+  readonly batch: boolean;
   /** How its answers may be kept; null = they are not. */
   readonly cache: CacheRule | null;
 }
@@ -158,6 +160,15 @@ const NOT_HEDGED: ReadonlySet<Category> = new Set([
   "mempool",
   "txpool",
 ] as const);
+
+/** Reads whose answers are long, or may keep those beside them waiting. */
+const NOT_BATCHED: ReadonlySet<string> = new Set([
+  "eth_getBlockReceipts",
+  "eth_simulateV1",
+  "eth_callMany",
+  "eth_getBlobSidecars",
+  "eth_getBlobSidecarByTxHash",
+]);
 
 const byBlock = (params: number, more: { named?: true; needsBlock?: true } = {}): CacheRule => ({
   kind: "block",
@@ -551,6 +562,7 @@ export const UNKNOWN_METHOD: Method = {
   coalesce: false,
   mayBeMissing: false,
   hedge: false,
+  batch: false,
   cache: null,
 };
 
@@ -569,6 +581,7 @@ const PERSONAL_METHOD: Method = {
   coalesce: false,
   mayBeMissing: false,
   hedge: false,
+  batch: false,
   cache: null,
 };
 
@@ -602,6 +615,7 @@ function builtInRows(): readonly Method[] {
     rows.flatMap(([names, category, cu, deadline, options = {}]) =>
       names.split(" ").map((name): Method => {
         const { replaySafe = true, block = null, handling = "route", transaction } = options;
+        const isShortRead = replaySafe && handling === "route" && COALESCED.has(category);
         return {
           name,
           index: index++,
@@ -613,9 +627,10 @@ function builtInRows(): readonly Method[] {
           block,
           handling,
           transaction: transaction ?? null,
-          coalesce: replaySafe && handling === "route" && COALESCED.has(category),
+          coalesce: isShortRead,
           mayBeMissing: MAY_BE_MISSING.has(name),
           hedge: replaySafe && handling === "route" && !NOT_HEDGED.has(category),
+          batch: isShortRead && !NOT_BATCHED.has(name),
           cache: CACHE_RULES.get(name) ?? null,
         };
       }),

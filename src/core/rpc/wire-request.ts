@@ -2,7 +2,7 @@
 // has a new id, so that no answer can be taken for another one. Knows neither where ids come from
 // nor how bytes are sent.
 
-import type { Span } from "./json.ts";
+import { CLOSE_ARRAY, COMMA, OPEN_ARRAY, type Span } from "./json.ts";
 
 /**
  * One request. `body` is a JSON object; the bytes from `idStart` to `idEnd` are replaced by a new
@@ -44,6 +44,23 @@ export function withWireId({ body, idStart, idEnd }: WireRequest, wireId: string
   body.copy(bytes, 0, 0, idStart);
   bytes.write(wireId, idStart, "latin1");
   body.copy(bytes, idStart + wireId.length, idEnd);
+  return bytes;
+}
+
+/** The bytes of several requests as one batch, each under its id. */
+export function writeBatch(requests: readonly WireRequest[], wireIds: readonly string[]): Buffer {
+  let length = requests.length + 1;
+  for (const { body, idStart, idEnd } of requests)
+    length += body.length - (idEnd - idStart) + WIRE_ID_BYTES;
+  const bytes = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const [index, { body, idStart, idEnd }] of requests.entries()) {
+    bytes[at++] = index === 0 ? OPEN_ARRAY : COMMA;
+    at += body.copy(bytes, at, 0, idStart);
+    at += bytes.write(wireIds[index] ?? "", at, "latin1");
+    at += body.copy(bytes, at, idEnd);
+  }
+  bytes[at] = CLOSE_ARRAY;
   return bytes;
 }
 

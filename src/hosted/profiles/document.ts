@@ -250,6 +250,7 @@ function providerOf(
     weight: 1,
     backup: false,
     budget: null,
+    batch: null,
     price: null,
     archival: limits.archival,
     region: region ?? null,

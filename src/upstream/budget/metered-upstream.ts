@@ -9,6 +9,7 @@ import type {
   Dispatch,
   OutgoingRequest,
   ResultSpan,
+  SentBatch,
   Sockets,
   StreamSink,
   Upstream,
@@ -109,6 +110,10 @@ class MeteredRequest implements AnswerListener, Dispatch {
 
   get queued(): boolean {
     return this.#dispatch.queued === true;
+  }
+
+  get batch(): SentBatch | null {
+    return this.#dispatch.batch ?? null;
   }
 
   send(upstream: Pick<Upstream, "send">, outgoing: OutgoingRequest): Dispatch {

@@ -106,6 +106,18 @@ export class ProviderBudget {
     return null;
   }
 
+  /**
+   * Counts a request in flight once more, which is sent again in the place that it has; otherwise
+   * as `take`.
+   */
+  takeAgain(methodName: string): Shortage | null {
+    const isPlaced = this.#concurrency !== null;
+    if (isPlaced) this.#inFlight -= 1;
+    const shortage = this.take(methodName);
+    if (shortage !== null && isPlaced) this.#inFlight += 1;
+    return shortage;
+  }
+
   /** Whether the month is spent faster than it passes, so that others are asked first. */
   isAheadOfPace(nowMs: number): boolean {
     return this.#credits?.isAheadOfPace(nowMs) === true;

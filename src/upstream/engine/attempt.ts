@@ -2,7 +2,7 @@
 // becomes of the call is its owner's business.
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
-import type { CallerIdentity } from "../../core/provider/silence.ts";
+import { type CallerIdentity, SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -14,6 +14,7 @@ import type {
   BorrowedBuffer,
   Dispatch,
   ResultSpan,
+  SentBatch,
 } from "../transport.ts";
 import type { Job } from "./job.ts";
 import type { Upstreams } from "./route-request.ts";
@@ -113,6 +114,10 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     return this.#dispatch?.queued === true;
   }
 
+  get batch(): SentBatch | null {
+    return this.#dispatch?.batch ?? null;
+  }
+
   /** How long it has been out. */
   get ageMs(): number {
     return Math.max(0, this.#parts.runtime.now() - this.startedAtMs);
@@ -129,14 +134,32 @@ export class PendingAttempt implements AnswerListener, Outstanding {
       return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#wait(lookMs, limitMs);
     const { methodName, body, idStart, idEnd } = call;
+    const mayBatch = provider.batch !== null && this.#mayBatch();
     const dispatch = upstream.send(
-      { provider, methodName, body, idStart, idEnd, mayStream, room, deadlineMs },
+      { provider, methodName, body, idStart, idEnd, mayStream, room, mayBatch, deadlineMs },
       this,
     );
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
     if (dispatch.sent) this.sentAtMs = this.startedAtMs;
     else if (!dispatch.queued) this.connectingAtMs = this.startedAtMs;
+  }
+
+  /**
+   * Whether it may share a request with other calls. A second try goes alone: what failed the
+   * batch of the first one must not fail all of them again.
+   */
+  #mayBatch(): boolean {
+    const { isTrial, isHedge, method, caller } = this;
+    const { failed, plan } = this.#job;
+    return (
+      method.batch &&
+      !isTrial &&
+      !isHedge &&
+      failed.length === 0 &&
+      plan.panic !== true &&
+      caller !== SERVICE_CALLER
+    );
   }
 
   result(body: Buffer, { start, end, idAt }: ResultSpan, pool?: BorrowedBuffer): void {
@@ -206,7 +229,9 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     const { startedAtMs, ageMs: latencyMs } = this;
     const plain: Attempt = { provider, transport, startedAtMs, latencyMs, verdict, code };
     const { hedgedAfterMs } = this.#terms;
-    const known = incident === undefined ? plain : { ...plain, incident };
+    const { batch } = this;
+    const alone = incident === undefined ? plain : { ...plain, incident };
+    const known = batch === null ? alone : { ...alone, batched: batch.size };
     const attempt = hedgedAfterMs === null ? known : { ...known, hedgedAfterMs };
     this.attempt = attempt;
     this.silent = this.#job.request.tracker.end(this, {

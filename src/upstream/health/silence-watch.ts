@@ -6,6 +6,7 @@ import { usualMs } from "../../core/provider/latency.ts";
 import { type CallerIdentity, type Silence, silenceOf } from "../../core/provider/silence.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { SentBatch } from "../transport.ts";
 import type { AttemptsOut, Linked } from "./attempts-in-flight.ts";
 
 /** Why an attempt should move to another provider. */
@@ -26,6 +27,8 @@ export interface Outstanding extends Channel, Linked<Outstanding> {
   readonly sent: boolean;
   /** It waits for a busy connection. */
   readonly queued: boolean;
+  /** The batch that it was sent in; null = it was sent alone. */
+  readonly batch: SentBatch | null;
   /** When it was first seen as sent (ms); null = not yet. */
   sentAtMs: number | null;
   /** When it was first seen waiting for a new connection to open (ms); null = never. */

@@ -657,8 +657,9 @@ class SetTracker implements Tracker {
     const { breaker } = health;
     const ending = this.#ending(call.block);
     const silent = out.counted || this.#silenceWatch.silenceOf(channel, out) === "silent";
-    if (silent && !out.counted) recordSilence(health, out.caller.key, latencyMs, ending);
-    const givenUp = out.sent && verdict.step !== "return";
+    if (silent && !out.counted) countSilence(health, out, latencyMs, ending);
+    const givenUp = out.sent && verdict.step !== "return" && out.batch?.isGivenUp !== true;
+    if (givenUp && out.batch !== null) out.batch.isGivenUp = true;
     recordCut(health, call.method, { verdict, latencyMs, silent, givenUp }, ending);
     this.#reportChange(channel, { breaker, cordon: health.cordon }, "silence");
     if (health.breaker !== breaker) this.#changed(channel, breaker, "silence");
@@ -1082,12 +1083,8 @@ class SetTracker implements Tracker {
   /** Handles an attempt that has met silence for longer than usual and is still in flight. */
   #silent(channel: WatchedChannel, out: Outstanding): void {
     const { breaker } = channel.health;
-    out.counted = recordSilence(
-      channel.health,
-      out.caller.key,
-      this.#runtime.now() - out.startedAtMs,
-      this.#ending(NO_BLOCK),
-    );
+    const outMs = this.#runtime.now() - out.startedAtMs;
+    out.counted = countSilence(channel.health, out, outMs, this.#ending(NO_BLOCK));
     this.#reportChange(channel, { breaker, cordon: channel.health.cordon }, "silence");
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
@@ -1172,6 +1169,22 @@ class SetTracker implements Tracker {
         if (health !== null) health.behindAtMs = NEVER_MS;
     this.#consensus = { ...this.#consensus, untilMs: NEVER_MS };
   }
+}
+
+/**
+ * Counts a silent attempt. True = it has counted, by itself or with the others of its batch: one
+ * request that is not answered is one silence.
+ */
+function countSilence(
+  health: Health,
+  { batch, caller }: Outstanding,
+  latencyMs: number,
+  ending: AttemptEnding,
+): boolean {
+  if (batch?.isSilent === true) return true;
+  const counted = recordSilence(health, caller.key, latencyMs, ending);
+  if (counted && batch !== null) batch.isSilent = true;
+  return counted;
 }
 
 /** Whether others are asked first, so that a provider keeps credits or need not refuse. */

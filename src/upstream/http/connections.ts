@@ -1,5 +1,5 @@
 // The connections to one origin, as every HTTP client offers them.
-import type { HttpDispatch } from "./dispatch.ts";
+import type { AnswerHandler } from "./http1-connection.ts";
 import type { RequestBody } from "./request-writer.ts";
 
 /** Bounds of the connections to one origin. */
@@ -11,8 +11,14 @@ export interface ConnectionLimits {
   readonly connectTimeoutMs: number;
 }
 
+/** Hears the answer to a request, and tells when it needs no connection any more. */
+export interface RequestHandler extends AnswerHandler {
+  /** Called once when the connection is done with the request. */
+  onOver: () => void;
+}
+
 /** Sends one request. */
-export type Send = (body: RequestBody, handler: HttpDispatch) => void;
+export type Send = (body: RequestBody, handler: RequestHandler) => void;
 
 /** Sends requests with one path and one set of headers. */
 export interface Senders {

@@ -14,10 +14,21 @@ import {
 } from "../../core/rpc/answer.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
 import type { AnswerListener, AnswerStream, Dispatch, Room, StreamSink } from "../transport.ts";
+import {
+  CANCELLED,
+  COMPRESSED,
+  describe,
+  EMPTY_BODY,
+  excerpt,
+  isCrowded,
+  MAX_ERROR_BYTES,
+  OTHER_ID,
+} from "./answer-failure.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
 import { type BufferPool, SCRATCH_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
+import type { RequestHandler } from "./connections.ts";
 import { GatheredBody } from "./gathered-body.ts";
-import type { AnswerHandler, DispatchControl } from "./http1-connection.ts";
+import type { DispatchControl } from "./http1-connection.ts";
 
 /** Bounds of an answer. */
 export interface AnswerLimits {
@@ -56,10 +67,9 @@ const STREAM_FROM_BYTES = 134_144;
 const GATHERED_BYTES = STREAM_FROM_BYTES - SCRATCH_BYTES;
 /** Bytes after which the beginning of a long answer is judged. */
 const LONG_HEAD_BYTES = 1_024;
-const EXCERPT_CHARS = 512;
 
 /** One request in flight and the reading of its answer. */
-export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
+export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   sent = false;
   queued = false;
   /** Called once when the connection is done with this request. */
@@ -481,36 +491,10 @@ export class HttpDispatch implements AnswerHandler, Dispatch, AnswerStream {
 
 const EMPTY = Buffer.alloc(0);
 const NOTHING = (): void => {};
-const CANCELLED = new Error("cancelled");
-/** Longest answer that is not a result, such as an error. */
-const MAX_ERROR_BYTES = 1_048_576;
-const EMPTY_BODY = "the body is empty";
 const LENGTH = /^\d{1,15}$/;
 /**
  * The caller was sent this Content-Length: further bytes would be read as the beginning of its next
  * answer.
  */
 const WRONG_LENGTH = "the provider's answer is not as long as it said";
-const OTHER_ID = "the answer carries another id";
 const NO_ROOM = "there is no room in memory for the answer";
-const COMPRESSED = "the answer is compressed, which was not asked for";
-
-function excerpt(body: Buffer): string {
-  return body.toString("utf8", 0, EXCERPT_CHARS).trim();
-}
-
-/** Whether a request failed because no connection was free. */
-function isCrowded(error: Error & { readonly code?: unknown }): boolean {
-  return error.code === "EPOOL";
-}
-
-/** The kind of a network error, without any part of the address. */
-function describe(error: Error & { readonly code?: unknown; readonly cause?: unknown }): string {
-  const cause = error.cause instanceof Error ? describe(error.cause) : "";
-  const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message)
-    ? "ENHANCE_YOUR_CALM"
-    : "";
-  return [typeof error.code === "string" ? error.code : error.name, calm, cause]
-    .filter(Boolean)
-    .join(" ");
-}

@@ -2,11 +2,19 @@
 // all profiles that name it. Users' providers have separate pools, so that none of them gets a
 // connection whose address was not checked.
 import type { Provider } from "../../core/provider/profile.ts";
+import { writeBatch } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
 import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
 import { createTimerWheel, type TimerWheel } from "../timer-wheel.ts";
-import type { AnswerListener, Dispatch, OutgoingRequest, Room, Upstream } from "../transport.ts";
+import type {
+  AnswerListener,
+  BatchListener,
+  BatchUpstream,
+  Dispatch,
+  OutgoingRequest,
+  Room,
+} from "../transport.ts";
 import { type Allowance, type Shares, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import {
@@ -16,6 +24,7 @@ import {
   type Senders,
 } from "./connections.ts";
 import { type AnswerLimits, type AnswerParts, HttpDispatch } from "./dispatch.ts";
+import { HttpBatch } from "./http-batch.ts";
 import { ownConnections } from "./own-connections.ts";
 import { undiciConnections } from "./undici-connections.ts";
 
@@ -60,7 +69,7 @@ export function createHttpUpstream(
     budget: MemoryBudget.unbounded(),
     timerWheel: createTimerWheel(runtime),
   },
-): Upstream {
+): BatchUpstream {
   return new HttpUpstream({ ...parts, runtime, limits, guard });
 }
 
@@ -75,7 +84,7 @@ interface Route extends Senders {
   readonly connections: Connections;
 }
 
-class HttpUpstream implements Upstream {
+class HttpUpstream implements BatchUpstream {
   readonly #parts: UpstreamParts;
   readonly #origins = new Map<string, Connections>();
   /** Anew whenever an origin is given up. */
@@ -117,6 +126,28 @@ class HttpUpstream implements Upstream {
     dispatch.queued = !connections.isFree();
     if (outgoing.isProbe === true) sendProbe(body, dispatch);
     else send(body, dispatch);
+    return dispatch;
+  }
+
+  sendBatch(requests: readonly OutgoingRequest[], listener: BatchListener): Dispatch {
+    const [first] = requests;
+    if (first === undefined) throw new Error("a batch has calls");
+    const { provider } = first;
+    const { send, connections } = this.#routeTo(provider);
+    const { runtime, limits } = this.#parts;
+    const wireIds = requests.map(() => runtime.wireId());
+    const body = { bytes: writeBatch(requests, wireIds), id: "", idStart: 0, idEnd: 0 };
+    const { maxAnswerBytes } = provider.guarded ? this.#guardedLimits : limits;
+    const expected = {
+      wireIds,
+      mayBorrow: requests.map(({ mayStream }) => mayStream),
+      room: provider.guarded ? this.#usersRoom : this.#serviceRoom,
+      maxAnswerBytes,
+      distrust: connections.distrust,
+    };
+    const dispatch = new HttpBatch(expected, listener, this.#answerParts);
+    dispatch.queued = !connections.isFree();
+    send(body, dispatch);
     return dispatch;
   }
 

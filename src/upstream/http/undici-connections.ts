@@ -4,8 +4,13 @@ import type { LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { withWireId } from "../../core/rpc/wire-request.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
-import type { ConnectionLimits, Connections, HeaderField, Senders } from "./connections.ts";
-import type { HttpDispatch } from "./dispatch.ts";
+import type {
+  ConnectionLimits,
+  Connections,
+  HeaderField,
+  RequestHandler,
+  Senders,
+} from "./connections.ts";
 import { coded } from "./http1-connection.ts";
 import type { RequestBody } from "./request-writer.ts";
 
@@ -49,7 +54,7 @@ export function undiciConnections(
 /** A request that waits for this worker's share of the connections. */
 interface WaitingRequest {
   readonly request: Dispatcher.DispatchOptions;
-  readonly handler: HttpDispatch;
+  readonly handler: RequestHandler;
 }
 
 class UndiciConnections implements Connections {
@@ -125,7 +130,7 @@ class UndiciConnections implements Connections {
     await Promise.all([this.#pool, this.#probes, ...this.#closing].map((pool) => pool?.destroy()));
   }
 
-  #send(request: Dispatcher.DispatchOptions, handler: HttpDispatch): void {
+  #send(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
     const { connectionsPerOrigin, maxWaiting } = this.#limits;
     const { limit } = this.#share;
     const isShared = limit < connectionsPerOrigin;
@@ -159,7 +164,7 @@ class UndiciConnections implements Connections {
     }
   }
 
-  #sendProbe(request: Dispatcher.DispatchOptions, handler: HttpDispatch): void {
+  #sendProbe(request: Dispatcher.DispatchOptions, handler: RequestHandler): void {
     if (this.isFree()) return this.#send(request, handler);
     this.#probes ??= this.#makePool(PROBE_CONNECTIONS);
     this.#probes.dispatch(request, handler);

@@ -56,6 +56,11 @@ const attempt = z.object({
       "Of a hedge: the attempt before it had taken this long and went on beside it; the one that " +
         "was slower is `overtaken`.",
     ),
+  batched: z
+    .int()
+    .min(2)
+    .optional()
+    .describe("Of an attempt that went in one request with other calls: how many they were."),
 });
 const evidence = z
   .object({

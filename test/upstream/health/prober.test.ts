@@ -200,6 +200,7 @@ test(
       ...about,
       sent: true,
       queued: false,
+      batch: null,
       sentAtMs: runtime.now(),
       connectingAtMs: null,
       counted: false,

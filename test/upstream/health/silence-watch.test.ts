@@ -334,6 +334,7 @@ test(
         startedAtMs: runtime.now(),
         sent: true,
         queued: false,
+        batch: null,
       };
       const began = {
         ...out,
