@@ -145,6 +145,7 @@ describe("configuration: what is accepted", () => {
       weight: 1,
       backup: false,
       budget: null,
+      batch: null,
       price: null,
       archival: false,
       region: null,
@@ -190,6 +191,7 @@ profiles:
             weight: 3
             backup: true
             price: 0.4
+            batch: { max: 20, wait_ms: 3 }
             limits:
               rps: 50
               concurrency: 8
@@ -266,6 +268,7 @@ limits: { max_attempts: 5 }
       priority: 10,
       weight: 3,
       backup: true,
+      batch: { max: 20, waitMs: 3 },
       budget: {
         rps: 50,
         concurrency: 8,

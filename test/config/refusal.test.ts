@@ -104,6 +104,27 @@ const PROVIDER_REFUSALS: readonly (readonly [
     /must be false for one provider/,
   ],
   [
+    "a batch of one call",
+    ["{ id: a, url: 'http://a', batch: { max: 1 } }"],
+    8,
+    "[0].batch.max",
+    /must be a whole number from 2 to 1000/,
+  ],
+  [
+    "a batch that waits too long",
+    ["{ id: a, url: 'http://a', batch: { wait_ms: 51 } }"],
+    8,
+    "[0].batch.wait_ms",
+    /must be a whole number from 0 to 50/,
+  ],
+  [
+    "batches to a provider with a socket only",
+    ["{ id: a, ws_url: 'ws://a', batch: { max: 9 } }"],
+    8,
+    "[0].batch",
+    /must not be set without `url`/,
+  ],
+  [
     "a weight of nothing",
     ["{ id: a, url: 'http://a', weight: 0 }"],
     8,

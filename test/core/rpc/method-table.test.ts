@@ -38,6 +38,7 @@ test("a method of the configuration has a row of its own, with the defaults of u
     coalesce: false,
     mayBeMissing: false,
     hedge: false,
+    batch: false,
     cache: null,
   });
   assert.equal(index, METHODS.length);
@@ -116,4 +117,24 @@ test("families: what chains and vendors add is known, and only reads of theirs m
     "vendor",
   ] as const)
     assert.ok(families.has(family), family);
+});
+
+test("what may share a request is a read with a short answer, and a configuration can only take it out", () => {
+  const table = methodTable([
+    added("eth_call", { kind: "write" }),
+    added("eth_getCode", { kind: null, deadline: "traceTx" }),
+    added("eth_getBalance", { cu: 9, deadline: "cheap" }),
+    added("foo_read", { deadline: "cheap" }),
+  ]);
+  assert.equal(table.of("eth_getBalance").batch, true);
+  for (const name of ["eth_call", "eth_getCode", "foo_read"])
+    assert.equal(table.of(name).batch, false, name);
+  for (const name of [
+    "eth_sendRawTransaction",
+    "eth_getLogs",
+    "trace_block",
+    "eth_getBlockReceipts",
+  ])
+    assert.equal(methodOf(name).batch, false, name);
+  assert.ok(METHODS.every(({ batch, replaySafe }) => !batch || replaySafe));
 });
