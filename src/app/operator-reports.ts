@@ -1,7 +1,7 @@
 // What the operator reads of a service of several workers: each worker is asked, and what they
 // answer becomes one report.
 import type { Bus, QuestionTopic } from "../core/workers/bus.ts";
-import type { CallFilter } from "../observe/feed/feed-event.ts";
+import type { CallFilter } from "../observe/feed/call-filter.ts";
 import type { HistoryQuery } from "../observe/history/history-report.ts";
 import {
   mergeReports,

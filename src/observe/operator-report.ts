@@ -9,14 +9,17 @@ import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import { FAILOVER_REASONS, type FailoverReason } from "../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import { errorRuleFor } from "./error-rule.ts";
+import { type CallFilter, matches } from "./feed/call-filter.ts";
 import {
   callEventOf,
   type DecisionView,
   decisionView,
+  filteredDecisionOf,
   type WhatIfView,
   whatIfView,
 } from "./feed/decision.ts";
-import { type CallEvent, type CallFilter, passes } from "./feed/feed-event.ts";
+import type { CallEvent } from "./feed/feed-event.ts";
+import type { DecisionUse } from "./feed/kept-decisions.ts";
 import type { HistoryUse } from "./history/history.ts";
 import type { HistoryClock } from "./history/history-clock.ts";
 import {
@@ -43,7 +46,10 @@ export interface ReportAnswers {
     readonly series: readonly SeriesReport[];
     readonly uses: readonly HistoryUse[];
   };
-  readonly decisions: readonly CallEvent[];
+  readonly decisions: {
+    readonly calls: readonly CallEvent[];
+    readonly uses: readonly DecisionUse[];
+  };
   /** Null = it is not kept here. */
   readonly decision: DecisionView | null;
   readonly what_if: WhatIfView | "unrecorded" | "unknown_provider" | null;
@@ -141,8 +147,12 @@ export function ownReport(
     case "history":
       return ownHistory(parts, query.query);
     case "decisions": {
-      const calls = feed.decisions().map(callEventOf);
-      return calls.filter((call) => passes(query.filter, call)).slice(0, query.limit);
+      const { filter, limit } = query;
+      const kept = feed
+        .decisions()
+        .filter((decision) => matches(filter, filteredDecisionOf(decision)));
+      const calls = kept.slice(0, limit).map((decision) => callEventOf(decision));
+      return { calls, uses: [feed.use()] };
     }
     case "decision": {
       const decision = feed.decision(query.id);
@@ -283,7 +293,12 @@ const MERGES: {
     series: mergeHistory(answers.map(({ series }) => series)),
     uses: answers.flatMap(({ uses }) => uses),
   }),
-  decisions: (answers) => answers.flat().sort((left, right) => (left.at < right.at ? 1 : -1)),
+  decisions: (answers) => ({
+    calls: answers
+      .flatMap(({ calls }) => calls)
+      .sort((left, right) => (left.at < right.at ? 1 : -1)),
+    uses: answers.flatMap(({ uses }) => uses),
+  }),
   decision: (answers) => answers.find((answer) => answer !== null) ?? null,
   what_if: (answers) => answers.find((answer) => answer !== null) ?? null,
   errors: mergeErrors,

@@ -5,7 +5,7 @@ import type { Channel } from "../provider/attempt.ts";
 import type { Breaker } from "../provider/breaker.ts";
 import { waiverOf } from "../provider/capability.ts";
 import type { Exclusion, ExclusionReason } from "../provider/exclusion.ts";
-import type { Reading } from "../provider/latency.ts";
+import type { Provider } from "../provider/profile.ts";
 import type { Call } from "../rpc/call.ts";
 import type { Strategy } from "./strategy.ts";
 import { type Draw, type Entrant, order, type SelectionSettings } from "./strategy.ts";
@@ -28,21 +28,21 @@ export interface Considered extends Entrant, Channel {
 /** What a plan reads of its call. */
 export type PlannedCall = Pick<Call, "block" | "methodName">;
 
-/** What a plan was made from, kept so that one may ask what another would have been. */
-export interface PlanInputs {
-  readonly call: PlannedCall;
+/**
+ * What a plan was made from, kept so that one may ask what another would have been. Compact, for
+ * many are kept: `consideredOf` reads it.
+ */
+export interface PlanInputs extends PlannedCall {
   readonly strategy: Strategy;
   readonly replaySafe: boolean;
   readonly settings: SelectionSettings;
-  readonly considered: readonly RecordedProvider[];
-  /** The random numbers that it took, in order. */
-  readonly drawn: readonly number[];
-}
-
-/** A provider that a plan considered, and what each strategy would have looked at. */
-export interface RecordedProvider {
-  readonly considered: Considered;
-  readonly readings: Readonly<Record<Strategy, Reading | null>>;
+  readonly providers: readonly Provider[];
+  /** So many for each provider, and the random numbers that the plan took; see `PlanRecorder`. */
+  readonly numbers: readonly number[];
+  /** In the order of the providers; null = none had a reason. */
+  readonly reasons: readonly Considered["reason"][] | null;
+  /** In the order of the providers; null = all were closed. */
+  readonly breakers: readonly Breaker[] | null;
 }
 
 /** A provider on one transport, and the time until it may be asked again. */

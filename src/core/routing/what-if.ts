@@ -10,6 +10,7 @@ import {
   planOf,
   positionOf,
 } from "./plan.ts";
+import { consideredOf, drawnOf } from "./plan-inputs.ts";
 import { type Entrants, orderReason, type Strategy } from "./strategy.ts";
 
 /** The change to a plan. */
@@ -40,8 +41,9 @@ const DRAWINGS = 500;
 /** What the plan would have been. */
 export function alternativePlan(inputs: PlanInputs, change: PlanChange): AlternativePlan {
   const considered = consideredUnder(inputs, change);
-  const random = sequenceAfter(inputs.drawn);
-  const own = ordered(inputs, considered, change.strategy, recordedFirst(inputs.drawn, random));
+  const drawn = drawnOf(inputs);
+  const random = sequenceAfter(drawn);
+  const own = ordered(inputs, considered, change.strategy, recordedFirst(drawn, random));
   const first = new Map<string, number>();
   const ids = idsOf(own);
   let isRandom = false;
@@ -67,12 +69,10 @@ export function alternativePlan(inputs: PlanInputs, change: PlanChange): Alterna
 
 /** The providers of a plan as another strategy sees them. */
 export function consideredUnder(
-  { considered }: PlanInputs,
+  inputs: PlanInputs,
   { strategy, without }: PlanChange,
 ): readonly Considered[] {
-  return considered
-    .filter(({ considered: { provider } }) => provider.id !== without)
-    .map((each) => ({ ...each.considered, reading: each.readings[strategy] }));
+  return consideredOf(inputs, strategy).filter(({ provider }) => provider.id !== without);
 }
 
 /** Why a candidate stands where it stands, in a few words: its tier, or what the strategy saw. */
@@ -96,14 +96,15 @@ const TIERS: Readonly<Record<number, string>> = {
 };
 
 function ordered(
-  { call, replaySafe, settings }: PlanInputs,
+  inputs: PlanInputs,
   considered: readonly Considered[],
   strategy: Strategy,
   random: () => number,
 ): Plan {
-  const plan = planOf(considered, call, strategy, { settings, replaySafe, random });
+  const { settings, replaySafe } = inputs;
+  const plan = planOf(considered, inputs, strategy, { settings, replaySafe, random });
   if (plan.candidates.length > 0 || !areAllOpen(considered)) return plan;
-  return panicPlanOf(considered, call) ?? plan;
+  return panicPlanOf(considered, inputs) ?? plan;
 }
 
 /** Whether some could be asked apart from their circuits, and all of these are open. */

@@ -5,7 +5,12 @@ import type { Attempt } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
 import { upstreamMsOf } from "../../core/routing/evidence.ts";
-import { type Considered, type Plan, positionOf } from "../../core/routing/plan.ts";
+import {
+  type Considered,
+  type Plan,
+  type PlanInputs,
+  positionOf,
+} from "../../core/routing/plan.ts";
 import {
   type Entrants,
   latencyWeights,
@@ -22,19 +27,21 @@ import {
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "../redacted-error.ts";
+import type { FilteredCall } from "./call-filter.ts";
 import type { CallErrorView, CallEvent, CallOutcome } from "./feed-event.ts";
 
-/** A failed or answered attempt, without what only its caller may see. */
-interface AttemptRecord {
-  readonly attempt: Attempt;
-  /** Not yet redacted; null = none. */
-  readonly message: string | null;
+/** The process that a decision is of. */
+export interface DecisionOrigin {
+  readonly worker: string;
+  /** Begins the ids of its decisions. */
+  readonly idPrefix: string;
 }
 
-/** One decision as it is kept. */
+/** One decision as it is kept: nothing that only its caller may see. */
 export interface RoutingDecision {
-  readonly id: string;
-  readonly worker: string;
+  readonly origin: DecisionOrigin;
+  /** In the order of the decisions of the process. */
+  readonly number: number;
   readonly wallMs: number;
   readonly startedAtMs: number;
   readonly totalMs: number;
@@ -50,26 +57,39 @@ export interface RoutingDecision {
   readonly outcome: CallOutcome;
   readonly fault: string | null;
   readonly source: AnswerSource;
-  readonly plan: Plan;
-  readonly attempts: readonly AttemptRecord[];
+  /** The candidates of its plan. */
+  readonly order: readonly Provider[];
+  readonly excluded: Plan["excluded"];
+  readonly isPanic: boolean;
+  /** Null = they were not recorded. */
+  readonly inputs: PlanInputs | null;
+  readonly attempts: readonly Attempt[];
+  /** Of failed attempts, not yet redacted; null = no attempt has one. */
+  readonly messages: readonly (string | null)[] | null;
   readonly cacheUse: RoutedCall["cacheUse"];
   readonly overBudget: boolean;
   readonly rechecked: RoutedCall["rechecked"];
 }
 
-/** What is known of a call beside its route. */
-export interface DecisionFacts {
-  readonly id: string;
-  readonly worker: string;
-  readonly wallMs: number;
-  readonly nowMs: number;
-  readonly requestId: string;
-  readonly profile: string;
-  readonly chain: string;
+/** A routed call that has ended. */
+export interface EndedCall {
+  readonly route: RoutedCall;
   /** Null = its caller left. */
   readonly outcome: Outcome | null;
+  readonly requestId: string;
+  readonly series: { readonly profile: string; readonly chain: string };
 }
 
+/** What is known of a decision beside its call. */
+export interface DecisionFacts {
+  readonly origin: DecisionOrigin;
+  readonly number: number;
+  readonly wallMs: number;
+  readonly nowMs: number;
+}
+
+/** A call that takes this long did not go well, whatever its answer. */
+export const SLOW_MS = 1_000;
 /** Characters of a message that are kept: more than are shown, so that no secret is cut. */
 const MAX_MESSAGE_CHARS = 1_000;
 const METHOD_CHARS = 64;
@@ -77,39 +97,60 @@ const METHOD_CHARS = 64;
 const MAX_ATTEMPTS = 64;
 
 /** A decision, made of a routed call at its end. */
-export function decisionOf(route: RoutedCall, facts: DecisionFacts): RoutingDecision {
+export function decisionOf(
+  { route, outcome, requestId, series }: EndedCall,
+  { origin, number, wallMs, nowMs }: DecisionFacts,
+): RoutingDecision {
   const { request, plan, traces } = route;
-  const { outcome } = facts;
+  const { call, caller } = request;
   return {
-    id: facts.id,
-    worker: facts.worker,
-    wallMs: facts.wallMs,
+    origin,
+    number,
+    wallMs,
     startedAtMs: route.startedAtMs,
-    totalMs: Math.max(0, facts.nowMs - route.startedAtMs),
-    requestId: facts.requestId,
-    profile: facts.profile,
-    chain: facts.chain,
-    methodName: request.call.methodName.slice(0, METHOD_CHARS),
+    totalMs: Math.max(0, nowMs - route.startedAtMs),
+    requestId,
+    profile: series.profile,
+    chain: series.chain,
+    methodName: call.methodName.slice(0, METHOD_CHARS),
     strategy: request.strategy,
-    keyId: request.caller.keyId ?? null,
+    keyId: caller.keyId ?? null,
     pinned: request.pin !== null,
-    requestBytes: request.call.body.length,
+    requestBytes: call.body.length,
     answerBytes: outcome === null ? null : bytesOf(outcome),
     outcome: outcomeOf(outcome),
     fault: outcome?.kind === "fault" ? outcome.fault.code : null,
     source: route.source,
-    plan,
-    attempts: traces.slice(0, MAX_ATTEMPTS).map(({ attempt, failure }) => ({
-      attempt,
-      message:
-        failure === null || attempt.provider.guarded
-          ? null
-          : String(failure.message).slice(0, MAX_MESSAGE_CHARS),
-    })),
+    order: plan.candidates.map(({ provider }) => provider),
+    excluded: plan.excluded,
+    isPanic: plan.panic === true,
+    inputs: plan.inputs ?? null,
+    attempts: attemptsOf(traces),
+    messages: messagesOf(traces),
     cacheUse: route.cacheUse,
     overBudget: route.overBudget,
     rechecked: route.rechecked,
   };
+}
+
+type Traces = RoutedCall["traces"];
+
+function attemptsOf(traces: Traces): readonly Attempt[] {
+  const [first] = traces;
+  if (first !== undefined && traces.length === 1) return [first.attempt];
+  return traces.slice(0, MAX_ATTEMPTS).map(({ attempt }) => attempt);
+}
+
+/** Messages of users' own providers are theirs alone. */
+function messagesOf(traces: Traces): readonly (string | null)[] | null {
+  if (traces.every(({ failure }) => failure === null)) return null;
+  return traces
+    .slice(0, MAX_ATTEMPTS)
+    .map(({ attempt, failure }) =>
+      failure === null || attempt.provider.guarded
+        ? null
+        : String(failure.message).slice(0, MAX_MESSAGE_CHARS),
+    );
 }
 
 function outcomeOf(outcome: Outcome | null): CallOutcome {
@@ -129,15 +170,47 @@ function bytesOf(outcome: Outcome): number | null {
   }
 }
 
+/** What filters look at in a call that has ended at `nowMs`. */
+export function filteredCallOf({ route, outcome, series }: EndedCall, nowMs: number): FilteredCall {
+  const { request, source, traces, startedAtMs } = route;
+  return {
+    profile: series.profile,
+    chain: series.chain,
+    methodName: request.call.methodName,
+    keyId: request.caller.keyId ?? null,
+    outcome: outcomeOf(outcome),
+    provider: providerOf(source)?.id ?? null,
+    failedProvider:
+      traces.findLast(({ attempt }) => isFailed(attempt))?.attempt.provider.id ?? null,
+    attempts: traces.length,
+    totalMs: Math.max(0, nowMs - startedAtMs),
+  };
+}
+
+/** What filters look at in a decision. */
+export function filteredDecisionOf(decision: RoutingDecision): FilteredCall {
+  const { attempts, source } = decision;
+  return {
+    ...decision,
+    provider: providerOf(source)?.id ?? null,
+    failedProvider: attempts.findLast(isFailed)?.provider.id ?? null,
+    attempts: attempts.length,
+  };
+}
+
+/** How lists name a decision. */
+export function decisionId({ origin, number }: RoutingDecision): string {
+  return origin.idPrefix + number.toString(36);
+}
+
 /** A decision as the live feed and lists show it. */
 export function callEventOf(decision: RoutingDecision): CallEvent {
-  const attempts = decision.attempts.map(({ attempt }) => attempt);
+  const { attempts, source } = decision;
   const upstreamMs = attempts.length === 0 ? null : upstreamMsOf(attempts);
-  const selected = providerOf(decision.source);
   return {
-    id: decision.id,
+    id: decisionId(decision),
     at: new Date(decision.wallMs).toISOString(),
-    worker: decision.worker,
+    worker: decision.origin.worker,
     request_id: decision.requestId,
     profile: decision.profile,
     chain: decision.chain,
@@ -151,16 +224,29 @@ export function callEventOf(decision: RoutingDecision): CallEvent {
     added_ms: rounded(Math.max(0, decision.totalMs - (upstreamMs ?? 0))),
     outcome: decision.outcome,
     fault: decision.fault,
-    source: decision.source.kind,
-    provider: selected?.id ?? null,
+    source: source.kind,
+    provider: providerOf(source)?.id ?? null,
     attempts: attempts.length,
-    failovers: Math.max(0, attempts.filter(isFailed).length - (isLastFailed(attempts) ? 1 : 0)),
-    hedged: attempts.some(({ hedgedAfterMs }) => hedgedAfterMs !== undefined),
+    failovers: failoversOf(attempts),
+    hedged: isHedged(attempts),
     pinned: decision.pinned,
-    panic: decision.plan.panic === true,
+    panic: decision.isPanic,
     error: lastErrorOf(decision),
-    what_if: decision.plan.inputs !== undefined,
+    what_if: decision.inputs !== null,
   };
+}
+
+/** Whether an attempt was made beside another one. */
+export function isHedged(attempts: readonly Attempt[]): boolean {
+  return attempts.some(({ hedgedAfterMs }) => hedgedAfterMs !== undefined);
+}
+
+/** Failed attempts after which another provider was asked. */
+export function failoversOf(attempts: readonly Attempt[]): number {
+  let failed = 0;
+  for (const attempt of attempts) if (isFailed(attempt)) failed++;
+  const last = attempts.at(-1);
+  return last !== undefined && isFailed(last) ? failed - 1 : failed;
 }
 
 /** Not those that the service ended because another one had answered. */
@@ -168,17 +254,14 @@ function isFailed({ verdict }: Attempt): boolean {
   return verdict !== null && verdict.category !== "overtaken" && verdict.category !== "cancelled";
 }
 
-function isLastFailed(attempts: readonly Attempt[]): boolean {
-  const last = attempts.at(-1);
-  return last !== undefined && isFailed(last);
-}
-
-function lastErrorOf({ attempts }: RoutingDecision): CallErrorView | null {
-  const failed = attempts.filter(({ attempt }) => isFailed(attempt)).at(-1);
-  const verdict = failed?.attempt.verdict ?? null;
+/** The last attempt that failed, as it may be shown; null = none did. */
+export function lastErrorOf({ attempts, messages }: RoutingDecision): CallErrorView | null {
+  const at = attempts.findLastIndex(isFailed);
+  const failed = attempts[at];
+  const verdict = failed?.verdict ?? null;
   if (failed === undefined || verdict === null) return null;
-  const { provider, code } = failed.attempt;
-  const message = shownMessage(provider, failed.message);
+  const { provider, code } = failed;
+  const message = shownMessage(provider, messages?.[at] ?? null);
   return { provider: provider.id, category: verdict.category, code, message };
 }
 
@@ -259,19 +342,19 @@ export interface DecisionView extends CallEvent {
 
 /** A decision with all that is known of it, for the operator. */
 export function decisionView(decision: RoutingDecision): DecisionView {
-  const { plan, strategy, cacheUse, startedAtMs } = decision;
-  const { inputs } = plan;
-  const considered =
-    inputs === undefined ? [] : consideredUnder(inputs, { strategy, without: null });
+  const { inputs, order, excluded, attempts, messages, strategy, cacheUse, startedAtMs } = decision;
+  const considered = inputs === null ? [] : consideredUnder(inputs, { strategy, without: null });
   const known = new Map(considered.map((each) => [each.provider.id, each]));
-  const candidates = plan.candidates.flatMap(({ provider }) => known.get(provider.id) ?? []);
+  const candidates = order.flatMap(({ id }) => known.get(id) ?? []);
   const hit = cacheUse?.result === "hit" ? cacheUse : null;
   return {
     ...callEventOf(decision),
-    order: plan.candidates.map(({ provider }) => provider.id),
-    candidates: inputs === undefined ? [] : candidateViews(candidates, strategy, inputs.settings),
-    excluded: exclusionViews(plan, known),
-    timeline: decision.attempts.map((record) => attemptView(record, startedAtMs)),
+    order: order.map(({ id }) => id),
+    candidates: inputs === null ? [] : candidateViews(candidates, strategy, inputs.settings),
+    excluded: exclusionViews({ excluded }, known),
+    timeline: attempts.map((attempt, at) =>
+      attemptView(attempt, messages?.[at] ?? null, startedAtMs),
+    ),
     cache:
       cacheUse === null
         ? null
@@ -303,12 +386,12 @@ export interface WhatIfView {
  * `unknown_provider`: it did not consider such a provider.
  */
 export function whatIfView(
-  { id, plan }: RoutingDecision,
+  decision: RoutingDecision,
   change: PlanChange,
 ): WhatIfView | "unrecorded" | "unknown_provider" {
-  const { inputs } = plan;
-  if (inputs === undefined) return "unrecorded";
-  const ids = inputs.considered.map(({ considered }) => considered.provider.id);
+  const { inputs, order } = decision;
+  if (inputs === null) return "unrecorded";
+  const ids = inputs.providers.map(({ id }) => id);
   if (change.without !== null && !ids.includes(change.without)) return "unknown_provider";
   const other = alternativePlan(inputs, change);
   const known = new Map(
@@ -316,13 +399,13 @@ export function whatIfView(
   );
   const { strategy, without } = change;
   return {
-    id,
+    id: decisionId(decision),
     strategy,
     without,
     candidates: likelyViews(other, strategy, inputs.settings),
     excluded: exclusionViews(other, known),
     random: other.isRandom,
-    same_first: other.candidates[0]?.considered.provider.id === plan.candidates[0]?.provider.id,
+    same_first: other.candidates[0]?.considered.provider.id === order[0]?.id,
   };
 }
 
@@ -391,7 +474,7 @@ function exclusionViews(
   });
 }
 
-function attemptView({ attempt, message }: AttemptRecord, callStartedMs: number): AttemptView {
+function attemptView(attempt: Attempt, message: string | null, callStartedMs: number): AttemptView {
   const { provider, transport, startedAtMs, latencyMs, verdict, code, hedgedAfterMs } = attempt;
   return {
     provider: provider.id,

@@ -1,44 +1,59 @@
-// The live feed of one process: takes some of the calls at their end, keeps the latest as
-// decisions, and passes them on with all changes of state while somebody watches. A call that is
-// not taken costs a few comparisons. Knows no reader and no other process.
-
+// The live feed of one process: takes some of the calls at their end, keeps them as decisions, and
+// passes them on with all changes of state while somebody watches. Filters choose before calls are
+// left out, so that rare ones are not missed. On the path of a call nothing is written: a call that
+// is taken costs one record, any other a few comparisons. Knows no reader and no other process.
 import type { Runtime } from "../../runtime.ts";
-import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { PlanRecording } from "../../upstream/engine/failover.ts";
+import type { RouteRequest } from "../../upstream/engine/route-request.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
-import { callEventOf, decisionOf, type RoutingDecision } from "./decision.ts";
+import { ANY_CALL, type CallFilter, type FilteredCall, filterKey, matches } from "./call-filter.ts";
+import { CallSample, type CallWorth } from "./call-sample.ts";
+import { CallTexts } from "./call-text.ts";
+import {
+  type DecisionOrigin,
+  decisionOf,
+  type EndedCall,
+  filteredCallOf,
+  type RoutingDecision,
+  SLOW_MS,
+} from "./decision.ts";
 import type { FeedEvent } from "./feed-event.ts";
+import { type DecisionUse, KeptDecisions } from "./kept-decisions.ts";
 
-/** Calls a second that are taken of the whole service while somebody watches. */
+/** Calls a second of the whole service that the readers of one filter see. */
 export const WATCHED_PER_S = 200;
-/** The same while nobody does, so that there is something to look at. */
+/** Calls a second that are kept where nobody watches, so that there is something to look at. */
 const UNWATCHED_PER_S = 10;
-/** Of these, the share of calls that went well: the rest is for those that did not. */
-const GOOD_SHARE = 0.8;
-/** Decisions that are kept. */
-export const MAX_DECISIONS = 512;
-/** Events that wait to be passed on. */
-const MAX_PENDING = 500;
+/** Different filters at a time, of readers at all workers; further ones see no calls. */
+const MAX_FILTERS = 64;
+/** Changes of state that wait to be passed on. */
+const MAX_CHANGES = 500;
 /** How long events are gathered before they are passed on. */
-const GATHER_MS = 100;
+const GATHER_MS = 200;
 const WINDOW_MS = 1_000;
+
+/** One event, as its readers receive it. */
+export interface FeedItem {
+  readonly type: FeedEvent["type"];
+  /** JSON. */
+  readonly data: string;
+  /** Keys of the filters that it passed; null = it is for all readers. */
+  readonly filters: readonly string[] | null;
+}
+
+/** How many calls passed a filter, and how many of these are among the events. */
+export interface FilterCount {
+  readonly filter: string;
+  readonly shown: number;
+  readonly matched: number;
+}
 
 /** Events that were gathered, and how many calls there were meanwhile. */
 export interface FeedBatch {
-  readonly events: readonly FeedEvent[];
-  /** Calls among the events. */
-  readonly shown: number;
+  readonly events: readonly FeedItem[];
+  readonly counts: readonly FilterCount[];
   /** Calls that ended. */
   readonly ended: number;
-}
-
-/** A routed call that has ended. */
-export interface EndedCall {
-  readonly route: RoutedCall;
-  /** Null = its caller left. */
-  readonly outcome: Outcome | null;
-  readonly requestId: string;
-  readonly series: { readonly profile: string; readonly chain: string };
 }
 
 /** What a feed works with. */
@@ -56,65 +71,96 @@ type Unplaced<E> = E extends { readonly type: infer T; readonly data: infer D }
 /** An event without its time and worker. */
 export type UnplacedEvent = Unplaced<Exclude<FeedEvent, { readonly type: "call" }>>;
 
+/** A call that waits to be passed on. */
+interface PendingCall {
+  readonly decision: RoutingDecision;
+  readonly filters: readonly string[];
+}
+
 /** The feed of this process. */
 export class EventFeed implements PlanRecording {
   readonly #parts: FeedParts;
-  /** Begins the ids of this process. */
-  readonly #prefix: string;
-  readonly #decisions: RoutingDecision[] = [];
-  #lastId = 0;
+  readonly #origin: DecisionOrigin;
+  readonly #kept = new KeptDecisions();
+  readonly #texts = new CallTexts();
+  /** Keeps some calls, whoever watches. */
+  readonly #base: CallSample;
+  /** That one, and one for each filter of a reader. */
+  #samples: readonly CallSample[];
+  #lastNumber = 0;
   #receive: ((batch: FeedBatch) => void) | null = null;
-  #limit: number;
-  #recordable: number;
-  /** In the present second. */
-  #recorded = 0;
-  #taken = 0;
   #windowStartMs = Number.NEGATIVE_INFINITY;
-  #pending: FeedEvent[] = [];
+  /** From the monotonic clock to the wall clock, in the present second. */
+  #toWallMs = 0;
+  #pendingCalls: PendingCall[] = [];
+  #pendingChanges: FeedItem[] = [];
   #ended = 0;
-  #shown = 0;
-  #gathering = false;
+  #cancelGather: () => void = () => {};
 
   constructor(parts: FeedParts) {
     const { runtime, worker } = parts;
     const chance = Math.floor(runtime.random() * 36 ** 4).toString(36);
+    const start = Math.floor(runtime.wallMs() / 1_000).toString(36);
     this.#parts = parts;
-    this.#prefix = `${worker}-${Math.floor(runtime.wallMs() / 1_000).toString(36)}${chance}-`;
-    this.#limit = this.#limitOf(UNWATCHED_PER_S);
-    this.#recordable = Math.ceil(this.#limit * GOOD_SHARE);
+    this.#origin = { worker, idPrefix: `${worker}-${start}${chance}-` };
+    this.#base = new CallSample(ANY_CALL, this.#limitOf(UNWATCHED_PER_S));
+    this.#samples = [this.#base];
   }
 
   get worker(): string {
     return this.#parts.worker;
   }
 
-  /** Passes events on from now on; null = nobody watches any more. */
-  watch(receive: ((batch: FeedBatch) => void) | null): void {
+  /** Passes events on from now on, and calls that pass one of the filters; null = no more. */
+  watch(filters: readonly CallFilter[], receive: ((batch: FeedBatch) => void) | null): void {
+    const before = this.#receive;
     this.#receive = receive;
-    this.#limit = this.#limitOf(receive === null ? UNWATCHED_PER_S : WATCHED_PER_S);
-    this.#recordable = Math.ceil(this.#limit * GOOD_SHARE);
-    if (receive !== null) return;
-    this.#pending = [];
-    this.#ended = 0;
-    this.#shown = 0;
+    const byKey = new Map(filters.map((filter) => [filterKey(filter), filter]));
+    const known = new Map(this.#samples.slice(1).map((sample) => [sample.key, sample]));
+    const watched = Array.from(byKey)
+      .slice(0, MAX_FILTERS)
+      .map(([key, filter]) => known.get(key) ?? this.#newSample(filter));
+    this.#samples = [this.#base, ...watched];
+    if (receive === null) return this.#rest();
+    if (before === null) this.#gather();
   }
 
-  takes(): boolean {
-    if (this.#recorded >= this.#recordable) return false;
-    this.#recorded++;
-    return true;
+  takes(request: RouteRequest, nowMs: number): boolean {
+    if (nowMs - this.#windowStartMs >= WINDOW_MS) this.#newSecond(nowMs);
+    let isRecorded = false;
+    for (const sample of this.#samples) if (sample.records(request)) isRecorded = true;
+    return isRecorded;
   }
 
   /** Hears of every routed call at its end, at `nowMs`. */
   ended(call: EndedCall, nowMs: number): void {
     this.#ended++;
     const ageMs = nowMs - this.#windowStartMs;
-    if (ageMs >= WINDOW_MS || ageMs < 0) {
-      this.#windowStartMs = nowMs;
-      this.#recorded = 0;
-      this.#taken = 0;
+    if (ageMs >= WINDOW_MS || ageMs < 0) this.#newSecond(nowMs);
+    const samples = this.#samples;
+    let isTaken = false;
+    let isChosen = false;
+    let filters: readonly string[] | null = null;
+    let facts: FilteredCall | null = null;
+    let worth: CallWorth | null = null;
+    for (const sample of samples) {
+      if (sample.isFiltered) {
+        facts ??= filteredCallOf(call, nowMs);
+        if (!matches(sample.filter, facts)) continue;
+      }
+      sample.matched++;
+      if (sample.isFull) continue;
+      worth ??= worthOf(call, nowMs);
+      if (!sample.takes(worth)) continue;
+      isTaken = true;
+      if (sample === this.#base) continue;
+      isChosen ||= sample.isFiltered;
+      filters = filters === null ? sample.keys : [...filters, sample.key];
     }
-    if (this.#taken < this.#limit && this.#isTaken(call)) this.#take(call, nowMs);
+    if (!isTaken) return;
+    const decision = this.#decisionOf(call, nowMs);
+    this.#kept.add(decision, isChosen);
+    if (filters !== null) this.#pendingCalls.push({ decision, filters });
   }
 
   /** Passes a change of state on, if somebody watches. */
@@ -122,69 +168,96 @@ export class EventFeed implements PlanRecording {
     if (this.#receive === null) return;
     const at = new Date(this.#parts.runtime.wallMs()).toISOString();
     const { worker } = this.#parts;
-    this.#add({ type: event.type, data: { at, worker, ...event.data } } as FeedEvent);
+    const data = JSON.stringify({ at, worker, ...event.data });
+    if (this.#pendingChanges.length >= MAX_CHANGES) this.#pendingChanges.shift();
+    this.#pendingChanges.push({ type: event.type, data, filters: null });
   }
 
   /** A decision that is still kept. */
   decision(id: string): RoutingDecision | null {
-    return this.#decisions.find((decision) => decision.id === id) ?? null;
+    const { idPrefix } = this.#origin;
+    const number = id.startsWith(idPrefix) ? Number.parseInt(id.slice(idPrefix.length), 36) : -1;
+    return this.#kept.find(number);
   }
 
   /** The decisions that are kept, latest first. */
   decisions(): readonly RoutingDecision[] {
-    return this.#decisions.toReversed();
+    return this.#kept.all();
+  }
+
+  /** How many decisions are kept, and since when. */
+  use(): DecisionUse {
+    return this.#kept.use();
   }
 
   #limitOf(perS: number): number {
     return Math.max(1, Math.ceil(perS / this.#parts.workers));
   }
 
-  /**
-   * Those whose inputs were recorded, those that did not go well, and some of those that needed no
-   * plan.
-   */
-  #isTaken({ route, outcome }: EndedCall): boolean {
-    if (route.plan.inputs !== undefined) return true;
-    if (outcome === null || outcome.kind === "fault" || route.traces.length > 1) return true;
-    return route.traces.length === 0 && this.#taken < this.#recordable;
+  #newSample(filter: CallFilter): CallSample {
+    return new CallSample(filter, this.#limitOf(WATCHED_PER_S));
   }
 
-  #take({ route, outcome, requestId, series }: EndedCall, nowMs: number): void {
-    const { runtime, worker } = this.#parts;
-    this.#taken++;
-    const decision = decisionOf(route, {
-      id: this.#prefix + (++this.#lastId).toString(36),
-      worker,
-      wallMs: runtime.wallMs(),
-      nowMs,
-      requestId,
-      profile: series.profile,
-      chain: series.chain,
-      outcome,
-    });
-    this.#decisions.push(decision);
-    if (this.#decisions.length > MAX_DECISIONS) this.#decisions.shift();
-    if (this.#receive === null) return;
-    this.#shown++;
-    this.#add({ type: "call", data: callEventOf(decision) });
+  #newSecond(nowMs: number): void {
+    this.#windowStartMs = nowMs;
+    const { runtime } = this.#parts;
+    this.#toWallMs = runtime.wallMs() - runtime.now();
+    for (const sample of this.#samples) sample.newSecond();
   }
 
-  #add(event: FeedEvent): void {
-    if (this.#pending.length >= MAX_PENDING) this.#pending.shift();
-    this.#pending.push(event);
-    if (this.#gathering) return;
-    this.#gathering = true;
-    this.#parts.runtime.after(GATHER_MS, () => {
-      this.#gathering = false;
+  #decisionOf(call: EndedCall, nowMs: number): RoutingDecision {
+    const number = ++this.#lastNumber;
+    const wallMs = nowMs + this.#toWallMs;
+    return decisionOf(call, { origin: this.#origin, number, wallMs, nowMs });
+  }
+
+  #gather(): void {
+    this.#cancelGather = this.#parts.runtime.after(GATHER_MS, () => {
+      this.#gather();
       this.#pass();
     });
   }
 
   #pass(): void {
-    const batch = { events: this.#pending, shown: this.#shown, ended: this.#ended };
-    this.#pending = [];
-    this.#shown = 0;
-    this.#ended = 0;
-    if (batch.events.length > 0) this.#receive?.(batch);
+    const batch = this.#batch();
+    if (batch.ended > 0 || batch.events.length > 0) this.#receive?.(batch);
   }
+
+  /** What has come together; calls are written here, away from their path. */
+  #batch(): FeedBatch {
+    const calls = this.#pendingCalls.map(({ decision, filters }): FeedItem => {
+      return { type: "call", data: this.#texts.textOf(decision), filters };
+    });
+    const events = [...this.#pendingChanges, ...calls];
+    const counts = this.#samples.slice(1).map((sample) => {
+      const { key, matched, taken } = sample;
+      sample.matched = 0;
+      sample.taken = 0;
+      return { filter: key, shown: taken, matched };
+    });
+    const ended = this.#ended;
+    this.#pendingCalls = [];
+    this.#pendingChanges = [];
+    this.#ended = 0;
+    return { events, counts, ended };
+  }
+
+  #rest(): void {
+    this.#cancelGather();
+    this.#pendingCalls = [];
+    this.#pendingChanges = [];
+    this.#ended = 0;
+  }
+}
+
+/** What there is to say of a call. */
+function worthOf({ route, outcome }: EndedCall, nowMs: number): CallWorth {
+  if (outcome === null || outcome.kind === "fault" || route.traces.length > 1) return "notable";
+  if (nowMs - route.startedAtMs >= SLOW_MS) return "notable";
+  return hasNoMore(route) ? "explained" : "plain";
+}
+
+/** Whether more of its plan would not be known if it had been recorded. */
+function hasNoMore({ plan, traces, request }: RoutedCall): boolean {
+  return plan.inputs !== undefined || traces.length === 0 || request.pin !== null;
 }

@@ -12,8 +12,11 @@ export interface CallErrorView {
   readonly message: string | null;
 }
 
+/** How calls end. */
+export const CALL_OUTCOMES = ["result", "error", "fault", "cancelled"] as const;
+
 /** How a call ended. */
-export type CallOutcome = "result" | "error" | "fault" | "cancelled";
+export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
 /** One call of a caller at its end. */
 export interface CallEvent {
@@ -120,32 +123,3 @@ export const FEED_EVENT_TYPES = [
   "config",
   "node",
 ] as const satisfies readonly FeedEvent["type"][];
-
-/** Which calls a reader wants to see; null = any. */
-export interface CallFilter {
-  readonly profile: string | null;
-  readonly chain: string | null;
-  readonly method: string | null;
-  readonly provider: string | null;
-  readonly key: string | null;
-  readonly outcome: CallOutcome | null;
-  /** Only calls with a failed attempt, or more than one. */
-  readonly failovers: boolean;
-  readonly minMs: number | null;
-}
-
-/** Whether a call is one that a reader wants to see. */
-export function passes(filter: CallFilter, call: CallEvent): boolean {
-  return (
-    (filter.profile === null || filter.profile === call.profile) &&
-    (filter.chain === null || filter.chain === call.chain) &&
-    (filter.method === null || filter.method === call.method) &&
-    (filter.provider === null ||
-      filter.provider === call.provider ||
-      filter.provider === call.error?.provider) &&
-    (filter.key === null || filter.key === call.key_id) &&
-    (filter.outcome === null || filter.outcome === call.outcome) &&
-    (!filter.failovers || call.failovers > 0 || call.attempts > 1) &&
-    (filter.minMs === null || call.total_ms >= filter.minMs)
-  );
-}

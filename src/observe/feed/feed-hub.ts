@@ -1,30 +1,22 @@
 // The live feed of the whole service, for those who watch it here: events of this process and of
-// the other workers in one order, with ids of this process. Keeps the latest, so that a reader who
-// comes back goes on where it was. Bounded in readers, and in events that are kept.
+// the other workers in one order, with ids of this process. What readers of one filter receive is
+// written once for all of them, a few times a second. Keeps the latest, so that a reader who comes
+// back goes on where it was. Bounded in readers, and in events that are kept.
 import type { Runtime } from "../../runtime.ts";
-import type { EventFeed, FeedBatch } from "./event-feed.ts";
-import type { CallEvent } from "./feed-event.ts";
-
-/** An event as readers receive it. */
-export interface HubEvent {
-  /** Of the hub; 0 = the event is not kept, and has no id. */
-  readonly number: number;
-  /** As it is sent: an event of `text/event-stream`. */
-  readonly text: string;
-  /** Null = it is no call. */
-  readonly call: CallEvent | null;
-}
+import { type CallFilter, filterKey } from "./call-filter.ts";
+import type { EventFeed, FeedBatch, FeedItem } from "./event-feed.ts";
 
 /** Hears events, and that there are no more. */
 export interface HubReader {
-  receive(events: readonly HubEvent[]): void;
+  /** `bytes` of `text/event-stream`, which hold so many events. */
+  receive(bytes: Buffer, events: number): void;
   end(reason: "draining"): void;
 }
 
 /** Where a new reader begins. */
 export type HubStart =
   /** It gets all that happened since. */
-  | { readonly kind: "continued"; readonly events: readonly HubEvent[] }
+  | { readonly kind: "continued"; readonly bytes: Buffer; readonly events: number }
   /** Events may be missing. */
   | { readonly kind: "resync"; readonly reason: "unknown_id" | "too_old" }
   | { readonly kind: "fresh" };
@@ -37,12 +29,12 @@ export interface HubReading {
 
 /** The other workers of the service. */
 export interface FeedExchange {
-  /** Says whether somebody watches here. */
-  setWatching(isWatching: boolean): void;
-  /** Passes events on to the workers where somebody watches; false = nobody does. */
+  /** Says what is watched here; none = nobody watches. */
+  setWatched(filters: readonly CallFilter[]): void;
+  /** Passes events on to the workers where somebody watches. */
   publish(batch: FeedBatch): void;
   /** Calls back when others begin or cease to watch. */
-  onWatched(run: (isWatched: boolean) => void): void;
+  onWatched(run: (filters: readonly CallFilter[]) => void): void;
   onEvents(run: (batch: FeedBatch) => void): void;
 }
 
@@ -56,28 +48,54 @@ export interface HubParts {
 
 /** Most readers at a time. */
 export const MAX_READERS = 16;
-/** Most events that are kept for readers who come back. */
-const MAX_KEPT = 1_000;
-/** How long the feed goes on without readers, so that one who comes back misses nothing. */
+/** Bytes that are kept for readers of one filter who come back. */
+const MAX_KEPT_BYTES = 1_048_576;
+/** How long a filter is watched without readers, so that one who comes back misses nothing. */
 const LINGER_MS = 15_000;
+/** How long the events of several workers are gathered before they are written. */
+const GATHER_MS = 50;
 const SECOND_MS = 1_000;
 const BEAT_SECONDS = 5;
+
+/** Events that were written together. */
+interface WrittenEvents {
+  readonly bytes: Buffer;
+  /** The numbers of all of them. */
+  readonly numbers: readonly number[];
+}
+
+/** The readers of one filter. */
+interface Audience {
+  readonly filter: CallFilter;
+  readonly readers: Set<HubReader>;
+  /** Number of the last event that readers who come back cannot be given. */
+  after: number;
+  /** Events that are to be written, and their numbers. */
+  texts: string[];
+  numbers: number[];
+  /** What was written last, for readers who come back. */
+  written: WrittenEvents[];
+  writtenBytes: number;
+  /** In the present second. */
+  shown: number;
+  matched: number;
+  /** Since the last beat. */
+  beatShown: number;
+  cancelLinger: () => void;
+}
 
 /** The feed of the whole service. */
 export class FeedHub {
   readonly #parts: HubParts;
-  readonly #readers = new Set<HubReader>();
-  readonly #kept: HubEvent[] = [];
+  /** By the keys of their filters. */
+  readonly #audiences = new Map<string, Audience>();
   /** Tells the ids of this process from those of others. */
   readonly #prefix: string;
   #lastNumber = 0;
-  #isRunning = false;
-  #isWatchedElsewhere = false;
-  #cancelLinger: () => void = () => {};
-  #cancelSecond: () => void = () => {};
-  #shown = 0;
-  #ended = 0;
-  #beatShown = 0;
+  #readers = 0;
+  #watchedElsewhere: readonly CallFilter[] = [];
+  #isGathering = false;
+  #cancelSecond: () => void = NOT_RUNNING;
   #beatEnded = 0;
   #seconds = 0;
   #sinceMs = 0;
@@ -87,96 +105,169 @@ export class FeedHub {
     const { runtime, feed, exchange } = parts;
     const chance = Math.floor(runtime.random() * 36 ** 6).toString(36);
     this.#prefix = `${feed.worker}.${chance}.`;
-    exchange?.onWatched((isWatched) => {
-      this.#isWatchedElsewhere = isWatched;
+    exchange?.onWatched((filters) => {
+      this.#watchedElsewhere = filters;
       this.#follow();
     });
-    exchange?.onEvents((batch) => {
-      if (this.#isRunning) this.#hear(batch);
-    });
+    exchange?.onEvents((batch) => this.#hear(batch));
   }
 
   get readers(): number {
-    return this.#readers.size;
+    return this.#readers;
   }
 
   /** Lets a reader in; null = there are as many as may be. */
-  join(reader: HubReader, lastId: string | null): HubReading | null {
-    if (this.#readers.size >= MAX_READERS) return null;
-    const start = this.#startAfter(lastId);
-    this.#readers.add(reader);
-    this.#cancelLinger();
-    if (!this.#isRunning) this.#run();
-    return { start, leave: () => this.#leave(reader) };
+  join(
+    reader: HubReader,
+    { filter, lastId }: { readonly filter: CallFilter; readonly lastId: string | null },
+  ): HubReading | null {
+    if (this.#readers >= MAX_READERS) return null;
+    const key = filterKey(filter);
+    const start = this.#startAfter(lastId, key);
+    const audience = this.#audiences.get(key) ?? this.#newAudience(key, filter);
+    audience.cancelLinger();
+    audience.readers.add(reader);
+    this.#readers++;
+    return { start, leave: () => this.#leave(key, reader) };
   }
 
   /** Ends all readers. */
   close(): void {
-    for (const reader of [...this.#readers]) reader.end("draining");
-    this.#readers.clear();
-    this.#cancelLinger();
-    this.#rest();
+    const audiences = [...this.#audiences.values()];
+    for (const { readers } of audiences) for (const reader of [...readers]) reader.end("draining");
+    for (const { cancelLinger } of this.#audiences.values()) cancelLinger();
+    this.#audiences.clear();
+    this.#readers = 0;
+    this.#changed();
   }
 
-  #startAfter(lastId: string | null): HubStart {
+  #startAfter(lastId: string | null, key: string): HubStart {
     if (lastId === null) return { kind: "fresh" };
     const number = lastId.startsWith(this.#prefix) ? Number(lastId.slice(this.#prefix.length)) : -1;
     if (!Number.isSafeInteger(number) || number < 0 || number > this.#lastNumber)
       return { kind: "resync", reason: "unknown_id" };
-    const oldest = this.#kept[0]?.number ?? this.#lastNumber + 1;
-    // Nothing is heard while nobody watches.
-    if (!this.#isRunning || number < oldest - 1) return { kind: "resync", reason: "too_old" };
-    return { kind: "continued", events: this.#kept.filter((event) => event.number > number) };
+    const audience = this.#audiences.get(key);
+    // Nothing is heard of a filter while nobody watches.
+    if (audience === undefined || number < audience.after)
+      return { kind: "resync", reason: "too_old" };
+    const missed = audience.written.flatMap((written) => this.#after(number, written) ?? []);
+    const events = missed.reduce((sum, { numbers }) => sum + numbers.length, 0);
+    return { kind: "continued", bytes: Buffer.concat(missed.map(({ bytes }) => bytes)), events };
   }
 
-  #leave(reader: HubReader): void {
-    if (!this.#readers.delete(reader) || this.#readers.size > 0) return;
-    this.#cancelLinger = this.#parts.runtime.after(LINGER_MS, () => this.#rest());
+  /** Those after a number; null = there are none. */
+  #after(number: number, { bytes, numbers }: WrittenEvents): WrittenEvents | null {
+    const first = numbers.findIndex((each) => each > number);
+    if (first === -1) return null;
+    const at = first === 0 ? 0 : bytes.indexOf(`id: ${this.#prefix}${numbers[first]}\n`);
+    return { bytes: bytes.subarray(at), numbers: numbers.slice(first) };
   }
 
-  #run(): void {
-    this.#isRunning = true;
-    this.#kept.length = 0;
-    this.#sinceMs = this.#parts.runtime.wallMs();
-    this.#parts.exchange?.setWatching(true);
+  #newAudience(key: string, filter: CallFilter): Audience {
+    const audience: Audience = {
+      filter,
+      readers: new Set(),
+      after: this.#lastNumber,
+      texts: [],
+      numbers: [],
+      written: [],
+      writtenBytes: 0,
+      shown: 0,
+      matched: 0,
+      beatShown: 0,
+      cancelLinger: () => {},
+    };
+    this.#audiences.set(key, audience);
+    this.#changed();
+    return audience;
+  }
+
+  #leave(key: string, reader: HubReader): void {
+    const audience = this.#audiences.get(key);
+    if (audience?.readers.delete(reader) !== true) return;
+    this.#readers--;
+    if (audience.readers.size > 0) return;
+    audience.cancelLinger = this.#parts.runtime.after(LINGER_MS, () => {
+      this.#audiences.delete(key);
+      this.#changed();
+    });
+  }
+
+  /** Follows that an audience came or went. */
+  #changed(): void {
+    const filters = Array.from(this.#audiences.values(), ({ filter }) => filter);
+    this.#parts.exchange?.setWatched(filters);
     this.#follow();
-    this.#cancelSecond = this.#nextSecond();
-  }
-
-  #rest(): void {
-    this.#isRunning = false;
-    this.#cancelSecond();
-    this.#parts.exchange?.setWatching(false);
-    this.#follow();
+    if (filters.length === 0) {
+      this.#cancelSecond();
+      this.#cancelSecond = NOT_RUNNING;
+    } else if (this.#cancelSecond === NOT_RUNNING) {
+      this.#sinceMs = this.#parts.runtime.wallMs();
+      this.#cancelSecond = this.#nextSecond();
+    }
   }
 
   /** Has the feed of this process pass events on while somebody watches, here or elsewhere. */
   #follow(): void {
     const { feed, exchange } = this.#parts;
-    if (!this.#isRunning && !this.#isWatchedElsewhere) return feed.watch(null);
-    feed.watch((batch) => {
-      if (this.#isWatchedElsewhere) exchange?.publish(batch);
-      if (this.#isRunning) this.#hear(batch);
+    const here = Array.from(this.#audiences.values(), ({ filter }) => filter);
+    const elsewhere = this.#watchedElsewhere;
+    if (here.length + elsewhere.length === 0) return feed.watch([], null);
+    feed.watch([...here, ...elsewhere], (batch) => {
+      if (elsewhere.length > 0) exchange?.publish(batch);
+      this.#hear(batch);
     });
   }
 
-  #hear({ events, shown, ended }: FeedBatch): void {
-    this.#shown += shown;
-    this.#ended += ended;
-    this.#pass(
-      events.map((event) => {
-        const number = ++this.#lastNumber;
-        const call = event.type === "call" ? event.data : null;
-        const text = `id: ${this.#prefix}${number}\n${sentAs(event.type, event.data)}`;
-        return { number, text, call };
-      }),
-    );
+  #hear({ events, counts, ended }: FeedBatch): void {
+    if (this.#audiences.size === 0) return;
+    this.#beatEnded += ended;
+    for (const { filter, shown, matched } of counts) {
+      const audience = this.#audiences.get(filter);
+      if (audience === undefined) continue;
+      audience.shown += shown;
+      audience.matched += matched;
+      audience.beatShown += shown;
+    }
+    for (const event of events) this.#place(event);
+    if (events.length > 0) this.#gather();
   }
 
-  #pass(events: readonly HubEvent[]): void {
-    this.#kept.push(...events.filter(({ number }) => number > 0));
-    if (this.#kept.length > MAX_KEPT) this.#kept.splice(0, this.#kept.length - MAX_KEPT);
-    for (const reader of [...this.#readers]) reader.receive(events);
+  /** Gives an event its id, and to those who want it. */
+  #place({ type, data, filters }: FeedItem): void {
+    const keys = filters ?? [...this.#audiences.keys()];
+    if (!keys.some((key) => this.#audiences.has(key))) return;
+    const number = ++this.#lastNumber;
+    const text = `id: ${this.#prefix}${number}\n${textOf(type, data)}`;
+    for (const key of keys) {
+      const audience = this.#audiences.get(key);
+      audience?.texts.push(text);
+      audience?.numbers.push(number);
+    }
+  }
+
+  /** Writes soon; at once where there are no other workers to wait for. */
+  #gather(): void {
+    const { runtime, exchange } = this.#parts;
+    if (exchange === null) return this.#write();
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    runtime.after(GATHER_MS, () => {
+      this.#isGathering = false;
+      this.#write();
+    });
+  }
+
+  #write(): void {
+    for (const audience of this.#audiences.values()) {
+      const { texts, numbers } = audience;
+      if (texts.length === 0) continue;
+      audience.texts = [];
+      audience.numbers = [];
+      const bytes = Buffer.from(texts.join(""));
+      keep(audience, { bytes, numbers });
+      send(audience, bytes, numbers.length);
+    }
   }
 
   #nextSecond(): () => void {
@@ -188,37 +279,53 @@ export class FeedHub {
 
   #second(): void {
     const nowMs = this.#parts.runtime.wallMs();
-    const [shown, ended] = [this.#shown, this.#ended];
-    this.#shown = 0;
-    this.#ended = 0;
-    this.#beatShown += shown;
-    this.#beatEnded += ended;
-    this.#seconds++;
-    const events: HubEvent[] = [];
     const now = new Date(nowMs).toISOString();
-    if (ended > shown) {
-      const since = new Date(this.#sinceMs).toISOString();
-      events.push(passing("sampled", { since, until: now, shown, of: ended }));
+    const since = new Date(this.#sinceMs).toISOString();
+    const isBeat = ++this.#seconds % BEAT_SECONDS === 0;
+    const calls_per_s = this.#beatEnded / BEAT_SECONDS;
+    for (const audience of this.#audiences.values()) {
+      const { shown, matched, beatShown } = audience;
+      const texts: string[] = [];
+      if (matched > shown)
+        texts.push(passing("sampled", { since, until: now, shown, of: matched }));
+      if (isBeat) {
+        const shown_per_s = beatShown / BEAT_SECONDS;
+        texts.push(passing("beat", { now, calls_per_s, shown_per_s }));
+        audience.beatShown = 0;
+      }
+      audience.shown = 0;
+      audience.matched = 0;
+      if (texts.length > 0) send(audience, Buffer.from(texts.join("")), texts.length);
     }
+    if (isBeat) this.#beatEnded = 0;
     this.#sinceMs = nowMs;
-    if (this.#seconds % BEAT_SECONDS === 0) {
-      const calls_per_s = this.#beatEnded / BEAT_SECONDS;
-      events.push(
-        passing("beat", { now, calls_per_s, shown_per_s: this.#beatShown / BEAT_SECONDS }),
-      );
-      this.#beatShown = 0;
-      this.#beatEnded = 0;
-    }
-    if (events.length > 0) this.#pass(events);
   }
 }
 
-/** An event that is not kept. */
-export function passing(type: string, data: object): HubEvent {
-  return { number: 0, text: sentAs(type, data), call: null };
+const NOT_RUNNING = (): void => {};
+
+function send({ readers }: Audience, bytes: Buffer, events: number): void {
+  for (const reader of [...readers]) reader.receive(bytes, events);
+}
+
+/** Keeps what was written for readers who come back; what is too much goes, the oldest first. */
+function keep(audience: Audience, written: WrittenEvents): void {
+  audience.written.push(written);
+  audience.writtenBytes += written.bytes.length;
+  while (audience.writtenBytes > MAX_KEPT_BYTES) {
+    const oldest = audience.written.shift();
+    if (oldest === undefined) return;
+    audience.writtenBytes -= oldest.bytes.length;
+    audience.after = oldest.numbers.at(-1) ?? audience.after;
+  }
+}
+
+/** An event that is not kept, as it is sent. */
+export function passing(type: string, data: object): string {
+  return textOf(type, JSON.stringify(data));
 }
 
 /** JSON has no line breaks outside of strings, and in strings they are escaped. */
-function sentAs(type: string, data: object): string {
-  return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+function textOf(type: string, data: string): string {
+  return `event: ${type}\ndata: ${data}\n\n`;
 }

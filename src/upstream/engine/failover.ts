@@ -22,12 +22,13 @@ import { Lanes } from "./lanes.ts";
 import { costOf, firstLookMs, lateMove } from "./late-move.ts";
 import { panicIsFull } from "./refusal.ts";
 import { RoomQueue, RoomWait } from "./room-wait.ts";
+import type { RouteRequest } from "./route-request.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
 
 /** Says of which plans the inputs are kept. */
 export interface PlanRecording {
-  /** Whether those of a plan that is made now are. */
-  takes(): boolean;
+  /** Whether those of the plan of a call that begins at `nowMs` are. */
+  takes(request: RouteRequest, nowMs: number): boolean;
 }
 
 /** What failover works with. */
@@ -53,7 +54,9 @@ function plan({ recording }: FailoverParts, job: Job): void {
   const { call, tracker, strategy, transport, pin } = request;
   const isCallers = recording !== undefined && pin === null && request.caller !== SERVICE_CALLER;
   const selection =
-    isCallers && recording.takes() ? { strategy, transport, pin, record: true } : request;
+    isCallers && recording.takes(request, job.startedAtMs)
+      ? { strategy, transport, pin, record: true }
+      : request;
   job.plan = tracker.plan(call, selection);
 }
 

@@ -51,6 +51,7 @@ import {
 import {
   type MethodReport,
   methodReadings,
+  type Reading,
   reading,
   STALE_MS,
   usualMs,
@@ -88,14 +89,12 @@ import {
   betterOf,
   type Considered,
   type Plan,
-  type PlanInputs,
   panicPlanOf,
   planOf,
-  type RecordedProvider,
   waitOf,
 } from "../../core/routing/plan.ts";
+import { PlanRecorder } from "../../core/routing/plan-inputs.ts";
 import {
-  byStrategy,
   type Draw,
   minCallsOf,
   type SelectionSettings,
@@ -415,6 +414,8 @@ class SetTracker implements Tracker {
   readonly #served: ServedNames = new Map();
   readonly #safeDraw: Draw;
   readonly #unsafeDraw: Draw;
+  readonly #safeRecorder: PlanRecorder;
+  readonly #unsafeRecorder: PlanRecorder;
   readonly #listeners = new Set<Partial<TrackerListener>>();
   readonly #silenceWatch: SilenceWatch;
   readonly #panicShare: Allowance;
@@ -466,6 +467,8 @@ class SetTracker implements Tracker {
     });
     this.#safeDraw = { settings, random: runtime.random, replaySafe: true };
     this.#unsafeDraw = { settings, random: runtime.random, replaySafe: false };
+    this.#safeRecorder = new PlanRecorder(this.#safeDraw);
+    this.#unsafeRecorder = new PlanRecorder(this.#unsafeDraw);
   }
 
   plan(call: Call, selection: Selection): Plan {
@@ -482,26 +485,34 @@ class SetTracker implements Tracker {
       );
     }
     const considered = this.#considerAll(query);
-    const recorder = selection.record === true ? new PlanRecorder(draw) : null;
+    const recorder = selection.record === true ? this.#recorderOf(call) : null;
+    recorder?.begin();
     const plan = planOf(considered, call, strategy, recorder?.draw ?? draw);
     const isPanic = plan.candidates.length === 0 && this.#allOpen(query.view.nowMs);
     const made = isPanic ? (panicPlanOf(considered, call) ?? plan) : plan;
     if (recorder === null) return made;
-    const readings = considered.map((each) => this.#readingsOf(each, query));
-    return { ...made, inputs: recorder.inputs(considered, readings, query) };
+    const { block, methodName } = call;
+    const { providers } = this.set;
+    // Not the call itself: its body is its caller's.
+    const recorded = { block, methodName, strategy, providers };
+    const inputs = recorder.inputs(recorded, considered, (each, minCalls) =>
+      this.#readingOf(each, query, minCalls),
+    );
+    return { ...made, inputs };
   }
 
-  /** What each strategy would look at. */
-  #readingsOf(
+  #recorderOf({ method }: Call): PlanRecorder {
+    return method.replaySafe ? this.#safeRecorder : this.#unsafeRecorder;
+  }
+
+  /** What a strategy would look at that needs so many calls. */
+  #readingOf(
     { provider, transport }: Considered,
     { call, view }: PlanQuery,
-  ): RecordedProvider["readings"] {
+    minCalls: number,
+  ): Reading | null {
     const health = this.#healthOf(provider, transport);
-    return byStrategy(({ minCalls }) =>
-      health === null || minCalls === null
-        ? null
-        : reading(health.latency, call.method, minCalls(this.#safeDraw.settings), view.nowMs),
-    );
+    return health === null ? null : reading(health.latency, call.method, minCalls, view.nowMs);
   }
 
   hasRoom(provider: Provider, { methodName }: Pick<Call, "methodName">): boolean {
@@ -1282,41 +1293,6 @@ function isUsable(health: Health | null, nowMs: number): boolean {
     health.cordon === null &&
     settled(health.breaker, nowMs).kind !== "open"
   );
-}
-
-/** Keeps what a plan is made from. */
-class PlanRecorder {
-  readonly draw: Draw;
-  readonly #drawn: number[] = [];
-
-  constructor({ settings, replaySafe, random }: Draw) {
-    const recorded = (): number => {
-      const drawn = random();
-      this.#drawn.push(drawn);
-      return drawn;
-    };
-    this.draw = { settings, replaySafe, random: recorded };
-  }
-
-  inputs(
-    considered: readonly Considered[],
-    readings: readonly RecordedProvider["readings"][],
-    { call, strategy }: PlanQuery,
-  ): PlanInputs {
-    const { settings, replaySafe } = this.draw;
-    return {
-      // Not the call itself: its body is its caller's.
-      call: { block: call.block, methodName: call.methodName },
-      strategy,
-      replaySafe,
-      settings,
-      considered: considered.flatMap((each, at) => {
-        const known = readings[at];
-        return known === undefined ? [] : [{ considered: each, readings: known }];
-      }),
-      drawn: this.#drawn,
-    };
-  }
 }
 
 /** Input of one plan. */

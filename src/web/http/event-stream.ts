@@ -2,19 +2,12 @@
 // that does not keep up loses events and is told so; the stream ends with its credential, with the
 // service, or after half a day.
 import type { ServerResponse } from "node:http";
-import { type CallFilter, passes } from "../../observe/feed/feed-event.ts";
-import {
-  type HubEvent,
-  type HubReader,
-  type HubReading,
-  passing,
-} from "../../observe/feed/feed-hub.ts";
+import { type HubReader, type HubReading, passing } from "../../observe/feed/feed-hub.ts";
 import type { Runtime } from "../../runtime.ts";
 
 /** What a stream is made with. */
 export interface EventStreamParts {
   readonly runtime: Pick<Runtime, "after">;
-  readonly filter: CallFilter;
   /** The first event. */
   readonly hello: object;
   /** Whether the credential of its request is still good. */
@@ -52,25 +45,24 @@ export class EventStream implements HubReader {
     this.#cancelEnd = runtime.after(LONGEST_MS, () => this.#end("too_long"));
     this.#cancelCheck = runtime.after(CHECK_MS, () => this.#check());
     const { start } = reading;
-    this.#response.write(RETRY + passing("hello", hello).text);
+    this.#response.write(RETRY + passing("hello", hello));
     if (start.kind === "resync")
-      this.#response.write(passing("resync", { reason: start.reason, missed: null }).text);
-    if (start.kind === "continued") this.receive(start.events);
+      this.#response.write(passing("resync", { reason: start.reason, missed: null }));
+    if (start.kind === "continued") this.receive(start.bytes, start.events);
   }
 
-  receive(events: readonly HubEvent[]): void {
-    if (this.#isOver) return;
+  receive(bytes: Buffer, events: number): void {
+    if (this.#isOver || events === 0) return;
     if (this.#response.writableLength > MAX_BACKLOG_BYTES) {
-      this.#missed += events.length;
+      this.#missed += events;
       return;
     }
-    const { filter } = this.#parts;
-    const missed = { reason: "slow_reader", missed: this.#missed };
-    let text = this.#missed === 0 ? "" : passing("resync", missed).text;
-    this.#missed = 0;
-    for (const event of events)
-      if (event.call === null || passes(filter, event.call)) text += event.text;
-    if (text !== "") this.#response.write(text);
+    if (this.#missed > 0) {
+      const missed = { reason: "slow_reader", missed: this.#missed };
+      this.#response.write(passing("resync", missed));
+      this.#missed = 0;
+    }
+    this.#response.write(bytes);
   }
 
   end(reason: "draining"): void {
@@ -80,7 +72,7 @@ export class EventStream implements HubReader {
   #end(reason: "draining" | "too_long" | "session_ended"): void {
     if (this.#isOver) return;
     this.#leave();
-    this.#response.end(passing("end", { reason }).text);
+    this.#response.end(passing("end", { reason }));
   }
 
   #leave(): void {

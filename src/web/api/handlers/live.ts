@@ -1,9 +1,10 @@
 // Handlers of what the operator sees of a running service: the live feed, decisions, errors of
 // providers and streams.
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import { MAX_DECISIONS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
-import type { CallFilter } from "../../../observe/feed/feed-event.ts";
+import type { CallFilter } from "../../../observe/feed/call-filter.ts";
+import { WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
 import { MAX_READERS } from "../../../observe/feed/feed-hub.ts";
+import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
 import { EventStream } from "../../http/event-stream.ts";
@@ -31,8 +32,8 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
       const found = await reports.read({ kind: "decisions", filter, limit: query.limit });
       if (found === null) return silent();
       const body = {
-        decisions: found.slice(0, query.limit),
-        max_per_worker: MAX_DECISIONS,
+        decisions: [...found.calls.slice(0, query.limit)],
+        kept: keptOf(found.uses),
         per_second: WATCHED_PER_S,
       };
       return { kind: "answer", status: 200, body };
@@ -68,6 +69,24 @@ export function liveHandlers(parts: LiveView): LiveHandlers {
 
 const MATCHED = ["profile", "chain", "provider", "category"] as const;
 const ADVICE = { nextAction: "GET /api/v1/operator/decisions lists those that are" };
+
+/** What all workers keep. */
+function keptOf(uses: readonly DecisionUse[]) {
+  const sum = (of: (use: DecisionUse) => number): number =>
+    uses.reduce((total, use) => total + of(use), 0);
+  // Nothing that is younger was dropped by any of them.
+  const since = (of: (use: DecisionUse) => number | null): string | null => {
+    const latestMs = Math.max(...uses.map((use) => of(use) ?? Number.NEGATIVE_INFINITY));
+    return Number.isFinite(latestMs) ? new Date(latestMs).toISOString() : null;
+  };
+  return {
+    decisions: sum(({ decisions }) => decisions),
+    bytes: sum(({ bytes }) => bytes),
+    max_bytes: sum(({ maxBytes }) => maxBytes),
+    good_since: since(({ goodSinceMs }) => goodSinceMs),
+    notable_since: since(({ notableSinceMs }) => notableSinceMs),
+  };
+}
 
 /** The other workers do not answer. */
 export function silent() {
@@ -121,8 +140,9 @@ function watch(
     status: 200,
     body: null,
     stream: (response, isStillAllowed) => {
-      const stream = new EventStream({ runtime, filter, hello, isStillAllowed }, response);
-      const reading = hub.join(stream, query.last_event_id ?? lastEventId);
+      const stream = new EventStream({ runtime, hello, isStillAllowed }, response);
+      const lastId = query.last_event_id ?? lastEventId;
+      const reading = hub.join(stream, { filter, lastId });
       if (reading === null) response.destroy();
       else stream.begin(reading);
     },

@@ -148,8 +148,22 @@ const callEvent = z
 export const decisions = z
   .object({
     decisions: z.array(callEvent).describe("Newest first."),
-    max_per_worker: count.describe("Most decisions that a worker keeps."),
-    per_second: count.describe("Most that are taken a second while somebody watches."),
+    kept: z
+      .object({
+        decisions: count,
+        bytes: count.describe("Memory that they take, about."),
+        max_bytes: count,
+        good_since: z.iso
+          .datetime()
+          .nullable()
+          .describe("Older ones were dropped; null = none were."),
+        notable_since: z.iso
+          .datetime()
+          .nullable()
+          .describe("The same of calls that failed, took several attempts, or a second and more."),
+      })
+      .describe("What is kept of decisions, by all workers."),
+    per_second: count.describe("Most that are taken a second for the readers of one filter."),
   })
   .meta({ id: "Decisions", description: "The latest decisions, as far as they were taken." });
 
