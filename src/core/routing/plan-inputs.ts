@@ -18,7 +18,8 @@ const FLAGS = 0;
 const REGION_RANK = 1;
 const PROBE_MS = 2;
 const HEARD_AT_MS = 3;
-const READINGS = 4;
+const LAG_BLOCKS = 4;
+const READINGS = 5;
 const NUMBERS_OF_READING = 4;
 const NUMBERS = READINGS + READERS.length * NUMBERS_OF_READING;
 
@@ -86,7 +87,8 @@ export class PlanRecorder {
     };
   }
 
-  #addProvider({ transport, limited, stalled, regionRank, probeMs, heardAtMs }: Considered): void {
+  #addProvider(considered: Considered): void {
+    const { transport, limited, stalled, regionRank, probeMs, heardAtMs, lagBlocks } = considered;
     const at = this.#count;
     const numbers = this.#numbers;
     const socket = transport === "ws" ? IS_SOCKET : 0;
@@ -94,6 +96,7 @@ export class PlanRecorder {
     numbers[at + REGION_RANK] = regionRank;
     numbers[at + PROBE_MS] = probeMs ?? Number.NaN;
     numbers[at + HEARD_AT_MS] = heardAtMs;
+    numbers[at + LAG_BLOCKS] = lagBlocks ?? Number.NaN;
     this.#count = at + READINGS;
   }
 
@@ -132,6 +135,7 @@ export function consideredOf(inputs: PlanInputs, strategy: Strategy): readonly C
       limited: (flags & IS_LIMITED) !== 0,
       stalled: (flags & IS_STALLED) !== 0,
       heardAtMs: numbers[at + HEARD_AT_MS] ?? 0,
+      lagBlocks: known(numbers[at + LAG_BLOCKS]),
     };
   });
 }
