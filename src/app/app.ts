@@ -16,7 +16,6 @@ import {
   createProviderBudgets,
   type ProviderBudgets,
 } from "../upstream/budget/provider-budgets.ts";
-import type { QuotaSource } from "../upstream/budget/quota-source.ts";
 import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
 import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
@@ -76,7 +75,7 @@ import { createHealthSide } from "./health-side.ts";
 import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
 import { createLiveSide, type LiveSide } from "./live-side.ts";
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
-import { openQuotaLedger, quotasOver } from "./quota-service.ts";
+import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
@@ -148,9 +147,8 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const outside = { ...surroundings, log: labelled(surroundings.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
-  const quotas = await quotasOf(config, outside);
-  const providers = upstreamSide(config, { ...outside, quotas }, () => live.config);
-  await providers.budgets.ready();
+  const bounds = await boundsOf(config, outside);
+  const providers = upstreamSide(config, { ...outside, ...bounds }, () => live.config);
   const serving = servingOf({ ...providers, rules: addressRulesOf(config) });
   if (isAlone(outside)) warnOfKeyless(config, log);
   const stored = await openStored(config, {
@@ -161,6 +159,8 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
     service: outside.service ?? null,
   });
+  await bounds.sent.join(stored.joined);
+  await providers.budgets.ready();
   const { hosting, console } = stored;
   const operators = { config, outside, providers, console };
   const operatorProviders = await operatorProvidersOf(operators, log).catch(
@@ -207,12 +207,14 @@ async function openStored(
 ): Promise<{
   readonly hosting: Hosting | null;
   readonly node: NodeView | null;
+  readonly joined: JoinedNode | null;
   readonly console: ConsoleSide;
   close(): Promise<void>;
 }> {
   if (config.hosted !== null) {
     const hosting = await openHosting({ ...parts, config, settings: config.hosted });
-    return { hosting, node: hosting.node, console: hosting.console, close: hosting.close };
+    const { node, joined, console, close } = hosting;
+    return { hosting, node, joined, console, close };
   }
   const { runtime, log, worker, service } = parts;
   const onError = (error: unknown): void =>
@@ -230,6 +232,7 @@ async function openStored(
   return {
     hosting: null,
     node: router?.view ?? null,
+    joined: router?.joined ?? null,
     console,
     close: () => router?.close() ?? Promise.resolve(),
   };
@@ -323,9 +326,10 @@ function appOf(
       await server.drain();
       metrics?.close();
       operatorProviders.close();
+      // Before the stores, where other nodes read what is given back.
+      await providers.close();
       await closeStores();
       providers.cache.secondTier?.close();
-      await providers.close();
     },
   };
 }
@@ -427,8 +431,24 @@ export function warnOfKeyless({ production, hosted }: Config, log: Logger): void
     );
 }
 
-/** The surroundings of what talks to providers; `quotas` hands out their credits. */
-type UpstreamOutside = Omit<Outside, "version"> & { readonly quotas: QuotaSource };
+/** Bounds that hold for more than this process. */
+interface Bounds {
+  /** How bounds of this machine are divided between its workers. */
+  readonly shares: Shares;
+  /** What may be sent to providers. */
+  readonly sent: ProviderLimits;
+}
+
+async function boundsOf(config: Config, outside: Outside): Promise<Bounds> {
+  const { runtime, log, service } = outside;
+  const bus = isAlone(outside) ? null : (service?.bus ?? null);
+  const shares = sharesOf(runtime, service);
+  const sent = await openProviderLimits({ config, runtime, log, workerShares: shares, bus });
+  return { shares, sent };
+}
+
+/** The surroundings of what talks to providers. */
+type UpstreamOutside = Omit<Outside, "version"> & Bounds;
 
 /** Sends batches where providers take them, and nothing beyond the limits of providers. */
 function limitedHttp(
@@ -450,14 +470,13 @@ function limitedHttp(
 /** Everything that talks to providers, with its observer. */
 function upstreamSide(
   config: Config,
-  { runtime, log, service, quotas }: UpstreamOutside,
+  { runtime, log, service, shares, sent }: UpstreamOutside,
   live: () => Config,
 ) {
   const timerWheel = createTimerWheel(runtime);
   const guard = createSsrfGuard({ rules: addressRulesOf(config) });
   const budget = new MemoryBudget(() => live().limits);
-  const shares = sharesOf(runtime, service);
-  const budgets = createProviderBudgets({ runtime, quotas, shares });
+  const budgets = createProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
   const observer = createObserver(log, runtime, placeOf(service));
@@ -503,7 +522,7 @@ function upstreamSide(
       subscriptions.close();
       await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
       budgets.close();
-      await quotas.close();
+      await sent.close();
     },
   };
 }
@@ -536,16 +555,6 @@ function hearing({
 /** This process among the workers of its service. */
 function placeOf(service: Outside["service"]): ObserverPlace {
   return { worker: service?.bus.self ?? "1", workers: service?.workers ?? 1 };
-}
-
-/** Who hands out the credits of providers. */
-function quotasOf(
-  { dataDir }: Config,
-  { runtime, log, service }: Pick<Outside, "runtime" | "log" | "service">,
-): Promise<QuotaSource> {
-  return service === undefined || service.workers === 1
-    ? openQuotaLedger({ runtime, log, dataDir })
-    : Promise.resolve(quotasOver(service.bus));
 }
 
 /** The router with its cache, as the live configuration says. */

@@ -18,6 +18,7 @@ import type { Sessions } from "../payments/session/sessions.ts";
 import type { Runtime } from "../runtime.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
+import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** This node as pages, metrics and evidence show it. */
@@ -77,6 +78,7 @@ export function viewOf({ node, membership }: Cluster): NodeView {
 export interface RouterNode {
   readonly view: NodeView;
   readonly store: Store;
+  readonly joined: JoinedNode;
   close(): Promise<void>;
 }
 
@@ -104,6 +106,7 @@ export async function openRouterNode(parts: Omit<JoinParts, "store">): Promise<R
     return {
       view: viewOf(joined),
       store,
+      joined: { store, id: node.id, nodeTimeoutMs: NODE_TIMEOUT_MS },
       async close() {
         await joined.close().catch(onError);
         await leave().catch(onError);

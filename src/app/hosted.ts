@@ -60,6 +60,7 @@ import {
 import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
 import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
+import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { statementsOver } from "./store-service.ts";
 import { openWorkerChanges, type WorkerChanges } from "./worker-changes.ts";
@@ -80,6 +81,8 @@ export interface Hosting {
   readonly sessions: Sessions | null;
   /** Null = this service is one node. */
   readonly node: NodeView | null;
+  /** The same as the other nodes know it. */
+  readonly joined: JoinedNode | null;
   readonly console: ConsoleSide;
   /** Compute units that callers with a key used at this process. */
   readonly metered: Credit["metered"];
@@ -264,10 +267,18 @@ function follow(
 }
 
 /** What this node is among others. */
-function othersOf({ cluster, store }: StoreParts): Pick<Hosting, "node" | "recordPurge"> {
+function othersOf({
+  cluster,
+  store,
+  settings: { nodeTimeoutMs },
+}: StoreParts): Pick<Hosting, "node" | "joined" | "recordPurge"> {
   return cluster === null
-    ? { node: null, recordPurge: null }
-    : { node: viewOf(cluster), recordPurge: (selection) => recordPurge(store, selection) };
+    ? { node: null, joined: null, recordPurge: null }
+    : {
+        node: viewOf(cluster),
+        joined: { store, id: cluster.node.id, nodeTimeoutMs },
+        recordPurge: (selection) => recordPurge(store, selection),
+      };
 }
 
 /** Hears no more of the other processes of the service. */

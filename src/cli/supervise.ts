@@ -44,7 +44,10 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   warnOfKeyless(running, log);
   const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
   const { dataDir } = running;
-  const quotas = await openQuotaLedger({ runtime: realRuntime, log, dataDir });
+  // Nodes of a cluster have what they may send from the database.
+  const quotas = running.cluster.enabled
+    ? null
+    : await openQuotaLedger({ runtime: realRuntime, log, dataDir });
   const records = keepsRecords(running) ? await openFileRecords({ log, dataDir }) : null;
   const supervisor = createSupervisor<Config>({
     runtime: realRuntime,
@@ -87,7 +90,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
         workers: supervisor.places,
         file: file?.store ?? null,
       });
-      await quotas.close();
+      await quotas?.close();
       await file?.close();
       release();
     },
@@ -98,7 +101,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
 /** What this process has for all workers. */
 interface SharedParts {
   readonly file: Awaited<ReturnType<typeof serveFile>> | null;
-  readonly quotas: Awaited<ReturnType<typeof openQuotaLedger>>;
+  readonly quotas: Awaited<ReturnType<typeof openQuotaLedger>> | null;
   readonly records: Awaited<ReturnType<typeof openFileRecords>> | null;
   readonly reload: ServiceStart["reload"];
 }
@@ -108,7 +111,7 @@ function serveOverBus(bus: Bus, { file, quotas, records, reload }: SharedParts):
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);
   }
-  serveQuotas(bus, quotas);
+  if (quotas !== null) serveQuotas(bus, quotas);
   if (records !== null) serveRecords(bus, records);
   serveReload(bus, reload);
   serveTokens(bus, realRuntime);

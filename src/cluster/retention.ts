@@ -6,6 +6,8 @@ import type { Store } from "../store/store.ts";
 import { removeOldChanges } from "./change-log.ts";
 import { type JobClaims, repeatJobs } from "./job-claims.ts";
 import { forgetNodes } from "./node-rows.ts";
+import { removeOldQuotas } from "./stored-quotas.ts";
+import { removeOldShares } from "./stored-shares.ts";
 import { removeOldLimits } from "./stored-tokens.ts";
 
 /** What is swept with. */
@@ -30,6 +32,8 @@ export function startRetention(parts: SweepParts): () => Promise<void> {
   const steps = [
     () => removeOldChanges(store),
     () => removeOldLimits(store),
+    () => removeOldShares(store),
+    () => removeOldQuotas(store),
     () => forgetNodes(store, FORGOTTEN_MS),
   ];
   async function run(): Promise<void> {

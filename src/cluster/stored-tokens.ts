@@ -75,7 +75,7 @@ async function demandsOfOthers(
 }
 
 /** One statement on a server; an embedded store changes nothing within a reading. */
-async function readAfter<T>(
+export async function readAfter<T>(
   db: Store["db"],
   write: RawBuilder<unknown>,
   read: RawBuilder<T>,

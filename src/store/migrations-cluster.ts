@@ -48,3 +48,21 @@ async function createChangeLog(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("change_log_by_xid").on("change_log").column("xid").execute();
   await db.schema.createIndex("change_log_by_time").on("change_log").column("at").execute();
 }
+
+/** What nodes may send to providers. */
+export async function createProviderLimits(db: Kysely<unknown>): Promise<void> {
+  const unlogged = isPostgres(db) ? sql`unlogged` : sql``;
+  await sql`create ${unlogged} table provider_share (
+    scope text not null, process_id text not null, share double precision not null,
+    used double precision not null, wanted double precision not null, at bigint not null,
+    primary key (scope, process_id))`.execute(db);
+  await db.schema.createIndex("provider_share_by_time").on("provider_share").column("at").execute();
+  await db.schema
+    .createTable("provider_quota")
+    .addColumn("scope", "text", (column) => column.primaryKey())
+    .addColumn("day_at", "bigint", (column) => column.notNull())
+    .addColumn("day_spent", "bigint", (column) => column.notNull())
+    .addColumn("month_at", "bigint", (column) => column.notNull())
+    .addColumn("month_spent", "bigint", (column) => column.notNull())
+    .execute();
+}

@@ -5,6 +5,8 @@ import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster } from "./migrations-cluster.ts";
 import { createAuditResults, createOperator } from "./migrations-operator.ts";
+import { createCluster, createProviderLimits } from "./migrations-cluster.ts";
+import { createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
@@ -27,6 +29,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "019_profile_revisions": { up: createProfileRevisions },
   "020_cached_usage": { up: addCachedUsage },
   "021_audit_results": { up: createAuditResults },
+  "023_provider_limits": { up: createProviderLimits },
 };
 
 /**

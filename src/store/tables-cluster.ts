@@ -50,3 +50,27 @@ export interface RateDemandTable {
   /** Clock of the database. */
   readonly at: bigint;
 }
+
+/** What a process has of a limit of a provider that the nodes share. May be lost at any time. */
+export interface ProviderShareTable {
+  /** Which limit of which provider. */
+  readonly scope: string;
+  readonly process_id: string;
+  /** What it may use. */
+  readonly share: number;
+  readonly used: number;
+  readonly wanted: number;
+  /** Clock of the database. */
+  readonly at: bigint;
+}
+
+/** What was handed out of the credits of a provider, to be spent. */
+export interface ProviderQuotaTable {
+  /** The provider, its profile and chain. */
+  readonly scope: string;
+  /** When the day began, and what was handed out since. */
+  readonly day_at: bigint;
+  readonly day_spent: bigint;
+  readonly month_at: bigint;
+  readonly month_spent: bigint;
+}

@@ -5,6 +5,8 @@ import type { Generated, Selectable } from "kysely";
 import type {
   ChangeLogTable,
   JobTable,
+  ProviderQuotaTable,
+  ProviderShareTable,
   RateDemandTable,
   RateLimitTable,
 } from "./tables-cluster.ts";
@@ -61,6 +63,8 @@ export interface Tables {
   readonly job: JobTable;
   readonly rate_limit: RateLimitTable;
   readonly rate_demand: RateDemandTable;
+  readonly provider_share: ProviderShareTable;
+  readonly provider_quota: ProviderQuotaTable;
   readonly console_session: ConsoleSessionTable;
   readonly operator_cordon: OperatorCordonTable;
   readonly operator_action: OperatorActionTable;

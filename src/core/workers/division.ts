@@ -1,4 +1,4 @@
-// How a bound of the whole service is divided between its workers. Pure.
+// How a bound of the whole service is divided between its processes. Pure.
 
 /**
  * The part of one of `of` workers while nothing is known of demand; the parts add up to `total`.
@@ -33,4 +33,45 @@ export function divided(total: number, wanted: readonly number[]): readonly numb
   give(all, (index) => Math.max(total < all.length ? 0 : 1, Math.ceil(wanted[index] ?? 0)));
   give(all, () => total);
   return parts;
+}
+
+/** What one process has of a bound, as the others read it. */
+export interface HeldPart {
+  /** What it may use. */
+  readonly share: number;
+  /** In use: more than the share for a while, where that was lowered. */
+  readonly used: number;
+  /** What it would use if there were no bound. */
+  readonly wanted: number;
+}
+
+/** Shares that are off by less than this part of the bound stay as they are. */
+const TOLERATED = 0.04;
+
+/**
+ * The next share of one of the processes, each of which decides for itself alone. It may lower its
+ * share at any time; it may raise it only while no other process does, so that what all have or
+ * still use never adds up to more than `total`.
+ */
+export function nextShare(total: number, parts: readonly HeldPart[], own: number): number {
+  const share = parts[own]?.share ?? 0;
+  const targets = divided(
+    total,
+    parts.map(({ wanted }) => wanted),
+  );
+  const target = targets[own] ?? 0;
+  if (target >= share) {
+    const others = parts.filter((_, at) => at !== own);
+    const left = total - sumOf(others, (part) => Math.max(part.share, part.used));
+    return Math.max(share, Math.min(target, left));
+  }
+  if (sumOf(parts, (part) => part.share) > total) return target;
+  const isStarving = parts.some((part, at) => part.share * 2 < (targets[at] ?? 0));
+  const isShort = parts.some((part) => part.wanted > part.share);
+  const tolerated = Math.max(1, Math.floor(total * TOLERATED));
+  return isStarving || (isShort && share - target >= tolerated) ? target : share;
+}
+
+function sumOf<T>(parts: readonly T[], amountOf: (part: T) => number): number {
+  return parts.reduce((sum, part) => sum + amountOf(part), 0);
 }

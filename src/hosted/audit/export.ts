@@ -7,13 +7,18 @@ import type { Tables } from "../../store/tables.ts";
 import { closeEnded, creditOn } from "../credit/credit-store.ts";
 import { audit } from "./audit.ts";
 
-/** The tables by which processes work together hold for minutes: a copy begins without them. */
+/**
+ * The tables by which processes work together hold for minutes, or have no rows in an embedded
+ * store: a copy begins without them.
+ */
 type ExportedTable = Exclude<
   keyof Tables,
   | "change_log"
   | "job"
   | "rate_limit"
   | "rate_demand"
+  | "provider_share"
+  | "provider_quota"
   | "session_owner"
   | "session_hold"
   | "console_session"

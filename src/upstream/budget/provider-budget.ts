@@ -49,8 +49,7 @@ export class ProviderBudget {
   #rps: Allowance | null = null;
   #concurrency: Allowance | null = null;
   #credits: ProviderQuota | null = null;
-  /** Requests that found no room, and the second in which they did. */
-  readonly #refused = { rps: 0, concurrency: 0, second: 0 };
+  readonly #refused = { rps: new RefusedDemand(), concurrency: new RefusedDemand() };
   /** Requests of the service itself that wait for room, and until when they come first. */
   #reserved = 0;
   #reservedUntilMs = Number.NEGATIVE_INFINITY;
@@ -185,13 +184,7 @@ export class ProviderBudget {
   }
 
   #refuse(what: "rps" | "concurrency", allowance: Allowance): void {
-    const second = Math.floor(this.#runtime.now() / SECOND_MS);
-    if (second !== this.#refused.second) {
-      this.#refused.rps = 0;
-      this.#refused.concurrency = 0;
-      this.#refused.second = second;
-    }
-    this.#refused[what] += 1;
+    this.#refused[what].count(Math.floor(this.#runtime.now() / SECOND_MS));
     allowance.short();
   }
 
@@ -201,16 +194,42 @@ export class ProviderBudget {
     if (daily !== null || monthly !== null)
       this.#credits = new ProviderQuota(key, this.#limits, { runtime, source: quotas });
     const sent = (): number => sentWithin(this.#window, this.#runtime.now());
+    const refused = (what: "rps" | "concurrency"): number =>
+      this.#refused[what].within(Math.floor(runtime.now() / SECOND_MS));
     if (rps !== null)
       this.#rps = this.#parts.shareOf("rps", rps, {
         used: sent,
-        wanted: () => sent() + this.#refused.rps,
+        wanted: () => sent() + refused("rps"),
       });
     if (concurrency !== null)
       this.#concurrency = this.#parts.shareOf("concurrency", concurrency, {
         used: () => this.#inFlight,
-        wanted: () => this.#inFlight + this.#refused.concurrency,
+        wanted: () => this.#inFlight + refused("concurrency"),
       });
+  }
+}
+
+/** Requests that found no room: those of this second, or of the one before where they were more. */
+class RefusedDemand {
+  #second = 0;
+  #count = 0;
+  #before = 0;
+
+  count(second: number): void {
+    this.#turnTo(second);
+    this.#count += 1;
+  }
+
+  within(second: number): number {
+    this.#turnTo(second);
+    return Math.max(this.#count, this.#before);
+  }
+
+  #turnTo(second: number): void {
+    if (second === this.#second) return;
+    this.#before = second === this.#second + 1 ? this.#count : 0;
+    this.#count = 0;
+    this.#second = second;
   }
 }
 

@@ -31,8 +31,12 @@ const LEAST_PARTS = 200;
 const MOST_PARTS = 20;
 /** A lease suffices for as many seconds like the last one. */
 const LEASE_SECONDS = 2;
+/** A lease is spent for so long at least, whatever day it is here. */
+const LEAST_LEASE_MS = 1_000;
 /** Least time between two requests that bring nothing. */
-const ASK_EVERY_MS = 250;
+const ASK_EVERY_MS = 1_000;
+/** What is shown of what others spent is not much older than this. */
+const REFRESH_MS = 2_000;
 /** How long a lease may take that is under way; nobody knows. */
 const PENDING_MS = 5;
 
@@ -51,6 +55,12 @@ export class ProviderQuota {
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #spentSinceAsked = 0;
   #asking: Promise<void> | null = null;
+  /** Credits that the last request for some brought. */
+  #brought = 0;
+  /** When was last asked what all together have spent. */
+  #heardAtMs = Number.NEGATIVE_INFINITY;
+  /** Nobody has answered the last request. */
+  #isUnanswered = false;
   #isClosed = false;
 
   constructor(key: string, limits: QuotaLimits, parts: QuotaParts) {
@@ -79,7 +89,7 @@ export class ProviderQuota {
   spend(credits: number): void {
     this.#left -= credits;
     this.#spentSinceAsked += credits;
-    if (this.#left * 2 < (this.#lease?.credits ?? 0)) this.#requestMore();
+    if (this.#left * 2 < this.#brought) this.#requestMore();
   }
 
   /** Milliseconds until so many credits may be there. */
@@ -96,7 +106,9 @@ export class ProviderQuota {
     return nowMs < this.#onPaceAtMs;
   }
 
+  /** What all together have spent, as it was heard a moment ago: asks again for the next reader. */
   report(): { readonly daily: QuotaReport | null; readonly monthly: QuotaReport | null } {
+    this.#refresh();
     const wallMs = this.#parts.runtime.wallMs();
     const { daily, monthly, resetsOn } = this.#limits;
     const day = dayOf(wallMs);
@@ -154,14 +166,11 @@ export class ProviderQuota {
 
   /** Asks for more, unless that is under way, or brought nothing a moment ago. */
   #requestMore(): void {
-    const { runtime, source } = this.#parts;
-    const nowMs = runtime.now();
-    const brought = this.#lease?.credits ?? 0;
+    const nowMs = this.#parts.runtime.now();
     if (this.#asking !== null || this.#isClosed) return;
     const isOver = nowMs >= this.#endsAtMs;
-    if (brought === 0 && !isOver && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
-    // Nobody has answered.
-    if (this.#lease === null && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
+    const isSpent = this.#brought === 0 && !isOver;
+    if ((isSpent || this.#isUnanswered) && nowMs - this.#askedAtMs < ASK_EVERY_MS) return;
     const seconds = Math.min(1, Math.max(0.05, (nowMs - this.#askedAtMs) / 1_000));
     const usual = Math.ceil((LEASE_SECONDS * this.#spentSinceAsked) / seconds);
     const { daily, monthly } = this.#limits;
@@ -170,23 +179,39 @@ export class ProviderQuota {
     const credits = Math.min(most, Math.max(LEAST_LEASE, Math.ceil(limit / LEAST_PARTS), usual));
     this.#askedAtMs = nowMs;
     this.#spentSinceAsked = 0;
-    this.#asking = source
-      .lease({ key: this.#key, limits: this.#limits, credits })
-      .then((lease) => this.#take(lease));
+    this.#request(credits);
   }
 
-  #take(lease: QuotaLease | null): void {
-    this.#asking = null;
-    if (lease === null) return;
+  /** Hears what others spent, if that was long ago. */
+  #refresh(): void {
+    if (this.#asking !== null || this.#isClosed) return;
+    if (this.#parts.runtime.now() - this.#heardAtMs >= REFRESH_MS) this.#request(0);
+  }
+
+  #request(credits: number): void {
+    const { runtime, source } = this.#parts;
+    this.#heardAtMs = runtime.now();
+    this.#asking = source.lease({ key: this.#key, limits: this.#limits, credits }).then((lease) => {
+      this.#asking = null;
+      this.#isUnanswered = lease === null;
+      if (lease === null) return;
+      if (credits > 0) this.#brought = lease.credits;
+      this.#take(lease);
+    });
+  }
+
+  #take(lease: QuotaLease): void {
     const isOther = this.#lease?.dayMs !== lease.dayMs || this.#lease.monthMs !== lease.monthMs;
     if (isOther) this.#giveBack();
     this.#left += lease.credits;
     this.#lease = lease;
     const { now, wallMs } = this.#parts.runtime;
     const monotonicOf = (atWallMs: number): number => now() + (atWallMs - wallMs());
-    this.#endsAtMs = monotonicOf(
+    const endMs = monotonicOf(
       Math.min(dayOf(lease.dayMs).endMs, monthOf(lease.monthMs, this.#limits.resetsOn).endMs),
     );
+    // Where the clock of those who hand out is behind, the day goes on for a while.
+    this.#endsAtMs = Math.max(endMs, now() + LEAST_LEASE_MS);
     const monthSpent = lease.monthSpent - this.#left;
     this.#onPaceAtMs = monotonicOf(onPaceAtMs({ ...lease, monthSpent }, this.#limits));
     if (this.#isClosed) this.#giveBack();

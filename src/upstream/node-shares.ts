@@ -1,0 +1,330 @@
+// Bounds that hold for several nodes, as one of their processes has them: a share of each, which
+// follows the demand. Four times a second a process writes what it has, uses and wants into a book,
+// reads what the others wrote, and moves its own share towards its fair part. Without the book it
+// keeps the share that it has. Knows not where the book is.
+import { nextShare } from "../core/workers/division.ts";
+import type { OtherShare, ShareBook, ShareEntry } from "../core/workers/share-book.ts";
+import type { Runtime } from "../runtime.ts";
+import type { Allowance, Shares, ShareUse } from "./worker-shares.ts";
+
+/** What shares work with. */
+export interface NodeSharesParts {
+  readonly runtime: Pick<Runtime, "now" | "after" | "random">;
+  /** The book cannot be reached; told once until it can. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** The shares of a process that is one of several nodes; of nothing until it has joined. */
+export interface NodeShares extends Shares {
+  /** Shares through a book from now on; what a process wrote that is silent so long is free. */
+  join(book: ShareBook, silentMs: number): void;
+  /** Ends when there is a share of every bound, or soon after. */
+  ready(): Promise<void>;
+  /** Gives all shares back. */
+  close(): Promise<void>;
+}
+
+/** Between the starts of two rounds. */
+const ROUND_MS = 250;
+/** Least time from the end of a round to the start of the next one. */
+const PAUSE_MS = 50;
+/** From a round that failed to the next one. */
+const FAILED_MS = 1_000;
+/** Rounds are apart by up to this part more, so that processes do not keep step. */
+const JITTER = 0.2;
+/** Most bounds of one round. */
+const MAX_SCOPES = 500;
+/** Most bounds whose end waits to be written; of others the book is told by silence. */
+const MAX_ENDED = 10_000;
+/** After an outage of the book nothing is raised so long: others come back to it as well. */
+const OUTAGE_GRACE_MS = 2_000;
+/** What is in use of a share of nothing is over after this. */
+const USED_MS = 1_100;
+/** A demand that went down is forgotten by this part in a round. */
+const FORGOTTEN_DEMAND = 0.2;
+/** The longest wait of a start for its shares. */
+const READY_MS = 2_000;
+
+/** Creates shares. */
+export function createNodeShares(parts: NodeSharesParts): NodeShares {
+  return new BookedShares(parts);
+}
+
+interface Held {
+  readonly scope: string;
+  readonly total: number;
+  readonly use: ShareUse;
+  share: number;
+  /** Rises at once and falls slowly. */
+  wanted: number;
+  /** By process: what it wrote last, and when that was new to this process. */
+  seen: ReadonlyMap<string, Seen>;
+}
+
+interface Seen {
+  readonly writtenAt: number;
+  /** In time during which the book could be read. */
+  readonly newAtMs: number;
+}
+
+/** A bound that is not used here any more, until that is written. */
+interface Ended {
+  readonly share: number;
+  readonly used: number;
+}
+
+interface Joined {
+  readonly book: ShareBook;
+  readonly silentMs: number;
+}
+
+class BookedShares implements NodeShares {
+  readonly #parts: NodeSharesParts;
+  readonly #held = new Map<string, Held>();
+  readonly #ended = new Map<string, Ended>();
+  #joined: Joined | null = null;
+  #round: Promise<void> | null = null;
+  #cancelTimer: (() => void) | null = null;
+  #waiters: (() => void)[] = [];
+  /** Time during which the book could be read, and until when it is counted. */
+  #readMs = 0;
+  #readAtMs: number | null = null;
+  #isFailing = false;
+  #raisesFromMs = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(parts: NodeSharesParts) {
+    this.#parts = parts;
+  }
+
+  of(key: string, total: number, use: ShareUse): Allowance {
+    const before = this.#ended.get(key);
+    this.#ended.delete(key);
+    const held: Held = {
+      scope: key,
+      total,
+      use,
+      share: Math.min(before?.share ?? 0, total),
+      wanted: 0,
+      seen: new Map(),
+    };
+    this.#held.set(key, held);
+    this.#arm(0);
+    return {
+      get limit() {
+        return held.share;
+      },
+      // Every round reads the demand.
+      short() {},
+      close: () => {
+        if (this.#held.get(key) !== held) return;
+        this.#held.delete(key);
+        if (this.#ended.size < MAX_ENDED)
+          this.#ended.set(key, { share: held.share, used: use.used() });
+        held.share = 0;
+        this.#arm(0);
+      },
+    };
+  }
+
+  join(book: ShareBook, silentMs: number): void {
+    this.#joined = { book, silentMs };
+    this.#arm(0);
+  }
+
+  ready(): Promise<void> {
+    if (this.#isReady()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.#parts.runtime.after(READY_MS, resolve);
+      this.#waiters.push(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer?.();
+    await this.#round;
+    for (const [scope, held] of this.#held) {
+      this.#ended.set(scope, { share: 0, used: held.use.used() });
+      held.share = 0;
+    }
+    this.#held.clear();
+    const scopes = [...this.#ended];
+    this.#ended.clear();
+    for (let at = 0; at < scopes.length; at += MAX_SCOPES)
+      await this.#joined?.book.write(scopes.slice(at, at + MAX_SCOPES).map(nothingOf));
+  }
+
+  #isReady(): boolean {
+    return [...this.#held.values()].every(({ share }) => share > 0);
+  }
+
+  #arm(ms: number): void {
+    if (this.#joined === null || this.#isClosed || this.#round !== null) return;
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#parts.runtime.after(ms, () => {
+      this.#cancelTimer = null;
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    const joined = this.#joined;
+    if (joined === null || this.#held.size + this.#ended.size === 0) return;
+    const { runtime } = this.#parts;
+    const startedAtMs = runtime.now();
+    this.#round = this.#run(joined)
+      .then(
+        (hasLowered) => this.#succeeded(startedAtMs, hasLowered),
+        (error: unknown) => this.#failed(error),
+      )
+      .then((waitMs) => {
+        this.#round = null;
+        this.#arm(waitMs * (1 + JITTER * runtime.random()));
+      });
+  }
+
+  /** Returns the time until the next round. */
+  #succeeded(startedAtMs: number, hasLowered: boolean): number {
+    this.#isFailing = false;
+    if (this.#isReady()) {
+      for (const resolve of this.#waiters) resolve();
+      this.#waiters = [];
+    }
+    const tookMs = this.#parts.runtime.now() - startedAtMs;
+    // Others wait for what this process does not use any more.
+    return hasLowered ? PAUSE_MS : Math.max(PAUSE_MS, ROUND_MS - tookMs);
+  }
+
+  #failed(error: unknown): number {
+    if (!this.#isFailing && !this.#isClosed) this.#parts.onError(error);
+    this.#isFailing = true;
+    this.#readAtMs = null;
+    return FAILED_MS;
+  }
+
+  /** Returns whether a share was lowered. */
+  async #run(joined: Joined): Promise<boolean> {
+    const { book, silentMs } = joined;
+    const ended = [...this.#ended].slice(0, MAX_SCOPES);
+    const turn = [...this.#held.values()].slice(0, MAX_SCOPES - ended.length);
+    for (const held of turn) {
+      // Those that were not in this round come first in the next one.
+      this.#held.delete(held.scope);
+      this.#held.set(held.scope, held);
+      const wanted = held.use.wanted();
+      held.wanted = Math.max(wanted, held.wanted + (wanted - held.wanted) * FORGOTTEN_DEMAND);
+    }
+    const others = await book.write([...ended.map(nothingOf), ...turn.map(entryOf)]);
+    for (const [scope, end] of ended) if (this.#ended.get(scope) === end) this.#ended.delete(scope);
+    this.#countRead();
+    const raising: Held[] = [];
+    let hasLowered = false;
+    await this.#removeSilent(joined, turn, others);
+    for (const [held, of] of this.#living(turn, others, silentMs)) {
+      const next = nextShareOf(held, of, book.process);
+      if (next > held.share) raising.push(held);
+      if (next >= held.share) continue;
+      setShare(held, next);
+      hasLowered = true;
+    }
+    if (raising.length > 0 && this.#parts.runtime.now() >= this.#raisesFromMs)
+      await this.#raise(joined, raising);
+    return hasLowered;
+  }
+
+  async #raise({ book, silentMs }: Joined, raising: readonly Held[]): Promise<void> {
+    const raised = await book.raise(
+      raising.map(({ scope }) => scope),
+      (now) =>
+        this.#living(raising, now, silentMs).map(([held, of]) => ({
+          ...entryOf(held),
+          share: Math.max(held.share, nextShareOf(held, of, book.process)),
+        })),
+    );
+    for (const [at, held] of raising.entries()) {
+      // One that was closed meanwhile has given its share back.
+      const isHeld = this.#held.get(held.scope) === held;
+      setShare(held, isHeld ? (raised?.[at]?.share ?? held.share) : held.share);
+    }
+  }
+
+  /** Counts the time since the last round as time in which the book could be read. */
+  #countRead(): void {
+    const nowMs = this.#parts.runtime.now();
+    if (this.#readAtMs !== null) this.#readMs += Math.min(FAILED_MS, nowMs - this.#readAtMs);
+    else if (this.#isFailing) this.#raisesFromMs = nowMs + OUTAGE_GRACE_MS;
+    this.#readAtMs = nowMs;
+  }
+
+  /** Frees what those have for all who are silent here: one that starts now has not seen it. */
+  async #removeSilent(
+    { book, silentMs }: Joined,
+    turn: readonly Held[],
+    others: readonly OtherShare[],
+  ): Promise<void> {
+    const byScope = new Map(turn.map((held) => [held.scope, held]));
+    await book.remove(
+      others.filter((other) => {
+        const held = byScope.get(other.scope);
+        return held !== undefined && this.#isSilent(held, other, silentMs);
+      }),
+    );
+  }
+
+  #isSilent(held: Held, { process, writtenAt }: OtherShare, silentMs: number): boolean {
+    const seen = held.seen.get(process);
+    return seen?.writtenAt === writtenAt && this.#readMs - seen.newAtMs >= silentMs;
+  }
+
+  /** Bounds, each with what those others have of it who show that they live. */
+  #living(
+    turn: readonly Held[],
+    others: readonly OtherShare[],
+    silentMs: number,
+  ): readonly (readonly [Held, readonly OtherShare[]])[] {
+    const byScope = Map.groupBy(others, ({ scope }) => scope);
+    return turn.map((held) => {
+      const of = byScope.get(held.scope) ?? [];
+      held.seen = new Map(
+        of.map(({ process, writtenAt }) => {
+          const known = held.seen.get(process);
+          const isNew = known?.writtenAt !== writtenAt;
+          return [process, isNew ? { writtenAt, newAtMs: this.#readMs } : known];
+        }),
+      );
+      return [
+        held,
+        of.filter(
+          (other) =>
+            !this.#isSilent(held, other, silentMs) &&
+            (other.share > 0 || other.wanted > 0 || other.ageMs < USED_MS),
+        ),
+      ];
+    });
+  }
+}
+
+function nextShareOf(held: Held, others: readonly OtherShare[], process: string): number {
+  const own = { ...entryOf(held), process };
+  const all = [own, ...others].sort((a, b) => (a.process < b.process ? -1 : 1));
+  return nextShare(held.total, all, all.indexOf(own));
+}
+
+function entryOf({ scope, share, use, wanted }: Held): ShareEntry {
+  return { scope, share, used: use.used(), wanted };
+}
+
+/** What is written of a bound that is used here no more. */
+function nothingOf([scope, { used }]: readonly [string, Ended]): ShareEntry {
+  return { scope, share: 0, used, wanted: 0 };
+}
+
+function setShare(held: Held, share: number): void {
+  if (share === held.share) return;
+  held.share = share;
+  held.use.changed?.();
+}
