@@ -3,10 +3,8 @@
 // mean.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
-import { createCluster } from "./migrations-cluster.ts";
-import { createAuditResults, createOperator } from "./migrations-operator.ts";
 import { createCluster, createProviderLimits } from "./migrations-cluster.ts";
-import { createOperator } from "./migrations-operator.ts";
+import { createAuditResults, createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
