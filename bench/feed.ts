@@ -6,7 +6,7 @@
 import { ANY_CALL, type CallFilter } from "../src/observe/feed/call-filter.ts";
 import { EventFeed } from "../src/observe/feed/event-feed.ts";
 import { FeedHub } from "../src/observe/feed/feed-hub.ts";
-import { History } from "../src/observe/history/history.ts";
+import { HistoryCounts } from "../src/observe/history/history-counts.ts";
 import type { Runtime } from "../src/runtime.ts";
 import type { RouteRequest } from "../src/upstream/engine/route-request.ts";
 import type { RoutedCall } from "../src/upstream/engine/router.ts";
@@ -70,7 +70,7 @@ const REQUEST: RouteRequest = {
 /** What is measured; null = without it. */
 interface Watched {
   readonly feed: EventFeed | null;
-  readonly history: History | null;
+  readonly history: HistoryCounts | null;
 }
 
 /** One call: planned, and ended after one attempt. */
@@ -160,7 +160,7 @@ const LOADS: readonly Load[] = [
 const WITHOUT: Watched = { feed: null, history: null };
 
 for (const load of LOADS) {
-  const history = new History(runtime.wallMs);
+  const history = new HistoryCounts();
   const bare = costOf(WITHOUT, load);
   const added = (name: string, watched: Watched): void => {
     const { ns, asideNs } = costOf(watched, load);

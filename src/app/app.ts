@@ -10,6 +10,7 @@ import type { Bus } from "../core/workers/bus.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
 import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
 import {
@@ -180,7 +181,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
     compression: config.server.compression === "off" ? null : createCompression(proxies),
-    liveSide: createLiveSide({ ...providers, ...outside, service: outside.service }),
+    liveSide: createLiveSide({ ...providers, ...outside, ...stored, service: outside.service }),
   };
   const listening = await listenTo(config, pagesOf(foundation), {
     runtime,
@@ -206,6 +207,8 @@ async function openStored(
   parts: Omit<HostingParts, "config" | "settings">,
 ): Promise<{
   readonly hosting: Hosting | null;
+  /** Null = there is none. */
+  readonly store: Store | null;
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
   readonly console: ConsoleSide;
@@ -213,8 +216,8 @@ async function openStored(
 }> {
   if (config.hosted !== null) {
     const hosting = await openHosting({ ...parts, config, settings: config.hosted });
-    const { node, joined, console, close } = hosting;
-    return { hosting, node, joined, console, close };
+    const { store, node, joined, console, close } = hosting;
+    return { hosting, store, node, joined, console, close };
   }
   const { runtime, log, worker, service } = parts;
   const onError = (error: unknown): void =>
@@ -231,6 +234,7 @@ async function openStored(
   });
   return {
     hosting: null,
+    store: router?.store ?? null,
     node: router?.view ?? null,
     joined: router?.joined ?? null,
     console,
@@ -325,6 +329,7 @@ function appOf(
       liveSide.close();
       await server.drain();
       metrics?.close();
+      await liveSide.end();
       operatorProviders.close();
       // Before the stores, where other nodes read what is given back.
       await providers.close();

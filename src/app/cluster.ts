@@ -7,15 +7,17 @@ import { type Cluster, type ClusterFollower, openCluster } from "../cluster/clus
 import { openHeartbeat } from "../cluster/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../cluster/identity.ts";
 import { newProcessId } from "../cluster/node-rows.ts";
+import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
 import type { ClusterHealth } from "../core/cluster-health.ts";
 import type { PublicNode } from "../core/routing/evidence.ts";
 import type { WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
+import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
-import type { Runtime } from "../runtime.ts";
+import { type Runtime, within } from "../runtime.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
 import type { JoinedNode } from "./provider-limits.ts";
@@ -45,6 +47,8 @@ export interface JoinParts {
 /** As in the settings of `hosted`, for a router without it. */
 const HEARTBEAT_MS = 1_000;
 const NODE_TIMEOUT_MS = 30_000;
+/** For a sweep that is under way at the end. */
+const CLOSE_MS = 5_000;
 
 /** Joins the others; null = this service is one node. */
 export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
@@ -103,11 +107,15 @@ export async function openRouterNode(parts: Omit<JoinParts, "store">): Promise<R
       onError,
     });
     const joined = cluster;
+    const { claims } = joined;
+    const further = [removeOldHistory];
+    const endRetention = startRetention({ store, runtime, claims, further, onError });
     return {
       view: viewOf(joined),
       store,
       joined: { store, id: node.id, nodeTimeoutMs: NODE_TIMEOUT_MS },
       async close() {
+        await within(runtime, CLOSE_MS, endRetention()).catch(onError);
         await joined.close().catch(onError);
         await leave().catch(onError);
         await store.close().catch(onError);

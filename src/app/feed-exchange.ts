@@ -81,7 +81,8 @@ function parseWatch(value: unknown): WatchMessage | null {
   return { filters };
 }
 
-function parseFilter(value: unknown): CallFilter | null {
+/** A filter as another worker sent it; null = it is none. */
+export function parseFilter(value: unknown): CallFilter | null {
   if (!isRecord(value)) return null;
   const outcome = CALL_OUTCOMES.find((each) => each === value["outcome"]) ?? null;
   const text = (name: string): string | null => {

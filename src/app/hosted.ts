@@ -31,6 +31,7 @@ import { type Credit, type CreditParts, openCredit } from "../hosted/credit/cred
 import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/key-cache.ts";
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
+import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { SessionProcesses } from "../payments/session/open.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
@@ -68,6 +69,7 @@ import { tokensOver } from "./worker-tokens.ts";
 
 /** The running hosted service. */
 export interface Hosting {
+  readonly store: Store;
   readonly admission: Admission;
   readonly api: Api;
   readonly legacyForms: LegacyFormUsage;
@@ -266,15 +268,16 @@ function follow(
   workerChanges?.follow(follower);
 }
 
-/** What this node is among others. */
+/** The store, and what this node is among others on it. */
 function othersOf({
   cluster,
   store,
   settings: { nodeTimeoutMs },
-}: StoreParts): Pick<Hosting, "node" | "joined" | "recordPurge"> {
+}: StoreParts): Pick<Hosting, "store" | "node" | "joined" | "recordPurge"> {
   return cluster === null
-    ? { node: null, joined: null, recordPurge: null }
+    ? { store, node: null, joined: null, recordPurge: null }
     : {
+        store,
         node: viewOf(cluster),
         joined: { store, id: cluster.node.id, nodeTimeoutMs },
         recordPurge: (selection) => recordPurge(store, selection),
@@ -422,7 +425,7 @@ type AuditParts = Pick<StoreParts, "runtime" | "log" | "store" | "onError">;
 /** Jobs that one node of several does; the returned function ends them. */
 function startJobs(parts: StoreParts, claims: JobClaims): () => Promise<void> {
   const cancelAudit = auditAgain(parts, claims);
-  const endRetention = startRetention({ ...parts, claims });
+  const endRetention = startRetention({ ...parts, claims, further: [removeOldHistory] });
   return async () => {
     cancelAudit();
     await within(parts.runtime, CLOSE_MS, endRetention());

@@ -1,14 +1,25 @@
 // Builds what the operator sees of the running service beside metrics: history, reports of all
 // workers and the live feed.
-
+import type { Logger } from "pino";
+import { newProcessId } from "../cluster/node-rows.ts";
+import type { Bus } from "../core/workers/bus.ts";
 import { FeedHub } from "../observe/feed/feed-hub.ts";
 import { startHistoryClock } from "../observe/history/history-clock.ts";
+import { ServiceHistory } from "../observe/history/service-history.ts";
 import type { Observer } from "../observe/observer.ts";
+import type { ReportParts } from "../observe/operator-report.ts";
 import type { Runtime } from "../runtime.ts";
+import type { Store } from "../store/store.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
-import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import type { LiveView } from "../web/api/instance-parts.ts";
 import { createFeedExchange } from "./feed-exchange.ts";
+import {
+  type HistoryService,
+  historyAlone,
+  historyOver,
+  type ProcessHistory,
+} from "./history-service.ts";
+import { createHourReader, startHourWriter } from "./hour-history.ts";
 import { operatorReports } from "./operator-reports.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
@@ -19,28 +30,44 @@ export interface LiveSide {
   reloaded(profiles: number): void;
   /** Ends those who watch. */
   close(): void;
+  /** Keeps what was counted last; after that nothing is counted. */
+  end(): Promise<void>;
 }
 
 /** What it is built from. */
 export interface LiveSideParts {
   readonly runtime: Runtime;
+  readonly log: Logger;
   readonly observer: Observer;
   readonly registry: ProfileRegistry;
-  readonly subscriptions: Subscriptions;
+  readonly subscriptions: ReportParts["subscriptions"];
   readonly version: string;
+  /** Where hours of history are; null = nowhere. */
+  readonly store: Store | null;
   /** Absent = this process is the whole service. */
   readonly service: ServiceParts | undefined;
 }
 
 /** Builds it, and begins to keep history. */
 export function createLiveSide(parts: LiveSideParts): LiveSide {
-  const { runtime, observer, registry, service, version } = parts;
+  const { runtime, observer, registry, service, store, version } = parts;
   const bus = service === undefined || service.workers === 1 ? null : service.bus;
   const { feed } = observer;
-  const clock = startHistoryClock(observer, registry, runtime);
+  const kept = historyOf(parts, bus, {
+    refresh: () => clock.refresh(),
+    takeChanges: () => feed.takeChanges(),
+  });
+  const clock = startHistoryClock({
+    counts: observer.history,
+    feed,
+    registry,
+    runtime,
+    receive: kept.service.add,
+  });
   const exchange = bus === null ? null : createFeedExchange(bus, runtime);
   const hub = new FeedHub({ runtime, feed, exchange });
-  const reports = operatorReports({ ...parts, clock }, bus);
+  const reports = operatorReports(parts, bus);
+  const history = { ...kept.service, hours: createHourReader(kept.service, store, runtime) };
   const workers = service?.workers ?? 1;
   let known = bus?.workers() ?? [];
   const stop = bus?.onWorkers(() => {
@@ -50,12 +77,44 @@ export function createLiveSide(parts: LiveSideParts): LiveSide {
     known = now;
   });
   return {
-    parts: { runtime, reports, hub, registry, version, worker: feed.worker, workers },
+    parts: { runtime, reports, history, hub, registry, version, worker: feed.worker, workers },
     reloaded: (profiles) => feed.emit({ type: "config", data: { what: "reloaded", profiles } }),
     close() {
       stop?.();
-      clock.close();
       hub.close();
+    },
+    async end() {
+      clock.close();
+      await kept.end();
+    },
+  };
+}
+
+/** Where history is kept: here, or in the process that gathers it from all workers. */
+function historyOf(
+  { runtime, store, log }: LiveSideParts,
+  bus: Bus | null,
+  own: ProcessHistory,
+): { readonly service: HistoryService; end(): Promise<void> } {
+  const id = newProcessId(runtime);
+  if (bus !== null) {
+    const service = historyOver(bus, id, () => own);
+    return { service, end: service.end };
+  }
+  const history = new ServiceHistory({
+    wallMs: runtime.wallMs,
+    writer: store === null ? null : id,
+  });
+  const service = historyAlone(history, () => own);
+  const endHours =
+    store === null
+      ? null
+      : startHourWriter({ history, runtime, log, store: () => Promise.resolve(store) });
+  return {
+    service,
+    async end() {
+      await service.end();
+      await endHours?.();
     },
   };
 }

@@ -12,6 +12,7 @@ import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import { serveReload } from "../app/reload-service.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
+import { openSupervisedHistory } from "../app/supervised-history.ts";
 import { serveTokens } from "../app/worker-tokens.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
 import { workerProcesses } from "../cluster/workers/worker-process.ts";
@@ -63,6 +64,8 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
   serveOverBus(supervisor.bus, { file, quotas, records, reload: start.reload });
+  const stored = { config: running, runtime: realRuntime, log, file: file?.store ?? null };
+  const endHistory = openSupervisedHistory({ ...stored, supervisor });
   const started = await supervisor.started;
   if (!started.ok) {
     supervisor.kill();
@@ -82,14 +85,9 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     },
     async close() {
       if (!(await supervisor.drain())) process.exitCode = 1;
-      await leaveForWorkers({
-        config: running,
-        runtime: realRuntime,
-        log,
-        id: supervisor.serviceId,
-        workers: supervisor.places,
-        file: file?.store ?? null,
-      });
+      await endHistory();
+      const { serviceId: id, places: workers } = supervisor;
+      await leaveForWorkers({ ...stored, id, workers });
       await quotas?.close();
       await file?.close();
       release();

@@ -15,6 +15,8 @@ interface SweepParts {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly claims: JobClaims;
+  /** What else is swept: each removes a bounded number of rows; true = there may be more. */
+  readonly further: readonly ((store: Store) => Promise<boolean>)[];
   readonly onError: (error: unknown) => void;
 }
 
@@ -27,7 +29,7 @@ const MAX_STEPS = 1_000;
 
 /** Sweeps again and again, on one process of several; the returned function ends that. */
 export function startRetention(parts: SweepParts): () => Promise<void> {
-  const { store, runtime, claims, onError } = parts;
+  const { store, runtime, claims, further, onError } = parts;
   let isClosed = false;
   const steps = [
     () => removeOldChanges(store),
@@ -35,6 +37,7 @@ export function startRetention(parts: SweepParts): () => Promise<void> {
     () => removeOldShares(store),
     () => removeOldQuotas(store),
     () => forgetNodes(store, FORGOTTEN_MS),
+    ...further.map((remove) => () => remove(store)),
   ];
   async function run(): Promise<void> {
     for (const step of steps) {

@@ -15,7 +15,7 @@ import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { createCallLog } from "./call-log.ts";
 import { EventFeed, type UnplacedEvent } from "./feed/event-feed.ts";
-import { History, MAX_HISTORY_BYTES } from "./history/history.ts";
+import { HistoryCounts } from "./history/history-counts.ts";
 import { createRepeatLimiter, type RepeatLimiter } from "./repeat-limiter.ts";
 import { newSeries, OUTCOMES, type Series } from "./series.ts";
 
@@ -29,8 +29,8 @@ export interface SocketCounts {
 /** Hears of every finished request and every change of state. */
 export interface Observer {
   readonly log: Logger;
-  /** What happened lately, by chain and provider. */
-  readonly history: History;
+  /** What is counted for history, by chain and provider. */
+  readonly history: HistoryCounts;
   /** What happens now, for those who watch. */
   readonly feed: EventFeed;
   /** The counters of a profile on a chain. */
@@ -93,7 +93,7 @@ export function createObserver(
   runtime: Runtime,
   place: ObserverPlace = ALONE,
 ): Observer {
-  const history = new History(runtime.wallMs, MAX_HISTORY_BYTES / place.workers);
+  const history = new HistoryCounts();
   const feed = new EventFeed({ runtime, ...place });
   const series = new Map<string, Series>();
   const repeats = createRepeatLimiter(runtime, (cause, held) =>

@@ -1,11 +1,7 @@
-// What an operator reads of one process beside metrics: history, decisions, errors of providers and
-// streams. Each answer of one process can be merged with those of the others. Shows real provider
-// ids, except in history, which others read as well.
-
-import type { Provider } from "../core/provider/profile.ts";
+// What an operator reads of one process beside metrics: decisions, errors of providers and streams.
+// Each answer of one process can be merged with those of the others. Shows real provider ids.
 import { errorGroupOf } from "../core/provider-errors/error-group.ts";
 import type { PlanChange } from "../core/routing/what-if.ts";
-import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import { FAILOVER_REASONS, type FailoverReason } from "../upstream/stream/subscriber.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
 import { errorRuleFor } from "./error-rule.ts";
@@ -20,20 +16,11 @@ import {
 } from "./feed/decision.ts";
 import type { CallEvent } from "./feed/feed-event.ts";
 import type { DecisionUse } from "./feed/kept-decisions.ts";
-import type { HistoryUse } from "./history/history.ts";
-import type { HistoryClock } from "./history/history-clock.ts";
-import {
-  type HistoryQuery,
-  historyReport,
-  mergeHistory,
-  type SeriesReport,
-} from "./history/history-report.ts";
 import { CHECK_RESULTS } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
 
 /** What is asked for. */
 export type ReportQuery =
-  | { readonly kind: "history"; readonly query: HistoryQuery }
   | { readonly kind: "decisions"; readonly filter: CallFilter; readonly limit: number }
   | { readonly kind: "decision"; readonly id: string }
   | { readonly kind: "what_if"; readonly id: string; readonly change: PlanChange }
@@ -42,10 +29,6 @@ export type ReportQuery =
 
 /** The answer to each kind of question. */
 export interface ReportAnswers {
-  readonly history: {
-    readonly series: readonly SeriesReport[];
-    readonly uses: readonly HistoryUse[];
-  };
   readonly decisions: {
     readonly calls: readonly CallEvent[];
     readonly uses: readonly DecisionUse[];
@@ -124,9 +107,7 @@ export interface StreamTotals {
 
 /** What reports are made of. */
 export interface ReportParts {
-  readonly observer: Pick<Observer, "history" | "feed" | "allSeries">;
-  readonly clock: Pick<HistoryClock, "refresh">;
-  readonly registry: Pick<ProfileRegistry, "profile">;
+  readonly observer: Pick<Observer, "feed" | "allSeries">;
   readonly subscriptions: Pick<Subscriptions, "reports" | "counts" | "checks">;
 }
 
@@ -144,8 +125,6 @@ export function ownReport(
 ): ReportAnswers[ReportQuery["kind"]] {
   const { feed } = parts.observer;
   switch (query.kind) {
-    case "history":
-      return ownHistory(parts, query.query);
     case "decisions": {
       const { filter, limit } = query;
       const kept = feed
@@ -167,17 +146,6 @@ export function ownReport(
     case "streams":
       return ownStreams(parts);
   }
-}
-
-function ownHistory(
-  { observer: { history }, clock, registry }: ReportParts,
-  query: HistoryQuery,
-): ReportAnswers["history"] {
-  clock.refresh();
-  const isManaged = (slug: string): boolean => registry.profile(slug)?.profile.managed === true;
-  const shown = (profile: string, { id, alias }: Provider): string =>
-    isManaged(profile) && !query.realIds ? alias : id;
-  return { series: historyReport(history, query, shown), uses: [history.use()] };
 }
 
 function ownErrors({ observer }: ReportParts): ReportAnswers["errors"] {
@@ -289,10 +257,6 @@ function withinBounds(
 const MERGES: {
   readonly [K in ReportQuery["kind"]]: (answers: readonly ReportAnswers[K][]) => ReportAnswers[K];
 } = {
-  history: (answers) => ({
-    series: mergeHistory(answers.map(({ series }) => series)),
-    uses: answers.flatMap(({ uses }) => uses),
-  }),
   decisions: (answers) => ({
     calls: answers
       .flatMap(({ calls }) => calls)

@@ -6,7 +6,7 @@ import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-use.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
-import type { ChainHistory } from "./history/history.ts";
+import type { ChainCounts } from "./history/history-counts.ts";
 
 /** Outcomes of a request, as labels. */
 export const OUTCOMES = ["success", "provider_error", "fault", "cancelled"] as const;
@@ -37,11 +37,11 @@ export interface Series {
   /** The errors of the operator's providers by category. */
   readonly errors: SeenErrors;
   /** What happened lately. */
-  readonly history: ChainHistory;
+  readonly history: ChainCounts;
 }
 
 /** Counters at zero. */
-export function newSeries(history: ChainHistory): Series {
+export function newSeries(history: ChainCounts): Series {
   const { profile, chain } = history;
   return {
     profile,

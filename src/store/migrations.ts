@@ -4,6 +4,7 @@
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster, createProviderLimits } from "./migrations-cluster.ts";
+import { createHistory } from "./migrations-history.ts";
 import { createAuditResults, createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
@@ -27,6 +28,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "019_profile_revisions": { up: createProfileRevisions },
   "020_cached_usage": { up: addCachedUsage },
   "021_audit_results": { up: createAuditResults },
+  "022_history": { up: createHistory },
   "023_provider_limits": { up: createProviderLimits },
 };
 

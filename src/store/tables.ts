@@ -10,6 +10,7 @@ import type {
   RateDemandTable,
   RateLimitTable,
 } from "./tables-cluster.ts";
+import type { HistoryHourTable } from "./tables-history.ts";
 import type {
   AuditResultTable,
   ConsoleSessionTable,
@@ -69,6 +70,7 @@ export interface Tables {
   readonly operator_cordon: OperatorCordonTable;
   readonly operator_action: OperatorActionTable;
   readonly audit_result: AuditResultTable;
+  readonly history_hour: HistoryHourTable;
 }
 
 /** An account with its balance. */

@@ -23,6 +23,7 @@ eachStore(({ engine, open }) => {
       store,
       runtime,
       claims: ALONE,
+      further: [],
       onError: (error) => errors.push(error),
     });
     runtime.advance(SWEEP_MS);
@@ -34,6 +35,7 @@ eachStore(({ engine, open }) => {
       store,
       runtime,
       claims: ALONE,
+      further: [],
       onError: (error) => errors.push(error),
     });
     runtime.advance(SWEEP_MS);

@@ -12,7 +12,7 @@ import {
   perSecond,
   total,
 } from "../../console/health/series.ts";
-import { changeOf } from "../../console/pages/overview/change-text.ts";
+import { changeOf, changesIn, withChange } from "../../console/pages/overview/change-text.ts";
 
 const STREAM =
   "retry: 2000\n\n: a comment\n\n" +
@@ -44,7 +44,7 @@ test("a block without an end does not grow for ever", () => {
 
 test("changes are told in sentences, and anything else is no change", () => {
   const said = (name: string, fields: object): string | undefined =>
-    changeOf({ id: "1", name, data: JSON.stringify(fields) })?.text;
+    changeOf({ name, data: JSON.stringify(fields) })?.text;
   const provider = "<b>a</b>";
   assert.equal(
     said("circuit", { provider, state: "open", cause: "rate_limited" }),
@@ -58,7 +58,38 @@ test("changes are told in sentences, and anything else is no change", () => {
   assert.equal(said("stream", { kind: "logs", to: null }), "A stream of logs found no provider");
   assert.equal(said("node", { node: "n1", change: "left" }), "n1 left");
   assert.equal(said("call", {}), undefined);
-  assert.equal(changeOf({ id: "", name: "circuit", data: "no json" })?.tone, "good");
+  assert.equal(changeOf({ name: "circuit", data: "no json" })?.tone, "good");
+});
+
+test("what the service remembers and what comes live is one list, with nothing twice", () => {
+  const event = (at: string, provider: string, worker: string) => ({
+    type: "circuit" as const,
+    at,
+    data: { at, worker, profile: "team", chain: "test", provider, state: "open", cause: "" },
+  });
+  const remembered = changesIn({
+    changes: [
+      event("2026-11-23T10:05:00.000Z", "b", "1"),
+      event("2026-11-23T10:00:00.000Z", "a", "1"),
+    ],
+  });
+  const live = event("2026-11-23T10:05:02.000Z", "b", "2");
+  const again = event("2026-11-23T10:09:00.000Z", "b", "2");
+  const heard = [live, again].flatMap(
+    ({ type, data }) => changeOf({ name: type, data: JSON.stringify(data) }) ?? [],
+  );
+  const all = [...heard, ...remembered].reduce<readonly (typeof remembered)[number][]>(
+    (list, change) => withChange(list, change, 3),
+    [],
+  );
+  assert.deepEqual(
+    all.map(({ at, text }) => [at.slice(14, 19), text]),
+    [
+      ["09:00", "Circuit of b opened"],
+      ["05:02", "Circuit of b opened"],
+      ["00:00", "Circuit of a opened"],
+    ],
+  );
 });
 
 test("history is added up without taking unknown for 0", () => {

@@ -1,9 +1,7 @@
 // What the operator sees of a running service, for tests of the API: a profile with two providers,
 // one decision that was recorded, and no other worker.
 import { pino } from "pino";
-import { operatorReports } from "../../src/app/operator-reports.ts";
-import { FeedHub } from "../../src/observe/feed/feed-hub.ts";
-import { startHistoryClock } from "../../src/observe/history/history-clock.ts";
+import { createLiveSide } from "../../src/app/live-side.ts";
 import { createObserver } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import type { RoutedCall } from "../../src/upstream/engine/router.ts";
@@ -65,7 +63,8 @@ function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): 
 
 /** The live parts of an API. */
 export function testLive(runtime: Runtime): LiveView {
-  const observer = createObserver(pino({ level: "silent" }), runtime);
+  const log = pino({ level: "silent" });
+  const observer = createObserver(log, runtime);
   const set = fakeSet([fakeProvider(0), fakeProvider(1)]);
   const profile = {
     slug: "team",
@@ -75,7 +74,6 @@ export function testLive(runtime: Runtime): LiveView {
   };
   const registry = createProfileRegistry([set.chain], [profile], runtime, SELECTION);
   const subscriptions = { reports: () => [], counts: () => [], checks: () => [] };
-  const clock = startHistoryClock(observer, registry, runtime);
   const tracker = registry.profile("team")?.trackers.get("test");
   if (tracker === undefined) throw new Error("the profile serves the chain");
   const route = fakeRoute(tracker, runtime.now() - 10);
@@ -83,13 +81,14 @@ export function testLive(runtime: Runtime): LiveView {
   const body = Buffer.from("{}");
   const outcome = { kind: "result", body, start: 0, end: 2, idAt: null } as const;
   observer.routed(series, route, { outcome, source: route.source }, "req-1");
-  return {
+  return createLiveSide({
     runtime,
-    reports: operatorReports({ observer, clock, registry, subscriptions }, null),
-    hub: new FeedHub({ runtime, feed: observer.feed, exchange: null }),
+    log,
+    observer,
     registry,
+    subscriptions,
     version: "0.0.0-test",
-    worker: "1",
-    workers: 1,
-  };
+    store: null,
+    service: undefined,
+  }).parts;
 }

@@ -1,5 +1,6 @@
 // History in memory: what is counted in which step, that several processes add up to one, that it
-// keeps within its bytes and says what it dropped, and that nothing unknown is shown as 0.
+// keeps within its bytes and says what it dropped, and that nothing unknown is shown as 0. What of
+// it is kept for 90 days is in `hour-history.test.ts`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Attempt } from "../../src/core/provider/attempt.ts";
@@ -11,15 +12,16 @@ import {
 } from "../../src/core/provider-errors/error-group.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { History } from "../../src/observe/history/history.ts";
+import { type ChainSample, HistoryCounts } from "../../src/observe/history/history-counts.ts";
 import {
+  type HistorySpan,
   historyColumns,
   historyRange,
   historyReport,
-  mergeHistory,
   type SeriesReport,
 } from "../../src/observe/history/history-report.ts";
 import { fakeProvider, verdict } from "../fakes/providers.ts";
-import { simulatedWorld } from "../fakes/runtime.ts";
+import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
 const BALANCE = methodOf("eth_getBalance");
 const TRACE = methodOf("debug_traceTransaction");
@@ -32,21 +34,34 @@ function attempt(provider = P0, latencyMs = 25, category: string | null = null):
   return { provider, transport: "http", latencyMs, verdict: failed, code: null };
 }
 
+/** A process that counts, with the steps that it passes on. */
+function counting(runtime: SimulatedWorld, history = new History(runtime.wallMs())) {
+  const counts = new HistoryCounts();
+  let beganMs = runtime.wallMs();
+  return {
+    history,
+    chain: counts.chain("team", "test"),
+    flush(samples: readonly ChainSample[] = []): void {
+      history.add({ atMs: beganMs, rows: counts.take(samples) });
+      beganMs = runtime.wallMs();
+      history.advance(beganMs);
+    },
+  };
+}
+
 function report(
   history: History,
   wallMs: number,
-  { points = 360, provider = null as string | null, realIds = true, resolution = 0 } = {},
+  { points = 360, provider = null as string | null, span = "hour" as HistorySpan } = {},
 ): readonly SeriesReport[] {
   const chain = { profile: "team", chain: "test" };
-  const range = historyRange(resolution, points, wallMs);
-  const shown = (_profile: string, { id, alias }: typeof P0): string => (realIds ? id : alias);
-  return historyReport(history, { ...range, chain, provider, realIds }, shown);
+  const range = historyRange(span, points, wallMs);
+  return historyReport(history, { ...range, chain, provider, classes: true });
 }
 
 test("calls, attempts, errors and latencies are counted in their step", () => {
   const runtime = simulatedWorld(1);
-  const history = new History(runtime.wallMs);
-  const chain = history.chain("team", "test");
+  const { history, chain, flush } = counting(runtime);
   for (let n = 0; n < 100; n++) {
     const made = attempt(n % 4 === 0 ? P1 : P0, 25);
     chain.attempted(made, BALANCE);
@@ -57,7 +72,7 @@ test("calls, attempts, errors and latencies are counted in their step", () => {
   chain.cancelled();
   chain.local({ kind: "result" });
   const state = { provider: P0, lagBlocks: 3, circuit: "open" } as const;
-  history.flush([{ profile: "team", chain: "test", providers: [state] }]);
+  flush([{ profile: "team", chain: "test", providers: [state] }]);
   const [whole, first, second, ...classes] = historyColumns(report(history, runtime.wallMs()));
   assert.deepEqual(classes, [], "classes are told of one provider only");
   assert.equal(whole?.kind, "chain");
@@ -90,14 +105,13 @@ test("calls, attempts, errors and latencies are counted in their step", () => {
 
 test("steps follow the clock, an hour in 10 s and a day in minutes; joined steps add up", () => {
   const runtime = simulatedWorld(2);
-  const history = new History(runtime.wallMs);
-  const chain = history.chain("team", "test");
+  const { history, chain, flush } = counting(runtime);
   runtime.advance(STEP_MS - (runtime.wallMs() % STEP_MS));
-  history.flush([]);
+  flush();
   for (let step = 0; step < 400; step++) {
     for (let n = 0; n < step; n++) chain.cancelled();
     runtime.advance(STEP_MS);
-    history.flush([]);
+    flush();
   }
   const [hour] = historyColumns(report(history, runtime.wallMs()));
   assert.deepEqual(hour?.calls, [...Array.from({ length: 359 }, (_, n) => n + 41), 0]);
@@ -106,53 +120,52 @@ test("steps follow the clock, an hour in 10 s and a day in minutes; joined steps
     calls.reduce<number>((total, each) => total + (each ?? 0), 0);
   assert.equal(joined?.calls.length, 60);
   assert.ok(sum(joined?.calls ?? []) >= sum(hour?.calls ?? []) - 5 * 400);
-  const [day] = historyColumns(report(history, runtime.wallMs(), { resolution: 1, points: 1_440 }));
+  const [day] = historyColumns(report(history, runtime.wallMs(), { span: "day", points: 1_440 }));
   assert.equal(sum(day?.calls ?? []), (399 * 400) / 2, "the day has all of them");
   runtime.jump(-7_200_000);
-  history.flush([]);
+  flush();
   chain.cancelled();
-  history.flush([]);
+  flush();
   const [back] = historyColumns(report(history, runtime.wallMs()));
   assert.equal(back?.calls.at(-1), 1, "a clock that was set back begins anew");
   runtime.jump(7_200_000 * 3);
-  history.flush([]);
+  flush();
   const [later] = historyColumns(report(history, runtime.wallMs()));
   assert.equal(sum(later?.calls ?? []), 0, "what is older than an hour is gone");
 });
 
-test("the reports of two processes are those of one that served everything", () => {
+test("what two processes count adds up to what one would that served everything", () => {
   const runtime = simulatedWorld(3);
-  const [whole, left, right] = [1, 2, 3].map(() => new History(runtime.wallMs));
-  assert.ok(whole !== undefined && left !== undefined && right !== undefined);
+  const whole = counting(runtime);
+  const left = counting(runtime);
+  const right = counting(runtime, left.history);
   for (let n = 0; n < 500; n++) {
     const provider = n % 3 === 0 ? P1 : P0;
     const failed = n % 7 === 0 ? (ERROR_CATEGORIES[n % ERROR_CATEGORIES.length] ?? null) : null;
     const made = attempt(provider, (n * 37) % 4_000, failed);
-    for (const history of [whole, n % 2 === 0 ? left : right]) {
-      const chain = history.chain("team", "test");
+    for (const { chain } of [whole, n % 2 === 0 ? left : right]) {
       chain.attempted(made, n % 5 === 0 ? TRACE : BALANCE);
       chain.routed({ traces: [{ attempt: made, failure: null }] }, { kind: "error" }, n);
     }
     if (n % 50 === 0) runtime.advance(STEP_MS);
-    for (const history of [whole, left, right]) history.flush([]);
+    for (const { flush } of [whole, left, right]) flush();
   }
-  const of = (history: History) => report(history, runtime.wallMs(), { points: 12 });
-  assert.deepEqual(
-    historyColumns(mergeHistory([of(left), of(right)])),
-    historyColumns(mergeHistory([of(whole)])),
-  );
+  for (const provider of [null, "p1"]) {
+    const of = ({ history }: typeof whole) =>
+      historyColumns(report(history, runtime.wallMs(), { points: 12, provider }));
+    assert.deepEqual(of(left), of(whole));
+  }
 });
 
 test("beyond its bytes classes of methods go first, then the day, then new providers", () => {
   const runtime = simulatedWorld(4);
   const maxBytes = 3_000_000;
-  const history = new History(runtime.wallMs, maxBytes);
-  const chain = history.chain("team", "test");
+  const { history, chain, flush } = counting(runtime, new History(runtime.wallMs(), maxBytes));
   const dropped: string[] = [];
   for (let index = 0; index < 80; index++) {
     chain.attempted(attempt(fakeProvider(index)), BALANCE);
     chain.attempted(attempt(fakeProvider(index)), TRACE);
-    history.flush([]);
+    flush();
     const { bytes, methodClasses, day, providers } = history.use();
     assert.ok(bytes <= maxBytes, `${bytes} bytes with ${index + 1} providers`);
     const now = `${methodClasses ? "classes " : ""}${day ? "day " : ""}${providers ? "all" : ""}`;
@@ -166,9 +179,9 @@ test("beyond its bytes classes of methods go first, then the day, then new provi
     kept.every(({ calls }) => calls.at(-1) === 2 || calls.at(-1) == null || calls.at(-1) === 0),
   );
   runtime.advance(25 * 3_600_000);
-  history.flush([]);
+  flush();
   runtime.advance(STEP_MS);
-  history.flush([]);
+  flush();
   assert.equal(
     history.use().providerCount,
     0,
@@ -177,23 +190,19 @@ test("beyond its bytes classes of methods go first, then the day, then new provi
   assert.ok(history.use().bytes < 100_000, "and their memory with them");
 });
 
-test("users' own providers have no history, and others see managed ones by alias only", () => {
+test("users' own providers have no history, and a provider has the alias that callers see", () => {
   const runtime = simulatedWorld(5);
-  const history = new History(runtime.wallMs);
-  const chain = history.chain("team", "test");
+  const { history, chain, flush } = counting(runtime);
   chain.attempted(attempt(fakeProvider(0, { guarded: true })), BALANCE);
   chain.attempted(attempt(P1), BALANCE);
-  history.flush([]);
-  const wallMs = runtime.wallMs();
-  const shown = report(history, wallMs, { realIds: false, provider: "a1" });
+  flush();
   assert.deepEqual(
-    shown.map(({ kind, provider }) => [kind, provider]),
+    report(history, runtime.wallMs()).map(({ kind, provider, alias }) => [kind, provider, alias]),
     [
-      ["chain", null],
-      ["provider", "a1"],
+      ["chain", null, null],
+      ["provider", "p1", "a1"],
     ],
   );
-  assert.deepEqual(report(history, wallMs, { realIds: false, provider: "p1" }).length, 1);
 });
 
 test("every category belongs to a group", () => {

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { createHistogram } from "../../src/core/provider/latency.ts";
 import { createUnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
 import { expositionText } from "../../src/observe/exposition.ts";
-import { ChainHistory } from "../../src/observe/history/history.ts";
+import { ChainCounts } from "../../src/observe/history/history-counts.ts";
 import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
@@ -49,7 +49,7 @@ const SERIES = {
   cacheUses: { hit: 5, miss: 4, bypass: 1 },
   unknown: createUnknownErrors(),
   errors: new Map(),
-  history: new ChainHistory("team", "ethereum", () => 0),
+  history: new ChainCounts("team", "ethereum"),
 };
 
 const TIER = {

@@ -174,6 +174,7 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     token: OPERATOR_TOKEN,
   }),
   watchEvents: () => ({ what: "HEAD /api/v1/operator/events", token: OPERATOR_TOKEN }),
+  listChanges: () => ({ what: "GET /api/v1/operator/changes", token: OPERATOR_TOKEN }),
   listDecisions: () => ({ what: DECISIONS, token: OPERATOR_TOKEN }),
   getDecision: () => ({ what: `${DECISIONS}/{decision}`, token: OPERATOR_TOKEN }),
   getWhatIf: () => ({ what: `${DECISIONS}/{decision}/what-if`, token: OPERATOR_TOKEN }),
@@ -315,7 +316,8 @@ const fated =
 /** Everything that is asked of it is a bug. */
 function brokenLive(bug: () => never): LiveView {
   const live = testLive(simulatedWorld(1));
-  return { ...live, hub: new Proxy(live.hub, { get: bug }), reports: { read: bug } };
+  const history = { steps: bug, hours: bug, changes: bug };
+  return { ...live, hub: new Proxy(live.hub, { get: bug }), reports: { read: bug }, history };
 }
 
 /** What comes of payments, where `body` has to be paid for and `other` is another such body. */
@@ -634,6 +636,7 @@ const OWN_CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
       return send(api, { ...good, what, headers: { cookie } });
     },
   },
+  listChanges: { invalid_field: withQuery("limit=0") },
   listDecisions: { invalid_field: withQuery("limit=0") },
   getDecision: {
     200: ofDecision(""),

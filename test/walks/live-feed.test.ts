@@ -209,6 +209,8 @@ test("only the operator watches; others read history, and a reload and the end a
   await feed.next("hello");
   assert.equal(service.app.reload(service.config), null);
   assert.equal((await feed.next("config")).what, "reloaded");
+  const { changes } = await operatorGet("/api/v1/operator/changes?limit=1");
+  assert.deepEqual([changes[0].type, changes[0].data.what], ["config", "reloaded"]);
   await service.close();
   assert.equal((await feed.next("end")).reason, "draining");
 });

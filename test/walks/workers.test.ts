@@ -77,6 +77,8 @@ test("a killed worker fails calls on its own connections only, and is replaced",
   await until("calls on all connections", () => callers.every(({ answered }) => answered > 20));
   const [victim] = childrenOf(service.pid);
   assert.ok(victim);
+  const known = await callsInHistory(service);
+  assert.ok(known >= 32 * 20, `${known} calls in history`);
   process.kill(victim, "SIGKILL");
   const died = await until("the line about the death", () =>
     /"worker":"(\d)","ended":"SIGKILL"/.exec(service.log()),
@@ -94,7 +96,17 @@ test("a killed worker fails calls on its own connections only, and is replaced",
     return (await caller.call()) && caller.worker === died[1];
   });
   assert.equal(service.log().match(/a worker died/g)?.length, 1);
+  assert.ok((await callsInHistory(service)) > known, "history outlives the worker that counted it");
 });
+
+/** The calls of the last hour, as the service tells. */
+async function callsInHistory({ url }: ServiceProcess): Promise<number> {
+  const response = await fetch(`${url}/api/v1/history`);
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  const { series } = JSON.parse(text);
+  return series[0].calls.reduce((sum: number, calls: number | null) => sum + (calls ?? 0), 0);
+}
 
 test("a worker that stands still keeps no new connection waiting, and is ended in time", async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), "svc-workers-"));

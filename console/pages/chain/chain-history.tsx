@@ -8,6 +8,7 @@ import { ErrorCard } from "../../components/error-card.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { count, milliseconds, share } from "../../format/numbers.ts";
+import { hoursNotice, pollMsOf, rangeIn, rangesOf } from "../../health/ranges.ts";
 import {
   busiest,
   errorRates,
@@ -22,43 +23,46 @@ interface ChainHistoryProps {
   readonly chain: string;
 }
 
-const POLL_MS = 10_000;
 /** More lines than this cannot be told from each other. */
 const MAX_LINES = 6;
 const MAX_POINTS = 360;
-const RANGES = [
-  { value: "hour", label: "1 hour" },
-  { value: "day", label: "1 day" },
-] as const;
 
 /** The graphs of a chain. */
 export function ChainHistory({ profile, chain }: ChainHistoryProps): JSX.Element {
   const { client } = useApp();
   const [rangeText, setRange] = useQuery("range");
   const [chosen, setChosen] = useQuery("provider");
-  const range = rangeText === "day" ? "day" : "hour";
-  const history = useResource(`history ${profile} ${chain} ${range}`, POLL_MS, (signal) =>
+  const range = rangeIn(rangeText);
+  const history = useResource(`history ${profile} ${chain} ${range}`, pollMsOf(range), (signal) =>
     client.call(
       "GET /api/v1/history",
       { query: { range, profile, chain, points: MAX_POINTS } },
       signal,
     ),
   );
+  const { data } = history;
+  const series = data?.series ?? [];
   return (
-    <Loaded resource={history}>
-      {(data) => (
-        <>
-          <div class="section-head">
-            <h2>Over time</h2>
-            <div class="page-actions">
-              <ProviderChoice series={data.series} value={chosen} choose={setChosen} />
-              <Choices label="Time" options={RANGES} value={range} choose={setRange} />
-            </div>
-          </div>
-          <Graphs history={trimHistory(data)} chosen={chosen} />
-        </>
-      )}
-    </Loaded>
+    <>
+      <div class="section-head">
+        <h2>Over time</h2>
+        <div class="page-actions">
+          <ProviderChoice series={series} value={chosen} choose={setChosen} />
+          <Choices label="Time" options={rangesOf(data, range)} value={range} choose={setRange} />
+        </div>
+      </div>
+      <Loaded resource={history}>
+        {(known) => {
+          const notice = hoursNotice(known);
+          return (
+            <>
+              {notice === null ? null : <p class="notice warn">{notice}</p>}
+              <Graphs history={trimHistory(known)} chosen={chosen} />
+            </>
+          );
+        }}
+      </Loaded>
+    </>
   );
 }
 

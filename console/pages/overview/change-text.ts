@@ -1,4 +1,5 @@
 // What an event of the feed says, as a sentence. Pure.
+import type { AnswerOf } from "../../api/contract-types.ts";
 import type { StreamEvent } from "../../api/event-parser.ts";
 import { count } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
@@ -17,13 +18,46 @@ export interface Change {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The change that an event tells of; null = it is of another kind. */
-export function changeOf({ id, name, data }: StreamEvent): Change | null {
-  const fields = parsed(data);
+export function changeOf({ name, data }: Pick<StreamEvent, "name" | "data">): Change | null {
+  return changeIn(name, parsed(data));
+}
+
+/** The changes that the service remembers. */
+export function changesIn({
+  changes,
+}: AnswerOf<"GET /api/v1/operator/changes">): readonly Change[] {
+  return changes.flatMap(({ type, data }) => changeIn(type, data) ?? []);
+}
+
+/** Workers tell of the same change within this time. */
+const SAME_MS = 10_000;
+
+/** One more change before others; one that is known already, from here or another worker, is not. */
+export function withChange(
+  before: readonly Change[],
+  change: Change,
+  most: number,
+): readonly Change[] {
+  const isKnown = before.some(
+    (other) =>
+      other.text === change.text &&
+      other.profile === change.profile &&
+      other.chain === change.chain &&
+      Math.abs(Date.parse(other.at) - Date.parse(change.at)) < SAME_MS,
+  );
+  if (isKnown) return before;
+  return [change, ...before]
+    .sort((left, right) => Date.parse(right.at) - Date.parse(left.at))
+    .slice(0, most);
+}
+
+function changeIn(name: string, fields: Fields): Change | null {
   const said = sentence(name, fields);
   if (said === null) return null;
   const at = text(fields, "at");
+  const place = [text(fields, "profile"), text(fields, "chain")];
   return {
-    id: id === "" ? `${at} ${said.text}` : id,
+    id: [at, said.text, ...place].join(" "),
     at,
     ...said,
     profile: "profile" in fields ? text(fields, "profile") : null,

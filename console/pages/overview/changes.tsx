@@ -1,5 +1,5 @@
-// What changed since the page was opened: circuits, heads, streams, configuration, nodes. For the
-// operator.
+// What changed lately, as the service remembers it and as it happens: circuits, heads, streams,
+// configuration, nodes. For the operator.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { SERVICE_URL } from "../../api/client.ts";
@@ -9,9 +9,9 @@ import { useApp, useStore } from "../../app/app.ts";
 import { Dot } from "../../components/badge.tsx";
 import { Card } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
-import { Empty } from "../../components/page-state.tsx";
+import { Empty, failureText } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
-import { type Change, changeOf } from "./change-text.ts";
+import { type Change, changeOf, changesIn, withChange } from "./change-text.ts";
 
 /** No call takes that long: of calls nothing is sent, of everything else all. */
 const NO_CALLS = "api/v1/operator/events?min_ms=3600000";
@@ -25,20 +25,39 @@ export function Changes(): JSX.Element | null {
 }
 
 function ChangeList(): JSX.Element {
+  const { client } = useApp();
   const [changes, setChanges] = useState<readonly Change[]>([]);
-  useEffect(
-    () =>
-      watchFeed(new URL(NO_CALLS, SERVICE_URL), {
-        state: () => {},
-        event: (event) => {
-          const change = changeOf(event);
-          if (change !== null) setChanges((before) => withChange(before, change));
-        },
-      }),
-    [],
-  );
+  const [failure, setFailure] = useState<string | null>(null);
+  useEffect(() => {
+    const add = (more: readonly Change[]): void =>
+      setChanges((before) =>
+        more.reduce((all, change) => withChange(all, change, MAX_SHOWN), before),
+      );
+    const leave = watchFeed(new URL(NO_CALLS, SERVICE_URL), {
+      state: () => {},
+      event: (event) => {
+        const change = changeOf(event);
+        if (change !== null) add([change]);
+      },
+    });
+    // What happened before, beside what happens from now on.
+    const query = { limit: MAX_SHOWN };
+    void client.call("GET /api/v1/operator/changes", { query }).then((result) => {
+      if (result.kind === "ok") return add(changesIn(result.body));
+      setFailure(failureText(result.failure));
+    });
+    return leave;
+  }, [client]);
   return (
-    <Card title="What changed" lead="Since this page was opened." flush>
+    <Card
+      title="What changed"
+      lead={
+        failure === null
+          ? `The latest ${MAX_SHOWN}; heads are looked at every 10 s.`
+          : `Since this page was opened; what was before cannot be told: ${failure}`
+      }
+      flush
+    >
       {changes.length === 0 ? (
         <Empty title="Nothing has changed">
           Circuits that open, heads that fall behind, reloads and nodes appear here.
@@ -52,10 +71,6 @@ function ChangeList(): JSX.Element {
       )}
     </Card>
   );
-}
-
-function withChange(before: readonly Change[], change: Change): readonly Change[] {
-  return [change, ...before.filter(({ id }) => id !== change.id)].slice(0, MAX_SHOWN);
 }
 
 function ChangeItem({ change }: { readonly change: Change }): JSX.Element {

@@ -1,12 +1,13 @@
 // What the service did over the last hour or day: figures, and graphs.
 import type { JSX } from "preact";
-import { useResource } from "../../api/resource.ts";
+import { type Resource, useResource } from "../../api/resource.ts";
 import { useApp } from "../../app/app.ts";
 import { Card, Figure, Figures } from "../../components/card.tsx";
 import { ErrorCard } from "../../components/error-card.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { compact, milliseconds, rate, share } from "../../format/numbers.ts";
+import { hoursNotice, pollMsOf, type Range } from "../../health/ranges.ts";
 import {
   errorRates,
   errorShare,
@@ -18,25 +19,32 @@ import {
   trimHistory,
 } from "../../health/series.ts";
 
-/** How far back. */
-export type Range = History["range"];
-
-const POLL_MS = 10_000;
 const MAX_GROUPS = 6;
 const MAX_POINTS = 360;
 
-/** Figures and graphs of the whole service. */
-export function HistoryCards({ range }: { readonly range: Range }): JSX.Element {
+/** History of the whole service, kept current. */
+export function useServiceHistory(range: Range): Resource<History> {
   const { client } = useApp();
-  const history = useResource(`history ${range}`, POLL_MS, (signal) =>
+  return useResource(`history ${range}`, pollMsOf(range), (signal) =>
     client.call("GET /api/v1/history", { query: { range, points: MAX_POINTS } }, signal),
   );
+}
+
+/** Figures and graphs of the whole service. */
+export function HistoryCards({ history }: { readonly history: Resource<History> }): JSX.Element {
   return (
     <Loaded resource={history}>
       {(answer) => {
         const data = trimHistory(answer);
         const service = data.series.find(({ kind }) => kind === "service");
-        return service === undefined ? null : <ServiceHistory history={data} service={service} />;
+        const notice = hoursNotice(data);
+        if (service === undefined) return null;
+        return (
+          <>
+            {notice === null ? null : <p class="notice warn">{notice}</p>}
+            <ServiceHistory history={data} service={service} />
+          </>
+        );
       }}
     </Loaded>
   );

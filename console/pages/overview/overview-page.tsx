@@ -11,15 +11,12 @@ import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { count, plural } from "../../format/numbers.ts";
 import { type ChainMetrics, headline, judgeProfile, type Readiness } from "../../health/judge.ts";
+import { rangeIn, rangesOf } from "../../health/ranges.ts";
 import { type ChainRow, ChainTable } from "./chain-table.tsx";
 import { Changes } from "./changes.tsx";
-import { HistoryCards, type Range } from "./history-cards.tsx";
+import { HistoryCards, useServiceHistory } from "./history-cards.tsx";
 
 const POLL_MS = 2_000;
-const RANGES = [
-  { value: "hour", label: "1 hour" },
-  { value: "day", label: "1 day" },
-] as const;
 
 /** Everything that this page shows, read together. */
 interface Overview {
@@ -37,7 +34,8 @@ export function OverviewPage(): JSX.Element {
 
 function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
   const [rangeText, setRange] = useQuery("range");
-  const range: Range = rangeText === "day" ? "day" : "hour";
+  const range = rangeIn(rangeText);
+  const history = useServiceHistory(range);
   const rows = chains.flatMap(rowsOf);
   const { tone, words } = headline(
     readiness,
@@ -57,9 +55,14 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
         }
         lead={factsText(health)}
       >
-        <Choices label="Time" options={RANGES} value={range} choose={setRange} />
+        <Choices
+          label="Time"
+          options={rangesOf(history.data, range)}
+          value={range}
+          choose={setRange}
+        />
       </PageHead>
-      <HistoryCards range={range} />
+      <HistoryCards history={history} />
       <div class="gap" />
       <Card
         title="Chains"

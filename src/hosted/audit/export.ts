@@ -55,6 +55,7 @@ const TABLES: readonly ExportedTable[] = Object.keys({
   operator_cordon: true,
   operator_action: true,
   audit_result: true,
+  history_hour: true,
 } satisfies Record<ExportedTable, true>).map(parseTable);
 
 /**

@@ -19,6 +19,7 @@ import {
 } from "./decision.ts";
 import type { FeedEvent } from "./feed-event.ts";
 import { type DecisionUse, KeptDecisions } from "./kept-decisions.ts";
+import { type ChangeEvent, MAX_CHANGES } from "./recent-changes.ts";
 
 /** Calls a second of the whole service that the readers of one filter see. */
 export const WATCHED_PER_S = 200;
@@ -26,8 +27,6 @@ export const WATCHED_PER_S = 200;
 const UNWATCHED_PER_S = 10;
 /** Different filters at a time, of readers at all workers; further ones see no calls. */
 const MAX_FILTERS = 64;
-/** Changes of state that wait to be passed on. */
-const MAX_CHANGES = 500;
 /** How long events are gathered before they are passed on. */
 const GATHER_MS = 200;
 const WINDOW_MS = 1_000;
@@ -94,6 +93,7 @@ export class EventFeed implements PlanRecording {
   #toWallMs = 0;
   #pendingCalls: PendingCall[] = [];
   #pendingChanges: FeedItem[] = [];
+  #changes: ChangeEvent[] = [];
   #ended = 0;
   #cancelGather: () => void = () => {};
 
@@ -163,14 +163,24 @@ export class EventFeed implements PlanRecording {
     if (filters !== null) this.#pendingCalls.push({ decision, filters });
   }
 
-  /** Passes a change of state on, if somebody watches. */
+  /** Keeps a change of state until it is taken, and passes it on if somebody watches. */
   emit(event: UnplacedEvent): void {
-    if (this.#receive === null) return;
     const at = new Date(this.#parts.runtime.wallMs()).toISOString();
     const { worker } = this.#parts;
-    const data = JSON.stringify({ at, worker, ...event.data });
+    const change = { type: event.type, data: { at, worker, ...event.data } } as ChangeEvent;
+    if (this.#changes.length >= MAX_CHANGES) this.#changes.shift();
+    this.#changes.push(change);
+    if (this.#receive === null) return;
+    const data = JSON.stringify(change.data);
     if (this.#pendingChanges.length >= MAX_CHANGES) this.#pendingChanges.shift();
     this.#pendingChanges.push({ type: event.type, data, filters: null });
+  }
+
+  /** The latest changes of state since they were taken. */
+  takeChanges(): readonly ChangeEvent[] {
+    const changes = this.#changes;
+    this.#changes = [];
+    return changes;
   }
 
   /** A decision that is still kept. */

@@ -1,25 +1,33 @@
-// Closes the steps of history in time, and notes how the providers are at the end of each. Tells
-// the feed of providers whose heads fell behind or caught up.
+// Ends the steps of history in time: passes on what this process counted in each, with how the
+// providers are at its end. Tells the feed of providers whose heads fell behind or caught up.
 import type { Runtime } from "../../runtime.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { EventFeed } from "../feed/event-feed.ts";
-import { type ChainSample, type History, RESOLUTIONS } from "./history.ts";
+import { RESOLUTIONS } from "./history.ts";
+import type { ChainSample, CountedStep, HistoryCounts } from "./history-counts.ts";
 
-/** Keeps history up to date. */
+/** Passes on what was counted. */
 export interface HistoryClock {
-  /** Brings history up to now. */
+  /** Passes on what was counted until now. */
   refresh(): void;
   close(): void;
 }
 
 const [{ stepMs: STEP_MS }] = RESOLUTIONS;
 
-/** Begins to close the steps. */
-export function startHistoryClock(
-  { history, feed }: { readonly history: History; readonly feed: Pick<EventFeed, "emit"> },
-  registry: Pick<ProfileRegistry, "profiles">,
-  runtime: Pick<Runtime, "after" | "wallMs">,
-): HistoryClock {
+/** What the clock works with. */
+export interface HistoryClockParts {
+  readonly counts: HistoryCounts;
+  readonly feed: Pick<EventFeed, "emit">;
+  readonly registry: Pick<ProfileRegistry, "profiles">;
+  readonly runtime: Pick<Runtime, "after" | "wallMs">;
+  readonly receive: (step: CountedStep) => void;
+}
+
+/** Begins to end the steps. */
+export function startHistoryClock(parts: HistoryClockParts): HistoryClock {
+  const { counts, feed, registry, runtime, receive } = parts;
+  let beganMs = runtime.wallMs();
   let cancel: () => void = schedule();
   /** Providers that are behind. */
   let behind: ReadonlySet<string> = new Set();
@@ -33,7 +41,8 @@ export function startHistoryClock(
 
   function refresh(): void {
     const samples = samplesOf(registry);
-    history.flush(samples);
+    receive({ atMs: beganMs, rows: counts.take(samples) });
+    beganMs = runtime.wallMs();
     behind = compareHeads(samples);
   }
 

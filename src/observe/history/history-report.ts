@@ -1,16 +1,16 @@
 // A part of history as it is asked for: of the service, of a profile on a chain or of one provider.
-// Each process reports rows for the same steps; rows of several are added up, and shown as columns.
-// Unknown values are null, never 0. Knows no clock.
-import type { Provider } from "../../core/provider/profile.ts";
+// Steps come from memory, hours from rows that were kept for months. Unknown values are null, never
+// 0. Knows no clock.
 import type { CircuitOrCordon } from "../../upstream/health/health-report.ts";
 import {
   type ChainHistory,
   type History,
-  METHOD_CLASSES,
   type ProviderHistory,
   RESOLUTIONS,
+  type Resolution,
   type SeriesRows,
 } from "./history.ts";
+import { METHOD_CLASSES, type RowSubject } from "./history-counts.ts";
 import {
   ATTEMPT_ROW,
   addRow,
@@ -21,11 +21,21 @@ import {
   overheadOf,
   type RowLayout,
 } from "./history-row.ts";
+import { HOUR_MS } from "./hour-book.ts";
+
+/** How far back is asked: what is in memory, and what the database keeps. */
+export type HistorySpan = "hour" | "day" | "90d";
+
+/** The steps of each. */
+export const SPANS: Readonly<Record<HistorySpan, Resolution>> = {
+  hour: RESOLUTIONS[0],
+  day: RESOLUTIONS[1],
+  "90d": { stepMs: HOUR_MS, steps: 90 * 24 },
+};
 
 /** What is asked for. */
 export interface HistoryQuery {
-  /** Position in `RESOLUTIONS`. */
-  readonly resolution: number;
+  readonly span: HistorySpan;
   /** The first step, by its number since the epoch; `joined` steps are one. */
   readonly firstStep: number;
   readonly joined: number;
@@ -33,10 +43,10 @@ export interface HistoryQuery {
   readonly count: number;
   /** Null = the whole service. */
   readonly chain: { readonly profile: string; readonly chain: string } | null;
-  /** Id of a provider of that chain, as the reader sees it; null = all. */
+  /** Id of a provider of that chain; null = all. */
   readonly provider: string | null;
-  /** True = the reader sees real ids. */
-  readonly realIds: boolean;
+  /** Whether classes of methods of that provider are asked for. */
+  readonly classes: boolean;
 }
 
 /** What a series tells of. */
@@ -50,61 +60,67 @@ export interface SeriesSubject {
 
 /** The rows of a series; a row is null where nothing is known. */
 export interface SeriesReport extends SeriesSubject {
+  /** What callers see of a managed provider; null = this is no series of a provider. */
+  readonly alias: string | null;
   readonly rows: readonly (readonly number[] | null)[];
 }
-
-/** Which names a managed pool's providers have for its reader. */
-export type ShownId = (profile: string, provider: Provider) => string;
 
 /** Most numbers of one report: beyond it no further series is reported. */
 const MAX_NUMBERS = 1_000_000;
 
-/** The part of a history that is asked for. */
-export function historyReport(
-  history: History,
-  query: HistoryQuery,
-  shownId: ShownId,
-): readonly SeriesReport[] {
+function mostSeries({ count }: Pick<HistoryQuery, "count">): number {
+  return Math.max(1, Math.floor(MAX_NUMBERS / (count * ATTEMPT_ROW.width)));
+}
+
+/** The part of the steps in memory that is asked for. */
+export function historyReport(history: History, query: HistoryQuery): readonly SeriesReport[] {
   const { chain, provider } = query;
   if (chain === null) return [serviceReport(history, query)];
   const known = history.find(chain.profile, chain.chain);
   if (known === null) return [];
   const providers = [...known.providers.values()]
-    .map((each) => ({ each, id: shownId(known.profile, each.provider) }))
-    .filter(({ id }) => provider === null || provider === id)
-    .sort((left, right) => (left.id < right.id ? -1 : 1));
-  const most = Math.max(1, Math.floor(MAX_NUMBERS / (query.count * ATTEMPT_ROW.width)));
-  const subjects = providers.slice(0, most);
-  const ofProviders = subjects.map(({ each, id }) =>
-    seriesReport(history, each.total, query, subjectOf("provider", known, id)),
+    .filter(({ name }) => provider === null || provider === name.id)
+    .sort((left, right) => (left.name.id < right.name.id ? -1 : 1))
+    .slice(0, mostSeries(query));
+  const ofProviders = providers.map((each) =>
+    seriesReport(history, each.total, query, { ...known, provider: each.name, class: null }),
   );
   const ofClasses =
-    provider === null || !query.realIds
+    provider === null || !query.classes
       ? []
-      : subjects.flatMap(({ each, id }) => classReports(history, each, query, { known, id }));
-  const whole = seriesReport(history, known.calls, query, subjectOf("chain", known, null));
-  return [whole, ...ofProviders, ...ofClasses];
+      : providers.flatMap((each) => classReports(history, each, query));
+  const ofChain = { ...known, provider: null, class: null };
+  return [seriesReport(history, known.calls, query, ofChain), ...ofProviders, ...ofClasses];
 }
 
 function classReports(
   history: History,
-  { classes }: ProviderHistory,
+  { name, classes }: ProviderHistory,
   query: HistoryQuery,
-  { known, id }: { readonly known: ChainHistory; readonly id: string },
 ): readonly SeriesReport[] {
+  const { chain: place } = query;
+  if (place === null) return [];
   return classes.flatMap((series, at) => {
-    if (series.rows[query.resolution] == null) return [];
-    const subject = { ...subjectOf("class", known, id), class: METHOD_CLASSES[at] ?? null };
+    if (series.rows[resolutionOf(query)] == null) return [];
+    const subject = { ...place, provider: name, class: METHOD_CLASSES[at] ?? null };
     return [seriesReport(history, series, query, subject)];
   });
 }
 
-function subjectOf(
-  kind: SeriesSubject["kind"],
-  { profile, chain }: Pick<ChainHistory, "profile" | "chain">,
-  provider: string | null,
-): SeriesSubject {
-  return { kind, profile, chain, provider, class: null };
+/** Whom the series of a row tells of. */
+function subjectOf(row: RowSubject): Omit<SeriesReport, "rows"> {
+  const { profile, chain, provider, class: of } = row;
+  if (profile === "") return SERVICE;
+  const ofProvider = of === null ? "provider" : "class";
+  const kind = provider === null ? "chain" : ofProvider;
+  return {
+    kind,
+    profile,
+    chain,
+    provider: provider?.id ?? null,
+    alias: provider?.alias ?? null,
+    class: of,
+  };
 }
 
 /** The calls of all chains. */
@@ -113,11 +129,12 @@ function serviceReport(history: History, query: HistoryQuery): SeriesReport {
   return { ...SERVICE, rows: mergedRows(CALL_ROW, all) };
 }
 
-const SERVICE: SeriesSubject = {
+const SERVICE: Omit<SeriesReport, "rows"> = {
   kind: "service",
   profile: null,
   chain: null,
   provider: null,
+  alias: null,
   class: null,
 };
 
@@ -125,17 +142,83 @@ function seriesReport(
   history: History,
   series: SeriesRows,
   query: HistoryQuery,
-  subject: SeriesSubject,
+  subject: RowSubject | ChainHistory,
 ): SeriesReport {
-  return { ...subject, rows: rowsOf(history, series, query) };
+  return {
+    ...subjectOf({ provider: null, class: null, ...subject }),
+    rows: rowsOf(history, series, query),
+  };
 }
 
+function resolutionOf({ span }: HistoryQuery): number {
+  return span === "day" ? 1 : 0;
+}
+
+/** Adds up rows of hours as they are read, for a query of 90 days. */
+export class HourReport {
+  readonly #query: HistoryQuery;
+  readonly #series = new Map<string, { readonly row: RowSubject; readonly rows: Rows }>();
+
+  constructor(query: HistoryQuery) {
+    this.#query = query;
+  }
+
+  /** Adds a row of an hour, unless it is not asked for. */
+  add(hour: number, row: RowSubject, numbers: readonly number[]): void {
+    const { firstStep, joined, count } = this.#query;
+    const at = Math.floor((hour - firstStep) / joined);
+    if (at < 0 || at >= count || !this.#matches(row)) return;
+    const key = JSON.stringify([row.provider?.id ?? null, row.class]);
+    const known = this.#series.get(key) ?? { row, rows: Array.from({ length: count }, () => null) };
+    if (!this.#series.has(key) && this.#series.size > mostSeries(this.#query)) return;
+    this.#series.set(key, known);
+    const layout = row.provider === null ? CALL_ROW : ATTEMPT_ROW;
+    const sum = known.rows[at] ?? Array.from({ length: layout.width }, () => 0);
+    addRow(layout, sum, 0, { numbers, at: 0 });
+    known.rows[at] = sum;
+  }
+
+  /** The whole first, then providers, then classes. */
+  series(): readonly SeriesReport[] {
+    const { chain, count } = this.#query;
+    const found = Array.from(this.#series.values(), ({ row, rows }) => ({
+      ...subjectOf(row),
+      rows,
+    }));
+    if (!found.some(({ kind }) => kind === "service" || kind === "chain")) {
+      const whole = { profile: "", chain: "", ...chain, provider: null, class: null };
+      found.push({ ...subjectOf(whole), rows: Array.from({ length: count }, () => null) });
+    }
+    return sortedSeries(found);
+  }
+
+  #matches({ profile, chain, provider, class: of }: RowSubject): boolean {
+    const { chain: place, provider: only, classes } = this.#query;
+    if (profile !== (place?.profile ?? "") || chain !== (place?.chain ?? "")) return false;
+    if (only !== null && provider !== null && provider.id !== only) return false;
+    return of === null || (classes && only !== null);
+  }
+}
+
+type Rows = (number[] | null)[];
+
+/** Series in the order of their kinds, then of their names. */
+export function sortedSeries<S extends SeriesSubject>(series: readonly S[]): readonly S[] {
+  return series.toSorted(
+    (left, right) =>
+      KINDS.indexOf(left.kind) - KINDS.indexOf(right.kind) ||
+      (left.provider ?? "").localeCompare(right.provider ?? "") ||
+      METHOD_ORDER.indexOf(left.class ?? "") - METHOD_ORDER.indexOf(right.class ?? ""),
+  );
+}
+
+const KINDS: readonly SeriesSubject["kind"][] = ["service", "chain", "provider", "class"];
+const METHOD_ORDER: readonly string[] = METHOD_CLASSES;
+
 /** The rows of a series, with as many steps joined as are asked for. */
-function rowsOf(
-  history: History,
-  series: SeriesRows,
-  { resolution, firstStep, joined, count }: HistoryQuery,
-): (number[] | null)[] {
+function rowsOf(history: History, series: SeriesRows, query: HistoryQuery): Rows {
+  const { firstStep, joined, count } = query;
+  const resolution = resolutionOf(query);
   const numbers = series.rows[resolution] ?? null;
   return Array.from({ length: count }, (_, n) => {
     let row: number[] | null = null;
@@ -165,27 +248,6 @@ function mergedRows(
     return merged;
   });
 }
-
-/** The reports of several processes as one: series of one subject are added up. */
-export function mergeHistory(
-  reports: readonly (readonly SeriesReport[])[],
-): readonly SeriesReport[] {
-  const groups = Map.groupBy(reports.flat(), ({ kind, profile, chain, provider, class: of }) =>
-    JSON.stringify([kind, profile, chain, provider, of]),
-  );
-  return Array.from(groups.values(), (same) => {
-    const [first = { ...SERVICE, rows: [] }] = same;
-    return {
-      ...first,
-      rows: mergedRows(
-        layoutOf(first),
-        same.map(({ rows }) => rows),
-      ),
-    };
-  }).sort((left, right) => KINDS.indexOf(left.kind) - KINDS.indexOf(right.kind));
-}
-
-const KINDS: readonly SeriesSubject["kind"][] = ["service", "chain", "provider", "class"];
 
 function layoutOf({ kind }: SeriesSubject): RowLayout {
   return kind === "service" || kind === "chain" ? CALL_ROW : ATTEMPT_ROW;
@@ -221,7 +283,7 @@ export function historyColumns(reports: readonly SeriesReport[]): readonly Serie
 }
 
 function columnsOf(
-  { rows, ...subject }: SeriesReport,
+  { rows, alias: _, ...subject }: SeriesReport,
   totals: readonly number[] | null,
 ): SeriesColumns {
   const layout = layoutOf(subject);
@@ -272,23 +334,17 @@ function rounded(ms: number | null): number | null {
   return ms === null ? null : Math.round(ms * 100) / 100;
 }
 
-/** A range of history that is asked for. */
-export interface HistoryRange {
-  readonly resolution: number;
-  readonly stepMs: number;
-  readonly firstStep: number;
-  readonly joined: number;
-  readonly count: number;
-}
+/** The steps of a query. */
+export type HistoryRange = Pick<HistoryQuery, "span" | "firstStep" | "joined" | "count">;
 
 /**
- * The steps of the latest `steps` until now, joined so that there are at most `points`. They begin
- * at whole multiples, so that one who asks again is given the same steps.
+ * The steps of a span until now, joined so that there are at most `points`. They begin at whole
+ * multiples, so that one who asks again is given the same steps.
  */
-export function historyRange(resolution: number, points: number, wallMs: number): HistoryRange {
-  const { stepMs, steps } = RESOLUTIONS[resolution] ?? RESOLUTIONS[0];
+export function historyRange(span: HistorySpan, points: number, wallMs: number): HistoryRange {
+  const { stepMs, steps } = SPANS[span];
   const joined = Math.ceil(steps / points);
   const last = Math.floor(wallMs / (stepMs * joined));
   const count = Math.floor(steps / joined);
-  return { resolution, stepMs, joined, count, firstStep: (last - count + 1) * joined };
+  return { span, joined, count, firstStep: (last - count + 1) * joined };
 }

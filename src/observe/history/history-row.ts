@@ -60,6 +60,35 @@ export const ATTEMPT_ROW: RowLayout = {
   width: ATTEMPTS_STATE_AT + 2,
 };
 
+/** The columns of a layout by name: of a histogram by the upper bound of each. */
+export function columnNames(layout: RowLayout): readonly string[] {
+  return layout === CALL_ROW ? CALL_COLUMNS : ATTEMPT_COLUMNS;
+}
+
+const LATENCY_COLUMNS = histogramColumns("latency", LATENCY_BOUNDS_MS);
+const CALL_COLUMNS = [
+  "calls",
+  ...CALL_ERRORS.map((name) => `error.${name}`),
+  ...LATENCY_COLUMNS,
+  ...histogramColumns("added", ADDED_BOUNDS_MS),
+];
+const ATTEMPT_COLUMNS = [
+  "calls",
+  ...ERROR_GROUPS.map((name) => `error.${name}`),
+  ...LATENCY_COLUMNS,
+  "lag",
+  "circuit",
+];
+
+function histogramColumns(name: string, bounds: readonly number[]): readonly string[] {
+  return [...bounds.map((bound) => `${name}.${bound}`), `${name}.more`];
+}
+
+/** The layout of the row of calls of callers, or of attempts at a provider. */
+export function layoutOfRow({ provider }: { readonly provider: object | null }): RowLayout {
+  return provider === null ? CALL_ROW : ATTEMPT_ROW;
+}
+
 /** Any numbers at positions: a row, or many rows in turn. */
 export type Numbers = Uint32Array | Float64Array | number[];
 

@@ -4,6 +4,7 @@ import type { MethodTable } from "../../core/rpc/method-table.ts";
 import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
 import type { OperatorRecords } from "../../hosted/operator/records.ts";
 import type { FeedHub } from "../../observe/feed/feed-hub.ts";
+import type { HistoryReader } from "../../observe/history/service-history.ts";
 import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { PurgeSelection } from "../../upstream/engine/cached-answers.ts";
@@ -32,6 +33,7 @@ export interface InstanceParts {
 export interface LiveView {
   readonly runtime: Pick<Runtime, "wallMs" | "after">;
   readonly reports: OperatorReports;
+  readonly history: HistoryReader;
   readonly hub: FeedHub;
   readonly registry: Pick<ProfileRegistry, "profile">;
   readonly version: string;

@@ -24,9 +24,11 @@ export const LIVE_OPERATIONS = {
     summary: "Read what happened lately",
     description:
       "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
-      "for a day. 90 days are not kept yet: 503 `unavailable`. Of all workers of this instance. " +
-      "Without the operator token managed providers are shown by alias, and classes of methods " +
-      "are left out.",
+      "for a day, of all workers of this instance; hours for 90 days, of all nodes that share " +
+      "its database. Without a database there are no 90 days: 503 `unavailable`. Other nodes " +
+      "write their hours every ten minutes, and one that was killed lost what it had not " +
+      "written. Without the operator token managed providers are shown by alias, and classes of " +
+      "methods are left out.",
     auth: ["none", "operator"],
     query: shape.historyQuery,
     answers: { 200: { description: "The history.", schema: shape.history } },
@@ -47,6 +49,17 @@ export const LIVE_OPERATIONS = {
       200: { description: "The events.", schema: null, contentType: "text/event-stream" },
     },
     faults: ["invalid_field", "forbidden", ...ANY],
+  },
+  listChanges: {
+    ...LIVE,
+    path: "/api/v1/operator/changes",
+    summary: "List what changed lately",
+    description:
+      "The latest 200 events of the live feed that are no calls, of all workers, newest first; " +
+      "what several workers tell of the same change counts once. Heads are looked at every 10 s.",
+    query: shape.changesQuery,
+    answers: { 200: { description: "The changes.", schema: shape.changes } },
+    faults: ["invalid_field", ...ANY],
   },
   listDecisions: {
     ...LIVE,

@@ -80,6 +80,7 @@ const OPERATOR_IDS = [
   "testProvider",
   "uncordonProvider",
   "watchEvents",
+  "listChanges",
 ];
 const HOSTED_OPERATOR_IDS = [
   "creditAccount",

@@ -1,29 +1,50 @@
-// Handler of history: an hour and a day from the memory of all workers, 90 days from the store.
+// Handlers of history: an hour and a day from the memory of the service, 90 days from the store;
+// what changed lately.
 import { apiFault } from "../../../core/faults/api-fault.ts";
-import type { HistoryUse } from "../../../observe/history/history.ts";
-import { historyColumns, historyRange } from "../../../observe/history/history-report.ts";
+import {
+  type HistoryQuery,
+  historyColumns,
+  historyRange,
+  type SeriesReport,
+  SPANS,
+  sortedSeries,
+} from "../../../observe/history/history-report.ts";
+import type {
+  HoursFailure,
+  ServiceHistoryUse,
+  StepsReport,
+} from "../../../observe/history/service-history.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
 import type { InstanceParts, LiveView } from "../instance-parts.ts";
 import { silent } from "./live.ts";
 
-type HistoryHandlers = Pick<ApiHandlers<typeof CONTRACT, "instance">, "getHistory">;
+type HistoryHandlers = Pick<ApiHandlers<typeof CONTRACT, "instance">, "getHistory" | "listChanges">;
 type Input = Parameters<HistoryHandlers["getHistory"]>[0];
 type Result = Awaited<ReturnType<HistoryHandlers["getHistory"]>>;
 
 /** What the handler reads. */
-type HistoryParts = Pick<LiveView, "runtime" | "reports" | "registry"> &
+type HistoryParts = Pick<LiveView, "runtime" | "history" | "registry"> &
   Pick<InstanceParts, "summary">;
 
-const RESOLUTION = { hour: 0, day: 1 } as const;
-
-/** Creates the handler. */
+/** Creates the handlers. */
 export function historyHandlers(parts: HistoryParts): HistoryHandlers {
-  return { getHistory: (input) => history(parts, input) };
+  return {
+    getHistory: (input) => history(parts, input),
+    async listChanges({ query }) {
+      const found = await parts.history.changes();
+      if (found === null) return silent();
+      const changes = found.slice(0, query.limit).map(({ type, data }) => ({
+        type,
+        at: data.at,
+        data: { ...data },
+      }));
+      return { kind: "answer", status: 200, body: { changes } };
+    },
+  };
 }
 
 async function history(parts: HistoryParts, { query, caller }: Input): Promise<Result> {
-  const { reports, runtime } = parts;
   const realIds = caller.kind === "operator";
   if (!realIds && !parts.summary().isPublic)
     return apiFault("unauthorized", "the status of this service is for its operator", {
@@ -31,31 +52,61 @@ async function history(parts: HistoryParts, { query, caller }: Input): Promise<R
     });
   const scope = scopeOf(parts, query, realIds);
   if ("code" in scope) return scope;
-  if (query.range === "90d")
-    return apiFault("unavailable", "nothing is kept for 90 days yet", {
-      nextAction: "ask for range=day; Prometheus keeps more",
-    });
-  const range = historyRange(RESOLUTION[query.range], query.points, runtime.wallMs());
-  const found = await reports.read({ kind: "history", query: { ...range, ...scope, realIds } });
+  const { byAlias, ...asked } = scope;
+  const range = historyRange(query.range, query.points, parts.runtime.wallMs());
+  const found = await read(parts, { ...range, ...asked, classes: realIds });
   if (found === null) return silent();
-  const stepMs = range.stepMs * range.joined;
-  const firstMs = range.firstStep * range.stepMs;
-  const times = Array.from({ length: range.count }, (_, n) => (firstMs + n * stepMs) / 1_000);
+  if (typeof found === "string") return unreadable(found);
+  const { stepMs } = SPANS[range.span];
+  const shownMs = stepMs * range.joined;
+  const firstMs = range.firstStep * stepMs;
+  const times = Array.from({ length: range.count }, (_, n) => (firstMs + n * shownMs) / 1_000);
   const body = {
     range: query.range,
-    step_s: stepMs / 1_000,
+    step_s: shownMs / 1_000,
     from: new Date(firstMs).toISOString(),
-    to: new Date(firstMs + range.count * stepMs).toISOString(),
+    to: new Date(firstMs + range.count * shownMs).toISOString(),
     times,
-    series: historyColumns(found.series),
-    kept: keptOf(found.uses),
+    series: historyColumns(byAlias ? aliased(found.series) : found.series),
+    kept: keptOf(found.use),
   };
   return { kind: "answer", status: 200, body };
 }
 
-interface Scope {
-  readonly chain: { readonly profile: string; readonly chain: string } | null;
-  readonly provider: string | null;
+function read(
+  { history: { steps, hours } }: HistoryParts,
+  query: HistoryQuery,
+): Promise<StepsReport | HoursFailure | null> {
+  return query.span === "90d" ? hours(query) : steps(query);
+}
+
+const RETRY_MS = 10_000;
+
+/** Why 90 days cannot be told of. */
+function unreadable(failure: HoursFailure) {
+  switch (failure) {
+    case "no_store":
+      return apiFault("unavailable", "this service has no database that could keep 90 days", {
+        nextAction: "ask for range=day; Prometheus keeps more",
+      });
+    case "store_silent":
+      return apiFault(
+        "unavailable",
+        "the database does not answer: hours that are not written wait in memory",
+        { retryAfterMs: RETRY_MS, nextAction: "ask for range=day, or later" },
+      );
+    case "busy":
+      return apiFault("unavailable", "too many read 90 days at this moment", {
+        retryAfterMs: RETRY_MS,
+      });
+    case "no_answer":
+      return silent();
+  }
+}
+
+interface Scope extends Pick<HistoryQuery, "chain" | "provider"> {
+  /** Whether providers are shown by alias. */
+  readonly byAlias: boolean;
 }
 
 /** Whose history is asked for. */
@@ -65,7 +116,7 @@ function scopeOf(
   realIds: boolean,
 ) {
   if (profile === undefined && chain === undefined && provider === undefined)
-    return { chain: null, provider: null } satisfies Scope;
+    return { chain: null, provider: null, byAlias: false } satisfies Scope;
   if (profile === undefined || chain === undefined)
     return apiFault("invalid_field", "`profile` and `chain` belong together", {
       details: [profile === undefined ? "profile" : "chain"],
@@ -75,27 +126,30 @@ function scopeOf(
   // Calls of Custom profiles are counted together, without their providers.
   if (profile !== "custom" && set === undefined)
     return apiFault("not_found", "no configured profile of this name serves such a chain");
-  const isPublic = served?.profile.managed === true && !realIds;
-  const ids = set?.providers.map(({ id, alias }) => (isPublic ? alias : id)) ?? [];
-  if (provider !== undefined && !ids.includes(provider))
+  const byAlias = served?.profile.managed === true && !realIds;
+  const named = set?.providers.find(({ id, alias }) => (byAlias ? alias : id) === provider);
+  if (provider !== undefined && named === undefined)
     return apiFault("not_found", "this profile has no such provider on this chain");
-  return { chain: { profile, chain }, provider: provider ?? null } satisfies Scope;
+  return { chain: { profile, chain }, provider: named?.id ?? null, byAlias } satisfies Scope;
 }
 
-/** What the workers keep, as one. */
-function keptOf(uses: readonly HistoryUse[]) {
-  const sum = (of: (use: HistoryUse) => number): number =>
-    uses.reduce((total, use) => total + of(use), 0);
-  // Each worker has a row of its own for the same provider.
-  const providers = Math.max(0, ...uses.map(({ providerCount }) => providerCount));
+/** Providers under the names that callers know. */
+function aliased(series: readonly SeriesReport[]): readonly SeriesReport[] {
+  return sortedSeries(series.map((each) => ({ ...each, provider: each.alias })));
+}
+
+/** What is kept. */
+function keptOf({ hours, ...use }: ServiceHistoryUse) {
+  const { bytes, maxBytes, methodClasses, day, providers, providerBytes, providerCount } = use;
   return {
-    bytes: sum(({ bytes }) => bytes),
-    max_bytes: sum(({ maxBytes }) => maxBytes),
-    bytes_per_provider:
-      providers === 0 ? null : Math.round(sum(({ providerBytes }) => providerBytes) / providers),
-    method_classes: uses.every(({ methodClasses }) => methodClasses),
-    day: uses.every(({ day }) => day),
-    providers: uses.every((use) => use.providers),
-    stored: false,
+    bytes,
+    max_bytes: maxBytes,
+    bytes_per_provider: providerCount === 0 ? null : Math.round(providerBytes / providerCount),
+    method_classes: methodClasses,
+    day,
+    providers,
+    stored: hours !== null,
+    hours:
+      hours === null ? null : { waiting: hours.late, lost: hours.lost, complete: hours.complete },
   };
 }

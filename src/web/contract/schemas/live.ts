@@ -3,6 +3,8 @@
 import { z } from "zod";
 import { ERROR_CATEGORIES } from "../../../core/provider-errors/category.ts";
 import { STRATEGY_NAMES } from "../../../core/routing/strategy.ts";
+import { FEED_EVENT_TYPES } from "../../../observe/feed/feed-event.ts";
+import { MAX_CHANGES } from "../../../observe/feed/recent-changes.ts";
 
 const count = z.int().min(0);
 const name = z.string().min(1).max(100);
@@ -68,7 +70,15 @@ export const history = z
         method_classes: z.boolean().describe("False = dropped, for history took too much memory."),
         day: z.boolean().describe("False = dropped as well."),
         providers: z.boolean().describe("False = some providers have no history for that reason."),
-        stored: z.boolean().describe("Whether hours are kept in the database."),
+        stored: z.boolean().describe("Whether hours are kept in the database, for 90 days."),
+        hours: z
+          .object({
+            waiting: count.describe("Hours that are over and not written: it does not answer."),
+            lost: count.describe("Hours that could not wait longer, since the start."),
+            complete: z.boolean().describe("False = some hour had more rows than are kept."),
+          })
+          .nullable()
+          .describe("How the hours of this node get there; null where nothing keeps them."),
       })
       .describe("What is kept of history."),
   })
@@ -98,6 +108,24 @@ export const eventsQuery = z.object({
     .optional()
     .describe("Goes on after this event; as the header `Last-Event-ID`."),
 });
+
+/** Query of `listChanges`. */
+export const changesQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(MAX_CHANGES).default(MAX_CHANGES),
+});
+
+/** Answer of `listChanges`. */
+export const changes = z
+  .object({
+    changes: z.array(
+      z.object({
+        type: z.enum(FEED_EVENT_TYPES).exclude(["call"]),
+        at: z.iso.datetime(),
+        data: z.record(z.string(), z.unknown()).describe("As in the live feed."),
+      }),
+    ),
+  })
+  .meta({ id: "Changes", description: "What changed lately, newest first." });
 
 /** Query of `listDecisions`. */
 export const decisionsQuery = z.object({

@@ -1,0 +1,100 @@
+// Hours of history in the store: written whole under the name of the service that counted them,
+// read a page at a time, removed after 90 days. Knows nothing of what is counted.
+import { type SqlBool, sql } from "kysely";
+import { databaseNow } from "../../store/engine.ts";
+import type { Store } from "../../store/store.ts";
+import type { HistoryHourTable } from "../../store/tables-history.ts";
+
+const HOUR_MS = 3_600_000n;
+const KEPT_HOURS = 90n * 24n;
+/** A clock that was ahead wrote hours that are yet to come. */
+const AHEAD_HOURS = 24n;
+/** Rows of one statement: each holds other statements of an embedded store up for a moment. */
+const ROWS_PER_STATEMENT = 200;
+const ROWS_PER_PAGE = 500;
+const REMOVED_AT_ONCE = 1_000n;
+
+/** A row of an hour. */
+export type HistoryHourRow = Omit<HistoryHourTable, "hour" | "writer">;
+
+/** Writes what a service counted in an hour; what it wrote of the hour before is replaced. */
+export async function writeHistoryHour(
+  { db }: Store,
+  { hour, writer }: { readonly hour: number; readonly writer: string },
+  rows: readonly HistoryHourRow[],
+): Promise<void> {
+  for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT)
+    await db
+      .insertInto("history_hour")
+      .values(
+        rows
+          .slice(from, from + ROWS_PER_STATEMENT)
+          .map((row) => ({ ...row, hour: BigInt(hour), writer })),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(["profile", "chain", "hour", "provider", "class", "writer"])
+          .doUpdateSet((eb) => ({
+            alias: eb.ref("excluded.alias"),
+            counts: eb.ref("excluded.counts"),
+          })),
+      )
+      .execute();
+}
+
+/** Which rows are read. */
+export interface HistoryHourQuery {
+  readonly profile: string;
+  readonly chain: string;
+  /** Null = those of all providers. */
+  readonly provider: string | null;
+  readonly classes: boolean;
+  readonly fromHour: number;
+}
+
+/** The rows of a query, in the order of their hours, a page at a time. */
+export async function* historyHours(
+  { db }: Store,
+  { profile, chain, provider, classes, fromHour }: HistoryHourQuery,
+): AsyncGenerator<readonly HistoryHourTable[]> {
+  let after = { hour: BigInt(fromHour) - 1n, provider: "", class: "", writer: "" };
+  for (;;) {
+    const rows = await db
+      .selectFrom("history_hour")
+      .selectAll()
+      .where("profile", "=", profile)
+      .where("chain", "=", chain)
+      .where("hour", ">=", BigInt(fromHour))
+      .where(
+        sql<SqlBool>`(hour, provider, class, writer) >
+          (${after.hour}, ${after.provider}, ${after.class}, ${after.writer})`,
+      )
+      .where((eb) =>
+        eb.and([
+          ...(provider === null ? [] : [eb("provider", "in", ["", provider])]),
+          ...(classes ? [] : [eb("class", "=", "")]),
+        ]),
+      )
+      .orderBy("hour")
+      .orderBy("provider")
+      .orderBy("class")
+      .orderBy("writer")
+      .limit(ROWS_PER_PAGE)
+      .execute();
+    if (rows.length > 0) yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ROWS_PER_PAGE) return;
+    after = last;
+  }
+}
+
+/** Removes hours older than 90 days; true = there may be more. */
+export async function removeOldHistory({ db }: Pick<Store, "db">): Promise<boolean> {
+  const hour = sql<bigint>`${databaseNow(db)} / ${HOUR_MS}`;
+  const { numAffectedRows = 0n } = await sql`delete from history_hour
+    where (profile, chain, hour, provider, class, writer) in (
+      select profile, chain, hour, provider, class, writer from history_hour
+      where hour < ${hour} - ${KEPT_HOURS} or hour > ${hour} + ${AHEAD_HOURS}
+      limit ${REMOVED_AT_ONCE})`.execute(db);
+  return numAffectedRows >= REMOVED_AT_ONCE;
+}

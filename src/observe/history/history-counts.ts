@@ -1,0 +1,211 @@
+// What one process counts for history: calls of callers, and attempts at providers by class of
+// methods, since they were taken last. Costs a few additions a call. Knows no time.
+import type { Attempt } from "../../core/provider/attempt.ts";
+import type { Provider } from "../../core/provider/profile.ts";
+import { errorGroupIndex } from "../../core/provider-errors/error-group.ts";
+import { upstreamMsOf } from "../../core/routing/evidence.ts";
+import type { DeadlineClass, Method } from "../../core/rpc/method.ts";
+import type { Outcome } from "../../upstream/engine/answer.ts";
+import type { RoutedCall } from "../../upstream/engine/router.ts";
+import type { ProviderSummary } from "../../upstream/health/health-report.ts";
+import {
+  ATTEMPT_ROW,
+  addLatency,
+  addOverhead,
+  addRow,
+  CALL_ERROR_AT,
+  CALL_ROW,
+  increment,
+  noteState,
+} from "./history-row.ts";
+
+/** The classes of methods, in the order of their rows. */
+export const METHOD_CLASSES: readonly DeadlineClass[] = [
+  "cheap",
+  "standard",
+  "default",
+  "traceTx",
+  "traceBlock",
+];
+
+const ADDED_AT = CALL_ROW.addedAt ?? 0;
+
+/** What is known of a provider by name. */
+export type ProviderName = Pick<Provider, "id" | "alias">;
+
+/** Whom a row tells of. */
+export interface RowSubject {
+  readonly profile: string;
+  readonly chain: string;
+  /** Null = the calls of callers. */
+  readonly provider: ProviderName | null;
+  /** Of attempts at a provider; null = of all classes. */
+  readonly class: DeadlineClass | null;
+}
+
+/** What was counted: a row of calls, or of attempts at a provider. */
+export interface CountedRow extends RowSubject {
+  readonly numbers: readonly number[];
+}
+
+/** What was counted in one step. */
+export interface CountedStep {
+  /** A moment within the step (wall clock, ms). */
+  readonly atMs: number;
+  readonly rows: readonly CountedRow[];
+}
+
+/** The providers of a profile on a chain, as they are at the end of a step. */
+export interface ChainSample {
+  readonly profile: string;
+  readonly chain: string;
+  readonly providers: readonly ProviderSummary[];
+}
+
+/** Counts of one provider of a profile on a chain. */
+class ProviderCounts {
+  provider: Provider;
+  /** How it is; calls are counted by class. */
+  readonly state = new Uint32Array(ATTEMPT_ROW.width);
+  readonly classes = METHOD_CLASSES.map(() => new Uint32Array(ATTEMPT_ROW.width));
+
+  constructor(provider: Provider) {
+    this.provider = provider;
+  }
+}
+
+/** Counts of one profile on one chain. Hears of calls at their end. */
+export class ChainCounts {
+  readonly profile: string;
+  readonly chain: string;
+  readonly #calls = new Uint32Array(CALL_ROW.width);
+  readonly #providers = new Map<string, ProviderCounts>();
+  /** By position in the provider set; checked at each use, since a reload moves them. */
+  readonly #byIndex: ProviderCounts[] = [];
+
+  constructor(profile: string, chain: string) {
+    this.profile = profile;
+    this.chain = chain;
+  }
+
+  /** Counts a call that was routed and took `ms`. */
+  routed(
+    { traces }: Pick<RoutedCall, "traces">,
+    { kind }: Pick<Outcome, "kind">,
+    ms: number,
+  ): void {
+    increment(this.#calls, 0);
+    if (kind === "fault") increment(this.#calls, CALL_ERROR_AT.fault);
+    else if (kind === "error") increment(this.#calls, CALL_ERROR_AT.provider_error);
+    addLatency(this.#calls, CALL_ROW.latencyAt, ms);
+    addOverhead(this.#calls, ADDED_AT, Math.max(0, ms - upstreamMsIn(traces)));
+  }
+
+  /** Counts a call whose caller left. */
+  cancelled(): void {
+    increment(this.#calls, 0);
+    increment(this.#calls, CALL_ERROR_AT.cancelled);
+  }
+
+  /** Counts a call that the service answered by itself. */
+  local({ kind }: Pick<Outcome, "kind">): void {
+    increment(this.#calls, 0);
+    if (kind === "fault") increment(this.#calls, CALL_ERROR_AT.fault);
+  }
+
+  /** Counts an attempt at a provider. */
+  attempted({ provider, verdict, latencyMs }: Attempt, { deadline }: Method): void {
+    const counts = this.#of(provider)?.classes[METHOD_CLASSES.indexOf(deadline)];
+    if (counts === undefined) return;
+    increment(counts, 0);
+    if (verdict === null) addLatency(counts, ATTEMPT_ROW.latencyAt, latencyMs);
+    else increment(counts, 1 + errorGroupIndex(verdict.category));
+  }
+
+  /** A circuit of a provider has opened: it counts as open in this step. */
+  opened(provider: Provider): void {
+    const counts = this.#of(provider);
+    if (counts !== null) noteState(counts.state, null, "open");
+  }
+
+  /** Notes how the configured providers are. */
+  note(providers: readonly ProviderSummary[]): void {
+    for (const { provider, lagBlocks, circuit } of providers) {
+      const counts = this.#of(provider);
+      if (counts !== null) noteState(counts.state, lagBlocks, circuit);
+    }
+  }
+
+  /** The rows that were counted since the last time; providers of which nothing is known go. */
+  take(): readonly CountedRow[] {
+    const { profile, chain } = this;
+    const rows: CountedRow[] = [
+      { profile, chain, provider: null, class: null, numbers: taken(this.#calls) },
+    ];
+    for (const [id, counts] of this.#providers) {
+      const { alias } = counts.provider;
+      const subject = { profile, chain, provider: { id, alias } };
+      const classes = counts.classes.flatMap((numbers, at): readonly CountedRow[] => {
+        if (numbers[0] === 0) return [];
+        addRow(ATTEMPT_ROW, counts.state, 0, { numbers, at: 0 });
+        return [{ ...subject, class: METHOD_CLASSES[at] ?? null, numbers: taken(numbers) }];
+      });
+      if (classes.length === 0 && counts.state.every((value) => value === 0)) this.#forget(counts);
+      else rows.push({ ...subject, class: null, numbers: taken(counts.state) }, ...classes);
+    }
+    return rows;
+  }
+
+  /** The counts of a provider, begun if it is new. Users' own providers have none. */
+  #of(provider: Provider): ProviderCounts | null {
+    const known = this.#byIndex[provider.index];
+    if (known !== undefined && known.provider === provider) return known;
+    if (provider.guarded) return null;
+    const counts = this.#providers.get(provider.id) ?? new ProviderCounts(provider);
+    counts.provider = provider;
+    this.#providers.set(provider.id, counts);
+    this.#byIndex[provider.index] = counts;
+    return counts;
+  }
+
+  #forget(counts: ProviderCounts): void {
+    this.#providers.delete(counts.provider.id);
+    const at = this.#byIndex.indexOf(counts);
+    if (at !== -1) delete this.#byIndex[at];
+  }
+}
+
+/** For how long providers were asked. */
+function upstreamMsIn(traces: RoutedCall["traces"]): number {
+  const first = traces[0]?.attempt;
+  if (first === undefined) return 0;
+  if (traces.length === 1) return first.latencyMs;
+  return upstreamMsOf(traces.map(({ attempt }) => attempt));
+}
+
+function taken(counts: Uint32Array): readonly number[] {
+  const numbers = Array.from(counts);
+  counts.fill(0);
+  return numbers;
+}
+
+/** Counts of the whole process. */
+export class HistoryCounts {
+  readonly #chains = new Map<string, ChainCounts>();
+
+  /** The counts of a profile on a chain, begun if it is new. */
+  chain(profile: string, chain: string): ChainCounts {
+    const key = `${profile} ${chain}`;
+    const known = this.#chains.get(key);
+    if (known !== undefined) return known;
+    const created = new ChainCounts(profile, chain);
+    this.#chains.set(key, created);
+    return created;
+  }
+
+  /** What was counted since the last time. `samples`: how the configured providers are. */
+  take(samples: readonly ChainSample[]): readonly CountedRow[] {
+    for (const { profile, chain, providers } of samples) this.chain(profile, chain).note(providers);
+    return [...this.#chains.values()].flatMap((chain) => chain.take());
+  }
+}

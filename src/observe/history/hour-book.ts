@@ -1,0 +1,165 @@
+// The hours of history that the database does not have yet, as this service counted them: rows per
+// hour for the whole service, each profile on a chain, each provider and each class of methods. An
+// hour is written more than once, always whole, so a repetition changes nothing. Bounded in hours
+// and rows; what was dropped is told. Knows no database.
+import type { CountedRow, CountedStep, RowSubject } from "./history-counts.ts";
+import { addRow, layoutOfRow } from "./history-row.ts";
+
+export const HOUR_MS = 3_600_000;
+/** For so long after its end an hour takes what a process hands over late. */
+const LATE_MS = 120_000;
+/** A database that is away longer loses the oldest hours. */
+const MAX_HOURS = 168;
+const MAX_ROWS = 40_000;
+/** Rows of one hour; classes of methods may take half of them. */
+export const MAX_HOUR_ROWS = 5_000;
+const MAX_CLASS_ROWS = MAX_HOUR_ROWS / 2;
+
+/** An hour to write. */
+export interface UnwrittenHour {
+  /** Hours since the epoch. */
+  readonly hour: number;
+  /** Passed back when it is written. */
+  readonly version: number;
+  readonly rows: readonly CountedRow[];
+}
+
+/** How the hours are. */
+export interface HourBookUse {
+  /** Hours that have ended and are not written. */
+  readonly late: number;
+  /** Hours that were dropped since the start: the database was away too long. */
+  readonly lost: number;
+  /** False = some hour had more rows than are kept. */
+  readonly complete: boolean;
+}
+
+interface Hour {
+  readonly rows: Map<string, { readonly subject: RowSubject; readonly numbers: number[] }>;
+  /** Number of changes. */
+  version: number;
+  written: number;
+}
+
+/** The service as a whole has no name. */
+const SERVICE = { profile: "", chain: "", provider: null, class: null } as const;
+
+/** The hours of one service. */
+export class HourBook {
+  readonly #hours = new Map<number, Hour>();
+  /** The last hour that takes nothing more: it was written for good, or dropped. */
+  #closed = Number.NEGATIVE_INFINITY;
+  #generation = 0;
+  #rows = 0;
+  #lost = 0;
+  #complete = true;
+
+  /**
+   * Goes up when the clock was set back to an hour that was closed: what is counted from then on
+   * must not replace what was written of it.
+   */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** The hours that are here. */
+  get hours(): readonly number[] {
+    return [...this.#hours.keys()];
+  }
+
+  use(nowMs: number): HourBookUse {
+    const present = Math.floor(nowMs / HOUR_MS);
+    const late = [...this.#hours].filter(
+      ([hour, { version, written }]) => hour < present && version !== written,
+    );
+    return { late: late.length, lost: this.#lost, complete: this.#complete };
+  }
+
+  /** Adds what was counted in a step; what comes after its hour was closed counts in the next. */
+  add({ atMs, rows }: CountedStep, nowMs: number): void {
+    if (Math.floor(nowMs / HOUR_MS) <= this.#closed) {
+      this.#generation++;
+      this.#closed = Number.NEGATIVE_INFINITY;
+    }
+    const hour = this.#hour(Math.max(Math.floor(atMs / HOUR_MS), this.#closed + 1));
+    for (const row of rows) {
+      this.#addRow(hour, row, row.numbers);
+      if (row.provider === null) this.#addRow(hour, SERVICE, row.numbers);
+    }
+    hour.version++;
+    while (this.#hours.size > MAX_HOURS || this.#rows > MAX_ROWS) this.#drop();
+  }
+
+  /** The hours that changed since they were written, oldest first. */
+  unwritten(): readonly UnwrittenHour[] {
+    return [...this.#hours]
+      .filter(([, { version, written }]) => version !== written)
+      .map(([hour, { version, rows }]) => ({
+        hour,
+        version,
+        rows: Array.from(rows.values(), ({ subject, numbers }) => ({
+          ...subject,
+          numbers: numbers.slice(),
+        })),
+      }))
+      .sort((left, right) => left.hour - right.hour);
+  }
+
+  /** An hour was written as it was at a version; one that is over and complete is let go of. */
+  written({ hour, version }: Pick<UnwrittenHour, "hour" | "version">, nowMs: number): void {
+    const known = this.#hours.get(hour);
+    if (known === undefined) return;
+    known.written = version;
+    for (const [old, each] of [...this.#hours])
+      if (each.version === each.written && nowMs > (old + 1) * HOUR_MS + LATE_MS) this.#close(old);
+  }
+
+  /** The rows of an hour; null = it is not here. */
+  rowsOf(hour: number): readonly CountedRow[] | null {
+    const known = this.#hours.get(hour);
+    if (known === undefined) return null;
+    return Array.from(known.rows.values(), ({ subject, numbers }) => ({ ...subject, numbers }));
+  }
+
+  #hour(hour: number): Hour {
+    const known = this.#hours.get(hour);
+    if (known !== undefined) return known;
+    const created: Hour = { rows: new Map(), version: 0, written: 0 };
+    this.#hours.set(hour, created);
+    return created;
+  }
+
+  #addRow(hour: Hour, subject: RowSubject, numbers: readonly number[]): void {
+    const { profile, chain, provider, class: of } = subject;
+    const key = JSON.stringify([profile, chain, provider?.id ?? null, of]);
+    let known = hour.rows.get(key);
+    if (known === undefined) {
+      const most = of === null ? MAX_HOUR_ROWS : MAX_CLASS_ROWS;
+      if (hour.rows.size >= most) {
+        this.#complete = false;
+        return;
+      }
+      known = {
+        subject: { profile, chain, provider, class: of },
+        numbers: numbers.map(() => 0),
+      };
+      hour.rows.set(key, known);
+      this.#rows++;
+    }
+    addRow(layoutOfRow(subject), known.numbers, 0, { numbers, at: 0 });
+  }
+
+  /** Drops the oldest hour. */
+  #drop(): void {
+    const oldest = Math.min(...this.#hours.keys());
+    const { version, written } = this.#hour(oldest);
+    if (version !== written) this.#lost++;
+    this.#close(oldest);
+  }
+
+  #close(hour: number): void {
+    this.#rows -= this.#hours.get(hour)?.rows.size ?? 0;
+    this.#hours.delete(hour);
+    this.#closed = Math.max(this.#closed, hour);
+  }
+}

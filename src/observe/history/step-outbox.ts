@@ -1,0 +1,66 @@
+// What a process counted for history until another process has taken it: in numbered batches, of
+// which one is sent again until it is acknowledged. Bounded: of steps that nobody takes, old ones
+// are added up.
+import { type ChangeEvent, MAX_CHANGES } from "../feed/recent-changes.ts";
+import type { CountedRow, CountedStep } from "./history-counts.ts";
+import { addRow, layoutOfRow } from "./history-row.ts";
+
+/** What a process hands over. */
+export interface StepBatch {
+  /** Unique for each start of a process. */
+  readonly process: string;
+  /** Goes up by one; begins at 1. */
+  readonly number: number;
+  readonly steps: readonly CountedStep[];
+  readonly changes: readonly ChangeEvent[];
+}
+
+/** Steps that are kept apart. */
+export const MAX_STEPS = 12;
+
+/** The steps that are to be handed over. */
+export class StepOutbox {
+  readonly #process: string;
+  #steps: CountedStep[] = [];
+  #changes: readonly ChangeEvent[] = [];
+  #sent: StepBatch | null = null;
+  #number = 0;
+
+  constructor(process: string) {
+    this.#process = process;
+  }
+
+  add(step: CountedStep): void {
+    this.#steps.push(step);
+    const [first, second, ...later] = this.#steps;
+    if (first === undefined || second === undefined || this.#steps.length <= MAX_STEPS) return;
+    this.#steps = [addedUp(first, second), ...later];
+  }
+
+  /** The next batch, once the one before was taken; else that one. */
+  batch(taken: number, changes: readonly ChangeEvent[]): StepBatch {
+    this.#changes = [...this.#changes, ...changes].slice(-MAX_CHANGES);
+    if (this.#sent !== null && this.#sent.number > taken) return this.#sent;
+    this.#sent = {
+      process: this.#process,
+      number: ++this.#number,
+      steps: this.#steps,
+      changes: this.#changes,
+    };
+    this.#steps = [];
+    this.#changes = [];
+    return this.#sent;
+  }
+}
+
+/** Two steps as one, at the time of the later one. */
+function addedUp(first: CountedStep, second: CountedStep): CountedStep {
+  const rows = new Map<string, CountedRow & { readonly numbers: number[] }>();
+  for (const row of [...first.rows, ...second.rows]) {
+    const key = JSON.stringify([row.profile, row.chain, row.provider?.id ?? null, row.class]);
+    const known = rows.get(key);
+    if (known === undefined) rows.set(key, { ...row, numbers: [...row.numbers] });
+    else addRow(layoutOfRow(row), known.numbers, 0, { numbers: row.numbers, at: 0 });
+  }
+  return { atMs: second.atMs, rows: [...rows.values()] };
+}
