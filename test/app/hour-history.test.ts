@@ -143,7 +143,7 @@ eachStore(({ engine, open }) => {
       await writeHistoryHour(store, { hour, writer: "w" }, [row, ...rows]);
     const old = [now - 90 * 24 - 2, now - 90 * 24 - 1, now + 30];
     for (const hour of old) await writeHistoryHour(store, { hour, writer: "w" }, [row]);
-    await writeHistoryHour(store, { hour: now - 90 * 24 + 1, writer: "w" }, [row]);
+    await writeHistoryHour(store, { hour: now - 90 * 24 + 10, writer: "w" }, [row]);
     const history = new ServiceHistory({ wallMs: Date.now, writer: "x" });
     const hours = async (query: HistoryQuery) => history.openHours(query) ?? ("none" as const);
     const read = createHourReader({ hours }, store, simulatedWorld(3));

@@ -88,6 +88,8 @@ test("the operator tests a provider, cordons it, and it gets no calls", options,
   await page.goto("/dashboard");
   const actions = page.getByRole("table", { name: "Actions of operators" });
   await actions.getByText(/^Uncordoned/).waitFor();
+  // The service remembers what happened before this page was opened.
+  await page.getByText("failing is no longer cordoned").waitFor();
   await visitor.accessible();
   await visitor.shots("overview");
   visitor.clean();
