@@ -32,7 +32,7 @@ export function changesIn({
 /** Workers tell of the same change within this time. */
 const SAME_MS = 10_000;
 
-/** One more change before others; one that is known already, from here or another worker, is not. */
+/** One more change before others; one that is known, from here or another worker, is left out. */
 export function withChange(
   before: readonly Change[],
   change: Change,
