@@ -2,6 +2,7 @@
 // closes it.
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
+import { storedFilters } from "../cluster/stored-filters.ts";
 import type { Config } from "../config/config.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
@@ -22,6 +23,7 @@ import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
 import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
+import { createSharedFilters, type SharedFilters } from "../upstream/filter/shared-filters.ts";
 import {
   createHttpUpstream,
   HTTP_LIMITS,
@@ -69,7 +71,7 @@ import { createTargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import { createCachePurge, createOwnPurge } from "./cache-purge.ts";
-import { type NodeView, named, openRouterNode } from "./cluster.ts";
+import { type NodeView, named, openRouterNode, workerOn } from "./cluster.ts";
 import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
@@ -135,6 +137,8 @@ interface Foundation {
   /** Null = this service is one node. */
   readonly node: NodeView | null;
   readonly console: ConsoleSide;
+  /** Filters that the nodes share; null = this service is one node. */
+  readonly sharedFilters: SharedFilters | null;
   readonly operatorProviders: OpenOperatorProviders;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
@@ -163,13 +167,12 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   await bounds.sent.join(stored.joined);
   await providers.budgets.ready();
   const { hosting, console } = stored;
+  const closing = async (error: unknown): Promise<never> => {
+    await stored.close();
+    throw error;
+  };
   const operators = { config, outside, providers, console };
-  const operatorProviders = await operatorProvidersOf(operators, log).catch(
-    async (error: unknown) => {
-      await stored.close();
-      throw error;
-    },
-  );
+  const operatorProviders = await operatorProvidersOf(operators, log).catch(closing);
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
     config,
@@ -177,6 +180,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     outside,
     providers,
     ...stored,
+    sharedFilters: sharedFiltersOf(stored, providers, outside),
     operatorProviders,
     legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
@@ -193,10 +197,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     otherWorkers: outside.service?.otherWorkers ?? null,
     rpc: rpcPartsOf(foundation),
     subscriptions: providers.subscriptions,
-  }).catch(async (error: unknown) => {
-    await stored.close();
-    throw error;
-  });
+  }).catch(closing);
   providers.profileUpdater.begin();
   return appOf(foundation, listening, stored.close);
 }
@@ -240,6 +241,25 @@ async function openStored(
     console,
     close: () => router?.close() ?? Promise.resolve(),
   };
+}
+
+/** Shares filters with the other nodes; null = this service is one node. */
+function sharedFiltersOf(
+  { node, joined }: Awaited<ReturnType<typeof openStored>>,
+  { filters, remoteFilters }: ReturnType<typeof upstreamSide>,
+  { runtime, log, service }: Outside,
+): SharedFilters | null {
+  if (node === null || joined === null) return null;
+  const shared = createSharedFilters({
+    runtime,
+    filters,
+    records: storedFilters(joined.store, joined.id),
+    remote: remoteFilters,
+    workerOf: workerOn(node.identity, service?.bus ?? null),
+    onError: (error) => log.warn({ problem: textOf(error) }, "filters cannot be recorded now"),
+  });
+  remoteFilters?.answerPolls(shared.pollHere);
+  return shared;
 }
 
 /** What operators do with providers, with the cordons that hold in effect. */
@@ -306,7 +326,7 @@ function instanceApiOf(foundation: Foundation): Api {
 }
 
 function appOf(
-  { config, live, outside, providers, operatorProviders, liveSide }: Foundation,
+  { config, live, outside, providers, sharedFilters, operatorProviders, liveSide }: Foundation,
   { server, metrics }: Awaited<ReturnType<typeof listenTo>>,
   closeStores: () => Promise<void>,
 ): App {
@@ -331,6 +351,7 @@ function appOf(
       metrics?.close();
       await liveSide.end();
       operatorProviders.close();
+      await sharedFilters?.close();
       // Before the stores, where other nodes read what is given back.
       await providers.close();
       await closeStores();
@@ -355,6 +376,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
       ...authentication,
       filters,
       remote: providers.remoteFilters,
+      shared: foundation.sharedFilters,
       registry,
       deadlineMs,
       limits: () => live.config.limits,

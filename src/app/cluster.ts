@@ -11,7 +11,7 @@ import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
 import type { ClusterHealth } from "../core/cluster-health.ts";
 import type { PublicNode } from "../core/routing/evidence.ts";
-import type { WorkerId } from "../core/workers/bus.ts";
+import type { Bus, WorkerId } from "../core/workers/bus.ts";
 import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
@@ -76,6 +76,16 @@ export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
 export function viewOf({ node, membership }: Cluster): NodeView {
   const identity = { ...node, id: serviceNodeOf(node.id) };
   return { identity, shown: publicNode(node), health: () => membership.health() };
+}
+
+/** Whether a process that keeps a filter is another living worker of this node. */
+export function workerOn(node: NodeIdentity, bus: Bus | null): (keeper: string) => WorkerId | null {
+  return (keeper) => {
+    if (bus === null || serviceNodeOf(keeper) !== node.id) return null;
+    const worker = keeper.slice(node.id.length + 1);
+    const isAlive = bus.workers().includes(worker) || bus.silent().includes(worker);
+    return worker !== bus.self && isAlive ? worker : null;
+  };
 }
 
 /** A router without keys and money among others. */

@@ -6,6 +6,7 @@ import type { Store } from "../store/store.ts";
 import { removeOldChanges } from "./change-log.ts";
 import { type JobClaims, repeatJobs } from "./job-claims.ts";
 import { forgetNodes } from "./node-rows.ts";
+import { removeExpiredFilters } from "./stored-filters.ts";
 import { removeOldQuotas } from "./stored-quotas.ts";
 import { removeOldShares } from "./stored-shares.ts";
 import { removeOldLimits } from "./stored-tokens.ts";
@@ -36,6 +37,7 @@ export function startRetention(parts: SweepParts): () => Promise<void> {
     () => removeOldLimits(store),
     () => removeOldShares(store),
     () => removeOldQuotas(store),
+    () => removeExpiredFilters(store),
     () => forgetNodes(store, FORGOTTEN_MS),
     ...further.map((remove) => () => remove(store)),
   ];

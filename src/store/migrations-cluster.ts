@@ -33,6 +33,27 @@ export async function createCluster(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("rate_demand_by_time").on("rate_demand").column("at").execute();
 }
 
+/** Filters that nodes share. */
+export async function createFilters(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("filter")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("owner", "text", (column) => column.notNull())
+    .addColumn("method", "text", (column) => column.notNull())
+    .addColumn("params", "text", (column) => column.notNull())
+    .addColumn("profile", "text", (column) => column.notNull())
+    .addColumn("named", "text", (column) => column.notNull())
+    .addColumn("chain", "text", (column) => column.notNull())
+    .addColumn("strategy", "text", (column) => column.notNull())
+    .addColumn("pin", "text")
+    .addColumn("node_id", "text", (column) => column.notNull())
+    .addColumn("claim", "bigint", (column) => column.notNull())
+    .addColumn("answering", "bigint", (column) => column.notNull())
+    .addColumn("mark", "text")
+    .addColumn("polled_at", "bigint", (column) => column.notNull())
+    .execute();
+}
+
 async function createChangeLog(db: Kysely<unknown>): Promise<void> {
   if (isPostgres(db))
     await sql`create table change_log (

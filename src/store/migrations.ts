@@ -3,7 +3,7 @@
 // mean.
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
-import { createCluster, createProviderLimits } from "./migrations-cluster.ts";
+import { createCluster, createFilters, createProviderLimits } from "./migrations-cluster.ts";
 import { createHistory } from "./migrations-history.ts";
 import { createAuditResults, createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
@@ -30,6 +30,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "021_audit_results": { up: createAuditResults },
   "022_history": { up: createHistory },
   "023_provider_limits": { up: createProviderLimits },
+  "024_filters": { up: createFilters },
 };
 
 /**

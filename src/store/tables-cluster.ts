@@ -42,6 +42,30 @@ export interface RateLimitTable {
   readonly granted: number;
 }
 
+/** A filter that any node can go on with. Rows are removed when nobody has polled for long. */
+export interface FilterTable {
+  readonly id: string;
+  /** Who may poll it: an id, never a secret. */
+  readonly owner: string;
+  /** The method that created it, and its params. */
+  readonly method: string;
+  readonly params: string;
+  readonly profile: string;
+  readonly named: string;
+  readonly chain: string;
+  readonly strategy: string;
+  readonly pin: string | null;
+  /** The process that keeps it, and how often that has changed. */
+  readonly node_id: string;
+  readonly claim: bigint;
+  /** 1 = changes may be on their way to the caller, beyond `mark`. */
+  readonly answering: bigint;
+  /** What its caller has been told. */
+  readonly mark: string | null;
+  /** Clock of the database. */
+  readonly polled_at: bigint;
+}
+
 /** What a node wanted last of a rate limit that the nodes share. May be lost at any time. */
 export interface RateDemandTable {
   readonly scope: string;

@@ -4,6 +4,7 @@
 import type { Generated, Selectable } from "kysely";
 import type {
   ChangeLogTable,
+  FilterTable,
   JobTable,
   ProviderQuotaTable,
   ProviderShareTable,
@@ -62,6 +63,7 @@ export interface Tables {
   readonly session_hold: SessionHoldTable;
   readonly change_log: ChangeLogTable;
   readonly job: JobTable;
+  readonly filter: FilterTable;
   readonly rate_limit: RateLimitTable;
   readonly rate_demand: RateDemandTable;
   readonly provider_share: ProviderShareTable;

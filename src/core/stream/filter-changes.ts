@@ -60,6 +60,7 @@ export function takeChanges(changes: FilterChanges): TakenChanges {
 /** Settles an answer: if it was not written, its changes become part of the next one. */
 export function settleChanges(changes: FilterChanges, batch: TakenChanges, written: boolean): void {
   if (!written) {
+    if (batch.texts.length === 0) return;
     changes.returned.push(batch);
     changes.returned.sort((left, right) => left.first - right.first);
     return;

@@ -19,6 +19,7 @@ type ExportedTable = Exclude<
   | "rate_demand"
   | "provider_share"
   | "provider_quota"
+  | "filter"
   | "session_owner"
   | "session_hold"
   | "console_session"

@@ -14,10 +14,17 @@ import {
   type TakenChanges,
   takeChanges,
 } from "../../core/stream/filter-changes.ts";
+import { FILTER_IDLE_MS } from "../../core/stream/filter-record.ts";
+import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
-import type { StreamCaller, SubscribeRequest, Subscriber } from "../stream/subscriber.ts";
+import type {
+  StreamCaller,
+  StreamPosition,
+  SubscribeRequest,
+  Subscriber,
+} from "../stream/subscriber.ts";
 import type { Subscriptions } from "../stream/subscriptions.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import { type CallerFilters, NO_OTHER_WORKERS } from "./caller-filters.ts";
@@ -31,7 +38,7 @@ export type FilterKind = (typeof FILTER_KINDS)[number];
 /**
  * Why a filter ended. `unread`: it had too many unread changes. `memory`: all filters together had
  * too many. `lost`: its stream could not continue. `owner`: its key ended. `unclaimed`: its caller
- * left before receiving the id.
+ * left before receiving the id. `handed_over`: another process keeps it now.
  */
 export const FILTER_ENDS = [
   "uninstalled",
@@ -41,6 +48,7 @@ export const FILTER_ENDS = [
   "lost",
   "owner",
   "unclaimed",
+  "handed_over",
 ] as const;
 
 /** One of the reasons. */
@@ -55,6 +63,8 @@ export interface FilterRequest extends SubscribeRequest {
   readonly caller: StreamCaller;
   /** Parameters of `eth_getLogs` that query the same logs; null = not a log filter. */
   readonly query: string | null;
+  /** The id of a filter that another process kept; absent = it is new. */
+  readonly movedId?: string;
 }
 
 /** The answer to a request for a filter. `whenEnded` runs its argument once, at the end. */
@@ -74,6 +84,8 @@ export type OpenedFilter =
  */
 export interface PolledFilter {
   readonly json: Buffer;
+  /** There was nothing to tell. */
+  readonly isEmpty: boolean;
   readonly settle: (written: boolean) => void;
 }
 
@@ -95,6 +107,16 @@ export interface FilterCounts {
   readonly ended: Record<FilterEnd, number>;
 }
 
+/** How far the caller of a filter has been told. */
+export interface FilterProgress {
+  /** What answers that were written told; null = the kind has no order to go on from. */
+  readonly delivered: StreamMark | null;
+  /** Number of the newest block up to which nothing is unread; null = something is, or unknown. */
+  readonly quietHeight: number | null;
+  /** Counts blocks that brought nothing as told. */
+  passQuiet(): void;
+}
+
 /** Keeps filters. */
 export interface Filters {
   /**
@@ -107,6 +129,12 @@ export interface Filters {
   /** The log query of a filter; null = this owner has no such log filter. */
   place(owner: string, id: string): FilterPlace | null;
   uninstall(owner: string, id: string): boolean;
+  /** Ends a filter, if there is one. */
+  end(id: string, why: FilterEnd): void;
+  /** How far the caller of an open filter has been told; null = there is none. */
+  progress(id: string): FilterProgress | null;
+  /** Keeps in mind what callers have been told, and calls back when a filter ends. */
+  share(onEnd: (id: string, why: FilterEnd) => void): void;
   counts(): readonly FilterCounts[];
   /** Unread bytes of all filters. */
   readonly unreadBytes: number;
@@ -133,8 +161,6 @@ export interface FiltersParts {
   readonly callerFilters?: CallerFilters;
 }
 
-/** A filter ends when it is not polled for this long. */
-const FILTER_IDLE_MS = 300_000;
 const ID_BYTES = 16;
 /** Bytes that a change counts toward the limit of all filters, besides its text. */
 const CHANGE_OVERHEAD_BYTES = 32;
@@ -146,6 +172,7 @@ export function createFilters(parts: FiltersParts): Filters {
 
 class FilterRegistry implements Filters {
   unreadBytes = 0;
+  #onEnd: ((id: string, why: FilterEnd) => void) | null = null;
   readonly #parts: FiltersParts;
   readonly #byId = new Map<string, Filter>();
   readonly #callers = new Map<string, number>();
@@ -164,7 +191,7 @@ class FilterRegistry implements Filters {
       done({ kind: "refused", outcome: { kind: "fault", fault: why }, route: null });
       return () => {};
     }
-    const id = this.#newId();
+    const id = request.movedId ?? this.#newId();
     const filter = new Filter(id, { registry: this, parts: this.#parts, request }, done);
     this.#byId.set(id, filter);
     this.#setCaller(request.caller.id, (this.#callers.get(request.caller.id) ?? 0) + 1);
@@ -187,6 +214,23 @@ class FilterRegistry implements Filters {
     return filter !== null;
   }
 
+  end(id: string, why: FilterEnd): void {
+    this.#byId.get(id)?.end(why);
+  }
+
+  progress(id: string): FilterProgress | null {
+    const filter = this.#byId.get(id);
+    return filter?.isOpen === true ? filter : null;
+  }
+
+  share(onEnd: (id: string, why: FilterEnd) => void): void {
+    this.#onEnd = onEnd;
+  }
+
+  get isShared(): boolean {
+    return this.#onEnd !== null;
+  }
+
   counts(): readonly FilterCounts[] {
     return [...this.#counted.values()];
   }
@@ -197,7 +241,9 @@ class FilterRegistry implements Filters {
     this.#setCaller(request.caller.id, (this.#callers.get(request.caller.id) ?? 1) - 1);
     const counts = this.#countsOf(request);
     counts.open[request.kind]--;
-    if (why !== null) counts.ended[why]++;
+    if (why === null) return;
+    counts.ended[why]++;
+    this.#onEnd?.(id, why);
   }
 
   /**
@@ -227,11 +273,12 @@ class FilterRegistry implements Filters {
     return this.#hashes;
   }
 
-  #beyond({ caller }: FilterRequest): Fault | null {
+  #beyond({ caller, movedId }: FilterRequest): Fault | null {
     const { maxFilters, maxCallerFilters } = this.#parts.limits();
     const { callerFilters = NO_OTHER_WORKERS } = this.#parts;
     const held = (this.#callers.get(caller.id) ?? 0) + callerFilters.elsewhere(caller.id);
-    if (held >= maxCallerFilters)
+    // One that moves was within its caller's bound where it was created.
+    if (held >= maxCallerFilters && movedId === undefined)
       return fault(
         "rate_limit_exceeded",
         `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`,
@@ -280,6 +327,7 @@ class FilterRegistry implements Filters {
       lost: 0,
       owner: 0,
       unclaimed: 0,
+      handed_over: 0,
     };
     const counts = this.#counted.get(key) ?? {
       profile,
@@ -294,6 +342,14 @@ class FilterRegistry implements Filters {
 
 const FIRST_DIGIT = 0x10;
 
+/** An answer, and what its caller has been told once it is written; null = it tells nothing. */
+interface GivenAnswer {
+  readonly mark: StreamMark | null;
+  /** Number of changes that were taken until then. */
+  readonly end: number;
+  isWritten: boolean;
+}
+
 interface FilterContext {
   readonly registry: FilterRegistry;
   readonly parts: Pick<FiltersParts, "runtime" | "timerWheel" | "subscriptions">;
@@ -301,9 +357,10 @@ interface FilterContext {
 }
 
 /** A filter: opening, open or ended. */
-class Filter implements Subscriber {
+class Filter implements Subscriber, FilterProgress {
   readonly id: string;
   readonly request: FilterRequest;
+  delivered: StreamMark | null = null;
   readonly #registry: FilterRegistry;
   readonly #parts: FilterContext["parts"];
   readonly #changes: FilterChanges = createChanges();
@@ -312,6 +369,9 @@ class Filter implements Subscriber {
   #leave: (() => void) | null = null;
   #idle: Timer | null = null;
   #polledAtMs = 0;
+  #position: StreamPosition | null = null;
+  /** Answers after one of which it is not known yet whether it was written. */
+  readonly #answers = new Set<GivenAnswer>();
   #whenEnded: (() => void) | null = null;
 
   constructor(
@@ -341,9 +401,11 @@ class Filter implements Subscriber {
     else this.#leave = leave;
   }
 
-  started(route: RoutedCall | null): void {
+  started(route: RoutedCall | null, position: StreamPosition | null = null): void {
     if (this.#state !== "opening") return;
     this.#state = "open";
+    this.#position = position;
+    if (this.#registry.isShared) this.delivered = this.request.resume ?? position?.mark() ?? null;
     this.#polledAtMs = this.#parts.runtime.now();
     this.#watchIdle(FILTER_IDLE_MS);
     const whenEnded = (run: () => void): void => {
@@ -376,7 +438,12 @@ class Filter implements Subscriber {
 
   poll(): PolledFilter {
     this.#polledAtMs = this.#parts.runtime.now();
+    // Events that are due arrive with the mark.
+    const isMarked = this.#registry.isShared && this.#changes.count > 0;
+    const mark = isMarked ? (this.#position?.mark() ?? null) : null;
     const batch: TakenChanges = takeChanges(this.#changes);
+    const answer: GivenAnswer = { mark, end: this.#changes.taken, isWritten: false };
+    this.#answers.add(answer);
     let settled = false;
     const settle = (written: boolean): void => {
       if (settled || this.#state === "over") return;
@@ -384,8 +451,31 @@ class Filter implements Subscriber {
       const before = sizeOf(this.#changes);
       settleChanges(this.#changes, batch, written);
       this.#registry.unread(sizeOf(this.#changes) - before);
+      if (written) answer.isWritten = true;
+      else this.#answers.delete(answer);
+      this.#advance();
     };
-    return { json: changesJson(batch), settle };
+    return { json: changesJson(batch), isEmpty: batch.texts.length === 0, settle };
+  }
+
+  get quietHeight(): number | null {
+    return this.#changes.count === 0 ? (this.#position?.height ?? null) : null;
+  }
+
+  passQuiet(): void {
+    const mark = this.#position?.mark() ?? null;
+    if (this.#changes.count === 0 && mark !== null) this.delivered = mark;
+  }
+
+  /** Notes what was told by answers before which nothing is open. */
+  #advance(): void {
+    for (const answer of this.#answers) {
+      if (!answer.isWritten) return;
+      this.#answers.delete(answer);
+      const isBefore = ({ first }: TakenChanges): boolean => first < answer.end;
+      if (answer.mark !== null && !this.#changes.returned.some(isBefore))
+        this.delivered = answer.mark;
+    }
   }
 
   place(): FilterPlace | null {

@@ -16,7 +16,9 @@ export type RemoteAnswer<T> =
   /** There is no such filter, or its worker is gone and the filter with it. */
   | { readonly kind: "none" }
   /** Its worker does not answer now. */
-  | { readonly kind: "silent" };
+  | { readonly kind: "silent" }
+  /** It cannot go on here now: the database does not answer, or no provider does. */
+  | { readonly kind: "away" };
 
 /** Hears an answer, unless the question was cancelled. */
 type Heard<T> = (answer: RemoteAnswer<T>) => void;
@@ -29,7 +31,12 @@ export interface RemoteFilters {
   poll(keeper: WorkerId, ref: FilterRef, done: Heard<PolledFilter>): () => void;
   place(keeper: WorkerId, ref: FilterRef, done: Heard<FilterPlace>): () => void;
   uninstall(keeper: WorkerId, ref: FilterRef, done: Heard<boolean>): () => void;
+  /** Has polls of other workers answered by another function than that of the filters. */
+  answerPolls(poll: PollHere): void;
 }
+
+/** Polls a filter that is kept here; null = it is not. */
+type PollHere = (ref: FilterRef) => PolledFilter | null | Promise<PolledFilter | null>;
 
 /** Dependencies. */
 export interface RemoteFiltersParts {
@@ -55,7 +62,8 @@ export function createRemoteFilters({
   filters,
 }: RemoteFiltersParts): RemoteFilters {
   let lastPoll = 0;
-  answerOthers(bus, timerWheel, filters);
+  let pollHere: PollHere = ({ owner, id }) => filters.poll(owner, id);
+  answerOthers({ bus, timerWheel, filters }, (ref) => pollHere(ref));
 
   /** Asks the keeper; `late` is called when the answer came after it was cancelled, or never. */
   function requestFrom<M, T>(
@@ -87,7 +95,7 @@ export function createRemoteFilters({
       };
       const found = (answer: RemoteAnswer<Buffer>): void =>
         done(
-          answer.kind === "found" ? { ...answer, value: { json: answer.value, settle } } : answer,
+          answer.kind === "found" ? { ...answer, value: polledAs(answer.value, settle) } : answer,
         );
       return requestFrom(keeper, { topic: POLL, message: { ...ref, poll } }, found, () =>
         settle(false),
@@ -95,8 +103,17 @@ export function createRemoteFilters({
     },
     place: (keeper, ref, done) => requestFrom(keeper, { topic: PLACE, message: ref }, done),
     uninstall: (keeper, ref, done) => requestFrom(keeper, { topic: UNINSTALL, message: ref }, done),
+    answerPolls(poll) {
+      pollHere = poll;
+    },
   };
 }
+
+function polledAs(json: Buffer, settle: PolledFilter["settle"]): PolledFilter {
+  return { json, isEmpty: json.length <= NO_CHANGES.length, settle };
+}
+
+const NO_CHANGES = "[]";
 
 /** The first byte of the ids of filters of a worker. */
 export function idByteOf(worker: WorkerId): number {
@@ -120,7 +137,7 @@ interface Unsettled {
   readonly timer: Timer;
 }
 
-function answerOthers(bus: Bus, timerWheel: TimerWheel, filters: Filters): void {
+function answerOthers({ bus, timerWheel, filters }: RemoteFiltersParts, pollHere: PollHere): void {
   /** Polls that others have made here, until they say what became of the answers. */
   const unsettled = new Map<string, Unsettled>();
 
@@ -131,16 +148,22 @@ function answerOthers(bus: Bus, timerWheel: TimerWheel, filters: Filters): void 
     polled?.settle(written);
   }
 
-  bus.serve(POLL, ({ owner, id, poll }, from) => {
-    const polled = filters.poll(owner, id);
+  function answer(key: string, from: WorkerId, polled: PolledFilter | null): Buffer | "none" {
     if (polled === null) return "none";
-    const key = `${from} ${poll}`;
     settle(key, false);
     const timer = timerWheel.set(SETTLE_MS, () => settle(key, false));
     unsettled.set(key, { from, settle: polled.settle, timer });
     const [oldest = key] = unsettled.keys();
     if (unsettled.size > MAX_UNSETTLED) settle(oldest, false);
     return polled.json;
+  }
+
+  bus.serve(POLL, ({ owner, id, poll }, from) => {
+    const key = `${from} ${poll}`;
+    const polled = pollHere({ owner, id });
+    return polled instanceof Promise
+      ? polled.then((later) => answer(key, from, later))
+      : answer(key, from, polled);
   });
   bus.serve(SETTLE, ({ poll, written }, from) => {
     settle(`${from} ${poll}`, written);

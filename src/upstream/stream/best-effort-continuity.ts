@@ -1,5 +1,6 @@
 // Continuity of pending transactions and sync states: these have no order to resume from, so events
 // are delivered as they arrive, without duplicates.
+import type { MarkDifference } from "../../core/stream/stream-mark.ts";
 import type { SubscriptionKind } from "../../core/stream/subscription.ts";
 import type { Continuity, EventSink } from "./continuity.ts";
 
@@ -27,6 +28,14 @@ export class BestEffortContinuity implements Continuity {
   }
 
   release(): void {}
+
+  mark(): null {
+    return null;
+  }
+
+  since(): MarkDifference {
+    return { kind: "events", events: [] };
+  }
 
   detach(): void {}
 

@@ -11,7 +11,7 @@ export function withinBounds(bounds: BlockBounds, subscriber: Subscriber): Subsc
     return log !== null && isWithin(bounds, log.blockNumber);
   };
   return {
-    started: (route) => subscriber.started(route),
+    started: (route, position) => subscriber.started(route, position),
     refused: (outcome, route) => subscriber.refused(outcome, route),
     ended: (reason) => subscriber.ended(reason),
     events(results) {

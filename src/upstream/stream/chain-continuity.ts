@@ -29,6 +29,14 @@ import {
   unsureBelow,
 } from "../../core/stream/incomplete-blocks.ts";
 import { holds, place, tipOf, windowFor } from "../../core/stream/recent-blocks.ts";
+import {
+  eventsSince,
+  type MarkDifference,
+  markOf,
+  type StreamMark,
+  stateAt,
+  unsureIn,
+} from "../../core/stream/stream-mark.ts";
 import { type Backfill, backfillTo, blockAt, logsOf, newestBlock } from "./backfill.ts";
 import { backfillDeadlineFor, withBackfillDeadline } from "./backfill-deadline.ts";
 import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
@@ -90,6 +98,10 @@ export class ChainContinuity implements Continuity {
       leftOut: () => eventSink.failed("missing_logs"),
     };
     this.#pending = kind === "logs" ? new PendingLogs(parts, listener) : null;
+    const { resume } = parts;
+    if (resume === null) return;
+    this.#state = stateAt(resume, windowFor(this.#maxBackfillBlocks()));
+    for (const hash of unsureIn(resume)) noteAbandoned(this.#incomplete, hash);
   }
 
   get height(): number | null {
@@ -163,12 +175,24 @@ export class ChainContinuity implements Continuity {
     this.#waitingBytes = 0;
     this.#overrun = false;
     if (this.#state === null) return;
-    const { delivered, recent } = this.#state;
     this.#state.held = [];
     for (const hash of this.#pending?.abandon() ?? []) noteAbandoned(this.#incomplete, hash);
-    if (delivered !== null)
-      for (const { hash } of recent.blocks)
-        if (lacks(delivered, hash)) noteAbandoned(this.#incomplete, hash);
+    for (const hash of takenBackIn(this.#state)) noteAbandoned(this.#incomplete, hash);
+  }
+
+  mark(): StreamMark | null {
+    const state = this.#state;
+    if (state === null) return null;
+    const unsure = [
+      ...this.#incomplete.unsure.keys(),
+      ...(this.#pending?.unfinished ?? []),
+      ...takenBackIn(state),
+    ];
+    return markOf(state, new Set(unsure));
+  }
+
+  since(mark: StreamMark): MarkDifference {
+    return this.#state === null ? { kind: "behind" } : eventsSince(this.#state, mark);
   }
 
   hear(raw: Buffer, head: boolean): void {
@@ -481,6 +505,13 @@ export class ChainContinuity implements Continuity {
   #maxBackfillBlocks(): number {
     return this.#parts.set().maxBackfillBlocks;
   }
+}
+
+/** Hashes of blocks of which the provider took a log back. */
+function takenBackIn({ delivered, recent }: DeliveryState): readonly string[] {
+  return delivered === null
+    ? []
+    : recent.blocks.flatMap(({ hash }) => (lacks(delivered, hash) ? [hash] : []));
 }
 
 function nothing(): void {}

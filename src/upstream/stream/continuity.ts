@@ -1,6 +1,7 @@
 // The port of continuity: keeps a subscription complete when its provider is replaced. Says what
 // every implementation must do, not how.
 import type { ProviderSet } from "../../core/provider/profile.ts";
+import type { MarkDifference, StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
@@ -39,6 +40,10 @@ export interface Continuity {
    * Accepts an event of the source. `head`: it is a head; otherwise an event of the subscription.
    */
   hear(raw: Buffer, head: boolean): void;
+  /** Where it stands: everything up to there was emitted; null = it has no order to go on from. */
+  mark(): StreamMark | null;
+  /** What a subscriber at a mark misses of what was emitted here. */
+  since(mark: StreamMark): MarkDifference;
   /** When the source last pushed a head (ms); null = it need not. */
   readonly lastHeadAtMs: number | null;
   /** Height that has been delivered; null = not applicable. */
@@ -58,4 +63,6 @@ export interface ContinuityParts {
   readonly stream: () => CheckedStream;
   /** The log checks of its profile and chain. */
   readonly checks: LogChecks;
+  /** Where it goes on; null = it begins with the newest block. */
+  readonly resume: StreamMark | null;
 }

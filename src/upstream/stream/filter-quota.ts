@@ -2,7 +2,6 @@
 // caller can use up all streams. Knows no stream and no provider.
 import { createHash } from "node:crypto";
 import type { Holdings } from "../../core/workers/shared-holdings.ts";
-import type { RoutedCall } from "../engine/router.ts";
 import type { StreamCaller, Subscriber } from "./subscriber.ts";
 
 /** Counts the open log filters of all callers. */
@@ -77,7 +76,7 @@ function nameOf(key: string): string {
 /** Wraps a subscriber so that `release` is called when it ends. */
 function releasing(subscriber: Subscriber, release: () => void): Subscriber {
   return {
-    started: (route: RoutedCall | null) => subscriber.started(route),
+    started: (route, position) => subscriber.started(route, position),
     events: (results) => subscriber.events(results),
     refused(outcome, route) {
       release();

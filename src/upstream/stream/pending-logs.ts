@@ -164,13 +164,20 @@ export class PendingLogs {
     this.#release();
   }
 
+  /** Hashes of blocks that are not fully known, or whose logs are held. */
+  get unfinished(): readonly string[] {
+    return this.#pendingBlocks.flatMap(({ block, done, held }) =>
+      !done || held ? [block.hash] : [],
+    );
+  }
+
   /** Detaches the source. Returns the hashes of blocks that are not fully known. */
   abandon(): readonly string[] {
-    const open = this.#pendingBlocks.filter((pending) => !pending.done || pending.held);
+    const { unfinished } = this;
     for (const pending of this.#pendingBlocks) end(pending);
     this.#pendingBlocks = [];
     this.#disorderly = false;
-    return open.map((pending) => pending.block.hash);
+    return unfinished;
   }
 
   get #mode(): LogVerification {

@@ -10,6 +10,7 @@ import {
   overtakenBy,
 } from "../../core/provider/overtaken.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import type { MarkDifference, StreamMark } from "../../core/stream/stream-mark.ts";
 import { POLLED_KINDS } from "../../core/stream/subscription.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
@@ -68,6 +69,8 @@ interface Refusal {
 
 interface Waiter {
   readonly subscriber: Subscriber;
+  /** It goes on where the stream does; others hear only what follows. */
+  readonly resumes: boolean;
   readonly timer: Timer;
 }
 
@@ -158,21 +161,42 @@ export class Stream {
       failed: (why: SourceFailure) => this.#sourceFailed(why),
     };
     const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
+    const { subscription, resume = null } = request;
     this.#continuity = continuityOf(
-      { runtime, timerWheel, subscription: request.subscription, checks, ...now },
+      { runtime, timerWheel, subscription, checks, resume, ...now },
       eventSink,
     );
     this.#outage = outageOf(null, null, this.#penalised());
   }
 
-  /** Adds a subscriber; the first one starts the stream. Returns the function that leaves. */
-  join(subscriber: Subscriber, deadlineMs: number): () => void {
+  get height(): number | null {
+    return this.#continuity.height;
+  }
+
+  /** Where it stands: everything up to there has been delivered. */
+  mark(): StreamMark | null {
+    this.#flush();
+    return this.#continuity.mark();
+  }
+
+  /** What a subscriber at a mark misses of what was delivered. */
+  since(mark: StreamMark): MarkDifference {
+    if (this.#outage !== null) return { kind: "behind" };
+    this.#flush();
+    return this.#continuity.since(mark);
+  }
+
+  /**
+   * Adds a subscriber; the first one starts the stream. `resumes`: it is told what the stream
+   * missed before it began. Returns the function that leaves.
+   */
+  join(subscriber: Subscriber, deadlineMs: number, resumes = false): () => void {
     if (this.#linger !== null) this.#owner.used();
     this.#linger?.clear();
     this.#linger = null;
     const fresh = this.#waiters.size === 0 && !this.#everLive;
     if (this.#outage === null) this.#start(subscriber, null);
-    else this.#wait(subscriber, deadlineMs);
+    else this.#wait(subscriber, deadlineMs, resumes);
     if (fresh) this.#seek();
     return () => this.#leave(subscriber);
   }
@@ -230,20 +254,17 @@ export class Stream {
     this.#close();
     if (subscribers.length > 0) this.#owner.ended();
     for (const subscriber of subscribers) subscriber.ended(reason);
-    for (const waiter of waiters)
-      waiter.subscriber.refused({ kind: "fault", fault: unavailable(reason) }, null);
+    const { outcome } = reason === FORGOTTEN ? BEYOND : unavailable(reason);
+    for (const { subscriber } of waiters) subscriber.refused(outcome, null);
   }
 
-  #wait(subscriber: Subscriber, deadlineMs: number): void {
+  #wait(subscriber: Subscriber, deadlineMs: number, resumes: boolean): void {
     const timer = this.#parts.timerWheel.set(deadlineMs, () => {
       this.#waiters.delete(waiter);
       this.#leave(subscriber);
-      subscriber.refused(
-        { kind: "fault", fault: unavailable("no provider could be subscribed in time") },
-        null,
-      );
+      subscriber.refused(unavailable("no provider could be subscribed in time").outcome, null);
     });
-    const waiter: Waiter = { subscriber, timer };
+    const waiter: Waiter = { subscriber, resumes, timer };
     this.#waiters.add(waiter);
   }
 
@@ -268,7 +289,7 @@ export class Stream {
 
   #start(subscriber: Subscriber, route: RoutedCall | null): void {
     this.#subscribers.add(subscriber);
-    subscriber.started(route);
+    subscriber.started(route, this);
   }
 
   /** Searches among the providers that have not failed in this outage. */
@@ -321,7 +342,7 @@ export class Stream {
     if (!outage.polled && this.#mayBePolled(outage)) return this.#poll(outage, { outcome, route });
     const refusal =
       route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
-    if (!this.#everLive) return this.#refuse(refusal);
+    if (!this.#everLive) return this.#refuse(outage.far ? { ...refusal, ...BEYOND } : refusal);
     if (outage.far) return this.end("too many blocks were missed");
     outage.avoid.clear();
     outage.socketless.clear();
@@ -397,7 +418,9 @@ export class Stream {
     const waiters = [...this.#waiters];
     this.#waiters.clear();
     for (const waiter of waiters) waiter.timer.clear();
-    for (const waiter of waiters) this.#start(waiter.subscriber, route);
+    for (const { subscriber, resumes } of waiters) if (resumes) this.#start(subscriber, route);
+    this.#flush();
+    for (const { subscriber, resumes } of waiters) if (!resumes) this.#start(subscriber, route);
     this.#continuity.release();
     if (this.#outage !== null) return;
     if (this.#source?.pushesLogs === true) this.#socketAgainMs = SOCKET_AGAIN_MS;
@@ -593,9 +616,13 @@ export class Stream {
     this.#lagMs = this.#lagMs === null ? lagMs : this.#lagMs + (lagMs - this.#lagMs) * LAG_WEIGHT;
   }
 
-  /** Delivers the events of this turn together. */
+  /**
+   * Delivers the events of this turn together. Those that a stream missed before it began are for
+   * the subscribers that wait for it.
+   */
   #flush(): void {
     const results = this.#outbox;
+    if (results.length === 0 || !this.#everLive) return;
     this.#outbox = [];
     this.#events += results.length;
     this.#noteLag();
@@ -628,6 +655,12 @@ function continuityOf(parts: ContinuityParts, eventSink: EventSink): Continuity 
     : new BestEffortContinuity(kind, eventSink);
 }
 
-function unavailable(reason: string): Fault {
-  return fault("unavailable", reason, { status: 200 });
+function unavailable(reason: string): { readonly outcome: Outcome } {
+  const why: Fault = fault("unavailable", reason, { status: 200 });
+  return { outcome: { kind: "fault", fault: why } };
 }
+
+/** The refusal of a subscriber that cannot go on where it stood. */
+export const BEYOND: { readonly outcome: Outcome } = {
+  outcome: { kind: "fault", fault: fault("filter_not_found", "filter not found") },
+};

@@ -2,6 +2,7 @@
 
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
+import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
@@ -26,6 +27,16 @@ export interface SubscribeRequest {
   readonly caller: StreamCaller | null;
   /** How long (ms) the subscriber waits for the subscription to start. */
   readonly deadlineMs: number;
+  /** What the subscriber has been told elsewhere; absent = nothing: its events begin now. */
+  readonly resume?: StreamMark;
+}
+
+/** Where the stream of a subscriber stands. */
+export interface StreamPosition {
+  /** What its subscribers have been told; null = the kind has no order to go on from. */
+  mark(): StreamMark | null;
+  /** Number of the newest block that was delivered; null = unknown. */
+  readonly height: number | null;
 }
 
 /**
@@ -35,9 +46,9 @@ export interface SubscribeRequest {
 export interface Subscriber {
   /**
    * The subscription is active upstream. `route` shows how a provider was found; null = the stream
-   * already existed.
+   * already existed. `position` tells what the subscriber has been told so far.
    */
-  started(route: RoutedCall | null): void;
+  started(route: RoutedCall | null, position?: StreamPosition): void;
   /** Refused, with a provider's error or a fault. */
   refused(outcome: Outcome, route: RoutedCall | null): void;
   /**

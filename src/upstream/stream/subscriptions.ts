@@ -14,6 +14,7 @@ import { createLogCheckRegistry } from "./log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./log-checks.ts";
 import type { BlockLogsQueryParts } from "./log-query.ts";
 import { createPolls } from "./polled-source.ts";
+import { joinAtMark, type ResumableStreams } from "./resumed-subscription.ts";
 import type { SourceParts } from "./source.ts";
 import { Stream, type StreamOwner } from "./stream.ts";
 import type {
@@ -108,28 +109,30 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
   const counted = new Map<string, SubscriptionCounts>();
   const filterQuota = createFilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
   const checks = createLogCheckRegistry(rest, log ?? null);
-  const { entries, begin, makeRoom } = createStreamTable({
+  const table = createStreamTable({
     counted,
     onMove,
     maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
     newStream: (request, owner) =>
       new Stream(parts, request, checks.of(request.profile, request.tracker), owner),
   });
+  const { entries } = table;
+
+  const join = joinerOf(table, rest);
 
   return {
     open(request, subscriber) {
       const key = keyOf(request);
-      const { caller, subscription, deadlineMs } = request;
+      const { caller, subscription, resume } = request;
       const { bounds } = subscription;
       const bounded = subscription.kind === "logs" ? caller : null;
-      if (bounded !== null && !filterQuota.allows(bounded, key))
+      // One that goes on was within the bound where it began.
+      if (bounded !== null && resume === undefined && !filterQuota.allows(bounded, key))
         return refuse(subscriber, tooManyFilters(bounded));
-      if (!entries.has(key) && !makeRoom()) return refuse(subscriber, FULL);
-      const stream = entries.get(key)?.stream ?? begin(key, request);
       const listener = bounds === null ? subscriber : withinBounds(bounds, subscriber);
       return bounded === null
-        ? stream.join(listener, deadlineMs)
-        : filterQuota.hold(bounded, key, listener, (held) => stream.join(held, deadlineMs));
+        ? join(key, request, listener)
+        : filterQuota.hold(bounded, key, listener, (held) => join(key, request, held));
     },
     rebind(registry) {
       for (const { stream, request } of [...entries.values()]) {
@@ -155,6 +158,38 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
   };
 }
 
+/** Joins subscribers to the streams of a table. */
+function joinerOf(
+  { entries, begin, makeRoom }: StreamTable,
+  parts: Pick<SubscriptionParts, "runtime" | "timerWheel">,
+) {
+  let ownStreams = 0;
+  return (key: string, request: SubscribeRequest, subscriber: Subscriber): (() => void) => {
+    const { resume, deadlineMs } = request;
+    const beginOne = (own: string, isShared: boolean): Stream | null =>
+      makeRoom() ? begin(own, request, isShared) : null;
+    if (resume === undefined) {
+      const stream = entries.get(key)?.stream ?? beginOne(key, true);
+      return stream === null ? refuse(subscriber, FULL) : stream.join(subscriber, deadlineMs);
+    }
+    const streams: ResumableStreams = {
+      shared: () => entries.get(key)?.stream ?? null,
+      beginShared: () => beginOne(key, true),
+      beginOwn: () => beginOne(`${key} ${++ownStreams}`, false),
+    };
+    return joinAtMark({ ...parts, streams, deadlineMs, full: FULL }, resume, subscriber);
+  };
+}
+
+/** The open streams by key. */
+interface StreamTable {
+  readonly entries: ReadonlyMap<string, Entry>;
+  /** Begins a stream; one that nobody else can join ends with its last subscriber. */
+  begin(key: string, request: SubscribeRequest, isShared?: boolean): Stream;
+  /** False = too many streams are open. */
+  makeRoom(): boolean;
+}
+
 interface StreamTableParts {
   readonly onMove: SubscriptionParts["onMove"] | undefined;
   readonly counted: Map<string, SubscriptionCounts>;
@@ -165,12 +200,17 @@ interface StreamTableParts {
 /**
  * Creates the bounded table of open streams by key; when room is needed, the longest idle one ends.
  */
-function createStreamTable({ counted, onMove, maxStreams, newStream }: StreamTableParts) {
+function createStreamTable({
+  counted,
+  onMove,
+  maxStreams,
+  newStream,
+}: StreamTableParts): StreamTable {
   const entries = new Map<string, Entry>();
   /** Streams without subscribers, longest idle first. */
   const idle = new Map<string, Stream>();
 
-  function begin(key: string, request: SubscribeRequest): Stream {
+  function begin(key: string, request: SubscribeRequest, isShared = true): Stream {
     const counts = countsIn(counted, request);
     const stream = newStream(request, {
       over() {
@@ -181,6 +221,7 @@ function createStreamTable({ counted, onMove, maxStreams, newStream }: StreamTab
       idle() {
         if (idle.size >= MAX_IDLE) endLongestIdle();
         idle.set(key, stream);
+        if (!isShared) return 0;
         return entries.size > maxStreams / 2 ? PRESSED_LINGER_MS : LINGER_MS;
       },
       used: () => void idle.delete(key),

@@ -3,6 +3,8 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { type Provider, profileId } from "../../core/provider/profile.ts";
 import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
+import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
+import type { FilterOrigin, FilterRecord } from "../../core/stream/filter-record.ts";
 import {
   readCriteria,
   readSubscription,
@@ -16,6 +18,7 @@ import type {
   FilterEnd,
   FilterKind,
   FilterPlace,
+  FilterRequest,
   Filters,
   OpenedFilter,
   PolledFilter,
@@ -25,6 +28,8 @@ import type {
   RemoteAnswer,
   RemoteFilters,
 } from "../../upstream/filter/remote-filters.ts";
+import type { FilterRevival, SharedFilters } from "../../upstream/filter/shared-filters.ts";
+import type { Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { PipelineParts } from "./pipeline-request.ts";
@@ -35,11 +40,14 @@ import type {
   MethodAnswer,
 } from "./service-methods.ts";
 import { streamCaller } from "./stream-caller.ts";
+import type { Target } from "./target.ts";
 
 export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "deadlineMs"> {
   readonly filters: Filters;
   /** Filters of other workers; null = there are none. */
   readonly remote: RemoteFilters | null;
+  /** Filters that several nodes share; null = this service is one node. */
+  readonly shared: SharedFilters | null;
   readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }
@@ -55,8 +63,12 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
         return null;
       }
       if (call.grant !== null) keys?.used(call.grant);
-      const requested = requestedFilter(call);
-      if (requested === null) return answerCall(parts, call, done);
+      const requested = requestedFilter({
+        methodName: call.methodName,
+        params: paramsOf(call),
+        ...call.target,
+      });
+      if (requested === null) return answerCall(parts, keys, call, done);
       if (requested.kind !== "fault") return openFilter(parts, keys, { call, requested }, done);
       done(refused(requested));
       return null;
@@ -65,13 +77,23 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
   };
 }
 
-/** Polls or ends a filter, here or at the worker that keeps it. */
+/** Polls or ends a filter, here or where it is kept. */
 function answerCall(
-  { filters, remote }: FilterMethodsParts,
+  parts: FilterMethodsParts,
+  keys: KeyWatch | null,
   call: FilterCall,
   done: (answer: MethodAnswer) => void,
 ): (() => void) | null {
+  const { filters, remote, shared } = parts;
   const ref = refOf(call);
+  if (shared !== null && call.methodName === "eth_uninstallFilter")
+    return unlessCancelled(shared.uninstall(ref), (ended) => done(uninstalled(ended)));
+  if (shared !== null)
+    return unlessCancelled(
+      shared.poll(ref, revivalOf(parts, keys, call)),
+      (polled) => done(polledAnswer(polled)),
+      (polled) => polled.kind === "found" && polled.value.settle(false),
+    );
   const keeper = remote?.keeperOf(ref.id) ?? null;
   if (remote === null || keeper === null) {
     done(answerNow(filters, call));
@@ -79,15 +101,69 @@ function answerCall(
   }
   return call.methodName === "eth_uninstallFilter"
     ? remote.uninstall(keeper, ref, (ended) => done(uninstalled(ended)))
-    : remote.poll(keeper, ref, (polled) =>
-        done(polled.kind === "found" ? changes(polled.value) : refused(NOT_ANSWERED[polled.kind])),
-      );
+    : remote.poll(keeper, ref, (polled) => done(polledAnswer(polled)));
+}
+
+function polledAnswer(polled: RemoteAnswer<PolledFilter>): MethodAnswer {
+  return polled.kind === "found" ? changes(polled.value) : refused(NOT_ANSWERED[polled.kind]);
 }
 
 function uninstalled(ended: RemoteAnswer<boolean>): MethodAnswer {
-  return ended.kind === "silent"
-    ? refused(NOT_ANSWERED.silent)
+  return ended.kind === "silent" || ended.kind === "away"
+    ? refused(NOT_ANSWERED[ended.kind])
     : served(String(ended.kind === "found" && ended.value));
+}
+
+/** Passes on what a promise resolves with. Returns a function that cancels. */
+function unlessCancelled<T>(
+  promise: Promise<T>,
+  done: (value: T) => void,
+  late: (value: T) => void = () => {},
+): () => void {
+  let isCancelled = false;
+  void promise.then((value) => (isCancelled ? late(value) : done(value)));
+  return () => {
+    isCancelled = true;
+  };
+}
+
+/** How a filter of another node goes on here, for the caller of a poll. */
+function revivalOf(
+  parts: FilterMethodsParts,
+  keys: KeyWatch | null,
+  call: FilterCall,
+): FilterRevival {
+  const { grant } = call;
+  return {
+    request: (record) => revivedRequest(parts, call, record),
+    opened(record, opened) {
+      if (grant !== null) keys?.watch(grant, record.named, opened);
+    },
+  };
+}
+
+function revivedRequest(
+  parts: FilterMethodsParts,
+  call: FilterCall,
+  record: FilterRecord,
+): FilterRequest | null {
+  const { owner, profile, method: methodName } = record;
+  const at = placeOf(parts, record);
+  const strategy = STRATEGY_NAMES.find((name) => name === record.strategy);
+  if (at === null || strategy === undefined) return null;
+  const params: unknown = JSON.parse(record.params);
+  const requested = requestedFilter({ methodName, params, ...at });
+  if (requested === null || requested.kind === "fault") return null;
+  return {
+    ...requested,
+    owner,
+    profile,
+    strategy,
+    tracker: at.tracker,
+    pin: at.pin,
+    deadlineMs: parts.deadlineMs(call.method),
+    caller: streamCaller(call.caller, call.grant !== null, parts.limits()),
+  };
 }
 
 /** The input of a call that creates a filter. */
@@ -109,6 +185,7 @@ function openFilter(
   const { target, method, grant } = call;
   const { profile, tracker, strategy, pin } = target;
   let over = false;
+  let isCancelled = false;
   const cancel = parts.filters.open(
     {
       ...requested,
@@ -121,12 +198,36 @@ function openFilter(
       caller: streamCaller(call.caller, grant !== null, parts.limits()),
     },
     (opened) => {
-      over = true;
+      const answer = (): void => {
+        over = true;
+        done(answerOf(requested.kind, opened));
+      };
       if (opened.kind === "opened" && grant !== null) keys?.watch(grant, target.named, opened);
-      done(answerOf(requested.kind, opened));
+      if (opened.kind === "refused" || parts.shared === null) return answer();
+      void parts.shared.created(originOf(call, opened.id)).then(() => isCancelled || answer());
     },
   );
-  return over ? null : cancel;
+  if (over) return null;
+  return () => {
+    isCancelled = true;
+    cancel();
+  };
+}
+
+/** What other nodes need to go on with a filter. */
+function originOf(call: FilterCall, id: string): FilterOrigin {
+  const { profile, named, chain, strategy, pin } = call.target;
+  return {
+    id,
+    owner: ownerOf(call),
+    method: call.methodName,
+    params: JSON.stringify(paramsOf(call)),
+    profile: profileId(profile),
+    named,
+    chain: chain.chainName,
+    strategy,
+    pin: pin?.id ?? null,
+  };
 }
 
 /**
@@ -138,35 +239,56 @@ function logsQuery(
   call: FilterCall,
   done: (logs: FilterLogsQuery | Fault) => void,
 ): (() => void) | null {
-  const { filters, remote } = parts;
+  const { filters, remote, shared } = parts;
   const ref = refOf(call);
-  const keeper = remote?.keeperOf(ref.id) ?? null;
+  const keeper = shared === null ? (remote?.keeperOf(ref.id) ?? null) : null;
   if (remote !== null && keeper !== null)
     return remote.place(keeper, ref, (place) =>
       done(place.kind === "found" ? queryAt(parts, call, place.value) : NOT_ANSWERED[place.kind]),
     );
   const place = filters.place(ref.owner, ref.id);
+  if (place === null && shared !== null)
+    return unlessCancelled(shared.read(ref), (found) => {
+      const record = found.kind === "found" ? recordedPlace(found.value) : null;
+      if (record !== null) return done(queryAt(parts, call, record));
+      done(found.kind === "found" ? NOT_FOUND : NOT_ANSWERED[found.kind]);
+    });
   done(place === null ? NOT_FOUND : queryAt(parts, call, place));
   return null;
 }
 
+/** Where and how the logs of a recorded filter are queried; null = it is not a log filter. */
+function recordedPlace({ method, params, profile, chain, pin }: FilterRecord): FilterPlace | null {
+  const criteria = method === "eth_newFilter" ? readCriteria(JSON.parse(params)) : null;
+  return criteria?.kind === "criteria" ? { profile, chain, pin, query: criteria.query } : null;
+}
+
 /** The query of a filter, in the profile that created it. */
 function queryAt(
-  { registry }: FilterMethodsParts,
+  parts: FilterMethodsParts,
   call: FilterCall,
   place: FilterPlace,
 ): FilterLogsQuery | Fault {
-  const served = registry.served(place.profile);
-  const tracker = served?.trackers.get(place.chain);
-  if (served === undefined || tracker === undefined) return NOT_FOUND;
-  const pin =
-    place.pin === null ? null : tracker.set.providers.find((provider) => provider.id === place.pin);
-  if (pin === undefined) return NOT_FOUND;
+  const at = placeOf(parts, place);
+  if (at === null) return NOT_FOUND;
   return {
     kind: "query",
-    target: { ...call.target, profile: served.profile, tracker, pin },
+    target: { ...call.target, ...at },
     params: Buffer.from(place.query),
   };
+}
+
+/** What serves a filter now; null = its profile, chain or pinned provider is gone. */
+function placeOf(
+  { registry }: FilterMethodsParts,
+  place: Pick<FilterPlace, "profile" | "chain" | "pin">,
+): Pick<Target, "profile" | "tracker" | "pin"> | null {
+  const served = registry.served(place.profile);
+  const tracker = served?.trackers.get(place.chain);
+  if (served === undefined || tracker === undefined) return null;
+  const pin =
+    place.pin === null ? null : tracker.set.providers.find((provider) => provider.id === place.pin);
+  return pin === undefined ? null : { profile: served.profile, tracker, pin };
 }
 
 function notificationFault(methodName: string): Fault {
@@ -183,10 +305,18 @@ interface RequestedFilter {
   readonly query: string | null;
 }
 
+/** A call that may create a filter. */
+interface FilterInput {
+  readonly methodName: string;
+  readonly params: unknown;
+  readonly tracker: Tracker;
+  readonly pin: Provider | null;
+}
+
 /** The filter that a call asks to create; null = the method creates none. */
-function requestedFilter(call: FilterCall): RequestedFilter | Fault | null {
-  const params = paramsOf(call);
-  switch (call.methodName) {
+function requestedFilter(input: FilterInput): RequestedFilter | Fault | null {
+  const { methodName, params, tracker, pin } = input;
+  switch (methodName) {
     case "eth_newFilter": {
       const criteria = readCriteria(params);
       return criteria.kind === "invalid"
@@ -197,7 +327,6 @@ function requestedFilter(call: FilterCall): RequestedFilter | Fault | null {
       return subscribed("blocks", ["newHeads"]);
     case "eth_newPendingTransactionFilter": {
       const isPushed = (provider: Provider): boolean => provider.wsUrl !== null;
-      const { pin, tracker } = call.target;
       if (!(pin === null ? tracker.set.providers : [pin]).some(isPushed))
         return noPending("no provider here tells of pending transactions");
       return subscribed("pending", [
@@ -285,6 +414,9 @@ const NOT_FOUND = fault("filter_not_found", "filter not found");
 const NOT_ANSWERED = {
   none: NOT_FOUND,
   silent: fault("unavailable", "the worker that keeps this filter does not answer now", {
+    status: 200,
+  }),
+  away: fault("unavailable", "this filter cannot be read here now: poll it again", {
     status: 200,
   }),
 } as const;

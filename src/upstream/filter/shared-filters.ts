@@ -1,0 +1,414 @@
+// Filters of a service of several nodes: each is a record that any node can go on from. The process
+// that keeps a filter answers polls from memory, and writes what its caller has been told; another
+// one that is polled takes the record over and goes on from there. Knows no database.
+import {
+  type ClaimedFilter,
+  FILTER_IDLE_MS,
+  type FilterOrigin,
+  type FilterRecord,
+  type FilterRecords,
+} from "../../core/stream/filter-record.ts";
+import { markText, readMark, type StreamMark } from "../../core/stream/stream-mark.ts";
+import type { WorkerId } from "../../core/workers/bus.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { FilterEnd, FilterRequest, Filters, OpenedFilter, PolledFilter } from "./filters.ts";
+import { createRecordWriter, type RecordWriter, type Written } from "./record-writer.ts";
+import type { FilterRef, RemoteAnswer, RemoteFilters } from "./remote-filters.ts";
+
+/** How a filter goes on here; called at most once a poll. */
+export interface FilterRevival {
+  /** Its request; null = the configuration does not serve it. */
+  request(record: FilterRecord): FilterRequest | null;
+  opened(record: FilterRecord, opened: Extract<OpenedFilter, { kind: "opened" }>): void;
+}
+
+/** Filters that several nodes share. */
+export interface SharedFilters {
+  /** Records a new filter. Resolves when it is recorded, or cannot be for now. */
+  created(origin: FilterOrigin): Promise<void>;
+  poll(ref: FilterRef, revival: FilterRevival): Promise<RemoteAnswer<PolledFilter>>;
+  /** Polls a filter if this process keeps it; null = it does not. */
+  pollHere(ref: FilterRef): Promise<PolledFilter | null>;
+  /** Reads the record of a filter that this process does not keep, as a poll. */
+  read(ref: FilterRef): Promise<RemoteAnswer<FilterRecord>>;
+  uninstall(ref: FilterRef): Promise<RemoteAnswer<boolean>>;
+  /** Writes what callers have been told, and ends no record. */
+  close(): Promise<void>;
+}
+
+/** Dependencies. */
+export interface SharedFiltersParts {
+  readonly runtime: Pick<Runtime, "now" | "after">;
+  readonly filters: Filters;
+  readonly records: FilterRecords;
+  /** Filters of other workers of this node; null = there are none. */
+  readonly remote: RemoteFilters | null;
+  /** The other living worker of this node that a record names; null = another process. */
+  readonly workerOf: (node: string) => WorkerId | null;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Between two looks at all filters that are kept here. */
+const LOOK_MS = 1_000;
+/** How long an answer waits for its record, and after a failure of the database no answer does. */
+const WRITE_MS = 1_000;
+const AWAY_MS = 1_000;
+/** How long a call waits for the record of a filter that is kept elsewhere. */
+const DATABASE_MS = 3_000;
+/** How long a process that keeps a filter may have an answer on its way, and between two looks. */
+const ANSWERING_MS = 1_000;
+const ANSWERING_LOOK_MS = 20;
+/** How long a poll waits for a filter that moves; what it misses is in the next answer. */
+const MOVING_MS = 3_000;
+/** A record is written again after so many blocks that brought nothing. */
+const QUIET_BLOCKS = 32;
+/** Looks at a record in one poll; other processes may be faster. */
+const MAX_LOOKS = 100;
+const MAX_PARAMS = 1_000_000;
+const CLOSE_MS = 3_000;
+/** A record that others polled so lately does not end with a filter that expires here. */
+const EXPIRED_MS = FILTER_IDLE_MS - 5_000;
+
+/** Shares the filters of this process. */
+export function createSharedFilters(parts: SharedFiltersParts): SharedFilters {
+  return new Sharing(parts);
+}
+
+/** A filter that is kept here. */
+interface Kept extends ClaimedFilter {
+  /** Null = it is recorded; else it still has to be. */
+  unrecorded: FilterOrigin | null;
+  polledAtMs: number;
+  writtenAtMs: number;
+  /** What the record says was told. */
+  recorded: StreamMark | null;
+  /** Answers that may be on their way. */
+  answering: number;
+}
+
+type Asked<T> = { readonly kind: "answered"; readonly value: T } | { readonly kind: "away" };
+
+type Moved = "open" | "gone" | "unavailable";
+
+class Sharing implements SharedFilters {
+  readonly #parts: SharedFiltersParts;
+  readonly #writer: RecordWriter;
+  readonly #kept = new Map<string, Kept>();
+  /** Filters that are on their way here. */
+  readonly #moving = new Map<string, Promise<Moved>>();
+  #awayUntilMs = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+  #cancelLook: () => void;
+
+  constructor(parts: SharedFiltersParts) {
+    this.#parts = parts;
+    this.#writer = createRecordWriter(parts.records, (error) => this.#failed(error));
+    this.#cancelLook = parts.runtime.after(LOOK_MS, () => this.#lookAgain());
+    parts.filters.share((id, why) => this.#ended(id, why));
+  }
+
+  async created(origin: FilterOrigin): Promise<void> {
+    const { filters, runtime } = this.#parts;
+    const progress = filters.progress(origin.id);
+    if (progress === null || origin.params.length > MAX_PARAMS) return;
+    const nowMs = runtime.now();
+    const kept: Kept = {
+      id: origin.id,
+      claim: 1,
+      unrecorded: origin,
+      polledAtMs: nowMs,
+      writtenAtMs: nowMs,
+      recorded: null,
+      answering: 0,
+    };
+    this.#kept.set(origin.id, kept);
+    if (!this.#isAway) await this.#within(WRITE_MS, this.#record(kept), undefined);
+  }
+
+  readonly pollHere = async ({ owner, id }: FilterRef): Promise<PolledFilter | null> => {
+    const { filters, runtime } = this.#parts;
+    const polled = filters.poll(owner, id);
+    const kept = this.#kept.get(id);
+    if (polled === null || kept === undefined) return polled;
+    kept.polledAtMs = runtime.now();
+    if (polled.isEmpty || kept.unrecorded !== null) return polled;
+    kept.answering++;
+    if ((await this.#announce(kept)) === "lost") {
+      kept.answering--;
+      polled.settle(false);
+      filters.end(id, "handed_over");
+      return null;
+    }
+    let isSettled = false;
+    const settle = (written: boolean): void => {
+      polled.settle(written);
+      if (isSettled) return;
+      isSettled = true;
+      kept.answering--;
+      if (this.#kept.get(id) === kept) void this.#write(kept);
+    };
+    return { ...polled, settle };
+  };
+
+  async poll(ref: FilterRef, revival: FilterRevival): Promise<RemoteAnswer<PolledFilter>> {
+    const startedAtMs = this.#parts.runtime.now();
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      const here = await this.#pollArrived(ref);
+      if (here !== null) return here;
+      const found = await this.#find(ref);
+      if (found.kind !== "found") return found;
+      const record = found.value;
+      const elsewhere = await this.#pollWorker(ref, record);
+      if (elsewhere !== null) return elsewhere;
+      const waitedMs = this.#parts.runtime.now() - startedAtMs;
+      if (record.isAnswering && waitedMs < ANSWERING_MS) {
+        await this.#pause(ANSWERING_LOOK_MS);
+        continue;
+      }
+      const request = revival.request(record);
+      if (request === null) return NONE;
+      const taken = await this.#bounded(this.#parts.records.take(record));
+      if (taken.kind === "away") return AWAY;
+      if (taken.value) this.#move(record, request, revival);
+    }
+    return AWAY;
+  }
+
+  async read(ref: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
+    const found = await this.#find(ref);
+    if (found.kind === "found") await this.#parts.records.touch(ref.id).catch(this.#failed);
+    return found;
+  }
+
+  async uninstall({ owner, id }: FilterRef): Promise<RemoteAnswer<boolean>> {
+    const { filters, records, remote, workerOf } = this.#parts;
+    const isUnrecorded = this.#kept.get(id)?.unrecorded !== null;
+    const wasHere = filters.uninstall(owner, id);
+    const removed = await this.#bounded(records.remove(id, owner));
+    if (removed.kind === "away") return wasHere ? { kind: "found", value: true } : AWAY;
+    const node = removed.value;
+    const worker = node === null ? null : workerOf(node);
+    if (worker !== null) remote?.uninstall(worker, { owner, id }, () => {});
+    return { kind: "found", value: node !== null || (wasHere && isUnrecorded) };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelLook();
+    const writes = [...this.#kept.values()].map((kept) => {
+      if (kept.answering === 0) this.#parts.filters.progress(kept.id)?.passQuiet();
+      return kept.unrecorded === null ? this.#write(kept) : this.#record(kept);
+    });
+    await this.#within(CLOSE_MS, Promise.all(writes), undefined);
+  }
+
+  get #isAway(): boolean {
+    return this.#parts.runtime.now() < this.#awayUntilMs;
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#awayUntilMs = this.#parts.runtime.now() + AWAY_MS;
+    this.#parts.onError(error);
+  };
+
+  /** Polls a filter that is here, or on its way; null = neither. */
+  async #pollArrived(ref: FilterRef): Promise<RemoteAnswer<PolledFilter> | null> {
+    const moving = this.#moving.get(ref.id);
+    if (moving !== undefined) {
+      const opening = await this.#within(MOVING_MS, moving, "late" as const);
+      if (opening === "late") return { kind: "found", value: NOTHING_YET };
+      if (opening !== "open") return opening === "gone" ? NONE : AWAY;
+    }
+    const here = await this.pollHere(ref);
+    return here === null ? null : { kind: "found", value: here };
+  }
+
+  /** Polls a filter at another worker of this node; null = it is not kept by one. */
+  async #pollWorker(
+    ref: FilterRef,
+    { node }: FilterRecord,
+  ): Promise<RemoteAnswer<PolledFilter> | null> {
+    const { remote, workerOf } = this.#parts;
+    const worker = workerOf(node);
+    if (worker === null || remote === null) return null;
+    const answer = await new Promise<RemoteAnswer<PolledFilter>>((resolve) => {
+      remote.poll(worker, ref, resolve);
+    });
+    return answer.kind === "none" ? null : answer;
+  }
+
+  async #find({ owner, id }: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
+    const read = await this.#bounded(this.#parts.records.read(id));
+    if (read.kind === "away") return AWAY;
+    const record = read.value;
+    if (record === null || record.owner !== owner || record.idleMs >= FILTER_IDLE_MS) return NONE;
+    return { kind: "found", value: record };
+  }
+
+  /** Waits for the database within bounds. */
+  #bounded<T>(asked: Promise<T>): Promise<Asked<T>> {
+    const answer = asked.then(
+      (value): Asked<T> => ({ kind: "answered", value }),
+      (error: unknown): Asked<T> => {
+        this.#failed(error);
+        return AWAY;
+      },
+    );
+    return this.#within(DATABASE_MS, answer, AWAY);
+  }
+
+  /** Goes on with a filter that this process has taken over. */
+  #move(record: FilterRecord, request: FilterRequest, revival: FilterRevival): void {
+    const { id, claim, mark } = record;
+    const { runtime } = this.#parts;
+    const resume = mark === null ? null : readMark(mark);
+    const nowMs = runtime.now();
+    const kept: Kept = {
+      id,
+      claim: claim + 1,
+      unrecorded: null,
+      polledAtMs: nowMs,
+      writtenAtMs: nowMs,
+      recorded: resume,
+      answering: 0,
+    };
+    const opening = new Promise<Moved>((resolve) => {
+      const moving = { ...request, movedId: id, ...(resume === null ? {} : { resume }) };
+      this.#parts.filters.open(moving, (opened) => {
+        if (opened.kind === "opened") {
+          this.#kept.set(id, kept);
+          revival.opened(record, opened);
+        }
+        resolve(this.#outcomeOf(kept, opened));
+      });
+    });
+    this.#moving.set(id, opening);
+    void opening.then(() => this.#moving.delete(id));
+  }
+
+  #outcomeOf(kept: ClaimedFilter, opened: OpenedFilter): Moved {
+    if (opened.kind === "opened") return "open";
+    const { outcome } = opened;
+    if (outcome.kind !== "fault" || outcome.fault.code !== "filter_not_found") return "unavailable";
+    this.#remove(kept, 0);
+    return "gone";
+  }
+
+  /** Says that an answer is on its way, so that no other process goes on before it is settled. */
+  #announce(kept: Kept): Promise<Written> {
+    if (this.#isAway) return Promise.resolve("failed");
+    const written = this.#writer.write(this.#updateOf(kept, null));
+    return this.#within(WRITE_MS, written, "failed" as const).then((outcome) => {
+      if (outcome === "failed") this.#awayUntilMs = this.#parts.runtime.now() + AWAY_MS;
+      return outcome;
+    });
+  }
+
+  async #write(kept: Kept): Promise<Written> {
+    const delivered = this.#parts.filters.progress(kept.id)?.delivered ?? null;
+    const mark = delivered === null || delivered === kept.recorded ? null : markText(delivered);
+    kept.writtenAtMs = this.#parts.runtime.now();
+    const written = await this.#writer.write(this.#updateOf(kept, mark));
+    if (written === "kept" && delivered !== null) kept.recorded = delivered;
+    return written;
+  }
+
+  #updateOf(kept: Kept, mark: string | null) {
+    const { id, claim, answering, polledAtMs } = kept;
+    const idleMs = Math.max(0, this.#parts.runtime.now() - polledAtMs);
+    return { id, claim, isAnswering: answering > 0, mark, idleMs };
+  }
+
+  async #record(kept: Kept): Promise<void> {
+    const origin = kept.unrecorded;
+    const progress = this.#parts.filters.progress(kept.id);
+    if (origin === null || progress === null) return;
+    const { delivered } = progress;
+    try {
+      await this.#parts.records.add(origin, delivered === null ? null : markText(delivered));
+      kept.unrecorded = null;
+      kept.recorded = delivered;
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  #lookAgain(): void {
+    void this.#look()
+      .catch(this.#failed)
+      .then(() => {
+        if (this.#isClosed) return;
+        this.#cancelLook = this.#parts.runtime.after(LOOK_MS, () => this.#lookAgain());
+      });
+  }
+
+  /** Writes what changed, and notices what another process has taken over. */
+  async #look(): Promise<void> {
+    const all = [...this.#kept.values()];
+    for (const kept of all) if (kept.unrecorded !== null) await this.#record(kept);
+    const recorded = all.filter((kept) => kept.unrecorded === null);
+    if (recorded.length === 0) return;
+    const due = recorded.filter((kept) => this.#isDue(kept));
+    const written = await Promise.all(due.map((kept) => this.#write(kept)));
+    for (const [at, kept] of due.entries()) if (written[at] === "lost") this.#lose(kept);
+    const others = recorded.filter((kept) => !due.includes(kept));
+    const ids = await this.#parts.records.kept(others);
+    for (const kept of others) if (!ids.has(kept.id)) this.#lose(kept);
+  }
+
+  #lose(kept: Kept): void {
+    if (this.#kept.get(kept.id) === kept) this.#parts.filters.end(kept.id, "handed_over");
+  }
+
+  #isDue(kept: Kept): boolean {
+    const progress = this.#parts.filters.progress(kept.id);
+    if (progress === null) return false;
+    const { quietHeight } = progress;
+    const height = kept.recorded?.blocks.at(-1)?.number ?? null;
+    if (quietHeight !== null && height !== null && quietHeight - height >= QUIET_BLOCKS)
+      progress.passQuiet();
+    return progress.delivered !== kept.recorded || kept.polledAtMs > kept.writtenAtMs;
+  }
+
+  #ended(id: string, why: FilterEnd): void {
+    const kept = this.#kept.get(id);
+    if (kept === undefined || this.#isClosed) return;
+    this.#kept.delete(id);
+    if (why !== "handed_over" && why !== "uninstalled") this.#remove(kept, idleToEnd(why));
+  }
+
+  #remove(kept: ClaimedFilter, idleMs: number): void {
+    this.#parts.records.removeKept(kept, idleMs).catch(this.#failed);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#parts.runtime.after(ms, resolve);
+    });
+  }
+
+  /** What a promise resolves with, or `late` after a time. */
+  #within<T, L>(ms: number, promise: Promise<T>, late: L): Promise<T | L> {
+    return new Promise((resolve) => {
+      const cancel = this.#parts.runtime.after(ms, () => resolve(late));
+      void promise.then((value) => {
+        cancel();
+        resolve(value);
+      });
+    });
+  }
+}
+
+function idleToEnd(why: FilterEnd): number {
+  return why === "expired" ? EXPIRED_MS : 0;
+}
+
+const NONE = { kind: "none" } as const;
+const AWAY = { kind: "away" } as const;
+
+/** The answer while a filter is on its way. */
+const NOTHING_YET: PolledFilter = {
+  json: Buffer.from("[]"),
+  isEmpty: true,
+  settle() {},
+};
