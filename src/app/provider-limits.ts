@@ -1,7 +1,7 @@
 // What providers may be sent, as it holds for the whole service: one process, the workers of a
 // machine, or the nodes of a cluster, whose processes share through the database.
 import type { Logger } from "pino";
-import { leaseCredits, returnCredits } from "../cluster/stored-quotas.ts";
+import { addCredits, leaseCredits, returnCredits } from "../cluster/stored-quotas.ts";
 import { storedShares } from "../cluster/stored-shares.ts";
 import type { Config } from "../config/config.ts";
 import { type Runtime, within } from "../runtime.ts";
@@ -9,7 +9,7 @@ import { type Store, urgently } from "../store/store.ts";
 import type { QuotaLease, QuotaRequest, QuotaSource } from "../upstream/budget/quota-source.ts";
 import { createNodeShares } from "../upstream/node-shares.ts";
 import type { Shares } from "../upstream/worker-shares.ts";
-import { openQuotaLedger, quotasOver } from "./quota-service.ts";
+import { openQuotaLedger, quotasOver, takeKeptQuotas } from "./quota-service.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** What the budgets of providers are divided with. */
@@ -56,7 +56,7 @@ export async function openProviderLimits(parts: ProviderLimitParts): Promise<Pro
   return { shares: workerShares, quotas, join: async () => {}, close: () => quotas.close() };
 }
 
-function limitsOfNodes({ runtime, log }: ProviderLimitParts): ProviderLimits {
+function limitsOfNodes({ config, runtime, log }: ProviderLimitParts): ProviderLimits {
   const onError = (error: unknown): void =>
     log.warn(
       { problem: error instanceof Error ? error.message : String(error) },
@@ -71,6 +71,8 @@ function limitsOfNodes({ runtime, log }: ProviderLimitParts): ProviderLimits {
     async join(node) {
       if (node === null) throw new Error("a node of a cluster has no database");
       const store = urgently(node.store);
+      for (const [key, record] of await takeKeptQuotas(config.dataDir))
+        await addCredits(store, key, record);
       joined.resolve(store);
       shares.join(storedShares(store, node.id), node.nodeTimeoutMs);
       await shares.ready();

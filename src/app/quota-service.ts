@@ -52,6 +52,17 @@ async function recordsIn({
   }
 }
 
+/** What this node spent by itself before it shares with others; the file is put aside. */
+export async function takeKeptQuotas(dataDir: string): Promise<ReadonlyMap<string, QuotaRecord>> {
+  const file = join(dataDir, QUOTA_FILE);
+  // One of several processes can: the others find no file.
+  const moved = await rename(file, `${file}.moved`).then(
+    () => true,
+    () => false,
+  );
+  return moved ? readQuotas(dataDir, `${QUOTA_FILE}.moved`) : new Map();
+}
+
 interface GiveBack {
   readonly key: string;
   readonly unspent: QuotaLease;

@@ -3,6 +3,7 @@
 // come back before its day and month end: nobody can tell what it spent.
 import { sql, type Transaction } from "kysely";
 import {
+  added,
   creditsLeft,
   type QuotaLimits,
   type QuotaRecord,
@@ -51,6 +52,18 @@ export function returnCredits(
   return store.transaction(async (tx) => {
     const { record } = await lockedRecord(tx, key);
     await writeRecord(tx, key, returned(record, unspent.credits, unspent));
+  });
+}
+
+/** Adds what a process spent before it handed out of the store. */
+export function addCredits(
+  store: Pick<Store, "transaction">,
+  key: string,
+  own: QuotaRecord,
+): Promise<void> {
+  return store.transaction(async (tx) => {
+    const { record } = await lockedRecord(tx, key);
+    await writeRecord(tx, key, added(record, own));
   });
 }
 

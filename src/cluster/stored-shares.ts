@@ -55,7 +55,7 @@ interface ShareRow {
   readonly process_id: string;
   readonly share: number;
   readonly used: number;
-  readonly wanted: number;
+  readonly wanted: number | null;
   readonly at: bigint;
   readonly age: bigint;
 }

@@ -75,7 +75,7 @@ export async function createProviderLimits(db: Kysely<unknown>): Promise<void> {
   const unlogged = isPostgres(db) ? sql`unlogged` : sql``;
   await sql`create ${unlogged} table provider_share (
     scope text not null, process_id text not null, share double precision not null,
-    used double precision not null, wanted double precision not null, at bigint not null,
+    used double precision not null, wanted double precision, at bigint not null,
     primary key (scope, process_id))`.execute(db);
   await db.schema.createIndex("provider_share_by_time").on("provider_share").column("at").execute();
   await db.schema

@@ -20,13 +20,16 @@ const file = z.object({
 });
 
 /** What was kept; empty where nothing was. Throws where it cannot be read. */
-export async function readQuotas(dataDir: string): Promise<ReadonlyMap<string, QuotaRecord>> {
-  const text = await readFile(join(dataDir, QUOTA_FILE), "utf8").catch((error: unknown) => {
+export async function readQuotas(
+  dataDir: string,
+  name: string = QUOTA_FILE,
+): Promise<ReadonlyMap<string, QuotaRecord>> {
+  const text = await readFile(join(dataDir, name), "utf8").catch((error: unknown) => {
     if (isMissing(error)) return null;
     throw error;
   });
   if (text === null) return new Map();
-  if (text.length > MAX_BYTES) throw new Error(`${QUOTA_FILE} is too long to be what svc wrote`);
+  if (text.length > MAX_BYTES) throw new Error(`${name} is too long to be what svc wrote`);
   return new Map(Object.entries(file.parse(JSON.parse(text)).providers));
 }
 

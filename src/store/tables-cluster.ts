@@ -83,7 +83,8 @@ export interface ProviderShareTable {
   /** What it may use. */
   readonly share: number;
   readonly used: number;
-  readonly wanted: number;
+  /** Null = the process has left. */
+  readonly wanted: number | null;
   /** Clock of the database. */
   readonly at: bigint;
 }

@@ -38,7 +38,7 @@ const MAX_SCOPES = 500;
 const MAX_ENDED = 10_000;
 /** After an outage of the book nothing is raised so long: others come back to it as well. */
 const OUTAGE_GRACE_MS = 2_000;
-/** What is in use of a share of nothing is over after this. */
+/** What a process used that has left is over after this. */
 const USED_MS = 1_100;
 /** A demand that went down is forgotten by this part in a round. */
 const FORGOTTEN_DEMAND = 0.2;
@@ -301,7 +301,7 @@ class BookedShares implements NodeShares {
         of.filter(
           (other) =>
             !this.#isSilent(held, other, silentMs) &&
-            (other.share > 0 || other.wanted > 0 || other.ageMs < USED_MS),
+            (other.wanted !== null || other.ageMs < USED_MS),
         ),
       ];
     });
@@ -311,7 +311,7 @@ class BookedShares implements NodeShares {
 function nextShareOf(held: Held, others: readonly OtherShare[], process: string): number {
   const own = { ...entryOf(held), process };
   const all = [own, ...others].sort((a, b) => (a.process < b.process ? -1 : 1));
-  return nextShare(held.total, all, all.indexOf(own));
+  return nextShare(held.total, all, own);
 }
 
 function entryOf({ scope, share, use, wanted }: Held): ShareEntry {
@@ -320,7 +320,7 @@ function entryOf({ scope, share, use, wanted }: Held): ShareEntry {
 
 /** What is written of a bound that is used here no more. */
 function nothingOf([scope, { used }]: readonly [string, Ended]): ShareEntry {
-  return { scope, share: 0, used, wanted: 0 };
+  return { scope, share: 0, used, wanted: null };
 }
 
 function setShare(held: Held, share: number): void {

@@ -289,7 +289,7 @@ test("shares by chance: what all have or use never exceeds the bound (seeds 1 to
     for (let step = 0; step < 200; step++) {
       const at = Math.floor(random() * count);
       const part = parts[at] ?? assert.fail();
-      const share = nextShare(total, parts, at);
+      const share = nextShare(total, parts, part);
       assert.ok(Number.isInteger(share) && share >= 0, `seed ${seed}: ${share}`);
       const wanted = random() < 0.3 ? Math.floor(random() * 100) : part.wanted;
       // What is in use of a share that was lowered ends by and by.

@@ -102,6 +102,19 @@ export function returned(
   };
 }
 
+/** What two kept of the same provider, each of its own spending. */
+export function added(one: QuotaRecord, other: QuotaRecord): QuotaRecord {
+  const dayMs = Math.max(one.dayMs, other.dayMs);
+  const monthMs = Math.max(one.monthMs, other.monthMs);
+  const both = [one, other];
+  return {
+    dayMs,
+    daySpent: both.reduce((sum, of) => sum + (of.dayMs === dayMs ? of.daySpent : 0), 0),
+    monthMs,
+    monthSpent: both.reduce((sum, of) => sum + (of.monthMs === monthMs ? of.monthSpent : 0), 0),
+  };
+}
+
 /** Which of the two leaves less; null = both leave at least `credits`. */
 export function bindingQuota(
   record: QuotaRecord,

@@ -41,8 +41,8 @@ export interface HeldPart {
   readonly share: number;
   /** In use: more than the share for a while, where that was lowered. */
   readonly used: number;
-  /** What it would use if there were no bound. */
-  readonly wanted: number;
+  /** What it would use if there were no bound; null = it has left. */
+  readonly wanted: number | null;
 }
 
 /** Shares that are off by less than this part of the bound stay as they are. */
@@ -53,21 +53,22 @@ const TOLERATED = 0.04;
  * share at any time; it may raise it only while no other process does, so that what all have or
  * still use never adds up to more than `total`.
  */
-export function nextShare(total: number, parts: readonly HeldPart[], own: number): number {
-  const share = parts[own]?.share ?? 0;
+export function nextShare(total: number, parts: readonly HeldPart[], own: HeldPart): number {
+  const { share } = own;
+  const sharing = parts.filter(({ wanted }) => wanted !== null);
   const targets = divided(
     total,
-    parts.map(({ wanted }) => wanted),
+    sharing.map(({ wanted }) => wanted ?? 0),
   );
-  const target = targets[own] ?? 0;
+  const target = targets[sharing.indexOf(own)] ?? 0;
   if (target >= share) {
-    const others = parts.filter((_, at) => at !== own);
+    const others = parts.filter((part) => part !== own);
     const left = total - sumOf(others, (part) => Math.max(part.share, part.used));
     return Math.max(share, Math.min(target, left));
   }
   if (sumOf(parts, (part) => part.share) > total) return target;
-  const isStarving = parts.some((part, at) => part.share * 2 < (targets[at] ?? 0));
-  const isShort = parts.some((part) => part.wanted > part.share);
+  const isStarving = sharing.some((part, at) => part.share * 2 < (targets[at] ?? 0));
+  const isShort = sharing.some((part) => (part.wanted ?? 0) > part.share);
   const tolerated = Math.max(1, Math.floor(total * TOLERATED));
   return isStarving || (isShort && share - target >= tolerated) ? target : share;
 }

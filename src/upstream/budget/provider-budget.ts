@@ -26,7 +26,7 @@ export interface BudgetReport {
 export interface ProviderBudgetParts {
   /** The provider, its profile and chain. */
   readonly key: string;
-  readonly runtime: Pick<Runtime, "now" | "wallMs">;
+  readonly runtime: Pick<Runtime, "now" | "wallMs" | "after">;
   readonly shareOf: BudgetShareOf;
   readonly quotas: QuotaSource;
 }

@@ -22,7 +22,7 @@ export interface ProviderBudgets {
 
 /** What budgets work with. */
 export interface ProviderBudgetsParts {
-  readonly runtime: Pick<Runtime, "now" | "wallMs">;
+  readonly runtime: Pick<Runtime, "now" | "wallMs" | "after">;
   /** Credits of days and months. */
   readonly quotas: QuotaSource;
   /** Absent = this process is the whole service. */

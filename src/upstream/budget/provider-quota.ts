@@ -7,6 +7,7 @@ import {
   onPaceAtMs,
   type QuotaLimits,
   type QuotaRecord,
+  returned,
 } from "../../core/provider/quota.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { QuotaLease, QuotaSource } from "./quota-source.ts";
@@ -20,7 +21,7 @@ export interface QuotaReport {
 
 /** What a quota works with. */
 export interface QuotaParts {
-  readonly runtime: Pick<Runtime, "now" | "wallMs">;
+  readonly runtime: Pick<Runtime, "now" | "wallMs" | "after">;
   readonly source: QuotaSource;
 }
 
@@ -35,6 +36,8 @@ const LEASE_SECONDS = 2;
 const LEAST_LEASE_MS = 1_000;
 /** Least time between two requests that bring nothing. */
 const ASK_EVERY_MS = 1_000;
+/** What was not spent for so long goes back, but for the least lease. */
+const IDLE_MS = 10_000;
 /** What is shown of what others spent is not much older than this. */
 const REFRESH_MS = 2_000;
 /** How long a lease may take that is under way; nobody knows. */
@@ -54,6 +57,9 @@ export class ProviderQuota {
   #onPaceAtMs = Number.NEGATIVE_INFINITY;
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #spentSinceAsked = 0;
+  /** Whether something was spent since this was looked at last. */
+  #isUsed = false;
+  #cancelIdle: (() => void) | null = null;
   #asking: Promise<void> | null = null;
   /** Credits that the last request for some brought. */
   #brought = 0;
@@ -78,7 +84,7 @@ export class ProviderQuota {
   /** Which quota does not let so many credits be spent now; null = both do. */
   shortageOf(credits: number, nowMs: number): "daily_limit" | "monthly_limit" | null {
     if (this.#left >= credits && nowMs < this.#endsAtMs) return null;
-    if (nowMs >= this.#endsAtMs) this.#giveBack();
+    if (nowMs >= this.#endsAtMs) this.#giveBack(0);
     this.#requestMore();
     const record = this.#lease;
     const binding = record === null ? null : bindingQuota(record, this.#limits, credits);
@@ -89,6 +95,7 @@ export class ProviderQuota {
   spend(credits: number): void {
     this.#left -= credits;
     this.#spentSinceAsked += credits;
+    this.#isUsed = true;
     if (this.#left * 2 < this.#brought) this.#requestMore();
   }
 
@@ -140,7 +147,8 @@ export class ProviderQuota {
   /** Gives back what was not spent. */
   close(): void {
     this.#isClosed = true;
-    this.#giveBack();
+    this.#cancelIdle?.();
+    this.#giveBack(0);
   }
 
   #periodOf(
@@ -157,11 +165,25 @@ export class ProviderQuota {
     }
   }
 
-  #giveBack(): void {
+  /** Gives back what is left, but for so much. */
+  #giveBack(kept: number): void {
     const lease = this.#lease;
-    if (lease === null || this.#left <= 0) return;
-    this.#parts.source.giveBack(this.#key, { ...lease, credits: this.#left });
-    this.#left = 0;
+    const credits = this.#left - kept;
+    if (lease === null || credits <= 0) return;
+    this.#parts.source.giveBack(this.#key, { ...lease, credits });
+    this.#lease = { ...returned(lease, credits, lease), credits: lease.credits };
+    this.#left = kept;
+  }
+
+  #lookForIdle(): void {
+    this.#cancelIdle = null;
+    if (!this.#isUsed) {
+      this.#giveBack(LEAST_LEASE);
+      this.#brought = Math.min(this.#brought, LEAST_LEASE);
+    }
+    this.#isUsed = false;
+    if (this.#left > LEAST_LEASE)
+      this.#cancelIdle = this.#parts.runtime.after(IDLE_MS, () => this.#lookForIdle());
   }
 
   /** Asks for more, unless that is under way, or brought nothing a moment ago. */
@@ -202,7 +224,7 @@ export class ProviderQuota {
 
   #take(lease: QuotaLease): void {
     const isOther = this.#lease?.dayMs !== lease.dayMs || this.#lease.monthMs !== lease.monthMs;
-    if (isOther) this.#giveBack();
+    if (isOther) this.#giveBack(0);
     this.#left += lease.credits;
     this.#lease = lease;
     const { now, wallMs } = this.#parts.runtime;
@@ -214,6 +236,7 @@ export class ProviderQuota {
     this.#endsAtMs = Math.max(endMs, now() + LEAST_LEASE_MS);
     const monthSpent = lease.monthSpent - this.#left;
     this.#onPaceAtMs = monotonicOf(onPaceAtMs({ ...lease, monthSpent }, this.#limits));
-    if (this.#isClosed) this.#giveBack();
+    if (this.#isClosed) this.#giveBack(0);
+    else this.#cancelIdle ??= this.#parts.runtime.after(IDLE_MS, () => this.#lookForIdle());
   }
 }

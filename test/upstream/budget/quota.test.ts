@@ -36,6 +36,21 @@ function started(runtime: World, on: ReturnType<typeof disk>) {
   return { ledger, errors };
 }
 
+/** What a process sees of the world: once it is dead its timers do nothing. */
+function newProcess(world: World): { readonly runtime: World; die(): void } {
+  let isDead = false;
+  const after: World["after"] = (ms, run) =>
+    world.after(ms, () => {
+      if (!isDead) run();
+    });
+  return {
+    runtime: { ...world, after },
+    die() {
+      isDead = true;
+    },
+  };
+}
+
 async function settle(runtime: World): Promise<void> {
   for (let n = 0; n < 4; n++) {
     await turn();
@@ -65,8 +80,10 @@ for (const seed of [1, 2, 3])
     const on = disk();
     const byDay = new Map<number, number>();
     let month = 0;
-    let { ledger } = started(runtime, on);
-    const worker = (): ProviderQuota => new ProviderQuota(KEY, limits, { runtime, source: ledger });
+    let life = newProcess(runtime);
+    let { ledger } = started(life.runtime, on);
+    const worker = (): ProviderQuota =>
+      new ProviderQuota(KEY, limits, { runtime: life.runtime, source: ledger });
     let workers = [worker(), worker()];
     for (let step = 0; step < 400; step++) {
       const quota = workers[Math.floor(random() * workers.length)] ?? assert.fail();
@@ -81,7 +98,9 @@ for (const seed of [1, 2, 3])
       const chance = random();
       if (chance < 0.03) {
         // The process dies: what it holds and what was not written is gone.
-        ledger = started(runtime, on).ledger;
+        life.die();
+        life = newProcess(runtime);
+        ledger = started(life.runtime, on).ledger;
         workers = [worker(), worker()];
       } else if (chance < 0.06) {
         for (const one of workers) one.close();
@@ -202,3 +221,91 @@ test("nobody who hands out credits: nothing is spent, and it is asked again", as
   await turn();
   assert.equal(quota.shortageOf(1, runtime.now()), null);
 });
+
+test("what a process does not use goes back after a while, and it can go on at once", async () => {
+  const runtime = simulatedWorld(1);
+  const { ledger } = started(runtime, disk());
+  const limits: QuotaLimits = { daily: null, monthly: 20_000, resetsOn: 1 };
+  const parts = { runtime, source: ledger };
+  const [idle, busy] = [
+    new ProviderQuota(KEY, limits, parts),
+    new ProviderQuota(KEY, limits, parts),
+  ];
+  await settle(runtime);
+  assert.equal(spendAll({ quota: idle, runtime }, 1), 1);
+  for (let n = 0; n < 30; n++) {
+    spendAll({ quota: busy, runtime }, 1);
+    runtime.advance(1_000);
+    await settle(runtime);
+  }
+  await settle(runtime);
+  const { credits, monthSpent } = (await lastOf(ledger, runtime, limits)) ?? assert.fail();
+  assert.equal(credits, 0);
+  assert.ok(monthSpent <= 31 + 100 + 16, `${monthSpent} handed out`);
+  assert.equal(spendAll({ quota: idle, runtime }, 10), 10, "it kept a few");
+});
+
+test("what is shown is what all have spent, also where nothing is spent", async () => {
+  const runtime = simulatedWorld(1);
+  const { ledger } = started(runtime, disk());
+  const limits: QuotaLimits = { daily: 1_000, monthly: null, resetsOn: 1 };
+  const parts = { runtime, source: ledger };
+  const [reader, busy] = [
+    new ProviderQuota(KEY, limits, parts),
+    new ProviderQuota(KEY, limits, parts),
+  ];
+  await settle(runtime);
+  for (let n = 0; n < 50; n++) {
+    spendAll({ quota: busy, runtime }, 10);
+    await settle(runtime);
+  }
+  runtime.advance(5_000);
+  reader.report();
+  await settle(runtime);
+  const used = reader.report().daily?.used ?? 0;
+  assert.ok(used >= 500 && used <= 600, `${used}`);
+});
+
+test("where those who hand out do not answer, or their day is not over, they are not asked for each call", async () => {
+  const runtime = simulatedWorld(1);
+  const limits: QuotaLimits = { daily: 1_000, monthly: null, resetsOn: 1 };
+  let requests = 0;
+  let isAway = false;
+  const dayMs = Math.floor(runtime.wallMs() / DAY_MS) * DAY_MS;
+  const source: QuotaSource = {
+    async lease({ credits }) {
+      requests += 1;
+      // A day that is over here.
+      const record = { dayMs: dayMs - DAY_MS, daySpent: 0, monthMs: 0, monthSpent: 0 };
+      return isAway ? null : { ...record, credits };
+    },
+    giveBack() {},
+    close: async () => {},
+  };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source });
+  await settle(runtime);
+  requests = 0;
+  let spent = 0;
+  for (let n = 0; n < 100; n++) {
+    spent += spendAll({ quota, runtime }, 1);
+    runtime.advance(10);
+    await turn();
+  }
+  assert.ok(spent > 90, `${spent} of 100`);
+  assert.ok(requests <= 20, `${requests} in a second`);
+  isAway = true;
+  requests = 0;
+  for (let n = 0; n < 1_000; n++) {
+    spendAll({ quota, runtime }, 20);
+    runtime.advance(1);
+    await turn();
+  }
+  assert.ok(requests <= 2, `${requests} in a second`);
+});
+
+/** What the ledger has handed out. */
+function lastOf(ledger: QuotaSource, runtime: World, limits: QuotaLimits) {
+  const lease = ledger.lease({ key: KEY, limits, credits: 0 });
+  runtime.advance(1);
+  return lease;
+}
