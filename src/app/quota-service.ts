@@ -56,11 +56,11 @@ async function recordsIn({
 export async function takeKeptQuotas(dataDir: string): Promise<ReadonlyMap<string, QuotaRecord>> {
   const file = join(dataDir, QUOTA_FILE);
   // One of several processes can: the others find no file.
-  const moved = await rename(file, `${file}.moved`).then(
+  const isPutAside = await rename(file, `${file}.moved`).then(
     () => true,
     () => false,
   );
-  return moved ? readQuotas(dataDir, `${QUOTA_FILE}.moved`) : new Map();
+  return isPutAside ? readQuotas(dataDir, `${QUOTA_FILE}.moved`) : new Map();
 }
 
 interface GiveBack {
