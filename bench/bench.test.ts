@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
+import { type BatchRound, missedOf as missedBatches } from "./batches.ts";
 import { missedOf } from "./budgets.ts";
 import { Caller } from "./caller.ts";
 import { CELLS, TARGETS } from "./cells.ts";
@@ -339,6 +340,20 @@ function listening(raw: string): Promise<Server> {
     server.listen(0, "127.0.0.1", () => resolve(server));
   });
 }
+
+test("the targets of batches: fewer requests and less CPU than single calls, of which each is one", () => {
+  const round = (requests: number, serviceUs: number): BatchRound => ({
+    requests,
+    serviceUs,
+    providerUs: 2,
+    callsPerSecond: 1_000,
+  });
+  const [alone, together] = [[round(1, 20)], [round(0.05, 15), round(0.04, 16), round(2, 90)]];
+  assert.deepEqual(missedBatches({ alone, together }), []);
+  assert.equal(missedBatches({ alone: [round(1.2, 20)], together }).length, 1);
+  assert.equal(missedBatches({ alone, together: [round(1, 21)] }).length, 2);
+  assert.equal(missedBatches({ alone, together: [] }).length, 1);
+});
 
 test("the targets of budgets: one request more than declared, a refusal, a failure", () => {
   const well = { mostInASecond: 51, refused: 0, failed: 0 };

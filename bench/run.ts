@@ -7,6 +7,7 @@ import { cpus, release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { measureBatches } from "./batches.ts";
 import { measureBudgets } from "./budgets.ts";
 import { measureCacheMemory } from "./cache-memory.ts";
 import { CELLS, type Cell } from "./cells.ts";
@@ -45,6 +46,7 @@ interface Options {
   readonly gathered: boolean;
   readonly hedges: boolean;
   readonly budgets: boolean;
+  readonly batches: boolean;
   readonly cacheMemory: boolean;
   /** Of what is drawn by chance. */
   readonly seed: number;
@@ -69,6 +71,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --gathered
        npm run bench -- --hedges [--seconds N] [--seed N]
        npm run bench -- --budgets [--seconds N]
+       npm run bench -- --batches [--rounds N] [--seconds N]
        npm run bench -- --cache-memory
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
@@ -91,6 +94,7 @@ function parseOptions(args: readonly string[]): Options {
       gathered: { type: "boolean", default: false },
       hedges: { type: "boolean", default: false },
       budgets: { type: "boolean", default: false },
+      batches: { type: "boolean", default: false },
       "cache-memory": { type: "boolean", default: false },
       seed: { type: "string", default: "1" },
       size: { type: "string", multiple: true, default: [] },
@@ -131,6 +135,7 @@ function parseOptions(args: readonly string[]): Options {
     gathered: values.gathered,
     hedges: values.hedges,
     budgets: values.budgets,
+    batches: values.batches,
     cacheMemory: values["cache-memory"],
     seed,
     minutes,
@@ -272,6 +277,7 @@ try {
   if (options.sockets) process.exitCode = await measureSockets(options);
   else if (options.gathered) process.exitCode = await measureGathered();
   else if (options.hedges) process.exitCode = await measureHedges(options);
+  else if (options.batches) process.exitCode = await measureBatches(options);
   else if (options.budgets) process.exitCode = await measureBudgets(options);
   else if (options.cacheMemory) process.exitCode = await measureCacheMemory();
   else if (options.sizes)

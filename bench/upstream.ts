@@ -13,6 +13,8 @@ export interface UpstreamSnapshot {
   readonly ports: readonly number[];
   /** Calls by method name; names outside the standard are summed as `other`. */
   readonly calls: Readonly<Record<string, number>>;
+  /** Requests: a batch is one. */
+  readonly requests: number;
   /** Deliberate faults. */
   readonly faults: number;
   /** User and system CPU time of the process so far, µs. */
@@ -35,6 +37,7 @@ export function parseSnapshot(message: unknown): UpstreamSnapshot {
 
 interface Counters {
   readonly calls: Map<string, number>;
+  requests: number;
   faults: number;
 }
 
@@ -63,6 +66,7 @@ function serve(socket: Socket, endpoint: Endpoint): void {
 }
 
 function answer(socket: Socket, body: string, endpoint: Endpoint): void {
+  endpoint.counters.requests++;
   if (body.startsWith("[")) {
     const calls = body.slice(1, -1).split("},{");
     const text = `[${calls.map((call) => smallResult(call, endpoint)).join(",")}]`;
@@ -178,7 +182,7 @@ function listen(endpoint: Endpoint): Promise<Server> {
 }
 
 async function main(): Promise<void> {
-  const counters: Counters = { calls: new Map(), faults: 0 };
+  const counters: Counters = { calls: new Map(), requests: 0, faults: 0 };
   const shared = {
     faulty: process.argv.includes("faulty"),
     counters,
@@ -196,6 +200,7 @@ async function main(): Promise<void> {
     const snapshot: UpstreamSnapshot = {
       ports,
       calls: Object.fromEntries(counters.calls),
+      requests: counters.requests,
       faults: counters.faults,
       cpuUs: cpu.user + cpu.system,
     };

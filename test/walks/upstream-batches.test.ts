@@ -21,6 +21,7 @@ interface Sent {
 }
 
 const METHOD = "eth_getBalance";
+const OPERATOR = "operator-operator-operator";
 
 /** The calls of a request upstream, their ids as text; a single call is one. */
 function callsOf({ body }: Asked): readonly Sent[] {
@@ -247,6 +248,26 @@ test("a provider that refuses batches, or large ones, is asked call by call at o
   const refused = /^svc_upstream_batches_total\{result="refused"\} (\d+)$/m.exec(text)?.[1];
   assert.ok(Number(refused) >= nodes.length);
   assert.match(service.log(), /"provider":"never","most":1,.*the provider refused a batch/);
+});
+
+test("each call of a batch counts toward the limits of its provider", async (t) => {
+  const limits = { daily: 1_000_000, credits: { [METHOD]: 5 } };
+  const { service, upstreams } = await serviceFixture(t, [honest], {
+    extra: { server: { port: 0, operator_token: OPERATOR } },
+    providers: [{ batch: { max: 100 }, limits }],
+  });
+  await service.probed();
+  const spent = async (): Promise<number> => {
+    const response = await fetch(`${service.url}/api/metrics/1`, {
+      headers: { authorization: `Bearer ${OPERATOR}` },
+    });
+    const { profiles } = JSON.parse(await response.text());
+    return profiles[0].providers[0].limits.daily.spent;
+  };
+  const before = await spent();
+  checkOwnAnswers(await send(service, "/rpc/ethereum", 7));
+  assert.equal(upstreams[0]?.asked.length, 1);
+  assert.ok((await spent()) >= before + 35, "as vendors count");
 });
 
 test("a real node answers every read in a batch as it answers it alone", async () => {

@@ -221,3 +221,19 @@ test("a reload changes the limit, and what was sent still counts", () => {
   const anew = it.budgets.open("set", { ...after }) ?? assert.fail();
   assert.equal(anew.report().rps?.used, 0, "a provider that was removed is forgotten");
 });
+
+test("a call that is sent again counts again, in the place that it has", () => {
+  const runtime = simulatedWorld(1);
+  const budgets = createProviderBudgets({ runtime, quotas: NO_QUOTAS });
+  const provider = fakeProvider(0, { budget: { ...NO_LIMITS, rps: 3, concurrency: 1 } });
+  const budget = budgets.open("set", provider) ?? assert.fail();
+  assert.equal(budget.take("eth_call"), null);
+  assert.equal(budget.take("eth_call"), "concurrency_limit");
+  assert.equal(budget.takeAgain("eth_call"), null, "its place is its own");
+  assert.equal(budget.takeAgain("eth_call"), null);
+  assert.equal(budget.takeAgain("eth_call"), "rps_limit");
+  assert.deepEqual(budget.report().concurrency, { limit: 1, used: 1 });
+  assert.deepEqual(budget.report().rps, { limit: 3, used: 3 });
+  budget.release();
+  assert.equal(budget.report().concurrency?.used, 0);
+});
