@@ -106,9 +106,20 @@ test("calls of one turn go in one request, writes, logs and single calls as ever
   const request = (method: string, id: number) => ({ jsonrpc: "2.0", id, method, params: ["0x1"] });
   await service.post("/rpc/ethereum", [...methods, ...methods].map(request));
   assert.ok(a.asked.slice(4).every((asked) => !isBatch(asked)));
+  const long = Array.from({ length: 5 }, (_, id) => ({
+    ...request(METHOD, id),
+    params: [`${id}${"0".repeat(9_000)}`],
+  }));
+  const { json } = await service.post("/rpc/ethereum", long);
+  assert.deepEqual(
+    json.map((item: Item) => item.result),
+    long.map(({ params: [param] }) => param),
+    "45 kB in one request, and as much in its answer",
+  );
+  assert.equal(isBatch(a.asked.at(-1) ?? assert.fail()), true);
   const metrics = (await service.get("/metrics")).text;
-  assert.match(metrics, /^svc_upstream_batches_total\{result="sent"\} 3$/m);
-  assert.match(metrics, /^svc_upstream_batched_calls_total\{result="sent"\} 12$/m);
+  assert.match(metrics, /^svc_upstream_batches_total\{result="sent"\} 4$/m);
+  assert.match(metrics, /^svc_upstream_batched_calls_total\{result="sent"\} 17$/m);
   const before = a.asked.length;
   const plain = configText([{ id: "a", url: a.url, priority: 1 }]);
   assert.equal(service.app.reload(configOf(plain)), null);

@@ -110,7 +110,10 @@ export interface EvidenceAttempt {
    * two then has the category `overtaken`.
    */
   readonly hedged_after_ms?: number;
-  /** Only of an attempt that was sent as one of several calls in one request: how many. */
+  /**
+   * Only of an attempt that was sent as one of several calls in one request: how many. Not in
+   * managed pools, since it tells of other callers.
+   */
   readonly batched?: number;
 }
 
@@ -121,7 +124,7 @@ const MAX_ATTEMPTS = 16;
 export function evidenceOf(input: EvidenceInput): Evidence {
   const { profile, plan, attempts, source } = input;
   const selected = providerOf(source);
-  const shown = (provider: Provider): string => (profile.managed ? provider.alias : provider.id);
+  const shown = (provider: Provider): string => shownId(provider, profile);
   const isMerged = source.kind === "merged";
   const named = attempts.length > MAX_ATTEMPTS ? attempts.slice(0, MAX_ATTEMPTS) : attempts;
   const hedges = attempts.filter(({ hedgedAfterMs }) => hedgedAfterMs !== undefined).length;
@@ -144,7 +147,7 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     ...(plan.lagWaived === true ? { lag_waived: true } : {}),
     circuit_breaker_state: input.breakerState,
     ...(isMerged ? { upstream_calls: attempts.length } : {}),
-    attempts: named.map((attempt) => attemptEvidence(attempt, shown)),
+    attempts: named.map((attempt) => attemptEvidence(attempt, profile)),
     ...(input.cacheUse === null ? {} : { cache: cacheEvidence(input.cacheUse) }),
     ...(input.chargedCu === null ? {} : { charged_cu: input.chargedCu }),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
@@ -160,12 +163,16 @@ export function evidenceOf(input: EvidenceInput): Evidence {
   };
 }
 
+function shownId({ id, alias }: Provider, { managed }: Profile): string {
+  return managed ? alias : id;
+}
+
 function attemptEvidence(
   { provider, transport, verdict, code, latencyMs, hedgedAfterMs, batched }: Attempt,
-  shown: (provider: Provider) => string,
+  profile: Profile,
 ): EvidenceAttempt {
   return {
-    provider: shown(provider),
+    provider: shownId(provider, profile),
     ...regionOf(provider),
     transport,
     outcome: verdict === null ? "success" : "error",
@@ -173,7 +180,7 @@ function attemptEvidence(
     code,
     latency_ms: round(latencyMs),
     ...(hedgedAfterMs === undefined ? {} : { hedged_after_ms: round(hedgedAfterMs) }),
-    ...(batched === undefined ? {} : { batched }),
+    ...(batched === undefined || profile.managed ? {} : { batched }),
   };
 }
 

@@ -53,9 +53,9 @@ export class BatchedCall implements Dispatch {
   }
 
   cancel(): void {
-    if (this.state === "open") this.#batch.leave(this);
-    else this.#alone?.cancel();
+    if (this.state !== "open") return this.#alone?.cancel();
     this.state = "left";
+    this.#batch.leave();
   }
 
   /** Sends it as a request of its own. */
@@ -122,8 +122,8 @@ export class CallBatch implements BatchListener, SentBatch {
   }
 
   /** The caller of a call has left; with the last of them the request ends. */
-  leave({ state }: BatchedCall): void {
-    if (state === "open" && --this.#open === 0) this.dispatch?.cancel();
+  leave(): void {
+    if (--this.#open === 0) this.dispatch?.cancel();
   }
 
   isOpen(place: number): boolean {

@@ -42,6 +42,8 @@ export interface ExpectedBatch {
 
 /** Longest answer to one call of a batch: a longer one is asked for alone, where it is streamed. */
 export const MAX_ELEMENT_BYTES = 1_048_576;
+/** Most elements that are read of an answer, as a multiple of its calls. */
+const MOST_ELEMENTS = 4;
 /** How long the end of an answer may take once every call has its own. */
 const LINGER_MS = 1_000;
 
@@ -62,6 +64,7 @@ export class HttpBatch implements RequestHandler, Dispatch {
   #status = 0;
   #retryAfter: string | null = null;
   #size = 0;
+  #elements = 0;
   /** What has arrived of an element, or of a body that is no array. */
   #gathered: GatheredBody | null = null;
   /** The rest of the element is passed over, since it is too long. */
@@ -191,6 +194,8 @@ export class HttpBatch implements RequestHandler, Dispatch {
 
   /** Reads a complete element. */
   #read(element: Buffer): void {
+    if (++this.#elements > MOST_ELEMENTS * this.#expected.wireIds.length)
+      return this.#fail("body", "the answer to the batch has more elements than calls");
     const place = this.#placeOf(element);
     if (place === null) return this.#readUnowned(element);
     if (!this.#listener.isOpen(place)) {

@@ -60,7 +60,10 @@ const attempt = z.object({
     .int()
     .min(2)
     .optional()
-    .describe("Of an attempt that went in one request with other calls: how many they were."),
+    .describe(
+      "Of an attempt that went in one request with other calls: how many they were. Not in " +
+        "managed pools.",
+    ),
 });
 const evidence = z
   .object({

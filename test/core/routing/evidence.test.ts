@@ -66,6 +66,20 @@ test("the region of a provider is shown where it is stated, also in a managed po
   }
 });
 
+test("a shared request and waived lag are told; in a managed pool nothing of other callers", () => {
+  const attempts = [refused, { ...answered, batched: 7 }];
+  const plan = { candidates: [on(b)], excluded: [], lagWaived: true } as const;
+  for (const managed of [true, false]) {
+    const shown = evidenceOf(input(managed, { attempts, plan }));
+    assert.deepEqual(
+      shown.attempts.map(({ batched }) => batched),
+      [undefined, managed ? undefined : 7],
+    );
+    assert.equal(shown.lag_waived, true);
+  }
+  assert.equal("lag_waived" in evidenceOf(input(false)), false);
+});
+
 test("an operator's profile shows ids, every attempt with its outcome, and who was left out and why", () => {
   assert.deepEqual(evidenceOf(input(false)), {
     version: "1.0",

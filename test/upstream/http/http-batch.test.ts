@@ -267,6 +267,14 @@ test("an element that is too long, or finds no room, leaves its call to be asked
   assert.deepEqual([narrow.tooLong, narrow.told.get(0), budget.used], [[1], "1", 0]);
 });
 
+test("an answer of far more elements than calls is given up", () => {
+  const it = fixture(IDS.slice(0, 2));
+  it.answer(`[${result(IDS[0], "1")}${",{}".repeat(8)},${result(IDS[1], "2")}]`);
+  assert.deepEqual(Object.fromEntries(it.told), { 0: "1" });
+  assert.equal(endingOf(it), "failed: body the answer to the batch has more elements than calls");
+  assert.ok(it.aborted());
+});
+
 test("an array that does not end after its last answer, or is too long, ends with its connection", () => {
   const it = fixture(IDS.slice(0, 1));
   it.begin();
