@@ -1,6 +1,6 @@
-// `npm run bench -- --batches`: 64 callers at one provider, with batches and without, in one process
-// and interleaved: requests that reach the provider, and CPU here and there, per call. Exit code as
-// in `run.ts`.
+// `npm run bench -- --batches`: 64 callers at one provider, with batches and without, in one
+// process and interleaved: requests that reach the provider, and CPU here and there, per call. Exit
+// code as in `run.ts`.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
