@@ -29,8 +29,10 @@ function createApp(): App {
     },
   });
   const session = createSession(client);
+  const tick = (): void => nowMs.set(Date.now() + clock.get().offsetMs);
+  clock.subscribe(tick);
   setInterval(() => {
-    if (!document.hidden) nowMs.set(Date.now() + clock.get().offsetMs);
+    if (!document.hidden) tick();
   }, TICK_MS);
   const router = createRouter(window, SERVICE_URL.pathname);
   return { client, session, router, clock, nowMs, toasts: createToasts() };

@@ -24,6 +24,21 @@ export function queryText(query: Readonly<Record<string, string | null>>): strin
   return text === "" ? "" : `?${text}`;
 }
 
+/** Where to sign in, with the way back to a place. */
+export function signInPath({ path, query }: Place): string {
+  const isStart = path === "/" || path === SIGN_IN;
+  return isStart ? SIGN_IN : `${SIGN_IN}${queryText({ next: `${path}${queryText(query)}` })}`;
+}
+
+/** A place of this console from the query of the sign-in page; null = it names none. */
+export function placeAfterSignIn(next: string): string | null {
+  const isPlace = /^\/(?!\/)[^\\]*$/.test(next) && !next.includes("/..");
+  return isPlace && next.length <= MAX_NEXT_CHARS && !next.startsWith(SIGN_IN) ? next : null;
+}
+
+const SIGN_IN = "/sign-in";
+const MAX_NEXT_CHARS = 2_000;
+
 /** The values of a pattern as `/chain/:profile/:chain` at a path; null = it does not match. */
 export function matchPath(pattern: string, path: string): Readonly<Record<string, string>> | null {
   const wanted = pattern.split("/");

@@ -11,6 +11,8 @@ export type SessionState = AnswerOf<"GET /api/v1/console/session">;
 export interface Session {
   /** Null = not known yet. */
   readonly state: Store<SessionState | null>;
+  /** Counts how often another one than before came to be signed in, or nobody. */
+  readonly reader: Store<number>;
   refresh(): Promise<void>;
   /** Null = signed in. */
   signIn(token: string): Promise<Failure | null>;
@@ -20,6 +22,14 @@ export interface Session {
 /** Creates the session. */
 export function createSession(client: Client): Session {
   const state = createStore<SessionState | null>(null);
+  const reader = createStore(0);
+  let last: SessionState | null = null;
+  function become(next: SessionState): void {
+    const isOther = last?.role !== next.role || last.account_id !== next.account_id;
+    if (last !== null && isOther) reader.set(reader.get() + 1);
+    last = next;
+    state.set(next);
+  }
   async function refresh(): Promise<void> {
     const result = await client.call("GET /api/v1/console/session");
     if (result.kind !== "ok") return;
@@ -28,15 +38,16 @@ export function createSession(client: Client): Session {
     const { ended: wasEnded, role } = state.get() ?? { ended: false, role: "none" };
     const isKnown = result.body.ended || wasEnded || role !== "none";
     const ended = result.body.role === "none" && isKnown;
-    state.set({ ...result.body, ended });
+    become({ ...result.body, ended });
   }
   return {
     state,
+    reader,
     refresh,
     async signIn(token) {
       const result = await client.call("POST /api/v1/console/session", { body: { token } });
       if (result.kind === "failed") return result.failure;
-      state.set(result.body);
+      become(result.body);
       return null;
     },
     async signOut() {

@@ -7,6 +7,7 @@ import { Link } from "../components/link.tsx";
 import { Empty, Loading } from "../components/page-state.tsx";
 import { ToastList } from "../components/toast-list.tsx";
 import { duration } from "../format/durations.ts";
+import { signInPath } from "./address.ts";
 import { useApp, useStore } from "./app.ts";
 import type { PageComponent } from "./page.ts";
 import { isOffered, NAV_GROUPS, PAGES, type PageEntry, pageAt } from "./pages.ts";
@@ -108,8 +109,9 @@ function NavLink({
 }
 
 function SidebarFoot(): JSX.Element {
-  const { session, toasts } = useApp();
+  const { session, toasts, router } = useApp();
   const state = useStore(session.state);
+  const place = useStore(router.place);
   const leave = (): void => {
     void session.signOut().then((failure) => {
       if (failure === null) toasts.show("good", "You are signed out.");
@@ -131,7 +133,7 @@ function SidebarFoot(): JSX.Element {
         </div>
       )}
       {canSignIn ? (
-        <Link to="/sign-in" class="button">
+        <Link to={signInPath(place)} class="button">
           Sign in
         </Link>
       ) : null}
@@ -144,8 +146,9 @@ function SidebarFoot(): JSX.Element {
 }
 
 function Banners(): JSX.Element {
-  const { clock, session } = useApp();
+  const { clock, session, router } = useApp();
   const { isOff, offsetMs } = useStore(clock);
+  const place = useStore(router.place);
   const state = useStore(session.state);
   return (
     <>
@@ -157,7 +160,7 @@ function Banners(): JSX.Element {
       ) : null}
       {state?.ended === true ? (
         <div class="banner warn" role="status">
-          Your session has ended. <Link to="/sign-in">Sign in again</Link>
+          Your session has ended. <Link to={signInPath(place)}>Sign in again</Link>
         </div>
       ) : null}
     </>
@@ -166,6 +169,8 @@ function Banners(): JSX.Element {
 
 function CurrentPage({ path }: { readonly path: string }): JSX.Element {
   const found = pageAt(path);
+  // Nobody reads on what somebody else was shown.
+  const reader = useStore(useApp().session.reader);
   useEffect(() => {
     document.title = found === null ? "Not found – svc" : `${found.entry.title} – svc`;
   }, [found?.entry]);
@@ -176,8 +181,10 @@ function CurrentPage({ path }: { readonly path: string }): JSX.Element {
       </Empty>
     );
   const { page } = found.entry;
-  if ("show" in page) return <page.show params={found.params} />;
-  return <LoadedPage key={found.entry.pattern} load={page.load} params={found.params} />;
+  if ("show" in page) return <page.show key={reader} params={found.params} />;
+  return (
+    <LoadedPage key={`${reader} ${found.entry.pattern}`} load={page.load} params={found.params} />
+  );
 }
 
 type LoadState = "loading" | "failed" | { readonly show: PageComponent };

@@ -2,7 +2,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { Failure } from "../api/client.ts";
 import type { Resource } from "../api/resource.ts";
-import { useApp } from "../app/app.ts";
+import { signInPath } from "../app/address.ts";
+import { useApp, useStore } from "../app/app.ts";
 import { Age } from "./time.tsx";
 
 /** Lines that stand for what is being read. */
@@ -56,11 +57,12 @@ export function Failed({ failure, retry }: FailedProps): JSX.Element {
 /** Nobody is signed in who may see this. */
 export function Forbidden(): JSX.Element {
   const { router } = useApp();
+  const place = useStore(router.place);
   return (
     <div class="state">
       <strong>Sign in to see this</strong>
       <p>It is shown to the operator of this service, or to the account that it belongs to.</p>
-      <a class="button button-primary" href={router.href("/sign-in")}>
+      <a class="button button-primary" href={router.href(signInPath(place))}>
         Sign in
       </a>
     </div>

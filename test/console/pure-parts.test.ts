@@ -1,7 +1,14 @@
 // The pure parts of the console: addresses, orders of tables, words for states, clocks, numbers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { matchPath, pathTo, placeOf, queryText } from "../../console/app/address.ts";
+import {
+  matchPath,
+  pathTo,
+  placeAfterSignIn,
+  placeOf,
+  queryText,
+  signInPath,
+} from "../../console/app/address.ts";
 import { readClock, SAME_CLOCK } from "../../console/app/clock.ts";
 import {
   filterRows,
@@ -69,6 +76,21 @@ test("a path of any text comes back from its address", () => {
   assert.equal(matchPath("/chain/:profile/:chain", "/chain/public"), null);
   assert.equal(matchPath("/chain/:profile/:chain", "/chain//x"), null);
   assert.equal(matchPath("/chain/:profile/:chain", "/chain/public/%E0%A4%A"), null);
+});
+
+test("signing in leads back to the place that it was asked at, and nowhere else", () => {
+  const place = { path: "/chain/a/b", query: { "keys.find": "a b&c", sort: "-x" } };
+  const { query } = placeOf(
+    "/dashboard/sign-in",
+    signInPath(place).split("sign-in")[1] ?? "",
+    "/d",
+  );
+  assert.equal(placeAfterSignIn(query["next"] ?? ""), "/chain/a/b?keys.find=a+b%26c&sort=-x");
+  assert.equal(signInPath({ path: "/", query: {} }), "/sign-in");
+  for (const elsewhere of ["", "//evil.example", "https://evil.example", "/\\evil", "/a/../../x"])
+    assert.equal(placeAfterSignIn(elsewhere), null, elsewhere);
+  assert.equal(placeAfterSignIn("/sign-in?next=/a"), null);
+  assert.equal(placeAfterSignIn(`/${"a".repeat(3_000)}`), null);
 });
 
 test("an address below any path of a proxy is a place", () => {

@@ -1,7 +1,7 @@
 // The keys of the account: list, create, rename, rotate, delete. A secret is shown once and is gone
 // with its dialog.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
@@ -10,7 +10,7 @@ import { Card, PageHead } from "../../components/card.tsx";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
-import { plural } from "../../format/numbers.ts";
+import { count, plural } from "../../format/numbers.ts";
 import { DeleteKey, EditKey, RotateKey } from "./key-dialogs.tsx";
 import { SecretDialog, type ShownSecret } from "./secret-dialog.tsx";
 
@@ -25,14 +25,19 @@ export type KeyDialog =
   | { readonly kind: "secret"; readonly secret: ShownSecret };
 
 const POLL_MS = 15_000;
+/** Of 1,000 keys each. */
 const MAX_PAGES = 10;
+const MAX_POLLED = 1_000;
 
 /** The page. */
 export function KeysPage(): JSX.Element {
   const { client, session } = useApp();
   const state = useStore(session.state);
   const [dialog, setDialog] = useState<KeyDialog>({ kind: "none" });
-  const keys = useResource("keys", POLL_MS, () => allKeys(client));
+  const [pollMs, setPollMs] = useState(POLL_MS);
+  const keys = useResource("keys", pollMs, () => allKeys(client));
+  // Thousands of keys are read when something changed, not every few seconds.
+  useEffect(() => setPollMs((keys.data?.rows.length ?? 0) > MAX_POLLED ? 0 : POLL_MS), [keys.data]);
   const account = useResource("account", 0, (signal) =>
     client.call("GET /api/v1/accounts/current", {}, signal),
   );
@@ -59,16 +64,23 @@ export function KeysPage(): JSX.Element {
       </PageHead>
       <Card flush>
         <Loaded resource={keys}>
-          {(rows) => (
-            <Table
-              name="keys"
-              caption="Keys of the account"
-              columns={isReadOnly ? COLUMNS : [...COLUMNS, actionsColumn(setDialog)]}
-              rows={rows}
-              keyOf={(row) => row.id}
-              textOf={(row) => `${row.name} ${row.key_prefix} ${row.profile}`}
-              empty="The account has no key that works"
-            />
+          {({ rows, isCut }) => (
+            <>
+              {isCut ? (
+                <p class="notice warn">
+                  The first {count(rows.length)} keys are shown. The API lists them all.
+                </p>
+              ) : null}
+              <Table
+                name="keys"
+                caption="Keys of the account"
+                columns={isReadOnly ? COLUMNS : [...COLUMNS, actionsColumn(setDialog)]}
+                rows={rows}
+                keyOf={(row) => row.id}
+                textOf={(row) => `${row.name} ${row.key_prefix} ${row.profile}`}
+                empty="The account has no key that works"
+              />
+            </>
           )}
         </Loaded>
       </Card>
@@ -101,8 +113,14 @@ function OpenDialog({ dialog, done, profiles }: OpenDialogProps): JSX.Element | 
   }
 }
 
-/** Every key of the account: an account has 100 by default. */
-async function allKeys(client: Client): Promise<Result<readonly Key[]>> {
+interface KeyList {
+  readonly rows: readonly Key[];
+  /** True = there are more. */
+  readonly isCut: boolean;
+}
+
+/** The keys of the account: it has 100 at most by default, and up to 100,000. */
+async function allKeys(client: Client): Promise<Result<KeyList>> {
   const keys: Key[] = [];
   let after: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
@@ -111,10 +129,10 @@ async function allKeys(client: Client): Promise<Result<readonly Key[]>> {
     });
     if (result.kind === "failed") return result;
     keys.push(...result.body.keys);
-    if (result.body.next === null) break;
-    after = result.body.next;
+    after = result.body.next ?? undefined;
+    if (after === undefined) break;
   }
-  return { kind: "ok", status: 200, body: keys };
+  return { kind: "ok", status: 200, body: { rows: keys, isCut: after !== undefined } };
 }
 
 const COLUMNS: readonly Column<Key>[] = [

@@ -1,8 +1,9 @@
 // Signs in. A token goes to the service once and is kept nowhere on the page; the link that a
 // development instance prints at its start signs in by itself.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Failure } from "../../api/client.ts";
+import { placeAfterSignIn } from "../../app/address.ts";
 import { type App, useApp, useQuery, useStore } from "../../app/app.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
@@ -48,10 +49,8 @@ function takeCode(signIn: (token: string) => void): void {
   signIn(code);
 }
 
-/** Only a place of this console. */
 function targetOf(next: string, state: SessionState | null): string {
-  if (/^\/(?!\/)[\w/.:?=&%-]*$/.test(next) && !next.startsWith("/sign-in")) return next;
-  return state?.role === "account" ? "/account" : "/";
+  return placeAfterSignIn(next) ?? (state?.role === "account" ? "/account" : "/");
 }
 
 interface BodyProps {
@@ -95,6 +94,19 @@ function Body(props: BodyProps & { readonly app: App }): JSX.Element {
   return <TokenForm {...props} />;
 }
 
+/** When the service takes another try, where it says so. */
+function RetryTime({ failure }: { readonly failure: Failure }): JSX.Element | null {
+  const { nowMs } = useApp();
+  const retryMs = failure.kind === "refused" ? failure.retryAfterMs : null;
+  const at = useMemo(() => nowMs.get() + (retryMs ?? 0), [failure]);
+  if (retryMs === null) return null;
+  return (
+    <>
+      The next try counts <Time at={at} />.
+    </>
+  );
+}
+
 function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
   const { operator_sign_in, account_sign_in } = state.instance;
   const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): void => {
@@ -115,7 +127,7 @@ function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
       <form class="stack sign-in" onSubmit={submit}>
         {failure === null ? null : (
           <p class="notice bad" role="alert">
-            {failureText(failure)}
+            {failureText(failure)} <RetryTime failure={failure} />
           </p>
         )}
         <div class="field">

@@ -1,0 +1,430 @@
+// The console before a large service with hostile names, in a real browser: nothing in a name runs
+// or breaks a page, on a phone neither. And what ends or changes while a page is open: sessions,
+// tokens, the feed, the clock.
+import assert from "node:assert/strict";
+import { connect, createServer, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import type { Browser, BrowserContext, Page, Route } from "playwright-core";
+import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
+import { HOSTILE } from "./console-service.ts";
+import { type LargeService, OPERATOR_TOKEN, startLargeService } from "./large-service.ts";
+
+const OPTIONS = { skip: WITHOUT_CHROMIUM };
+const SESSION_MS = 43_200_000;
+
+let browser: Browser;
+let fixture: LargeService;
+/** Sessions that tests share: signing in is limited to ten tries a minute. */
+const cookies = new Map<string, Awaited<ReturnType<BrowserContext["cookies"]>>>();
+
+before(async () => {
+  if (WITHOUT_CHROMIUM !== false) return;
+  [browser, fixture] = await Promise.all([startChromium(), startLargeService()]);
+});
+
+after(async () => {
+  if (WITHOUT_CHROMIUM !== false) return;
+  await Promise.all([browser.close(), fixture.close()]);
+});
+
+async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+const heading = (page: Page, name: string) =>
+  page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+const signOut = (page: Page) => page.getByRole("button", { name: "Sign out" });
+
+/** A visitor who is signed in. */
+async function visitAs(
+  token: string,
+  prepare: (context: BrowserContext) => Promise<void> = async () => {},
+): Promise<Visitor> {
+  const kept = cookies.get(token);
+  const visitor = await newVisitor(browser, fixture.service.url, async (context) => {
+    if (kept !== undefined) await context.addCookies(kept);
+    await prepare(context);
+  });
+  if (kept !== undefined) return visitor;
+  await visitor.page.goto("/dashboard/sign-in");
+  await signIn(visitor.page, token);
+  await signOut(visitor.page).waitFor();
+  cookies.set(token, await visitor.page.context().cookies());
+  return visitor;
+}
+
+/** Elements that reach beyond the screen, and that nothing around them cuts off or scrolls. */
+const OVERFLOWING = `[...document.body.querySelectorAll("*")].filter((element) => {
+  const { right, width } = element.getBoundingClientRect();
+  if (width === 0 || right <= innerWidth + 1) return false;
+  for (let outer = element; outer !== null; outer = outer.parentElement)
+    if (getComputedStyle(outer).overflowX !== "visible" && outer !== document.documentElement)
+      return false;
+  return true;
+}).map((element) => element.outerHTML.slice(0, 200))`;
+
+async function isWhole(page: Page, path: string): Promise<void> {
+  for (const width of [390, 1400]) {
+    await page.setViewportSize({ width, height: 900 });
+    // Graphs follow the width of the page a moment later.
+    await page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))");
+    assert.deepEqual(await page.evaluate(OVERFLOWING), [], `${path} at ${width} px`);
+    const wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+    assert.ok(Number(wide) <= 0, `${path} at ${width} px scrolls sideways by ${wide} px`);
+  }
+  assert.equal(await page.evaluate("window.hacked"), undefined, path);
+}
+
+test("names of any kind run nowhere and break no page of the operator", OPTIONS, async () => {
+  const visitor = await visitAs(OPERATOR_TOKEN);
+  const { page } = visitor;
+  const rows = (name: string) => page.getByRole("table", { name, exact: true }).getByRole("row");
+  const { account } = fixture;
+  for (const [path, shown] of [
+    ["/dashboard", () => rows("Chains").nth(20).waitFor()],
+    ["/dashboard/chain/premium/chain-1", () => rows("Providers").nth(3).waitFor()],
+    ["/dashboard/chain/premium/chain-2", () => rows("Providers").nth(3).waitFor()],
+    ["/dashboard/requests", () => rows("Calls").nth(2).waitFor()],
+    ["/dashboard/streams", () => page.getByText("Nobody subscribes to anything").waitFor()],
+    ["/dashboard/errors", () => rows("Errors of providers").nth(1).waitFor()],
+    ["/dashboard/tester", () => heading(page, "Tester")],
+    ["/dashboard/money", () => rows("Accounts").getByText(account.id).waitFor()],
+    ["/dashboard/cluster", () => rows("Actions of operators").nth(1).waitFor()],
+  ] as const) {
+    await page.goto(path);
+    await shown();
+    await isWhole(page, path);
+    await visitor.shots(`large${path.replaceAll("/", "-")}`);
+  }
+  await page.goto("/dashboard/requests");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await fixture.call(1, HOSTILE);
+  await rows("Calls").getByText("<img src=x").click();
+  await page.waitForURL("**/dashboard/requests/*");
+  await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
+  await isWhole(page, "a request");
+  await page.goto("/dashboard/tester?chain=chain-1&method=eth_gasPrice");
+  await page.getByRole("button", { name: "Compare" }).click();
+  await rows("Answers by provider").getByText("error").first().waitFor();
+  await isWhole(page, "a comparison");
+  visitor.clean();
+  await visitor.close();
+});
+
+test("names of any kind run nowhere and break no page of an account", OPTIONS, async () => {
+  const visitor = await visitAs(fixture.account.token);
+  const { page } = visitor;
+  for (const [path, title] of [
+    ["/dashboard/account", "Account"],
+    ["/dashboard/account/keys", "Keys"],
+    ["/dashboard/account/profiles", "Custom profiles"],
+    ["/dashboard/account/profiles/new-one", "new-one"],
+    ["/dashboard/account/payments", "Payments"],
+    ["/dashboard/account/tokens", "Management tokens"],
+  ] as const) {
+    await page.goto(path);
+    await heading(page, title);
+    if (title === "Keys") await page.getByText(HOSTILE).nth(1).waitFor();
+    await isWhole(page, path);
+    await visitor.shots(`large${path.replaceAll("/", "-")}`);
+  }
+  visitor.clean();
+  await visitor.close();
+});
+
+test(
+  "ten thousand keys are shown by the page, found by a word, and cut with a word",
+  OPTIONS,
+  async () => {
+    const visitor = await visitAs(fixture.account.token);
+    const { page } = visitor;
+    const { json } = await fixture.manage(fixture.account.token, "GET", "/api/v1/keys");
+    const [sample] = json.keys;
+    let pages = 0;
+    await page.route("**/api/v1/keys?*", fulfill);
+    await page.route("**/api/v1/keys", fulfill);
+    async function fulfill(route: Route): Promise<void> {
+      const first = (pages++ % 10) * 1_000;
+      const keys = Array.from({ length: 1_000 }, (_, at) => ({
+        ...sample,
+        id: `key_${first + at}`,
+        name: `key number ${first + at}`,
+      }));
+      await route.fulfill({ json: { keys, next: "more" } });
+    }
+    await page.goto("/dashboard/account/keys");
+    const table = page.getByRole("table", { name: "Keys of the account" });
+    await page.getByText("The first 10,000 keys are shown.").waitFor();
+    await page.getByText("1–100 of 10,000").waitFor();
+    assert.equal(await table.getByRole("row").count(), 101);
+    await page.getByRole("button", { name: "Next" }).click();
+    await page.getByText("101–200 of 10,000").waitFor();
+    await page.getByLabel("Filter: Keys of the account").fill("9876");
+    await table.getByText("key number 9876").waitFor();
+    assert.equal(await table.getByRole("row").count(), 2);
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+test(
+  "a key gets another name; an approved program reads the account until it is revoked",
+  OPTIONS,
+  async () => {
+    const visitor = await visitAs(fixture.account.token);
+    const { page } = visitor;
+    const { account, manage } = fixture;
+    await page.goto("/dashboard/account/keys");
+    await page.getByRole("button", { name: /^Change W+$/ }).click();
+    await page.getByLabel("Name", { exact: true }).fill("of the indexer");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The key was changed.").waitFor();
+    const { json } = await manage(account.token, "GET", "/api/v1/keys");
+    const names = json.keys.map(({ name }: { readonly name: string }) => name);
+    assert.ok(names.includes("of the indexer"));
+    await page.getByRole("link", { name: "Management tokens" }).click();
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Program that gets it").fill(HOSTILE);
+    await page.getByRole("button", { name: "Go on" }).click();
+    const opened = page.context().waitForEvent("page");
+    await page.getByRole("link", { name: "Open the approval page" }).click();
+    const approval = await opened;
+    await approval.getByLabel("Your management token").fill(account.token);
+    await approval.getByLabel("Only read, change nothing").check();
+    await approval.getByRole("button", { name: "Approve" }).click();
+    await approval.getByRole("heading", { name: "Approved" }).waitFor();
+    assert.equal(await approval.evaluate("window.hacked"), undefined);
+    await approval.close();
+    const secret = await page
+      .getByRole("dialog")
+      .getByText(/^svc_mt_\w+$/)
+      .textContent();
+    const mayRead = async () =>
+      (await manage(String(secret), "GET", "/api/v1/accounts/current")).status;
+    assert.equal(await mayRead(), 200);
+    assert.equal((await manage(String(secret), "POST", "/api/v1/keys", {})).status, 403);
+    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: /^Revoke/ }).click();
+    await page.getByText("The token was revoked.").waitFor();
+    assert.equal(await mayRead(), 401);
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+test("a claim link hands the keys to another account, once", OPTIONS, async () => {
+  const { manage } = fixture;
+  const made = (await manage("", "POST", "/api/v1/keys", { name: HOSTILE })).json;
+  const other = (await manage("", "POST", "/api/v1/keys", { name: "theirs" })).json;
+  const visitor = await visitAs(made.management_token);
+  const { page } = visitor;
+  await page.goto("/dashboard/account/tokens");
+  await page.getByRole("button", { name: "Make a claim link" }).click();
+  const link = await page.getByText(/^http.*claim/).textContent();
+  await page.goto(String(link));
+  assert.equal(await page.evaluate("window.hacked"), undefined);
+  await page.getByLabel("Management token or key of your account").fill(other.management_token);
+  await page.getByRole("button", { name: "Add to my account" }).click();
+  await page.getByRole("heading", { name: /yours/ }).waitFor();
+  const { json } = await manage(other.management_token, "GET", "/api/v1/keys");
+  assert.deepEqual(
+    json.keys.map(({ name }: { readonly name: string }) => name).sort(),
+    [HOSTILE, "theirs"].sort(),
+  );
+  assert.equal((await fetch(String(link))).status, 410);
+  visitor.clean();
+  await visitor.close();
+});
+
+test("signing out by click takes what was shown off the page", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await page.goto("/dashboard/errors?errors.find=chain-3");
+  await page.getByRole("link", { name: "Sign in" }).last().click();
+  await signIn(page, OPERATOR_TOKEN);
+  await page.waitForURL("**/dashboard/errors?errors.find=chain-3");
+  await page.getByRole("table", { name: "Errors of providers" }).waitFor();
+  await signOut(page).click();
+  await page.getByText("You are signed out.").waitFor();
+  await page.getByText("Sign in to see this").waitFor();
+  assert.equal(await page.getByRole("table").count(), 0);
+  assert.equal(await page.getByText("Your session has ended.").count(), 0);
+  visitor.clean();
+  await visitor.close();
+});
+
+test(
+  "a token that is revoked while its page is open ends what the page shows",
+  OPTIONS,
+  async () => {
+    const { manage } = fixture;
+    const made = (await manage("", "POST", "/api/v1/keys", { name: "short" })).json;
+    const asked = (await manage("", "POST", "/api/v1/connections", { name: "a program" })).json;
+    const approved = await fetch(asked.approval_url, {
+      method: "POST",
+      body: new URLSearchParams({ decision: "approve", secret: made.management_token, days: "1" }),
+    });
+    assert.equal(approved.status, 200);
+    const path = `/api/v1/connections/${asked.id}`;
+    const granted = (await manage(asked.token, "GET", path)).json.management_token;
+    const visitor = await newVisitor(browser, fixture.service.url);
+    const { page } = visitor;
+    await page.goto("/dashboard/sign-in?next=%2Faccount%2Fkeys");
+    await signIn(page, granted);
+    const table = page.getByRole("table", { name: "Keys of the account" });
+    await table.getByText("short").waitFor();
+    assert.equal((await manage(made.management_token, "DELETE", path)).status, 204);
+    await lookAgain(page);
+    await page.getByText("Your session has ended.").waitFor();
+    await page.getByText("Sign in to see this").waitFor();
+    assert.equal(await table.count(), 0);
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+/** Pages ask again when they are seen again. */
+async function lookAgain(page: Page): Promise<void> {
+  await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+}
+
+test("a clock of the browser that is hours off is told, and ages stay right", OPTIONS, async () => {
+  const offMs = 5 * 3_600_000;
+  const visitor = await visitAs(OPERATOR_TOKEN, async (context) => {
+    await context.addInitScript(`{
+      const Real = Date;
+      globalThis.Date = class extends Real {
+        constructor(...given) { given.length === 0 ? super(Real.now() - ${offMs}) : super(...given); }
+        static now() { return Real.now() - ${offMs}; }
+      };
+    }`);
+  });
+  const { page } = visitor;
+  await fixture.call(3);
+  await page.goto("/dashboard/requests");
+  await page.getByText(/^The clock of this computer is (5 h 0 min|4 h 59 min) behind/).waitFor();
+  const age = page.getByRole("table", { name: "Calls" }).getByRole("row").nth(1).getByRole("time");
+  assert.match(String(await age.textContent()), /^(just now|\d+ (s|min) ago)$/);
+  await visitor.accessible();
+  visitor.clean();
+  await visitor.close();
+});
+
+test("a feed that is cut in the middle says so, comes back, and goes on", OPTIONS, async (t) => {
+  const line = await cuttableLine(fixture.service.port);
+  t.after(line.close);
+  const visitor = await newVisitor(browser, line.url, async (context) => {
+    const kept = cookies.get(OPERATOR_TOKEN) ?? [];
+    await context.addCookies(kept);
+  });
+  const { page } = visitor;
+  await page.goto(`${line.url}/dashboard/requests?method=eth_chainId`);
+  await page.getByText("Live", { exact: true }).waitFor();
+  line.cut(true);
+  await page.getByText(/^Cut off, connecting in/).waitFor();
+  line.cut(false);
+  await page.getByText("Live", { exact: true }).waitFor();
+  await fixture.call(4, "eth_syncing");
+  await page.goto(`${line.url}/dashboard/requests?method=eth_syncing`);
+  await page.getByRole("table", { name: "Calls" }).getByText("eth_syncing").waitFor();
+  await visitor.close();
+});
+
+interface CuttableLine {
+  readonly url: string;
+  /** True = every connection ends, and none is taken. */
+  cut(isCut: boolean): void;
+  close(): Promise<void>;
+}
+
+/** Between the browser and the service. */
+async function cuttableLine(port: number): Promise<CuttableLine> {
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const server = createServer((socket) => {
+    if (isCut) return void socket.destroy();
+    const far = connect(port, "127.0.0.1");
+    for (const end of [socket, far]) {
+      sockets.add(end);
+      end.on("error", () => {});
+      end.on("close", () => {
+        sockets.delete(end);
+        socket.destroy();
+        far.destroy();
+      });
+    }
+    socket.pipe(far).pipe(socket);
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const address = server.address();
+  assert.ok(address !== null && typeof address === "object");
+  const end = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    cut(next) {
+      isCut = next;
+      if (next) end();
+    },
+    close: () =>
+      new Promise((closed) => {
+        server.close(() => closed());
+        end();
+      }),
+  };
+}
+
+test(
+  "a session that ends after twelve hours while a page is open says so, and signing in leads back",
+  OPTIONS,
+  async () => {
+    const { manage } = fixture;
+    const made = (await manage("", "POST", "/api/v1/keys", { name: "short" })).json;
+    const visitor = await newVisitor(browser, fixture.service.url);
+    const { page } = visitor;
+    await page.goto("/dashboard/account/keys?keys.find=short");
+    await page.getByRole("link", { name: "Sign in" }).last().click();
+    await signIn(page, made.management_token);
+    await page.waitForURL("**/dashboard/account/keys?keys.find=short");
+    const table = page.getByRole("table", { name: "Keys of the account" });
+    await table.getByText("short").waitFor();
+    fixture.later(SESSION_MS + 1);
+    await lookAgain(page);
+    await page.getByText("Your session has ended.").waitFor();
+    await page.getByText("Sign in to see this").waitFor();
+    assert.equal(await table.count(), 0);
+    await visitor.accessible();
+    await page.getByRole("link", { name: "Sign in again" }).click();
+    await signIn(page, made.management_token);
+    await page.waitForURL("**/dashboard/account/keys?keys.find=short");
+    await table.getByText("short").waitFor();
+    assert.equal(await page.getByText("Your session has ended.").count(), 0);
+    visitor.clean();
+    await visitor.close();
+  },
+);
+
+// The last one: it uses up what an address may try.
+test("who tries too often is told when the next try counts", OPTIONS, async () => {
+  const visitor = await newVisitor(browser, fixture.service.url);
+  const { page } = visitor;
+  await page.goto("/dashboard/sign-in");
+  const path = "/api/v1/console/session";
+  const tries = Array.from({ length: 10 }, (_, at) =>
+    fixture.service.post(path, { token: `svc_mt_wrong${at}` }),
+  );
+  await Promise.all(tries);
+  const refused = page.getByText("too many tries to sign in came from this address");
+  for (let more = 0; more < 10 && (await refused.count()) === 0; more++) {
+    await signIn(page, `svc_mt_wrong${more}`);
+    await page.getByRole("alert").waitFor();
+    await page.getByRole("button", { name: "Sign in", exact: true }).waitFor();
+  }
+  await page.getByText(/The next try counts (in \d+ s|just now)\./).waitFor();
+  await visitor.accessible();
+  await visitor.shots("sign-in-limited");
+  visitor.clean();
+  await visitor.close();
+});
