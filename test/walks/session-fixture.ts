@@ -48,6 +48,8 @@ export interface SessionFixture {
 export interface SessionFixtureOptions {
   readonly rail?: Partial<SessionRailSettings>;
   readonly waitMs?: number;
+  /** Further settings of the provider. */
+  readonly providerSettings?: Record<string, unknown>;
   /** URL of the provider; default = the scripted one. */
   readonly provider?: (chains: PaymentChains, upstream: ScriptedUpstream) => string;
   readonly hosted?: Record<string, unknown>;
@@ -76,7 +78,7 @@ export async function sessionFixture(
   const dataDir = mkdtempSync(join(tmpdir(), "svc-session-"));
   const url = options.provider?.(chains, upstream) ?? upstream.url;
   const profile = (id: string, at: string) => ({
-    chains: { ethereum: { providers: [{ id, url: at }] } },
+    chains: { ethereum: { providers: [{ id, url: at, ...options.providerSettings }] } },
   });
   const text = JSON.stringify({
     server: { port: 0 },
@@ -246,4 +248,15 @@ export async function quiet(fixture: SessionFixture): Promise<void> {
  */
 function worldAhead(aheadMs: () => number): Runtime {
   return { ...realRuntime, wallMs: () => realRuntime.wallMs() + aheadMs() };
+}
+
+/** The challenges of an answer. */
+export function challengesOf(
+  response: Response,
+): readonly { readonly request: Readonly<Record<string, unknown>> }[] {
+  return (response.headers.get("www-authenticate") ?? "")
+    .split(/(?=Payment id=)/)
+    .map((text) => /request="([^"]+)"/.exec(text)?.[1] ?? "")
+    .filter((text) => text !== "")
+    .map((text) => ({ request: JSON.parse(Buffer.from(text, "base64url").toString()) }));
 }

@@ -9,6 +9,7 @@ import {
   assertBooked,
   callOf,
   chainsOfFile,
+  challengesOf,
   quiet,
   rowOf,
   sessionFixture,
@@ -229,14 +230,3 @@ test(
     );
   },
 );
-
-/** The challenges of an answer. */
-function challengesOf(
-  response: Response,
-): readonly { readonly request: Readonly<Record<string, unknown>> }[] {
-  return (response.headers.get("www-authenticate") ?? "")
-    .split(/(?=Payment id=)/)
-    .map((it) => /request="([^"]+)"/.exec(it)?.[1] ?? "")
-    .filter((it) => it !== "")
-    .map((it) => ({ request: JSON.parse(Buffer.from(it, "base64url").toString()) }));
-}

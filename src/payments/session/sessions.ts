@@ -13,6 +13,8 @@ export interface PricedCall {
   readonly units: bigint;
   /** Number of calls. */
   readonly calls: number;
+  /** Tokens of the rate limit that they take; absent = one each. */
+  readonly tokens?: number;
   /** SHA-256 of URL and body: equal for equal requests. */
   readonly fingerprint: string;
 }

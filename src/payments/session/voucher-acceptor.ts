@@ -181,21 +181,25 @@ function accept(
   if (refusal !== null) return refusal;
   if (call === null)
     return { kind: "managed", headers: receiptOf(session.runtime, live, challengeId) };
-  return takeTokens(parts, live, call.calls) ?? hold(parts, live, { payload, call, challengeId });
+  return takeTokens(parts, live, call) ?? hold(parts, live, { payload, call, challengeId });
 }
 
 const SMALLER = "send several smaller batches";
 
-/** Takes a token for each of so many calls, or none at all. */
+/**
+ * Takes the tokens of a request, or none at all. One that takes more than there can be, for the
+ * parts of a range, takes all.
+ */
 function takeTokens(
   { session, rateLimitSize: size }: VoucherAcceptorParts,
   live: LiveChannel,
-  calls: number,
+  call: Pick<PricedCall, "calls" | "tokens">,
 ): Refused | null {
+  const tokens = Math.min(call.tokens ?? call.calls, size.burst);
   const nowMs = session.runtime.now();
   const before = new Map(live.fullAtMs ?? []);
-  const missing = calls - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;
-  for (let taken = 0; taken < calls; taken++) {
+  const missing = tokens - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;
+  for (let taken = 0; taken < tokens; taken++) {
     const empty = takeToken(live, RATE_LIMIT, { size, nowMs });
     if (empty === null) continue;
     live.fullAtMs = before;
@@ -253,7 +257,7 @@ async function repeated(
 ) {
   const answer = recorded(parts, live, { found, challengeId: asked.challengeId });
   if (answer !== null) return answer;
-  const empty = takeTokens(parts, live, asked.call.calls);
+  const empty = takeTokens(parts, live, asked.call);
   if (empty !== null) return empty;
   if (await parts.session.store.transaction((tx) => takeRerun(tx, found)))
     return hold(parts, live, { ...asked, call: { ...asked.call, units: 0n } });

@@ -12,8 +12,13 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 
 /** Pays for the calls of one request or one socket. */
 export interface CallPayment {
-  /** Whether each part of a call over a range of blocks is paid for. */
+  /** Whether a call that tells its range only after it was admitted is admitted anew for it. */
   readonly countsParts: boolean;
+  /**
+   * The parts that a call over a range of blocks pays for. `start`: where it begins in its request;
+   * `plan` counts those that it would be asked for in now.
+   */
+  partsOf(start: number, plan: () => number): number;
   /**
    * Requests a grant for one call. `final` = the call has waited for credit already and may not
    * wait again.
@@ -31,6 +36,8 @@ export type CallGrant = Grant | VoucherGrant | KeylessGrant;
 /** The grant of a call that a voucher pays for. */
 export interface VoucherGrant {
   readonly kind: "voucher";
+  /** Most parts that it may be asked for in; undefined = as the router allows. */
+  readonly maxParts: number | undefined;
   settle(source: SourceKind): null;
   release(): null;
 }
@@ -68,6 +75,10 @@ class KeyPayment implements CallPayment {
     this.#keyContext = keyContext;
   }
 
+  partsOf(_start: number, plan: () => number): number {
+    return plan();
+  }
+
   admit(call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
     return this.#admission.admit(this.#keyContext, call, final);
   }
@@ -76,4 +87,8 @@ class KeyPayment implements CallPayment {
 const KEYLESS_GRANT: KeylessGrant = { kind: "keyless", settle: () => null, release: () => null };
 
 /** Payment for callers without a key: every call is granted free of charge. */
-export const KEYLESS: CallPayment = { countsParts: false, admit: () => KEYLESS_GRANT };
+export const KEYLESS: CallPayment = {
+  countsParts: false,
+  partsOf: () => 1,
+  admit: () => KEYLESS_GRANT,
+};

@@ -16,8 +16,19 @@ export function callsOf(
   envelope: Envelope,
   method: Method,
 ): number {
-  if (method.block?.kind !== "filter" || !isCounted(parts, incoming)) return 1;
-  const { bytes, target } = incoming;
+  if (method.block?.kind !== "filter") return 1;
+  const { payment, span } = incoming;
+  return payment.partsOf(span.start, () => plannedCalls(parts, incoming, envelope, method));
+}
+
+/** The calls that a request over a range of blocks comes to, as far as is known now. */
+export function plannedCalls(
+  parts: Pick<PipelineParts, "logs">,
+  { bytes, target }: Pick<PipelineRequest, "bytes" | "target">,
+  envelope: Envelope,
+  method: Method,
+): number {
+  if (method.block?.kind !== "filter") return 1;
   const params: Span = { start: envelope.paramsStart, end: envelope.paramsEnd };
   const block = readBlockRef(bytes, params, method);
   return target.pin === null ? countOf(parts, target.tracker, { ...UNSENT, method, block }) : 1;
@@ -25,7 +36,7 @@ export function callsOf(
 
 /** The calls that a call counts as. */
 export function countOf(
-  parts: PipelineParts,
+  parts: Pick<PipelineParts, "logs">,
   tracker: PipelineRequest["target"]["tracker"],
   call: Call,
 ): number {
@@ -33,7 +44,7 @@ export function countOf(
   return bounds.split && isRange(call) ? plannedParts(tracker, call, bounds) : 1;
 }
 
-/** Whether its parts are charged and counted: with the credit of a key. */
+/** Whether a call is admitted anew for its parts: with the credit of a key. */
 export function isCounted({ admission }: PipelineParts, { payment }: PipelineRequest): boolean {
   return admission !== null && payment.countsParts;
 }
@@ -41,16 +52,15 @@ export function isCounted({ admission }: PipelineParts, { payment }: PipelineReq
 /** Most parts of a call; undefined = as the router allows. */
 export function maxPartsOf(
   { admission, logs }: PipelineParts,
-  { kind }: CallGrant,
+  grant: CallGrant,
 ): number | undefined {
-  switch (kind) {
+  switch (grant.kind) {
     case "grant":
       return undefined;
     case "keyless":
       return admission === null ? undefined : logs().maxKeylessParts;
-    // The price of a voucher is held before its calls are read: one call, one part.
     case "voucher":
-      return 1;
+      return grant.maxParts;
   }
 }
 

@@ -31,19 +31,27 @@ interface Ask {
   readonly expired?: boolean;
   readonly units?: bigint;
   readonly calls?: number;
+  readonly tokens?: number;
 }
 
 /** Brings a credential for a call. */
 function take(
   life: Life,
   payload: unknown,
-  { request = "r", challengeId = "c", expired = false, units = PRICE, calls = 1 }: Ask = {},
+  {
+    request = "r",
+    challengeId = "c",
+    expired = false,
+    units = PRICE,
+    calls = 1,
+    tokens = calls,
+  }: Ask = {},
 ) {
   return life.counter.take({
     payload,
     challengeId,
     expired,
-    call: { units, calls, fingerprint: request },
+    call: { units, calls, tokens, fingerprint: request },
   });
 }
 
@@ -774,6 +782,11 @@ eachStore(({ engine, open }) => {
         "bill",
         "what was refused took nothing",
       );
+      await fixture.pass(5_000);
+      const range = await fixture.run(pay(life, ahead, { request: "range", tokens: 50 }));
+      assert.equal(range.kind, "bill", "one call in more parts than there are tokens takes all");
+      const next = await fixture.run(take(life, ahead, { request: "next" }));
+      assert.equal(codeOf(next), "rate_limit_exceeded");
       life.kill();
     },
   );

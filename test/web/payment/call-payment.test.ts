@@ -6,7 +6,6 @@ import { isCharged } from "../../../src/core/billing/charging.ts";
 import { type Tariff, tariffOf } from "../../../src/core/billing/price.ts";
 import type { SourceKind } from "../../../src/core/routing/answer-source.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import { callPaymentOf, KEYLESS } from "../../../src/web/payment/call-payment.ts";
 import { VoucherPayment } from "../../../src/web/rpc/paid/voucher-payment.ts";
 
@@ -24,10 +23,8 @@ const TARIFF: Tariff = tariffOf({
 function voucher(pinned = false, cachePercent = 100): VoucherPayment {
   return new VoucherPayment({
     tariff: { ...TARIFF, cachePercent },
-    methods: methodTable([]),
     strategy: "fastest",
     pinned,
-    maxBatchItems: 10,
   });
 }
 
@@ -56,6 +53,18 @@ test("a kept answer costs a voucher its share, in whole compute units", () => {
     payment.admit(callOf("eth_call")).settle({ kind: "shared" });
     assert.deepEqual([payment.chargedUnits, payment.savedCu], [units + 30n, savedCu]);
   }
+});
+
+test("a voucher pays for the parts that were planned when its price was held", () => {
+  const terms = { tariff: TARIFF, strategy: "load-balanced", pinned: false } as const;
+  const payment = new VoucherPayment(terms, new Map([[40, 7]]));
+  assert.deepEqual([payment.partsOf(40), payment.partsOf(1)], [7, 1]);
+  const ranged = payment.admit({ ...callOf("eth_getLogs"), parts: payment.partsOf(40) });
+  assert.equal(ranged.maxParts, undefined);
+  ranged.settle({ kind: "merged" });
+  // 7 parts of 15 CU, 5 base units each.
+  assert.equal(payment.chargedUnits, 525n);
+  assert.equal(payment.admit(callOf("eth_getFilterLogs")).maxParts, 1);
 });
 
 test("a voucher adds up the calls that were settled, and nothing for those that were released", () => {

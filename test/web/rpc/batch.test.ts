@@ -59,6 +59,7 @@ interface Run {
 function chargingGrant(index: number, charged: number[]): VoucherGrant {
   return {
     kind: "voucher",
+    maxParts: undefined,
     settle(source) {
       if (isCharged(source)) charged.push(index);
       return null;
@@ -125,6 +126,7 @@ function run(
   const ways = {
     payment: {
       countsParts: false,
+      partsOf: () => 1,
       admit: () => chargingGrant(admitted++, charged),
     },
     caller: { key: "test" },

@@ -4,7 +4,7 @@
 import { cuOf, type Tariff } from "../../../core/billing/price.ts";
 import { type Fault, fault } from "../../../core/faults/rpc-fault.ts";
 import type { Strategy } from "../../../core/routing/strategy.ts";
-import { readRequest } from "../../../core/rpc/envelope.ts";
+import { type Envelope, readRequest } from "../../../core/rpc/envelope.ts";
 import { endOf, OPEN_ARRAY, type Span, skipSpace } from "../../../core/rpc/json.ts";
 import type { Method } from "../../../core/rpc/method.ts";
 import type { MethodTable } from "../../../core/rpc/method-table.ts";
@@ -18,10 +18,17 @@ export interface PricedRequest {
   readonly isBatch: boolean;
   /** The price of all items, in base units. */
   readonly units: bigint;
+  /** The parts of those that are asked for in several. */
+  readonly parts: PartsByStart;
+  /** Tokens of the rate limit: one a call, and one for each further part of it. */
+  readonly tokens: number;
   readonly cu: number;
   /** The id of the call as JSON text; "null" for batches and notifications. */
   readonly id: string;
 }
+
+/** Parts of calls over ranges of blocks, by where the calls begin in their request. */
+export type PartsByStart = ReadonlyMap<number, number>;
 
 /** An invalid request: it is refused and costs nothing. */
 export interface RefusedRequest {
@@ -38,6 +45,8 @@ export interface Pricing {
   /** True = the calls are pinned to a provider, so none is answered from the configuration. */
   readonly pinned: boolean;
   readonly maxBatchItems: number;
+  /** In how many parts a call is planned to be asked for. */
+  readonly partsOf: (envelope: Envelope, method: Method) => number;
 }
 
 /** Prices a body that is known to be valid JSON. */
@@ -48,13 +57,14 @@ export function pricedRequest(bytes: Buffer, pricing: Pricing): PricedRequest | 
   const envelope = readRequest(bytes, span.start, span.end);
   if (envelope.kind === "invalid")
     return { kind: "refused", fault: fault("invalid_request", envelope.message), id: envelope.id };
-  const { units, cu } = priceOf(pricing.methods.of(envelope.method), pricing);
+  const { price, parts } = pricedItem(envelope, pricing);
   return {
     kind: "priced",
     items: [span],
     isBatch: false,
-    units,
-    cu,
+    ...price,
+    parts: new Map([[span.start, parts]]),
+    tokens: parts,
     id: envelope.id ?? "null",
   };
 }
@@ -69,13 +79,17 @@ function pricedBatch(
   let units = 0n;
   let cu = 0;
   let valid = 0;
+  let tokens = items.length;
+  const partsByStart = new Map<number, number>();
   for (const { start: from, end } of items) {
     const envelope = readRequest(bytes, from, end);
     if (envelope.kind === "invalid") continue;
-    const price = priceOf(pricing.methods.of(envelope.method), pricing);
+    const { price, parts } = pricedItem(envelope, pricing);
     valid++;
     units += price.units;
     cu += price.cu;
+    tokens += parts - 1;
+    if (parts > 1) partsByStart.set(from, parts);
   }
   if (valid === 0)
     return {
@@ -83,7 +97,17 @@ function pricedBatch(
       fault: fault("invalid_request", "the batch holds no valid request"),
       id: "null",
     };
-  return { kind: "priced", items, isBatch: true, units, cu, id: "null" };
+  const parts = partsByStart;
+  return { kind: "priced", items, isBatch: true, units, parts, tokens, cu, id: "null" };
+}
+
+function pricedItem(
+  envelope: Envelope,
+  pricing: Pricing,
+): { readonly price: UnitPrice; readonly parts: number } {
+  const method = pricing.methods.of(envelope.method);
+  const parts = pricing.partsOf(envelope, method);
+  return { price: priceOf(method, pricing, parts), parts };
 }
 
 /** The price of one call, in base units and in compute units. */
@@ -98,9 +122,10 @@ export interface UnitPrice {
  */
 export function priceOf(
   method: Method,
-  { tariff, strategy, pinned }: Omit<Pricing, "methods" | "maxBatchItems">,
+  { tariff, strategy, pinned }: Pick<Pricing, "tariff" | "strategy" | "pinned">,
+  parts = 1,
 ): UnitPrice {
-  const cu = cuOf(tariff, method, strategy);
+  const cu = parts * cuOf(tariff, method, strategy);
   return { units: isSold(method, pinned) ? unitsOf(tariff, cu) : 0n, cu };
 }
 

@@ -13,12 +13,13 @@ import type { Hold, SessionRefusal } from "../../../payments/session/sessions.ts
 import { isStoreFailure } from "../../../store/store-failure.ts";
 import type { Room } from "../../../upstream/transport.ts";
 import { addressBehind } from "../../http/client-address.ts";
-import type { CallMark, CallPaywall } from "../../payment/call-paywall.ts";
+import type { CallMark, CallPaywall, CallPrice } from "../../payment/call-paywall.ts";
 import { fingerprintOf } from "../../payment/payment-headers.ts";
 import type { PayableRequest } from "../../payment/paywall.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import { wantsFresh } from "../cache-directive.ts";
 import type { HttpExchange } from "../caller.ts";
+import { plannedCalls } from "../range-bounds.ts";
 import type { Target } from "../target.ts";
 import type { WriteListener } from "../write-listeners.ts";
 import {
@@ -113,6 +114,7 @@ class PaidRequest {
       strategy,
       pinned: pin !== null,
       maxBatchItems: parts.limits.maxBatchItems,
+      partsOf: (envelope, method) => plannedCalls(parts, request, envelope, method),
     };
   }
 
@@ -153,7 +155,7 @@ class PaidRequest {
    */
   async #pay(priced: PricedRequest | null, payment: PaymentHeaders | null): Promise<void> {
     const { paywall } = this.#parts.payPerCall;
-    const price = priced === null ? null : { units: priced.units, calls: priced.items.length };
+    const price = priced === null ? null : priceToPay(priced);
     const taken = await paywall.collect<never>(this.#payable(payment), async () => price);
     if (this.#cancelled) return void (taken.kind === "hold" && taken.release());
     switch (taken.kind) {
@@ -173,7 +175,7 @@ class PaidRequest {
    * here.
    */
   #free(priced: PricedRequest): void {
-    const calls = this.#calls();
+    const calls = this.#calls(priced);
     const isUnderWay = calls.make(priced, (answer) => {
       this.#cancelCalls = null;
       this.#request.whenWritten(calls.written);
@@ -196,11 +198,11 @@ class PaidRequest {
     };
   }
 
-  #calls(): SessionCalls {
+  #calls({ parts }: PricedRequest): SessionCalls {
     const { bytes, target, identity, room, caller } = this.#request;
     const { requestId } = caller;
     const request = { bytes, target, identity, room, requestId, fresh: wantsFresh(caller) };
-    return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing));
+    return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing, parts));
   }
 
   /** Makes the calls; releases the hold if a bug stops them from starting. */
@@ -215,7 +217,7 @@ class PaidRequest {
 
   /** Makes the calls, then charges them. */
   #call(priced: PricedRequest, hold: Hold): void {
-    const calls = this.#calls();
+    const calls = this.#calls(priced);
     const isUnderWay = calls.make(priced, (answer) => {
       this.#cancelCalls = null;
       this.#charge({ priced, hold, calls }, answer).catch((error: unknown) => this.fail(error));
@@ -272,6 +274,10 @@ interface HeldCalls {
   readonly priced: PricedRequest;
   readonly hold: Hold;
   readonly calls: SessionCalls;
+}
+
+function priceToPay({ units, tokens, items }: PricedRequest): CallPrice {
+  return { units, tokens, calls: items.length };
 }
 
 function idOf(priced: PricedRequest | null): string {

@@ -5,17 +5,28 @@ import { cachedCuOf } from "../../../core/billing/price.ts";
 import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
 import type { CallPayment, VoucherGrant } from "../../payment/call-payment.ts";
-import { type Pricing, priceOf, type UnitPrice, unitsOf } from "./session-price.ts";
+import {
+  type PartsByStart,
+  type Pricing,
+  priceOf,
+  type UnitPrice,
+  unitsOf,
+} from "./session-price.ts";
 
 /** Pays for the calls of one request. */
 export class VoucherPayment implements CallPayment {
   readonly countsParts = false;
-  readonly #pricing: Pricing;
+  readonly #pricing: Pick<Pricing, "tariff" | "strategy" | "pinned">;
+  readonly #parts: PartsByStart;
   #chargedUnits = 0n;
   #savedCu = 0;
 
-  constructor(pricing: Pricing) {
+  constructor(
+    pricing: Pick<Pricing, "tariff" | "strategy" | "pinned">,
+    parts: PartsByStart = new Map(),
+  ) {
     this.#pricing = pricing;
+    this.#parts = parts;
   }
 
   /** The price of all calls settled as charged, in base units. */
@@ -28,10 +39,17 @@ export class VoucherPayment implements CallPayment {
     return this.#savedCu;
   }
 
-  admit({ method }: AdmissionRequest): VoucherGrant {
-    const price = priceOf(method, this.#pricing);
+  /** As they were planned when the price was held, whatever is known by now. */
+  partsOf(start: number): number {
+    return this.#parts.get(start) ?? 1;
+  }
+
+  admit({ method, parts = 1 }: AdmissionRequest): VoucherGrant {
+    const price = priceOf(method, this.#pricing, parts);
     return {
       kind: "voucher",
+      // The range of a filter is not known when the price is held.
+      maxParts: method.handling === "filter" ? 1 : undefined,
       settle: (source: SourceKind) => {
         this.#charge(price, chargeKindOf(source));
         return null;
