@@ -1,15 +1,20 @@
 // Nodes of one chain that see its blocks and reorganisations at different times, behind the real
-// router, tracker and cache, in simulated time; and an oracle that compares every kept answer with
-// what the nodes hold. Who asks what is the caller's to say.
+// router, tracker and cache, in simulated time; and an oracle that compares every answer with what
+// the nodes hold. What is asked is in `cache-trace.ts`, what nodes answer in `cache-nodes.ts`.
 import assert from "node:assert/strict";
+import { readBlockRef } from "../../src/core/rpc/call.ts";
+import { plainFailure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
+import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cached-answers.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
-import { createTracker } from "../../src/upstream/health/tracker.ts";
+import { createRouter, type RoutingEngine } from "../../src/upstream/engine/router.ts";
+import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
-import { seededRandom, simulatedWorld } from "../fakes/runtime.ts";
+import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
+import { answerOf, type Chain, claimedNumber, hashOf, type NodeRequest } from "./cache-nodes.ts";
+import { kindOf, nextRequest, type TraceKind } from "./cache-trace.ts";
 
 /** How the world is. */
 export interface CacheSimulationOptions {
@@ -22,14 +27,25 @@ export interface CacheSimulationOptions {
   readonly callsPerBlock: number;
 }
 
+/** Calls of one kind. */
+export interface KindReport {
+  calls: number;
+  /** Answered from the cache. */
+  hits: number;
+  /** Joined to an equal call under way. */
+  shared: number;
+  /** Sent to nodes. */
+  upstreamCalls: number;
+}
+
 /** What happened. */
 export interface CacheSimulationReport {
-  readonly calls: number;
-  readonly upstreamCalls: number;
-  readonly hits: number;
+  readonly kinds: Readonly<Record<TraceKind, KindReport>>;
   readonly reorgs: number;
-  /** Kept answers that no node would have given any more. */
-  readonly stale: readonly string[];
+  /** Answers that were compared; refusals and errors of nodes are not. */
+  readonly compared: number;
+  /** Answers that no node would have given. */
+  readonly wrong: readonly string[];
 }
 
 /** How long before the newest block blocks are final. */
@@ -38,143 +54,129 @@ const FINALITY = 40;
 const NODE_DELAY_MS = 600;
 const PUSH_DELAY_MS = 40;
 const ANSWER_MS = 25;
-const ADDRESS = `0x${"ab".repeat(20)}`;
-
-interface Node {
-  /** The hash of each block, by number. */
-  readonly chain: string[];
-  /** Blocks that it left, and when. */
-  readonly left: Map<string, number>;
-  /** When its pushes that are under way have arrived. */
-  pushedByMs: number;
-}
+/** For so long a node may have left a chain whose answers are still under way, or not yet pushed. */
+const GRACE_MS = PUSH_DELAY_MS + 2 * ANSWER_MS;
 
 /** Runs the world to its end. */
 export function simulateCache(options: CacheSimulationOptions): CacheSimulationReport {
-  const { seed, nodes: count, blockTimeMs, reorgShare, blocks, callsPerBlock } = options;
-  const runtime = simulatedWorld(seed);
+  const { seed, blockTimeMs, reorgShare, blocks, callsPerBlock } = options;
+  const world = new CacheWorld(options);
   const random = seededRandom(seed + 1);
-  const below = (most: number): number => Math.floor(random() * most);
-  const providers = Array.from({ length: count }, (_, index) => fakeProvider(index));
-  const set = fakeSet(providers);
-  const chainOf = { ...set.chain, blockTimeMs };
-  const tracker = createTracker({ ...set, chain: chainOf }, runtime, {
-    ...SELECTION,
-    profileId: "team",
-  });
-  const settings = {
-    maxBytes: 16_777_216,
-    accountMaxBytes: 0,
-    byAccount: false,
-    methods: new Map<string, number>(),
+  let reorgs = 0;
+  for (let block = 0; block < blocks; block++) {
+    const depth = random() < reorgShare ? 1 + Math.floor(random() * 6) : 0;
+    if (depth > 0) reorgs++;
+    world.grow(depth);
+    for (let n = 0; n < callsPerBlock; n++)
+      world.runtime.after(Math.floor(random() * blockTimeMs), () => {
+        const seen = world.nodes[Math.floor(random() * world.nodes.length)] ?? assert.fail();
+        world.ask(nextRequest(random, seen.chain));
+      });
+    world.runtime.advance(blockTimeMs);
+  }
+  world.runtime.advance(10_000);
+  const { kinds, compared, wrong } = world;
+  return { kinds, reorgs, compared, wrong };
+}
+
+/** A node of the chain. */
+class Node {
+  chain: Chain;
+  /** Blocks that it has left: it still knows them by their hashes. */
+  readonly left = new Set<string>();
+  /** Chains that it has left not long ago, and when. */
+  past: { readonly chain: Chain; readonly leftMs: number }[] = [];
+  /** When its pushes that are under way have arrived. */
+  pushedByMs = 0;
+
+  constructor(chain: Chain) {
+    this.chain = chain;
+  }
+
+  /** Takes a chain over. Returns the first number at which it is another one. */
+  adopt(next: Chain, nowMs: number): number {
+    let fork = Math.max(0, Math.min(this.chain.length, next.length) - DEEPEST);
+    while (fork < this.chain.length && this.chain[fork] === next[fork]) fork++;
+    for (const hash of this.chain.slice(fork)) this.left.add(hash);
+    for (const hash of next.slice(fork)) this.left.delete(hash);
+    this.past = this.past.filter(({ leftMs }) => leftMs >= nowMs - GRACE_MS);
+    this.past.push({ chain: this.chain, leftMs: nowMs });
+    this.chain = next;
+    return fork;
+  }
+
+  /** The chains that its answers may be of, if they came just now. */
+  recent(nowMs: number): readonly Chain[] {
+    const past = this.past.filter(({ leftMs }) => leftMs >= nowMs - GRACE_MS);
+    return [this.chain, ...past.map(({ chain }) => chain)];
+  }
+}
+
+/** More blocks than a node ever has to take over at one time. */
+const DEEPEST = 100;
+const FIRST_BLOCKS = 200;
+const UNKNOWN_BLOCK = { code: -32_000, message: "unknown block" };
+
+/** The nodes, the service before them, and the oracle. */
+class CacheWorld {
+  readonly runtime: SimulatedWorld;
+  readonly nodes: readonly Node[];
+  readonly kinds: Record<TraceKind, KindReport> = {
+    head: emptyReport(),
+    old: emptyReport(),
+    logs: emptyReport(),
   };
-  const cache = new CachedAnswers(() => settings);
-  let made = 0;
-  const newHash = (): string => `0x${(++made).toString(16).padStart(64, "0")}`;
-  const canonical: string[] = Array.from({ length: 200 }, newHash);
-  const nodes: Node[] = providers.map(() => ({
-    chain: [...canonical],
-    left: new Map(),
-    pushedByMs: 0,
-  }));
-  const nodeAt = (index: number): Node => nodes[index] ?? assert.fail();
+  readonly wrong: string[] = [];
+  compared = 0;
+  readonly #random: () => number;
+  readonly #tracker: Tracker;
+  readonly #router: RoutingEngine;
+  /** The chain that every node comes to. */
+  #canonical: Chain = [];
+  #made = 0;
 
-  /** The node takes the chain over, and pushes each of its new blocks. */
-  function adopt(index: number, next: readonly string[]): void {
-    const node = nodeAt(index);
-    const { chain, left } = node;
-    let fork = 0;
-    while (fork < chain.length && chain[fork] === next[fork]) fork++;
-    for (const hash of chain.splice(fork)) left.set(hash, runtime.now());
-    for (let number = fork; number < next.length; number++) {
-      const hash = next[number] ?? assert.fail();
-      const parentHash = next[number - 1] ?? hash;
-      chain.push(hash);
-      left.delete(hash);
-      node.pushedByMs = Math.max(node.pushedByMs, runtime.now() + below(PUSH_DELAY_MS));
-      const provider = providers[index] ?? assert.fail();
-      runtime.after(node.pushedByMs - runtime.now(), () =>
-        tracker.recordHead(provider, number, { number, hash, parentHash }),
-      );
-    }
-    const final = chain.length - FINALITY;
-    tracker.recordFinalized(providers[index] ?? assert.fail(), Math.max(0, final));
-  }
-
-  function answerOf({ chain }: Node, method: string, param: string): string {
-    const tip = chain.length - 1;
-    if (method === "eth_blockNumber") return `"0x${tip.toString(16)}"`;
-    if (method === "eth_getTransactionReceipt") {
-      // The transaction of a block has the number of the block in its hash.
-      const number = Number(param.slice(0, 18));
-      const blockHash = chain[number];
-      const blockNumber = `0x${number.toString(16)}`;
-      return blockHash === undefined ? "null" : JSON.stringify({ blockHash, blockNumber });
-    }
-    const hash = chain[param === "latest" ? tip : Number(param)];
-    if (method === "eth_getBlockByNumber")
-      return hash === undefined ? "null" : JSON.stringify({ number: param, hash });
-    return hash === undefined ? "null" : `"${hash}"`;
-  }
-
-  let upstreamCalls = 0;
-  const router = createRouter({
-    runtime,
-    timerWheel: createTimerWheel(runtime),
-    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
-    hedge: () => null,
-    cache,
-    coalesce: () => true,
-    upstreams: {
-      http: {
-        send({ provider, body }, listener) {
-          upstreamCalls++;
-          const { method, params }: { method: string; params: string[] } = JSON.parse(
-            body.toString(),
-          );
-          const param = (method === "eth_getBalance" ? params[1] : params[0]) ?? "latest";
-          runtime.after(below(ANSWER_MS), () => {
-            const json = answerOf(nodeAt(provider.index), method, param);
-            runtime.after(below(ANSWER_MS), () => {
-              const bytes = Buffer.from(json);
-              listener.result(bytes, { start: 0, end: bytes.length, idAt: null });
-            });
-          });
-          return { sent: true, cancel() {} };
-        },
-      },
-    },
-  });
-
-  let calls = 0;
-  let hits = 0;
-  const stale: string[] = [];
-
-  /** Whether a node would have said it within the time in which it is heard of what it has left. */
-  function isTrueSomewhere(method: string, param: string, json: string): boolean {
-    const sinceMs = runtime.now() - PUSH_DELAY_MS - 2 * ANSWER_MS;
-    const hash = /0x[0-9a-f]{64}/.exec(json)?.[0];
-    if (hash === undefined) {
-      const tips = nodes.map(({ chain }) => chain.length - 1);
-      return Number(JSON.parse(json)) >= Math.min(...tips) - 1;
-    }
-    return nodes.some(({ chain, left }) => {
-      const leftMs = left.get(hash);
-      if (leftMs !== undefined) return leftMs >= sinceMs;
-      if (param !== "latest") return chain.includes(hash);
-      const tip = chain.indexOf(hash);
-      return method === "eth_getBalance" && tip >= chain.length - 2;
+  constructor({ seed, nodes: count, blockTimeMs }: CacheSimulationOptions) {
+    this.runtime = simulatedWorld(seed);
+    this.#random = seededRandom(seed + 2);
+    const providers = Array.from({ length: count }, (_, index) =>
+      fakeProvider(index, { archival: true }),
+    );
+    const set = fakeSet(providers);
+    this.#tracker = createTracker({ ...set, chain: { ...set.chain, blockTimeMs } }, this.runtime, {
+      ...SELECTION,
+      profileId: "team",
     });
+    this.#router = this.#createRouter();
+    this.#canonical = Array.from({ length: FIRST_BLOCKS }, () => hashOf(++this.#made));
+    this.nodes = providers.map(() => new Node(this.#canonical));
+    for (const [index, node] of this.nodes.entries()) this.#push(index, node, 0);
+    this.runtime.advance(NODE_DELAY_MS);
   }
 
-  function ask(method: string, params: readonly string[], param: string): void {
-    calls++;
-    const written = writeRequest(method, Buffer.from(JSON.stringify(params)));
-    const call = { methodName: method, method: methodOf(method), ...written };
-    const routed = router.route(
+  /** Leaves some blocks, grows by as many and one, and tells the nodes, each in its time. */
+  grow(depth: number): void {
+    const kept = this.#canonical.slice(0, this.#canonical.length - depth);
+    const next = [...kept, ...Array.from({ length: depth + 1 }, () => hashOf(++this.#made))];
+    this.#canonical = next;
+    for (const [index, node] of this.nodes.entries())
+      this.runtime.after(this.#below(NODE_DELAY_MS), () => {
+        // A later chain may have overtaken this one.
+        if (next.length <= node.chain.length) return;
+        this.#push(index, node, node.adopt(next, this.runtime.now()));
+      });
+  }
+
+  ask(request: NodeRequest): void {
+    const { method: name } = request;
+    this.kinds[kindOf(request)].calls++;
+    const method = methodOf(name);
+    const params = Buffer.from(JSON.stringify(request.params));
+    const block = readBlockRef(params, { start: 0, end: params.length }, method);
+    const call = { methodName: name, method, block, ...writeRequest(name, params) };
+    const routed = this.#router.route(
       {
-        call: { ...call, block: { kind: "none" } },
-        tracker,
+        call,
+        tracker: this.#tracker,
         strategy: "load-balanced",
         pin: null,
         transport: "http",
@@ -183,56 +185,101 @@ export function simulateCache(options: CacheSimulationOptions): CacheSimulationR
         deadlineMs: 5_000,
         mayStream: true,
       },
-      ({ outcome, source }) => {
-        if (source.kind !== "cache" || outcome.kind !== "result") return;
-        hits++;
-        const json = outcome.body.toString("latin1", outcome.start, outcome.end);
-        if (!isTrueSomewhere(method, param, json))
-          stale.push(`${method} ${param} at ${runtime.now()}: ${json}`);
-      },
+      (answer) => this.#answered(request, answer),
     );
-    assert.ok(routed.startedAtMs <= runtime.now());
+    assert.ok(routed.startedAtMs <= this.runtime.now());
   }
 
-  /** Small numbers often, large ones seldom. */
-  const zipf = (most: number): number => Math.floor(most ** random()) - 1;
-  const hex = (number: number): string => `0x${number.toString(16)}`;
-
-  /** As the backend of an application asks: mostly at the head, some of it old. */
-  function askSomething(): void {
-    const tip = nodeAt(0).chain.length - 1;
-    const kind = random();
-    const account = `${ADDRESS.slice(0, -2)}${zipf(60).toString(16).padStart(2, "0")}`;
-    if (kind < 0.2) return ask("eth_blockNumber", [], "latest");
-    if (kind < 0.6) return ask("eth_getBalance", [account, "latest"], "latest");
-    const number = hex(Math.max(0, tip - zipf(FINALITY * 3)));
-    if (kind < 0.75) return ask("eth_getBalance", [account, number], number);
-    if (kind < 0.85) return ask("eth_getBlockByNumber", [number], number);
-    const hash = `0x${number.slice(2).padStart(16, "0")}${"e".repeat(48)}`;
-    ask("eth_getTransactionReceipt", [hash], hash);
+  #answered(request: NodeRequest, { outcome, source }: Answer): void {
+    const report = this.kinds[kindOf(request)];
+    const isKept = source.kind === "cache";
+    if (isKept) report.hits++;
+    if (source.kind === "shared") report.shared++;
+    if (outcome.kind !== "result") return;
+    this.compared++;
+    const json = outcome.body.toString("latin1", outcome.start, outcome.end);
+    if (this.#isTold(request, json, isKept)) return;
+    this.wrong.push(`${source.kind} ${JSON.stringify(request)} at ${this.runtime.now()}: ${json}`);
   }
 
-  let reorgs = 0;
-  for (let index = 0; index < count; index++) adopt(index, [...canonical, newHash()]);
-  canonical.push(nodeAt(0).chain.at(-1) ?? assert.fail());
-  for (let index = 1; index < count; index++) adopt(index, canonical);
-  for (let block = 0; block < blocks; block++) {
-    if (random() < reorgShare) {
-      reorgs++;
-      const depth = 1 + below(6);
-      canonical.splice(-depth);
-      for (let n = 0; n < depth; n++) canonical.push(newHash());
+  /**
+   * Whether a node would have said it just now. A kept answer about a number is compared with nodes
+   * that have that block: what one that lags behind leaves out must not be kept.
+   */
+  #isTold(request: NodeRequest, json: string, isKept: boolean): boolean {
+    const nowMs = this.runtime.now();
+    const claimed = isKept ? claimedNumber(request) : null;
+    return this.nodes.some((node) =>
+      node
+        .recent(nowMs)
+        .some(
+          (chain) =>
+            (claimed === null || claimed < chain.length) &&
+            answerOf(chain, request, node.left) === json,
+        ),
+    );
+  }
+
+  #below(most: number): number {
+    return Math.floor(this.#random() * most);
+  }
+
+  /** The node pushes its blocks from this number on, and reports what is final. */
+  #push(index: number, node: Node, from: number): void {
+    const { runtime } = this;
+    const provider = this.#tracker.set.providers[index] ?? assert.fail();
+    for (const [at, hash] of node.chain.slice(from).entries()) {
+      const number = from + at;
+      const parentHash = node.chain[number - 1] ?? hash;
+      node.pushedByMs = Math.max(node.pushedByMs, runtime.now() + this.#below(PUSH_DELAY_MS));
+      runtime.after(node.pushedByMs - runtime.now(), () =>
+        this.#tracker.recordHead(provider, number, { number, hash, parentHash }),
+      );
     }
-    canonical.push(newHash());
-    const next = [...canonical];
-    for (let index = 0; index < count; index++)
-      runtime.after(below(NODE_DELAY_MS), () => {
-        // A later chain may have overtaken this one.
-        if (next.length > nodeAt(index).chain.length) adopt(index, next);
-      });
-    for (let n = 0; n < callsPerBlock; n++) runtime.after(below(blockTimeMs), askSomething);
-    runtime.advance(blockTimeMs);
+    this.#tracker.recordFinalized(provider, Math.max(0, node.chain.length - FINALITY));
   }
-  runtime.advance(10_000);
-  return { calls, upstreamCalls, hits, reorgs, stale };
+
+  #createRouter(): RoutingEngine {
+    const { runtime } = this;
+    const settings = {
+      maxBytes: 16_777_216,
+      accountMaxBytes: 0,
+      byAccount: false,
+      methods: new Map<string, number>(),
+    };
+    return createRouter({
+      runtime,
+      timerWheel: createTimerWheel(runtime),
+      limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+      hedge: () => null,
+      cache: new CachedAnswers(() => settings),
+      coalesce: () => true,
+      upstreams: {
+        http: {
+          send: ({ provider, body }, listener) => {
+            const request: NodeRequest = JSON.parse(body.toString());
+            this.kinds[kindOf(request)].upstreamCalls++;
+            const node = this.nodes[provider.index] ?? assert.fail();
+            runtime.after(this.#below(ANSWER_MS), () => {
+              const json = answerOf(node.chain, request, node.left);
+              runtime.after(this.#below(ANSWER_MS), () => {
+                if (json === null) {
+                  const failure = plainFailure("error", UNKNOWN_BLOCK.message);
+                  const raw = Buffer.from(JSON.stringify(UNKNOWN_BLOCK));
+                  return listener.failed({ ...failure, ...UNKNOWN_BLOCK }, raw);
+                }
+                const bytes = Buffer.from(json);
+                listener.result(bytes, { start: 0, end: bytes.length, idAt: null });
+              });
+            });
+            return { sent: true, cancel() {} };
+          },
+        },
+      },
+    });
+  }
+}
+
+function emptyReport(): KindReport {
+  return { calls: 0, hits: 0, shared: 0, upstreamCalls: 0 };
 }
