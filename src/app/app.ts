@@ -24,6 +24,7 @@ import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { createFilters } from "../upstream/filter/filters.ts";
 import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
 import { createSharedFilters, type SharedFilters } from "../upstream/filter/shared-filters.ts";
+import { BufferPool } from "../upstream/http/buffer-pool.ts";
 import {
   createHttpUpstream,
   HTTP_LIMITS,
@@ -507,15 +508,15 @@ function upstreamSide(
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
   const observer = createObserver(log, runtime, placeOf(service));
-  const onReturnedTwice = observer.returnedTwice;
-  const httpParts = { budget, timerWheel, client: config.upstream.http, shares, onReturnedTwice };
+  const buffers = new BufferPool(observer.returnedTwice);
+  const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
   const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
   const upstreams = { http: limitedHttp(http, { runtime, budgets }, observer), ws: sockets };
   const cordons = createCordonTable();
   const ofRegistry = { ...hearing(observer), shares, budgets, cordonOf: cordons.of };
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
-  const parts = { runtime, timerWheel, upstreams, limits, log };
+  const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
   const { router, cache } = liveRouter(parts, observer, live);
   const { bus = null, workers = 1 } = service ?? {};
   const common = { runtime, timerWheel, router, sockets, registry, shares, limits, log, workers };
@@ -587,13 +588,13 @@ function placeOf(service: Outside["service"]): ObserverPlace {
 /** The router with its cache, as the live configuration says. */
 function liveRouter(
   parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits"> &
-    Pick<Outside, "log">,
+    Pick<Outside, "log"> & { readonly buffers: BufferPool },
   { splits, feed }: Observer,
   live: () => Config,
 ): { readonly router: RoutingEngine; readonly cache: CachedAnswers } {
   const secondTier = new SecondTier({ ...parts, connect: connectRedis });
   secondTier.use(live().redisUrl);
-  const cache = new CachedAnswers(() => live().cache, secondTier);
+  const cache = new CachedAnswers(() => live().cache, secondTier, parts.buffers);
   const router = createRouter({
     ...parts,
     cache,

@@ -110,13 +110,21 @@ function logsJson(chain: Chain, value: unknown, left: ReadonlySet<string>): stri
 /** As a node reads the ends: nothing named is the newest block, which no end is beyond. */
 function rangeOf(
   chain: Chain,
-  { fromBlock, toBlock }: { readonly fromBlock?: string; readonly toBlock?: string },
+  { fromBlock, toBlock }: Pick<LogFilter, "fromBlock" | "toBlock">,
 ): Range {
   const tip = chain.length - 1;
   return { from: numberOf(chain, fromBlock), to: Math.min(tip, numberOf(chain, toBlock)) };
 }
 
-function filterOf(value: unknown): Readonly<Partial<Record<string, string>>> {
+/** A filter of logs, as the trace writes it. */
+interface LogFilter {
+  readonly address?: string;
+  readonly blockHash?: string;
+  readonly fromBlock?: string;
+  readonly toBlock?: string;
+}
+
+function filterOf(value: unknown): LogFilter {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 

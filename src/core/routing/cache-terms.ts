@@ -10,15 +10,17 @@ import type { ResultBlock } from "../rpc/result-block.ts";
  */
 export type CacheClass = "immutable" | "block" | "head" | "tag" | "hash";
 
-/** The blocks of a chain at one moment. */
+/** The blocks of a chain as they are known now. */
 export interface BlocksNow {
-  /** The newest block that callers are ownHash of; null = unknown. */
-  readonly servedTip: number | null;
-  readonly finalized: number | null;
+  /** The newest block that callers are told of; null = unknown. */
+  servedTip(): number | null;
+  finalized(): number | null;
   /** Counts reorganisations. */
   readonly epoch: number;
   /** The hash on which the providers agree; null = unknown or disputed. */
-  readonly agreedHash: (number: number) => string | null;
+  agreedHash(number: number): string | null;
+  /** Whether no reorganisation has reached this height since the count was `epoch`. */
+  isUntouched(number: number, epoch: number): boolean;
 }
 
 /** The newest block when a call was sent, and how far each provider had come. */
@@ -98,12 +100,11 @@ export function keepTerms(facts: KeepFacts): CacheTerms | null {
 export function isStillTrue(
   { class: kept, guard }: Pick<CacheTerms, "class" | "guard">,
   now: BlocksNow,
-  isUntouched: (number: number, epoch: number) => boolean,
 ): boolean {
   if (guard === null) return true;
   const { number, hash, epoch } = guard;
-  if (kept === "head" && now.servedTip !== number) return false;
-  return now.agreedHash(number) === hash && isUntouched(number, epoch);
+  if (kept === "head" && now.servedTip() !== number) return false;
+  return now.agreedHash(number) === hash && now.isUntouched(number, epoch);
 }
 
 function termsOf(facts: KeepFacts): CacheTerms | null {
@@ -125,7 +126,7 @@ function termsOf(facts: KeepFacts): CacheTerms | null {
 /** The provider was at the served head when it was asked and when it answered. */
 function headTerms({ answer, named, now, before, provider, blockTimeMs }: KeepFacts) {
   const { servedTip: number, servedHash: hash, epoch } = before;
-  if (number === null || hash === null || now.epoch !== epoch || now.servedTip !== number)
+  if (number === null || hash === null || now.epoch !== epoch || now.servedTip() !== number)
     return null;
   if (provider.tipBefore !== number || provider.tipNow !== number) return null;
   if (provider.hashAt(number) !== hash || now.agreedHash(number) !== hash) return null;
@@ -136,10 +137,10 @@ function headTerms({ answer, named, now, before, provider, blockTimeMs }: KeepFa
 
 function numberTerms(facts: KeepFacts, number: number): CacheTerms | null {
   const { answer, named, now, before, provider } = facts;
-  if (now.servedTip === null || number > now.servedTip) return null;
+  if (!isServed(number, now)) return null;
   const agreed = now.agreedHash(number);
   const ownHash = named ? answer.block.hash : null;
-  if (now.finalized !== null && number <= now.finalized)
+  if (isFinal(number, now))
     return agreed === null || ownHash === null || ownHash === agreed ? IMMUTABLE : null;
   if (agreed === null || provider.hashAt(number) !== agreed || now.epoch !== before.epoch)
     return null;
@@ -152,22 +153,32 @@ function hashTerms({ answer, now }: KeepFacts): CacheTerms | null {
   const { number } = answer.block;
   if (answer.isNull) return null;
   if (number === null) return { class: "hash", guard: null, lifeMs: HASH_MS };
-  if (now.servedTip === null || number > now.servedTip) return null;
-  if (now.finalized !== null && number <= now.finalized) return IMMUTABLE;
+  if (!isServed(number, now)) return null;
+  if (isFinal(number, now)) return IMMUTABLE;
   return { class: "hash", guard: null, lifeMs: HASH_MS };
 }
 
 /** Its finality is that of the block that it names; without one it is pending, or not there. */
 function transactionTerms({ answer, now }: KeepFacts): CacheTerms | null {
   const { number, hash } = answer.block;
-  if (number === null || hash === null || now.servedTip === null || number > now.servedTip)
-    return null;
+  if (number === null || hash === null || !isServed(number, now)) return null;
   const agreed = now.agreedHash(number);
-  if (now.finalized !== null && number <= now.finalized)
-    return agreed === null || agreed === hash ? IMMUTABLE : null;
+  if (isFinal(number, now)) return agreed === null || agreed === hash ? IMMUTABLE : null;
   return agreed === hash
     ? { class: "block", guard: { number, hash, epoch: now.epoch }, lifeMs: null }
     : null;
+}
+
+/** Whether callers are told of the block: one above the served tip may be a single provider's. */
+function isServed(number: number, now: BlocksNow): boolean {
+  const tip = now.servedTip();
+  return tip !== null && number <= tip;
+}
+
+/** Whether the block at this height does not change any more. */
+export function isFinal(number: number, now: Pick<BlocksNow, "finalized">): boolean {
+  const finalized = now.finalized();
+  return finalized !== null && number <= finalized;
 }
 
 const IMMUTABLE: CacheTerms = { class: "immutable", guard: null, lifeMs: null };

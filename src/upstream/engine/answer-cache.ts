@@ -29,8 +29,12 @@ export interface KeptFacts {
 /** A kept answer; valid until the next `set`. */
 export interface KeptAnswer {
   readonly facts: KeptFacts;
+  /** Of its JSON. */
+  readonly length: number;
   /** A copy of its JSON. */
   copy(): Buffer;
+  /** Copies its JSON to a place in other memory. */
+  copyTo(memory: Buffer, at: number): void;
 }
 
 /**
@@ -219,10 +223,18 @@ class Entry implements KeptAnswer {
     return ENTRY_BYTES + KEY_CHAR_BYTES * this.key.length;
   }
 
+  get length(): number {
+    return this.#bytes;
+  }
+
   copy(): Buffer {
     const copy = Buffer.allocUnsafe(this.#bytes);
-    this.#segment.memory.copy(copy, 0, this.#at, this.#at + this.#bytes);
+    this.copyTo(copy, 0);
     return copy;
+  }
+
+  copyTo(memory: Buffer, at: number): void {
+    this.#segment.memory.copy(memory, at, this.#at, this.#at + this.#bytes);
   }
 
   append(value: Buffer, { start, end }: Span): void {

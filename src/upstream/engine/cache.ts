@@ -2,19 +2,22 @@
 // answer of a provider if it may be kept. Decisions are in `core/routing/cache-terms.ts`.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import type { AnswerSource } from "../../core/routing/answer-source.ts";
 import {
-  type BlocksNow,
   type CacheableAnswer,
   type CacheTerms,
+  isFinal,
   isStillTrue,
   keepTerms,
 } from "../../core/routing/cache-terms.ts";
 import { type CacheTier, MISS } from "../../core/routing/cache-use.ts";
 import { readError } from "../../core/rpc/answer.ts";
 import { type CacheSubject, cacheSubjectOf } from "../../core/rpc/cache-subject.ts";
+import { CLOSE_OBJECT } from "../../core/rpc/json.ts";
 import { isEmptyResult, isNullResult, resultBlock } from "../../core/rpc/result-block.ts";
+import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { BlocksSnapshot, KnownBlocks } from "../health/known-blocks.ts";
+import type { BlocksSnapshot } from "../health/known-blocks.ts";
 import {
   type SecondTier,
   TIER_LIMIT_MS,
@@ -23,7 +26,7 @@ import {
   tierKey,
 } from "../second-tier/second-tier.ts";
 import type { StoredAnswer } from "../second-tier/stored-answer.ts";
-import type { Answer } from "./answer.ts";
+import type { Answer, Outcome } from "./answer.ts";
 import type { KeptAnswer, KeptFacts } from "./answer-cache.ts";
 import type { CacheScope } from "./cache-scope.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
@@ -57,7 +60,8 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
       const nowMs = runtime.now();
       const kept = lookUp(answers, query, job, nowMs);
       if (kept !== null) {
-        giveKept({ job, listener }, { facts: kept.facts, bytes: kept.copy() }, nowMs, "memory");
+        hit(job, kept.facts, nowMs, "memory");
+        listener.ended({ outcome: outcomeOf(kept, job, answers), source: sourceOf(kept.facts) });
         return ENDED;
       }
       const parts = { answers, query, job, listener, runtime };
@@ -69,22 +73,41 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
   };
 }
 
-/** Answers a call with what is kept. */
-function giveKept(
-  { job, listener }: Pick<KeepingParts, "job" | "listener">,
-  { facts, bytes }: GivenAnswer,
-  nowMs: number,
-  tier: CacheTier,
-): void {
-  const ageMs = Math.max(0, nowMs - facts.askedAtMs);
-  job.cacheUse = { result: "hit", ageMs, class: facts.terms.class, tier };
-  listener.ended(answerOf(facts, bytes));
+/** A call is answered with what is kept. */
+function hit(job: Job, { askedAtMs, terms }: KeptFacts, nowMs: number, tier: CacheTier): void {
+  const ageMs = Math.max(0, nowMs - askedAtMs);
+  job.cacheUse = { result: "hit", ageMs, class: terms.class, tier };
 }
 
-/** A kept answer in memory of its own. */
-interface GivenAnswer {
-  readonly facts: KeptFacts;
-  readonly bytes: Buffer;
+/** What comes before the result in an answer of ours, under an id that the caller's replaces. */
+const ENVELOPE = Buffer.from(`{"jsonrpc":"2.0","id":${"0".repeat(WIRE_ID_BYTES)},"result":`);
+const ID_AT = ENVELOPE.indexOf("0".repeat(WIRE_ID_BYTES));
+
+/**
+ * A kept answer as a provider sends it, in memory that is lent like that of providers' answers: it
+ * is then written to the caller in one piece.
+ */
+function outcomeOf(kept: KeptAnswer, { request }: Job, { buffers }: CachedAnswers): Outcome {
+  const { facts, length } = kept;
+  if (facts.isError || !request.mayStream || buffers === null)
+    return bareOutcome(facts, kept.copy());
+  const start = ENVELOPE.length;
+  const end = start + length;
+  const body = buffers.takeFor(end + 1);
+  if (body === null) return bareOutcome(facts, kept.copy());
+  ENVELOPE.copy(body);
+  kept.copyTo(body, start);
+  body[end] = CLOSE_OBJECT;
+  return { kind: "result", body, start, end, idAt: ID_AT, pool: buffers };
+}
+
+function bareOutcome({ isError }: KeptFacts, bytes: Buffer): Outcome {
+  if (isError) return { kind: "error", raw: bytes };
+  return { kind: "result", body: bytes, start: 0, end: bytes.length, idAt: null };
+}
+
+function sourceOf({ provider }: KeptFacts): AnswerSource {
+  return { kind: "cache", provider };
 }
 
 /** A call, as it is looked up. */
@@ -154,32 +177,14 @@ function checked(
     return null;
   }
   if (terms.guard === null) return kept;
-  const now = blocksNow(blocks);
-  const isUntouched = (number: number, epoch: number) => blocks.isUntouched(number, epoch);
-  if (!isStillTrue(terms, now, isUntouched)) {
+  if (!isStillTrue(terms, blocks)) {
     entries.delete(key);
     if (terms.class !== "head") answers.countAbandoned();
     return null;
   }
-  if (terms.class === "block" && now.finalized !== null && terms.guard.number <= now.finalized)
+  if (terms.class === "block" && isFinal(terms.guard.number, blocks))
     facts.terms = { class: "immutable", guard: null, lifeMs: terms.lifeMs };
   return kept;
-}
-
-function blocksNow(blocks: KnownBlocks): BlocksNow {
-  return {
-    servedTip: blocks.servedTip(),
-    finalized: blocks.finalized(),
-    epoch: blocks.epoch,
-    agreedHash: (number) => blocks.agreedHash(number),
-  };
-}
-
-function answerOf({ isError, provider }: KeptFacts, bytes: Buffer): Answer {
-  const outcome = isError
-    ? ({ kind: "error", raw: bytes } as const)
-    : ({ kind: "result", body: bytes, start: 0, end: bytes.length, idAt: null } as const);
-  return { outcome, source: { kind: "cache", provider } };
 }
 
 /** A call that is looked up in the second tier, and asked of providers if that has no answer. */
@@ -206,7 +211,11 @@ class TierLookUp implements RunningJob {
     const { job, runtime } = parts;
     const kept = answer === null ? null : keptFromTier(parts, answer);
     this.#isOver = true;
-    if (kept !== null) return giveKept(parts, kept, runtime.now(), "redis");
+    if (kept !== null) {
+      hit(job, kept.facts, runtime.now(), "redis");
+      const outcome = bareOutcome(kept.facts, kept.bytes);
+      return parts.listener.ended({ outcome, source: sourceOf(kept.facts) });
+    }
     if (answer !== null) tier.countUnusable();
     job.cacheUse = MISS;
     const place = generation === null ? null : { tier, tierKey, generation };
@@ -231,16 +240,14 @@ function tierKeyOf({ answers, query, job, runtime }: KeepingParts) {
   return { tier, tierKey: tierKey(scope.tierScope, text) };
 }
 
-function isFinal(number: number, blocks: KnownBlocks): boolean {
-  const finalized = blocks.finalized();
-  return finalized !== null && number <= finalized;
-}
-
 /**
  * What was found in the second tier, kept here as well; null = it may not be given. It is judged as
  * if the provider that it names had answered just now.
  */
-function keptFromTier(parts: KeepingParts, found: StoredAnswer): GivenAnswer | null {
+function keptFromTier(
+  parts: KeepingParts,
+  found: StoredAnswer,
+): { readonly facts: KeptFacts; readonly bytes: Buffer } | null {
   const { query, job, runtime } = parts;
   const { value, isError } = found;
   const provider = job.request.tracker.set.providers.find(({ id }) => id === found.provider);
@@ -362,7 +369,7 @@ function termsOf(
     subject,
     answer: isError ? REVERT : resultIn(bytes, start, end, subject),
     named: rule?.kind === "block" && rule.named === true,
-    now: blocksNow(blocks),
+    now: blocks,
     before,
     provider: {
       tipBefore: before.tips[provider.index] ?? null,

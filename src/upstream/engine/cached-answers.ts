@@ -3,6 +3,7 @@
 import type { CacheSettings } from "../../core/routing/cache-settings.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { RoutingState } from "../health/tracker.ts";
+import type { BufferPool } from "../http/buffer-pool.ts";
 import type { SecondTier, TierReport } from "../second-tier/second-tier.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import { CacheScope, isCustom, type ScopeSelection } from "./cache-scope.ts";
@@ -41,10 +42,17 @@ export class CachedAnswers {
 
   /** Null = answers are kept in memory alone. */
   readonly secondTier: SecondTier | null;
+  /** Memory that answers are given in; null = each is given in its own. */
+  readonly buffers: BufferPool | null;
 
-  constructor(settings: () => CacheSettings | null, secondTier: SecondTier | null = null) {
+  constructor(
+    settings: () => CacheSettings | null,
+    secondTier: SecondTier | null = null,
+    buffers: BufferPool | null = null,
+  ) {
     this.#settings = settings;
     this.secondTier = secondTier;
+    this.buffers = buffers;
     this.#shared = new AnswerCache(() => settings()?.maxBytes ?? 0);
   }
 

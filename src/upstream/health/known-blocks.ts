@@ -65,6 +65,15 @@ export interface ProviderBlocks {
   pushedAtMs: number;
 }
 
+/** What follows from the blocks of the providers, which is the same until one is heard of. */
+interface Newest extends BlocksSnapshot {
+  /** The branches of the providers that push their heads. */
+  readonly pushing: readonly BranchView[];
+  readonly fromMs: number;
+  /** From then on one of them has been silent for too long; exclusive. */
+  readonly untilMs: number;
+}
+
 /** The blocks of one set, recorded by its tracker. */
 export class RecordedBlocks implements KnownBlocks {
   readonly #set: ProviderSet;
@@ -73,6 +82,8 @@ export class RecordedBlocks implements KnownBlocks {
   readonly #changes = new BranchChanges();
   /** As last found: it never goes back. */
   #finalized: number | null;
+  /** Null = something was heard since it was found. */
+  #newest: Newest | null = null;
 
   constructor(
     set: ProviderSet,
@@ -95,10 +106,7 @@ export class RecordedBlocks implements KnownBlocks {
   }
 
   servedTip(): number | null {
-    return servedTipOf(
-      this.#providers.map(({ sample }) => sample),
-      this.#runtime.now(),
-    );
+    return this.#current().servedTip;
   }
 
   finalized(): number | null {
@@ -106,7 +114,7 @@ export class RecordedBlocks implements KnownBlocks {
   }
 
   agreedHash(number: number): string | null {
-    return agreedHash(this.#pushing(), number);
+    return agreedHash(this.#current().pushing, number);
   }
 
   pushedHash(provider: Provider, number: number): string | null {
@@ -121,21 +129,25 @@ export class RecordedBlocks implements KnownBlocks {
   }
 
   snapshot(): BlocksSnapshot {
-    const servedTip = this.servedTip();
-    return {
-      epoch: this.epoch,
-      servedTip,
-      servedHash: servedTip === null ? null : this.agreedHash(servedTip),
-      tips: this.#providers.map((blocks) =>
-        this.#pushes(blocks) && blocks.branch.tip !== -1 ? blocks.branch.tip : null,
-      ),
-    };
+    return this.#current();
+  }
+
+  /** The newest height of a provider is another one. */
+  heightChanged(): void {
+    this.#newest = null;
+  }
+
+  /** A provider does not push its blocks any more. */
+  clear({ branch }: ProviderBlocks): void {
+    clearBranch(branch);
+    this.#newest = null;
   }
 
   /** A provider has pushed a block; null = only its height is known. */
-  pushed({ branch }: ProviderBlocks, block: PushedBlock | null): void {
-    if (block === null) return clearBranch(branch);
-    const abandoned = pushBlock(branch, block);
+  pushed(blocks: ProviderBlocks, block: PushedBlock | null): void {
+    if (block === null) return this.clear(blocks);
+    this.#newest = null;
+    const abandoned = pushBlock(blocks.branch, block);
     if (abandoned !== null) this.#changes.abandon(abandoned);
   }
 
@@ -158,18 +170,43 @@ export class RecordedBlocks implements KnownBlocks {
     return this.#providers.find(({ provider }) => provider.id === id) ?? null;
   }
 
-  #pushing(): readonly BranchView[] {
+  /** Found anew only when something was heard, or has become too old: every call asks for it. */
+  #current(): Newest {
     const nowMs = this.#runtime.now();
-    const views: BranchView[] = [];
-    for (const blocks of this.#providers)
-      if (this.#pushes(blocks, nowMs)) views.push(blocks.branch);
-    return views;
+    const known = this.#newest;
+    if (known !== null && nowMs >= known.fromMs && nowMs < known.untilMs) return known;
+    const found = this.#find(nowMs);
+    this.#newest = found;
+    return found;
   }
 
-  /** A provider that has been silent for long may be on a branch that nobody is on any more. */
-  #pushes({ pushedAtMs }: ProviderBlocks, nowMs = this.#runtime.now()): boolean {
-    const freshMs = Math.max(HEAD_FRESH_MS, QUIET_BLOCKS * this.#set.chain.blockTimeMs);
-    return nowMs - pushedAtMs < freshMs;
+  #find(nowMs: number): Newest {
+    const samples = this.#providers.map(({ sample }) => sample);
+    const servedTip = servedTipOf(samples, nowMs);
+    const pushing: BranchView[] = [];
+    const tips: (number | null)[] = [];
+    let untilMs = Number.POSITIVE_INFINITY;
+    for (const { sample, branch, pushedAtMs } of this.#providers) {
+      const silentAtMs = pushedAtMs + this.#freshMs();
+      const isPushing = nowMs < silentAtMs;
+      if (isPushing) pushing.push(branch);
+      tips.push(isPushing && branch.tip !== -1 ? branch.tip : null);
+      // A sample of a clock that has gone back counts from its time on.
+      const sampledAtMs = sample === null ? nowMs : sample.atMs;
+      for (const atMs of [silentAtMs, sampledAtMs, sampledAtMs + HEAD_FRESH_MS])
+        if (atMs > nowMs) untilMs = Math.min(untilMs, atMs);
+    }
+    const servedHash = servedTip === null ? null : agreedHash(pushing, servedTip);
+    return { epoch: this.epoch, servedTip, servedHash, tips, pushing, fromMs: nowMs, untilMs };
+  }
+
+  #pushes({ pushedAtMs }: ProviderBlocks): boolean {
+    return this.#runtime.now() - pushedAtMs < this.#freshMs();
+  }
+
+  /** A provider that has been silent for longer may be on a branch that nobody is on any more. */
+  #freshMs(): number {
+    return Math.max(HEAD_FRESH_MS, QUIET_BLOCKS * this.#set.chain.blockTimeMs);
   }
 }
 

@@ -1,11 +1,7 @@
 // The routing state of one provider set, and the only mutable one: plans calls, records attempts
 // and probes, reports health. Sends nothing.
 import type { Attempt, Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
-import {
-  clearBranch,
-  createBranchView,
-  type PushedBlock,
-} from "../../core/provider/branch-view.ts";
+import { createBranchView, type PushedBlock } from "../../core/provider/branch-view.ts";
 import {
   admitted,
   type Breaker,
@@ -738,7 +734,7 @@ class SetTracker implements Tracker {
         this.#notifyListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
       this.#sample(providerState, null);
       providerState.finalized = null;
-      clearBranch(providerState.branch);
+      this.blocks.clear(providerState);
       if (!wrongChain) this.#notifyOutage();
       return;
     }
@@ -780,7 +776,7 @@ class SetTracker implements Tracker {
     const providerState = this.#stateOf(provider);
     if (providerState === null) return;
     providerState.listening = listening;
-    if (!listening) clearBranch(providerState.branch);
+    if (!listening) this.blocks.clear(providerState);
   }
 
   recordHead(provider: Provider, height: number, block?: PushedBlock): void {
@@ -907,7 +903,7 @@ class SetTracker implements Tracker {
     if (cordon === null) return;
     this.#sample(state, null);
     state.finalized = null;
-    clearBranch(state.branch);
+    this.blocks.clear(state);
     this.#notifyOutage();
   }
 
@@ -1179,6 +1175,7 @@ class SetTracker implements Tracker {
       for (const health of [providerState.http, providerState.ws])
         if (health !== null) health.behindAtMs = NEVER_MS;
     this.#consensus = { ...this.#consensus, untilMs: NEVER_MS };
+    this.blocks.heightChanged();
   }
 }
 

@@ -73,15 +73,30 @@ export class BufferPool implements BorrowedBuffer {
    * back, once, by `recycle` or `reuse`.
    */
   copyOf(answer: Buffer): Buffer {
-    if (this.#slab.used + HEADROOM_BYTES + answer.length > SLAB_BYTES) this.#nextSlab();
+    const copy = this.#takeShort(answer.length);
+    copy.set(answer);
+    return copy;
+  }
+
+  /**
+   * Memory for a whole answer that is written here, with free bytes before it; null = it is too
+   * long, or too much is borrowed. It must come back as that of `copyOf`.
+   */
+  takeFor(bytes: number): Buffer | null {
+    if (bytes <= SLAB_ANSWER_BYTES) return this.#takeShort(bytes);
+    if (HEADROOM_BYTES + bytes > BUFFER_BYTES || !this.mayLend) return null;
+    return this.take().subarray(HEADROOM_BYTES, HEADROOM_BYTES + bytes);
+  }
+
+  #takeShort(bytes: number): Buffer {
+    if (this.#slab.used + HEADROOM_BYTES + bytes > SLAB_BYTES) this.#nextSlab();
     const slab = this.#slab;
     const start = slab.used + HEADROOM_BYTES;
-    slab.used = start + answer.length;
-    const copy = slab.bytes.subarray(start, slab.used);
-    copy.set(answer);
-    slab.borrowed[slotOf(copy)] = copy;
+    slab.used = start + bytes;
+    const short = slab.bytes.subarray(start, slab.used);
+    slab.borrowed[slotOf(short)] = short;
     slab.out++;
-    return copy;
+    return short;
   }
 
   /** Borrows a buffer; it is returned by `recycle`, whole or as any part of it. */

@@ -52,8 +52,8 @@ export interface HttpParts {
   readonly client?: "own" | "undici";
   /** Divides connections between workers; absent = this process is the whole service. */
   readonly shares?: Shares;
-  /** Hears of an answer whose memory was returned twice; left out = that throws. */
-  readonly onReturnedTwice?: () => void;
+  /** Memory for answers; left out = its own. */
+  readonly buffers?: BufferPool;
 }
 
 /** Longest answer of a user's provider. */
@@ -96,9 +96,9 @@ class HttpUpstream implements BatchUpstream {
   readonly #usersRoom: Room;
 
   constructor(parts: UpstreamParts) {
-    const { runtime, timerWheel, limits, budget, onReturnedTwice } = parts;
+    const { runtime, timerWheel, limits, budget, buffers = new BufferPool() } = parts;
     this.#parts = parts;
-    this.#answerParts = { buffers: new BufferPool(onReturnedTwice), runtime, timerWheel };
+    this.#answerParts = { buffers, runtime, timerWheel };
     this.#serviceRoom = budget.roomOf(SERVICE);
     this.#usersRoom = budget.roomOf(USERS_PROVIDERS);
     this.#guardedLimits = {
