@@ -59,6 +59,12 @@ export class AnswerCache {
   readonly #entries = new Map<string, Entry>();
   /** Oldest first; the last one is being filled. */
   readonly #segments: Segment[] = [];
+  /**
+   * The memory of an emptied segment, for the next one; null = none. If it were given up each time,
+   * as much again would wait for V8 to collect it.
+   */
+  #spare: Buffer | null = null;
+  /** With the spare one. */
   #segmentBytes = 0;
   #heapBytes = 0;
   #size = 0;
@@ -108,8 +114,10 @@ export class AnswerCache {
     this.#entries.set(entry.key, entry);
     this.#heapBytes += entry.heapBytes;
     this.#size++;
-    for (let left = 2 * this.#segments.length; left > 0 && this.#isOver(0); left--)
-      if (this.#turnOldest()?.used === 0) this.#dropNewest();
+    for (let left = 2 * this.#segments.length; left > 0 && this.#isOver(0); left--) {
+      this.#giveUpSpare();
+      if (this.#isOver(0) && this.#turnOldest()?.used === 0) this.#dropNewest();
+    }
   }
 
   /** Gives it no more. Its memory is used again for the next value of the key. */
@@ -135,16 +143,28 @@ export class AnswerCache {
     if (filling !== undefined && hasRoom(filling, valueBytes)) return filling;
     const usual = Math.min(SEGMENT_BYTES, Math.floor(this.#maxBytes() * LARGEST_SHARE));
     const bytes = Math.max(usual, valueBytes);
+    const spare = this.#spare;
+    if (spare !== null && spare.length >= bytes) {
+      this.#spare = null;
+      return this.#addSegment(spare);
+    }
+    this.#giveUpSpare();
     // What is passed over is wanted no more, so that all have had their chance after one turn.
     for (let left = 2 * this.#segments.length; left > 0 && this.#isOver(bytes); left--) {
       const turned = this.#turnOldest();
       if (turned === null || hasRoom(turned, valueBytes)) return turned;
       if (turned.used === 0) this.#dropNewest();
+      // It is too short for this value.
+      this.#giveUpSpare();
     }
     if (this.#isOver(bytes)) return null;
-    const segment = { memory: Buffer.allocUnsafeSlow(bytes), used: 0, heapBytes: 0, entries: [] };
-    this.#segments.push(segment);
     this.#segmentBytes += bytes;
+    return this.#addSegment(Buffer.allocUnsafeSlow(bytes));
+  }
+
+  #addSegment(memory: Buffer): Segment {
+    const segment = { memory, used: 0, heapBytes: 0, entries: [] };
+    this.#segments.push(segment);
     return segment;
   }
 
@@ -157,9 +177,15 @@ export class AnswerCache {
     return oldest;
   }
 
-  /** Gives the memory of the newest segment back, which holds nothing. */
+  /** Keeps the memory of the newest segment, which holds nothing, for another one. */
   #dropNewest(): void {
-    this.#segmentBytes -= this.#segments.pop()?.memory.length ?? 0;
+    this.#giveUpSpare();
+    this.#spare = this.#segments.pop()?.memory ?? null;
+  }
+
+  #giveUpSpare(): void {
+    this.#segmentBytes -= this.#spare?.length ?? 0;
+    this.#spare = null;
   }
 
   /** Removes what nobody has asked for, and moves the rest to the beginning of the segment. */

@@ -77,3 +77,22 @@ test("what is asked for again stays while everything else is replaced", () => {
   }
   assert.ok(cache.evicted > 4_000);
 });
+
+test("once it is full, it takes no further memory for what replaces the rest", (t) => {
+  const cache = new AnswerCache(() => 4_000_000);
+  const random = seededRandom(7);
+  const allocations = t.mock.method(Buffer, "allocUnsafeSlow").mock;
+  const fill = (turn: number): number => {
+    const before = allocations.callCount();
+    for (let n = 0; n < 3_000; n++)
+      keep(cache, `${turn} ${n}`, "x".repeat(Math.floor(4_000 * random())));
+    return allocations.callCount() - before;
+  };
+  assert.ok(fill(1) > 20);
+  const further = [2, 3, 4, 5].map(fill);
+  assert.ok(cache.evicted > 10_000 && cache.bytes > 3_500_000);
+  assert.ok(
+    further.every((count) => count <= 20),
+    `segments made each time: ${further}`,
+  );
+});
