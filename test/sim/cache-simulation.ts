@@ -54,7 +54,7 @@ const FINALITY = 40;
 const NODE_DELAY_MS = 600;
 const PUSH_DELAY_MS = 40;
 const ANSWER_MS = 25;
-/** For so long a node may have left a chain whose answers are still under way, or not yet pushed. */
+/** Answers of a chain that a node has left may still be under way, or its pushes. */
 const GRACE_MS = PUSH_DELAY_MS + 2 * ANSWER_MS;
 
 /** Runs the world to its end. */
