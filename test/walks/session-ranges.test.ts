@@ -35,7 +35,7 @@ const node: Script = ({ method, params }, reply) => {
 
 test("each planned part of a range costs as one call, told before and held; beyond the bounds it is free", async (t) => {
   const fixture = await sessionFixture(t, chains, {
-    hosted: { buckets: { managed: { per_second: 1_000, burst: 4 } } },
+    hosted: { buckets: { managed: { per_second: 1_000, burst: 6 } } },
     providerSettings: { archival: true, capabilities: { limits: { max_block_range: LIMIT } } },
   });
   const { upstream, service, url } = fixture;

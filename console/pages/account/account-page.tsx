@@ -190,6 +190,7 @@ function UsageCards({ usage }: { readonly usage: Usage }): JSX.Element {
 
 interface Used {
   readonly calls: number;
+  readonly cached_calls: number;
   readonly cu: number;
   readonly usd: string;
 }
@@ -197,6 +198,7 @@ interface Used {
 function usedColumns<Row extends Used>(): readonly Column<Row>[] {
   return [
     numberColumn("calls", "Calls", (row) => row.calls),
+    numberColumn("cached", "From the cache", (row) => row.cached_calls),
     numberColumn("cu", "CU", (row) => row.cu),
     numberColumn("usd", "USD", (row) => Number(row.usd), usd),
   ];

@@ -45,7 +45,11 @@ function RevenueCards({ revenue }: { readonly revenue: Revenue }): JSX.Element {
         <Figure label="Charged" value={usd(totals.charged_usd)} note="calls that were paid for" />
         <Figure label="Paid in" value={usd(totals.paid_in_usd)} />
         <Figure label="Granted" value={usd(totals.granted_usd)} />
-        <Figure label="Calls with a key" value={compact(totals.calls)} />
+        <Figure
+          label="Calls with a key"
+          value={compact(totals.calls)}
+          note={`${compact(totals.cached_calls)} from the cache`}
+        />
         <Figure label="Compute units" value={compact(totals.cu)} />
       </Figures>
       <Card title="By day">

@@ -169,11 +169,12 @@ function accept(
 ): VoucherHold | Managed | Refused {
   const { session } = parts;
   const { burst } = parts.rateLimitSize;
-  if (call !== null && call.calls > burst)
+  if (call !== null && call.calls > 1 && tokensOf(call) > burst)
     return refused(
       fault(
         "invalid_request",
-        `a batch of a channel may hold ${burst} calls (hosted.buckets.managed.burst)`,
+        `a batch of a channel may hold ${burst} calls, each part of a range counted as one ` +
+          "(hosted.buckets.managed.burst)",
         { nextAction: SMALLER },
       ),
     );
@@ -186,16 +187,20 @@ function accept(
 
 const SMALLER = "send several smaller batches";
 
+function tokensOf({ calls, tokens = calls }: Pick<PricedCall, "calls" | "tokens">): number {
+  return tokens;
+}
+
 /**
- * Takes the tokens of a request, or none at all. One that takes more than there can be, for the
- * parts of a range, takes all.
+ * Takes the tokens of a request, or none at all. A call in more parts than there can be tokens
+ * takes all of them.
  */
 function takeTokens(
   { session, rateLimitSize: size }: VoucherAcceptorParts,
   live: LiveChannel,
   call: Pick<PricedCall, "calls" | "tokens">,
 ): Refused | null {
-  const tokens = Math.min(call.tokens ?? call.calls, size.burst);
+  const tokens = Math.min(tokensOf(call), size.burst);
   const nowMs = session.runtime.now();
   const before = new Map(live.fullAtMs ?? []);
   const missing = tokens - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;

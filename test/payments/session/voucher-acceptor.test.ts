@@ -774,6 +774,10 @@ eachStore(({ engine, open }) => {
       const ahead = voucherOf(1, 9n * PRICE);
       const large = await fixture.run(take(life, ahead, { request: "large", calls: 5 }));
       assert.equal(codeOf(large), "invalid_request");
+      const ranges = await fixture.run(
+        take(life, ahead, { request: "ranges", calls: 2, tokens: 5 }),
+      );
+      assert.equal(codeOf(ranges), "invalid_request");
       await fixture.run(pay(life, ahead, { request: "two", calls: 2 }));
       const empty = await fixture.run(take(life, ahead, { request: "four", calls: 4 }));
       assert.equal(codeOf(empty), "rate_limit_exceeded");
