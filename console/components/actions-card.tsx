@@ -66,7 +66,7 @@ function ReloadButton({ done }: { readonly done: () => void }): JSX.Element {
     const result = await client.call("POST /api/v1/operator/reload");
     done();
     if (result.kind === "failed") return toasts.show("bad", failureText(result.failure));
-    if (result.body.reloaded) return toasts.show("good", "The configuration was reloaded.");
+    if (result.body.reloaded) return toasts.show("good", reloadedText(result.body));
     setProblem(result.body.problem ?? "The configuration was not reloaded.");
   };
   return (
@@ -81,6 +81,17 @@ function ReloadButton({ done }: { readonly done: () => void }): JSX.Element {
       )}
     </>
   );
+}
+
+/** Each node has a file of its own: the list shows what came of it there. */
+function reloadedText({
+  node,
+  revision,
+  others_asked: areOthersAsked,
+}: AnswerOf<"POST /api/v1/operator/reload">): string {
+  const where = node === null ? "" : ` on node ${node}`;
+  const done = `The configuration was reloaded${where}, revision ${revision ?? DASH}.`;
+  return areOthersAsked ? `${done} The other nodes were asked: each writes a line here.` : done;
 }
 
 const NAMES: Readonly<Record<string, string>> = {

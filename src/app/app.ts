@@ -51,6 +51,7 @@ import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
 import { createInstanceApi } from "../web/api/instance-api.ts";
 import type { Api } from "../web/api/operation-server.ts";
+import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import { createDocuments } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
@@ -78,6 +79,7 @@ import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
 import { createLiveSide, type LiveSide } from "./live-side.ts";
+import { createOperatorInbox, type OperatorChanges } from "./operator-changes.ts";
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
@@ -108,9 +110,8 @@ export interface Outside {
   readonly service?: ServiceParts;
   /**
    * Reads the configuration again and applies it to the whole service; absent = nobody can.
-   * Resolves with why it was refused, or null.
    */
-  readonly reload?: () => Promise<string | null>;
+  readonly reload?: () => Promise<ReloadOutcome>;
 }
 
 /**
@@ -172,7 +173,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     await stored.close();
     throw error;
   };
-  const operators = { config, outside, providers, console };
+  const operators = { config, outside, providers, ...stored };
   const operatorProviders = await operatorProvidersOf(operators, log).catch(closing);
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
@@ -206,7 +207,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
 /** What lies on a store: the hosted half, or the place of a plain router among others. */
 async function openStored(
   config: Config,
-  parts: Omit<HostingParts, "config" | "settings">,
+  parts: Omit<HostingParts, "config" | "settings" | "operatorInbox">,
 ): Promise<{
   readonly hosting: Hosting | null;
   /** Null = there is none. */
@@ -214,17 +215,23 @@ async function openStored(
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
   readonly console: ConsoleSide;
+  readonly changes: OperatorChanges;
   close(): Promise<void>;
 }> {
+  const operatorInbox = createOperatorInbox();
   if (config.hosted !== null) {
-    const hosting = await openHosting({ ...parts, config, settings: config.hosted });
+    const { hosted: settings } = config;
+    const hosting = await openHosting({ ...parts, operatorInbox, config, settings });
     const { store, node, joined, console, close } = hosting;
-    return { hosting, store, node, joined, console, close };
+    const place = node === null ? null : { store, node: node.identity.id };
+    const changes = operatorInbox.changes(place);
+    return { hosting, store, node, joined, console, changes, close };
   }
   const { runtime, log, worker, service } = parts;
   const onError = (error: unknown): void =>
     log.warn({ problem: textOf(error) }, "the database does not answer as it should");
-  const router = await openRouterNode({ config, runtime, log, worker, service, onError });
+  const place = { config, runtime, log, worker, service, operatorInbox };
+  const router = await openRouterNode({ ...place, onError });
   const console = createConsoleSide({
     config,
     runtime,
@@ -240,6 +247,9 @@ async function openStored(
     node: router?.view ?? null,
     joined: router?.joined ?? null,
     console,
+    changes: operatorInbox.changes(
+      router === null ? null : { store: router.store, node: router.view.identity.id },
+    ),
     close: () => router?.close() ?? Promise.resolve(),
   };
 }
@@ -265,7 +275,7 @@ function sharedFiltersOf(
 
 /** What operators do with providers, with the cordons that hold in effect. */
 function operatorProvidersOf(
-  { config, outside, providers, console }: OperatorFoundation,
+  { config, outside, providers, console, changes }: OperatorFoundation,
   log: Logger,
 ): Promise<OpenOperatorProviders> {
   const { runtime, service, reload = cannotReload } = outside;
@@ -278,6 +288,8 @@ function operatorProvidersOf(
     cordons,
     subscriptions,
     records: console.records,
+    recordAction: console.recordAction,
+    changes,
     bus: service === undefined || service.workers === 1 ? null : service.bus,
     isShared: config.cluster.enabled,
     onError: (error) => log.warn({ problem: textOf(error) }, "cordons cannot be read now"),
@@ -285,10 +297,14 @@ function operatorProvidersOf(
   });
 }
 
-type OperatorFoundation = Pick<Foundation, "config" | "outside" | "providers" | "console">;
+type OperatorFoundation = Pick<Foundation, "config" | "outside" | "providers" | "console"> & {
+  readonly changes: OperatorChanges;
+};
 
-const cannotReload = (): Promise<string> =>
-  Promise.resolve("this process was not started with a configuration file");
+const cannotReload = async (): Promise<ReloadOutcome> => ({
+  problem: "this process was not started with a configuration file",
+  revision: null,
+});
 
 /** The API that every instance has. */
 function instanceApiOf(foundation: Foundation): Api {

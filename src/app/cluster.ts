@@ -20,6 +20,7 @@ import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
+import type { OperatorInbox } from "./operator-changes.ts";
 import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
@@ -96,8 +97,10 @@ export interface RouterNode {
   close(): Promise<void>;
 }
 
-/** Joins them: it has no more than a heartbeat. */
-export async function openRouterNode(parts: Omit<JoinParts, "store">): Promise<RouterNode | null> {
+/** Joins them: it has a heartbeat, and follows what operators do. */
+export async function openRouterNode(
+  parts: Omit<JoinParts, "store"> & Pick<Followers, "operatorInbox">,
+): Promise<RouterNode | null> {
   const { config, runtime, onError } = parts;
   if (!config.cluster.enabled || config.hosted !== null) return null;
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
@@ -117,6 +120,7 @@ export async function openRouterNode(parts: Omit<JoinParts, "store">): Promise<R
       onError,
     });
     const joined = cluster;
+    joined.follow(routerFollower(parts.operatorInbox));
     const { claims } = joined;
     const further = [removeOldHistory];
     const endRetention = startRetention({ store, runtime, claims, further, onError });
@@ -147,17 +151,31 @@ export interface Followers {
   /** Keeps failures to itself. */
   readonly loader: Pick<ProfileLoader, "changed" | "reload">;
   readonly purgeCache: OwnPurge;
+  readonly operatorInbox: OperatorInbox;
+}
+
+/** Has a router without keys and money follow what operators do at other nodes. */
+function routerFollower(inbox: OperatorInbox): ClusterFollower {
+  return {
+    changed(read) {
+      if (read.kind === "all") return inbox.missed();
+      for (const { topic, ref } of read.changes) if (topic === "operator") inbox.heard(ref);
+    },
+    watch: () => {},
+    contact: () => {},
+  };
 }
 
 /** Has what is in memory follow what other nodes change. */
 export function followerOf(followers: Followers): ClusterFollower {
-  const { keyCache, credit, sessions, loader, purgeCache } = followers;
+  const { keyCache, credit, sessions, loader, purgeCache, operatorInbox } = followers;
   const profiles = profileReader(loader);
   return {
     changed(read: ChangesRead) {
       if (read.kind === "all") {
         keyCache.recheck();
         void purgeCache(PURGE_ALL);
+        operatorInbox.missed();
         return profiles.readAll();
       }
       const refs = (topic: string): ReadonlySet<string> =>
@@ -170,6 +188,7 @@ export function followerOf(followers: Followers): ClusterFollower {
       for (const channelId of refs("channel")) sessions?.wanted(channelId);
       profiles.read(refs("profile"));
       for (const ref of refs("cache")) void purgeCache(purgeOf(ref));
+      for (const ref of refs("operator")) operatorInbox.heard(ref);
     },
     watch: (now) => keyCache.watch(now),
     contact(contact) {

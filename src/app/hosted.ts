@@ -61,6 +61,7 @@ import {
 import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
 import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
+import type { OperatorInbox } from "./operator-changes.ts";
 import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { statementsOver } from "./store-service.ts";
@@ -103,6 +104,7 @@ export interface HostingParts {
   readonly purgeCache: OwnPurge;
   /** The method table of the current configuration. */
   readonly methods: () => MethodTable;
+  readonly operatorInbox: OperatorInbox;
   /** The worker of the node that this process is; null = it is the node. */
   readonly worker: string | null;
   /** Null = this process is the whole service. */
@@ -260,10 +262,10 @@ function nodeNameOf({ cluster }: Pick<StoreParts, "cluster">): string | null {
 
 /** Has what is in memory follow what other processes of the service change in the store. */
 function follow(
-  { cluster, workerChanges, purgeCache }: StoreParts,
-  followers: Omit<Followers, "purgeCache">,
+  { cluster, workerChanges, purgeCache, operatorInbox }: StoreParts,
+  followers: Omit<Followers, "purgeCache" | "operatorInbox">,
 ): void {
-  const follower = followerOf({ ...followers, purgeCache });
+  const follower = followerOf({ ...followers, purgeCache, operatorInbox });
   cluster?.follow(follower);
   workerChanges?.follow(follower);
 }
@@ -454,7 +456,7 @@ async function auditOnce(parts: StoreParts): Promise<void> {
 }
 
 interface PaymentHostingParts
-  extends Omit<HostingParts, "serving" | "purgeCache" | "methods" | "worker" | "service"> {
+  extends Pick<HostingParts, "config" | "settings" | "runtime" | "log"> {
   readonly store: Store;
   readonly claims: JobClaims;
   readonly changes: Invalidations;

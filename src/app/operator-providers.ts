@@ -10,12 +10,17 @@ import { type QueryParts, type QueryResult, queryProvider } from "../upstream/pr
 import type { CordonTable } from "../upstream/registry/cordons.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { Subscriptions } from "../upstream/stream/subscriptions.ts";
+import { type RecordAction, reloadDetail } from "../web/api/action-log.ts";
 import type {
   ComparedAnswer,
   Comparison,
   OperatorProviders,
   ProviderTest,
+  ReloadedNode,
+  ReloadOutcome,
+  Requester,
 } from "../web/api/operator-providers.ts";
+import { type OperatorChange, type OperatorChanges, parseProviderRef } from "./operator-changes.ts";
 
 export interface OperatorProvidersParts extends QueryParts {
   readonly runtime: Runtime;
@@ -28,7 +33,9 @@ export interface OperatorProvidersParts extends QueryParts {
   /** Whether other nodes change the records as well. */
   readonly isShared: boolean;
   readonly onError: (error: unknown) => void;
-  readonly reload: () => Promise<string | null>;
+  readonly changes: OperatorChanges;
+  readonly recordAction: RecordAction;
+  readonly reload: () => Promise<ReloadOutcome>;
 }
 
 /** The same, kept up to date until closed. */
@@ -43,24 +50,27 @@ const CORDONS_CHANGED: Topic<true> = {
   name: "operator.cordons",
   parse: (value) => (value === true ? true : null),
 };
-const WAITS_ENDED: Topic<ProviderRef> = { name: "operator.waits", parse: parseRef };
+const WAITS_ENDED: Topic<ProviderRef> = { name: "operator.waits", parse: parseProviderRef };
 
 /** Opens it, with the cordons that hold already in effect. */
 export async function openOperatorProviders(
   parts: OperatorProvidersParts,
 ): Promise<OpenOperatorProviders> {
-  const { runtime, registry, cordons, records, subscriptions, bus, onError } = parts;
+  const { runtime, registry, cordons, records, subscriptions, bus, changes, onError } = parts;
   const refresh = async (): Promise<void> => {
     if (cordons.replace(await records.cordons(), registry)) subscriptions.rebind(registry);
   };
   const changed = async (): Promise<void> => {
     await refresh();
     bus?.publish(CORDONS_CHANGED, true);
+    // Where this fails, the others read what is recorded a little later.
+    await changes.record({ kind: "cordons" }).catch(onError);
   };
   await refresh();
   const ends = [
     bus?.subscribe(CORDONS_CHANGED, () => void refresh().catch(onError)),
     bus?.subscribe(WAITS_ENDED, (ref) => void endWaits(registry, ref)),
+    changes.follow((change) => void followed(parts, change, refresh).catch(onError)),
     bus === null && !parts.isShared ? undefined : repeat(runtime, () => refresh().catch(onError)),
   ];
   return {
@@ -77,12 +87,14 @@ export async function openOperatorProviders(
     },
     endWaits(ref) {
       const ended = endWaits(registry, ref);
-      if (ended !== null) bus?.publish(WAITS_ENDED, ref);
+      if (ended === null) return null;
+      bus?.publish(WAITS_ENDED, ref);
+      void changes.record({ kind: "waits_ended", provider: ref }).catch(onError);
       return ended;
     },
     test: (ref) => test(parts, ref),
     compare: (comparison) => compare(parts, comparison),
-    reload: parts.reload,
+    reload: (by) => reload(parts, by),
     close() {
       for (const end of ends) end?.();
     },
@@ -102,6 +114,49 @@ function repeat(runtime: Runtime, read: () => Promise<void>): () => void {
     isOver = true;
     cancel();
   };
+}
+
+/** Does what an operator did at another node. */
+async function followed(
+  parts: OperatorProvidersParts,
+  change: OperatorChange,
+  readCordons: () => Promise<void>,
+): Promise<void> {
+  switch (change.kind) {
+    case "cordons":
+      return readCordons();
+    case "waits_ended":
+      return void endWaits(parts.registry, change.provider);
+    case "reload":
+      return reloadForOther(parts, change);
+  }
+}
+
+async function reload(
+  { changes, reload: reloadHere, onError }: OperatorProvidersParts,
+  by: Requester,
+): Promise<ReloadedNode> {
+  const outcome = await reloadHere();
+  const { node } = changes;
+  const areOthersAsked = node !== null && outcome.problem === null;
+  if (areOthersAsked) await changes.record({ kind: "reload", by, node }).catch(onError);
+  return { ...outcome, node, areOthersAsked };
+}
+
+/** Once at each node, with a line of its own: nodes may have other files. */
+async function reloadForOther(
+  { bus, recordAction, reload: reloadHere }: OperatorProvidersParts,
+  { by, node }: Extract<OperatorChange, { readonly kind: "reload" }>,
+): Promise<void> {
+  if (bus !== null && bus.workers().toSorted()[0] !== bus.self) return;
+  const { problem, revision } = await reloadHere();
+  await recordAction({
+    ...by,
+    action: "reloadConfiguration",
+    target: null,
+    detail: `asked at ${node}; ${reloadDetail({ problem, revision })}`,
+    outcome: problem === null ? "done" : "refused",
+  });
 }
 
 /** A provider that is served, with its tracker. */
@@ -224,17 +279,4 @@ async function comparedAnswer(
 function skipReason({ tracker, provider }: Served, methodName: string): string | null {
   if (tracker.cordonOf(provider) !== null) return "cordoned_by_operator";
   return tracker.hasRoom(provider, { methodName }) ? null : "limit";
-}
-
-const MAX_TEXT = 512;
-
-function parseRef(value: unknown): ProviderRef | null {
-  if (typeof value !== "object" || value === null) return null;
-  if (!("profile" in value && "chain" in value && "provider" in value)) return null;
-  const { profile, chain, provider } = value;
-  return isText(profile) && isText(chain) && isText(provider) ? { profile, chain, provider } : null;
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value.length <= MAX_TEXT;
 }

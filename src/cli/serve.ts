@@ -4,16 +4,17 @@ import type { Logger } from "pino";
 import { build } from "../app/app.ts";
 import { named } from "../app/cluster.ts";
 import { type NewSignInLink, newSignInLink } from "../app/console-side.ts";
-import type { Config, ConfigResult } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
 import { isLoopbackAddress } from "../core/public-address.ts";
 import { realRuntime } from "../runtime.ts";
+import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { endOnSignals } from "./ending.ts";
 import { greet } from "./greeting.ts";
 import { type LocalChain, startLocal } from "./local-chain.ts";
 import { processLog } from "./process-log.ts";
-import { readConfig, readFlags } from "./read-config.ts";
+import { type ReadConfig, readConfig, readFlags } from "./read-config.ts";
 import type { Service } from "./service.ts";
 import { startProblem } from "./start-problem.ts";
 import { startWorkers } from "./supervise.ts";
@@ -22,7 +23,7 @@ import { whyOne, workerCount } from "./worker-count.ts";
 /** Serves until a signal ends it. */
 export async function serve({ args, env, version }: CommandInput): Promise<void> {
   const { config: file = env["SVC_CONFIG"] ?? "svc.yml", ...flags } = readFlags(args);
-  const read = (): ConfigResult => readConfig({ file, flags, env });
+  const read = (): ReadConfig => readConfig({ file, flags, env });
   const first = read();
   if (!first.ok) return refuse(formatFaults(first.faults));
   const log = processLog(first.config, null);
@@ -94,12 +95,11 @@ function announce(config: Config, { service, log, local, workers, signIn }: Runn
 interface Reloader {
   /** From now on there is a service to reload. */
   begin(service: Service): void;
-  /** Resolves with why the running configuration stays, or null. */
-  reload(): Promise<string | null>;
+  reload(): Promise<ReloadOutcome>;
 }
 
 function createReloader(
-  read: () => ConfigResult,
+  read: () => ReadConfig,
   complete: (config: Config) => Config,
   log: Logger,
 ): Reloader {
@@ -109,15 +109,16 @@ function createReloader(
       running = service;
     },
     async reload() {
-      if (running === null) return "the service is still starting";
+      if (running === null) return { problem: "the service is still starting", revision: null };
       const next = read();
+      const { revision } = next;
       if (next.ok) for (const warning of next.warnings) log.warn(formatFaults([warning]));
       const problem = next.ok
         ? await running.reload(complete(next.config))
         : formatFaults(next.faults);
-      if (problem === null) log.info("configuration reloaded");
-      else log.error({ problem }, "configuration not reloaded: the running one stays");
-      return problem;
+      if (problem === null) log.info({ revision }, "configuration reloaded");
+      else log.error({ problem, revision }, "configuration not reloaded: the running one stays");
+      return { problem, revision };
     },
   };
 }

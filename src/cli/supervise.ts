@@ -19,6 +19,7 @@ import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
+import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 import type { Service } from "./service.ts";
 
 /** The input of a start. */
@@ -28,8 +29,8 @@ export interface ServiceStart {
   readonly version: string;
   /** Number of processes. */
   readonly workers: number;
-  /** Reads the configuration again and applies it. Resolves with why it was refused, or null. */
-  readonly reload: () => Promise<string | null>;
+  /** Reads the configuration again and applies it. */
+  readonly reload: () => Promise<ReloadOutcome>;
 }
 
 const START_MS = 60_000;

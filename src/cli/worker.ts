@@ -76,7 +76,7 @@ async function start(
   };
   const service = { bus, id: serviceId, otherWorkers, workers: count, startedWallMs };
   try {
-    const reload = (): Promise<string | null> => reloadOver(bus);
+    const reload = (): ReturnType<typeof reloadOver> => reloadOver(bus);
     return await build(config, { runtime, log, version, service, reload });
   } catch (error) {
     report({ kind: "failed", problem: startProblem(error, config) });

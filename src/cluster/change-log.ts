@@ -21,7 +21,9 @@ export type ChangeTopic =
   /** A process waits until another one no longer has a payment channel to itself: its id. */
   | "channel"
   /** An operator removed kept answers: which, as JSON. */
-  | "cache";
+  | "cache"
+  /** An operator did something that concerns every node: what, as JSON. */
+  | "operator";
 
 /** One change. */
 export interface Change {
@@ -140,6 +142,7 @@ const TOPICS: ReadonlySet<string> = new Set<ChangeTopic>([
   "returned",
   "channel",
   "cache",
+  "operator",
 ]);
 
 /** Topics of a later version are left out: what they are about, this version does not keep. */

@@ -1,6 +1,7 @@
 // Cordons and ended waits at several workers of one service, over records that they share.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createOperatorInbox } from "../../src/app/operator-changes.ts";
 import { openOperatorProviders } from "../../src/app/operator-providers.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
@@ -9,6 +10,7 @@ import type { OperatorRecords } from "../../src/hosted/operator/records.ts";
 import { createCordonTable } from "../../src/upstream/registry/cordons.ts";
 import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import type { RecordAction } from "../../src/web/api/action-log.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { SELECTION, verdict } from "../fakes/providers.ts";
 import type { SimulatedWorld } from "../fakes/runtime.ts";
@@ -18,6 +20,9 @@ const REF = { profile: "team", chain: "ethereum", provider: "a" };
 const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1 };
 
 async function openWorker(runtime: SimulatedWorld, bus: Bus, records: OperatorRecords) {
+  const inbox = createOperatorInbox();
+  const actions: Parameters<RecordAction>[0][] = [];
+  let reloads = 0;
   const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
   const cordons = createCordonTable();
   const settings = { ...SELECTION, cordonOf: cordons.of };
@@ -35,12 +40,22 @@ async function openWorker(runtime: SimulatedWorld, bus: Bus, records: OperatorRe
     bus,
     isShared: false,
     onError: (error) => void errors.push(error),
-    reload: async () => null,
+    changes: inbox.changes(null),
+    recordAction: async (action) => void actions.push(action),
+    reload: async () => {
+      reloads++;
+      return { problem: "no file", revision: "0123456789ab" };
+    },
   });
   const tracker = registry.profile("team")?.trackers.get("ethereum");
   const provider = tracker?.set.providers[0];
   assert.ok(tracker !== undefined && provider !== undefined);
-  return { operator, registry, tracker, provider, errors, profiles };
+  const heard = async (change: object): Promise<void> => {
+    inbox.heard(JSON.stringify({ node: "n2", ...change }));
+    await settled();
+  };
+  const followed = { inbox, heard, actions, reloads: () => reloads };
+  return { operator, registry, tracker, provider, errors, profiles, ...followed };
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -114,4 +129,45 @@ test("waits end at every worker", async () => {
   for (const { tracker, provider } of workers)
     assert.equal(tracker.health(provider, "http").breaker, "half_open");
   assert.equal(workers[0]?.operator.endWaits({ ...REF, chain: "nowhere" }), null);
+});
+
+test("what an operator does at another node is followed: once a node, and nothing that is not one", async () => {
+  const { world, worker } = testBus(["1", "2"]);
+  const records = createMemoryRecords({
+    kept: { cordons: [], actions: [] },
+    keep: async () => {},
+  });
+  const one = await openWorker(world, worker("1").bus, records);
+  const two = await openWorker(world, worker("2").bus, records);
+  const failure = verdict({ kind: "failure", cause: "timeout" });
+  const failed = { transport: "http", latencyMs: 1, verdict: failure, code: null } as const;
+  for (const { tracker, provider } of [one, two])
+    for (let i = 0; i < 2; i++) tracker.record(methodOf("eth_getBalance"), { provider, ...failed });
+  await records.cordon(CORDON);
+  for (const { heard, tracker, provider } of [one, two]) {
+    await heard({ kind: "waits_ended", provider: REF });
+    assert.equal(tracker.health(provider, "http").breaker, "half_open");
+    await heard({ kind: "cordons" });
+    assert.notEqual(tracker.cordonOf(provider), null);
+    await heard({ kind: "reload", by: { actor: "operator token", address: "192.0.2.1" } });
+    for (const change of [{}, { kind: "later" }, { kind: "waits_ended" }, { kind: "reload" }])
+      await heard(change);
+  }
+  assert.deepEqual([one.reloads(), two.reloads()], [1, 0]);
+  assert.deepEqual(one.actions, [
+    {
+      actor: "operator token",
+      address: "192.0.2.1",
+      action: "reloadConfiguration",
+      target: null,
+      detail: "asked at n2; revision 0123456789ab: no file",
+      outcome: "refused",
+    },
+  ]);
+  for (const ref of ["", "null", "[]", "{", '{"node":7}']) one.inbox.heard(ref);
+  await records.uncordon(REF);
+  one.inbox.missed();
+  await settled();
+  assert.equal(one.tracker.cordonOf(one.provider), null);
+  assert.deepEqual([one.errors, two.errors], [[], []]);
 });

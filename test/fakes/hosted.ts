@@ -237,7 +237,12 @@ export const NO_PROVIDERS: OperatorProviders = {
       ? [{ transport: "http", latencyMs: 1.5, chainId: 1, height: 7, error: null }]
       : null,
   compare: async ({ profile }) => (profile === "public" ? [] : null),
-  reload: async () => "the file has a fault",
+  reload: async () => ({
+    problem: "the file has a fault",
+    revision: "0123456789ab",
+    node: null,
+    areOthersAsked: false,
+  }),
 };
 
 const SUMMARY = { version: "0.0.0-test", hosted: true, devnet: false, isPublic: true, node: null };

@@ -37,7 +37,9 @@ export function DecisionPage({ params }: PageProps): JSX.Element {
           <PageHead title="Request" lead={id} />
           <Card flush>
             <Empty title="This decision is no longer in memory">
-              The service keeps the latest few hundred while somebody watches.
+              It made room for newer ones, or the service was restarted. Of calls that went well
+              some seconds are kept while many are watched; calls that failed, took several attempts
+              or a second and more are kept much longer, and so is what a filter on the list chose.
             </Empty>
           </Card>
         </>

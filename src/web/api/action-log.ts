@@ -5,6 +5,7 @@ import type { Runtime } from "../../runtime.ts";
 import { newId } from "../../secrets/secret.ts";
 import type { ApiCaller } from "../contract/operation.ts";
 import type { AnyInput, AnyResult, NamedOperation } from "./operation.ts";
+import type { ReloadOutcome } from "./operator-providers.ts";
 
 /** Writes a line; never fails: what was done is done. */
 export type RecordAction = (
@@ -43,15 +44,26 @@ export async function recordChange(
   const fields = { ...scalars(call.params), ...scalars(call.query), ...scalars(call.body) };
   const { id, profile, chain, provider, ...rest } = fields;
   const target = [id, profile, chain, provider].filter((part) => part !== undefined).join("/");
-  const detail = Object.entries(rest).map(([name, value]) => `${name}: ${value}`);
+  const noted = result.kind === "answer" ? result.noted : undefined;
+  const given = Object.entries(rest).map(([name, value]) => `${name}: ${value}`);
+  const detail = noted === undefined ? given : [...given, noted.detail];
   await record({
     actor: caller.actor,
     address,
     action: operation.id,
     target: target === "" ? null : target.slice(0, MAX_CHARS),
     detail: detail.length === 0 ? null : detail.join(", ").slice(0, MAX_CHARS),
-    outcome: result.kind === "answer" ? "done" : "refused",
+    outcome: result.kind === "answer" && noted?.isDone !== false ? "done" : "refused",
   });
+}
+
+/** What the line of a reload says of it. */
+export function reloadDetail({ problem, revision }: ReloadOutcome): string {
+  const read = revision === null ? "" : `revision ${revision}`;
+  return [read, problem ?? ""]
+    .filter((part) => part !== "")
+    .join(": ")
+    .slice(0, MAX_CHARS);
 }
 
 const MAX_CHARS = 500;

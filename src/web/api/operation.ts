@@ -4,7 +4,13 @@ import type { IncomingMessage } from "node:http";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import type { PaidPurchase } from "../../payments/payments.ts";
 import type { OperationId } from "../contract/contract.ts";
-import type { ApiCaller, Operation, Terms, WriteStream } from "../contract/operation.ts";
+import type {
+  ApiCaller,
+  NotedResult,
+  Operation,
+  Terms,
+  WriteStream,
+} from "../contract/operation.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
 import type { PaymentRefusal } from "../payment/purchase-paywall.ts";
 
@@ -35,6 +41,7 @@ export type AnyResult =
       readonly body: unknown;
       readonly receipt?: readonly string[];
       readonly headers?: readonly string[];
+      readonly noted?: NotedResult;
       /** Writes the body as an event stream; absent = `body` is all of it. */
       readonly stream?: WriteStream;
     }

@@ -40,6 +40,27 @@ export interface ComparedAnswer {
   readonly answer: QueryResult | { readonly kind: "skipped"; readonly reason: string };
 }
 
+/** What came of reading the configuration again. */
+export interface ReloadOutcome {
+  /** Why the running configuration stays; null = it does not. */
+  readonly problem: string | null;
+  /** Tells one text of the file from another; null = it was not read. */
+  readonly revision: string | null;
+}
+
+/** The same at this node. */
+export interface ReloadedNode extends ReloadOutcome {
+  /** Null = the service is one node. */
+  readonly node: string | null;
+  readonly areOthersAsked: boolean;
+}
+
+/** Who asked for something, as the lines of actions say. */
+export interface Requester {
+  readonly actor: string;
+  readonly address: string;
+}
+
 /** What operators do. Null as a result = the provider, or its profile and chain, is not served. */
 export interface OperatorProviders {
   cordons(): Promise<readonly OperatorCordon[]>;
@@ -49,6 +70,9 @@ export interface OperatorProviders {
   endWaits(ref: ProviderRef): readonly EndedWait[] | null;
   test(ref: ProviderRef): Promise<readonly ProviderTest[] | null>;
   compare(comparison: Comparison): Promise<readonly ComparedAnswer[] | null>;
-  /** Reads the configuration again and applies it. Resolves with why it was refused, or null. */
-  reload(): Promise<string | null>;
+  /**
+   * Reads the configuration again and applies it; where that was done, the other nodes of a cluster
+   * are asked to do the same with theirs.
+   */
+  reload(by: Requester): Promise<ReloadedNode>;
 }

@@ -145,7 +145,9 @@ export const CONSOLE_OPERATIONS = {
     method: "POST",
     path: "/api/v1/operator/reload",
     summary: "Reload the configuration",
-    description: "As `SIGHUP` does, at the node that answers.",
+    description:
+      "As `SIGHUP` does. Where it succeeds, the other nodes of a cluster reload as well, each its " +
+      "own file; `GET /api/v1/operator/actions` has a line of each, with the revision.",
     answers: { 200: { description: "Whether it was reloaded.", schema: shape.reloaded } },
     faults: ["unauthorized", "forbidden", ...ANY],
     idempotent: true,

@@ -156,6 +156,12 @@ export type WriteStream = (
   isStillAllowed: () => Promise<boolean>,
 ) => void;
 
+/** What the line of an operator's action says of its result; absent = that it was done. */
+export interface NotedResult {
+  readonly detail: string;
+  readonly isDone: boolean;
+}
+
 /** A declared answer with its body. */
 export type ApiAnswer<O extends Operation> = {
   readonly [S in keyof O["answers"]]: {
@@ -164,6 +170,7 @@ export type ApiAnswer<O extends Operation> = {
     readonly body: AnswerBody<O["answers"][S]>;
     /** Header names and values in turn; absent = none of its own. */
     readonly headers?: readonly string[];
+    readonly noted?: NotedResult;
     /** Writes the body, after the head; absent = `body` is all of it. */
     readonly stream?: WriteStream;
   };

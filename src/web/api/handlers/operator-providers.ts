@@ -7,6 +7,7 @@ import type { OperatorCordon } from "../../../hosted/operator/records.ts";
 import type { ShownError } from "../../../upstream/provider-query.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
+import { reloadDetail } from "../action-log.ts";
 import type { InstanceParts } from "../instance-parts.ts";
 import type { ComparedAnswer, ProviderTest } from "../operator-providers.ts";
 import { instant } from "./keys-view.ts";
@@ -108,9 +109,13 @@ function serviceHandlers({
   records,
 }: InstanceParts): Pick<ProviderHandlers, "reloadConfiguration" | "listActions"> {
   return {
-    async reloadConfiguration() {
-      const problem = await providers.reload();
-      return { kind: "answer", status: 200, body: { reloaded: problem === null, problem } };
+    async reloadConfiguration({ caller, address }) {
+      const reloaded = await providers.reload({ actor: caller.actor, address });
+      const { problem, revision, node, areOthersAsked } = reloaded;
+      const isDone = problem === null;
+      const body = { reloaded: isDone, problem, revision, node, others_asked: areOthersAsked };
+      const noted = { detail: reloadDetail(reloaded), isDone };
+      return { kind: "answer", status: 200, body, noted };
     },
     async listActions({ query: { limit, after = null } }) {
       const page = await records.actions({ limit, after });

@@ -167,6 +167,14 @@ export const reloaded = z
   .object({
     reloaded: z.boolean(),
     problem: z.string().nullable().describe("Why the running configuration stays."),
+    revision: z
+      .string()
+      .nullable()
+      .describe("Of the file: the first digits of its SHA-256; null = it could not be read."),
+    node: z.string().nullable().describe("Where this was done; null = the service is one node."),
+    others_asked: z
+      .boolean()
+      .describe("Whether other nodes were asked to reload; each writes a line of its own."),
   })
   .meta({ id: "Reloaded", description: "Whether the configuration is a new one." });
 

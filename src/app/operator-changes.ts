@@ -1,0 +1,127 @@
+// What operators do at one node of a cluster that the others have to follow: told over the log of
+// changes, and heard from it.
+import { recordChange } from "../cluster/change-log.ts";
+import type { ProviderRef } from "../hosted/operator/records.ts";
+import type { Store } from "../store/store.ts";
+import type { Requester } from "../web/api/operator-providers.ts";
+
+/** What an operator did. */
+export type OperatorChange =
+  /** Providers were cordoned or released. */
+  | { readonly kind: "cordons" }
+  | { readonly kind: "waits_ended"; readonly provider: ProviderRef }
+  /** Each node is to read its own configuration again. */
+  | { readonly kind: "reload"; readonly by: Requester; readonly node: string };
+
+/** Changes of this node and of others. */
+export interface OperatorChanges {
+  /** The name of this node; null = the service is one node. */
+  readonly node: string | null;
+  /** Has the other nodes follow; does nothing where there are none. */
+  record(change: OperatorChange): Promise<void>;
+  /** Passes on what other nodes recorded, until the returned function is called. */
+  follow(run: (change: OperatorChange) => void): () => void;
+}
+
+/** Where a node of a cluster writes changes. */
+export interface ChangesPlace {
+  readonly store: Store;
+  readonly node: string;
+}
+
+/** The same where the log of changes is read. */
+export interface OperatorInbox {
+  /** A change of some node, as it was recorded. */
+  heard(ref: string): void;
+  /** Some may have been missed. */
+  missed(): void;
+}
+
+/** An inbox that is read later. */
+export interface OpenInbox extends OperatorInbox {
+  /** Null = this node is the only one. */
+  changes(place: ChangesPlace | null): OperatorChanges;
+}
+
+/** Creates the inbox of this process. */
+export function createOperatorInbox(): OpenInbox {
+  let run: (change: OperatorChange) => void = () => {};
+  let own: string | null = null;
+  return {
+    heard(ref) {
+      const recorded = parseRecorded(ref);
+      if (recorded !== null && recorded.node !== own) run(recorded.change);
+    },
+    missed: () => run({ kind: "cordons" }),
+    changes(place) {
+      own = place?.node ?? null;
+      return {
+        node: own,
+        async record(change) {
+          if (place === null) return;
+          const ref = JSON.stringify({ node: place.node, ...change });
+          await place.store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
+        },
+        follow(next) {
+          run = next;
+          return () => {
+            run = () => {};
+          };
+        },
+      };
+    },
+  };
+}
+
+interface Recorded {
+  readonly node: string;
+  readonly change: OperatorChange;
+}
+
+/** What a node recorded; null = of a later version, or nothing at all. */
+function parseRecorded(ref: string): Recorded | null {
+  const value = fieldsOf(parsed(ref));
+  const node = value?.["node"];
+  if (value === null || typeof node !== "string") return null;
+  switch (value["kind"]) {
+    case "cordons":
+      return { node, change: { kind: "cordons" } };
+    case "waits_ended": {
+      const provider = parseProviderRef(value["provider"]);
+      return provider === null ? null : { node, change: { kind: "waits_ended", provider } };
+    }
+    case "reload": {
+      const by = fieldsOf(value["by"]);
+      const [actor, address] = [by?.["actor"], by?.["address"]];
+      if (!isText(actor) || !isText(address)) return null;
+      return { node, change: { kind: "reload", by: { actor, address }, node } };
+    }
+    default:
+      return null;
+  }
+}
+
+const MAX_TEXT = 512;
+
+/** A provider as other processes name it; null = they do not. */
+export function parseProviderRef(value: unknown): ProviderRef | null {
+  const fields = fieldsOf(value);
+  const [profile, chain, provider] = [fields?.["profile"], fields?.["chain"], fields?.["provider"]];
+  return isText(profile) && isText(chain) && isText(provider) ? { profile, chain, provider } : null;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
+  return typeof value === "object" && value !== null ? { ...value } : null;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.length <= MAX_TEXT;
+}
