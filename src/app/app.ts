@@ -51,7 +51,6 @@ import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
 import { createInstanceApi } from "../web/api/instance-api.ts";
 import type { Api } from "../web/api/operation-server.ts";
-import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import { createDocuments } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
@@ -83,6 +82,7 @@ import { createOperatorInbox, type OperatorChanges } from "./operator-changes.ts
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
+import type { Reload } from "./reload-service.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
 import { workerConfig } from "./worker-limits.ts";
@@ -111,7 +111,7 @@ export interface Outside {
   /**
    * Reads the configuration again and applies it to the whole service; absent = nobody can.
    */
-  readonly reload?: () => Promise<ReloadOutcome>;
+  readonly reload?: Reload;
 }
 
 /**
@@ -301,7 +301,7 @@ type OperatorFoundation = Pick<Foundation, "config" | "outside" | "providers" | 
   readonly changes: OperatorChanges;
 };
 
-const cannotReload = async (): Promise<ReloadOutcome> => ({
+const cannotReload: Reload = async () => ({
   problem: "this process was not started with a configuration file",
   revision: null,
 });

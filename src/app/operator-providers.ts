@@ -17,10 +17,10 @@ import type {
   OperatorProviders,
   ProviderTest,
   ReloadedNode,
-  ReloadOutcome,
   Requester,
 } from "../web/api/operator-providers.ts";
 import { type OperatorChange, type OperatorChanges, parseProviderRef } from "./operator-changes.ts";
+import type { Reload } from "./reload-service.ts";
 
 export interface OperatorProvidersParts extends QueryParts {
   readonly runtime: Runtime;
@@ -35,7 +35,7 @@ export interface OperatorProvidersParts extends QueryParts {
   readonly onError: (error: unknown) => void;
   readonly changes: OperatorChanges;
   readonly recordAction: RecordAction;
-  readonly reload: () => Promise<ReloadOutcome>;
+  readonly reload: Reload;
 }
 
 /** The same, kept up to date until closed. */

@@ -3,6 +3,9 @@
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 
+/** Reads the configuration again and applies it. */
+export type Reload = () => Promise<ReloadOutcome>;
+
 const MAX_TEXT = 100_000;
 
 const RELOAD: QuestionTopic<true, ReloadOutcome> = {
@@ -21,7 +24,7 @@ const RELOAD: QuestionTopic<true, ReloadOutcome> = {
 const RELOAD_MS = 30_000;
 
 /** Has workers reload. */
-export function serveReload(bus: Bus, reload: () => Promise<ReloadOutcome>): void {
+export function serveReload(bus: Bus, reload: Reload): void {
   bus.serve(RELOAD, async () => {
     const { problem, revision } = await reload();
     return { problem: problem === null ? null : problem.slice(0, MAX_TEXT), revision };

@@ -4,11 +4,11 @@ import type { Logger } from "pino";
 import { build } from "../app/app.ts";
 import { named } from "../app/cluster.ts";
 import { type NewSignInLink, newSignInLink } from "../app/console-side.ts";
+import type { Reload } from "../app/reload-service.ts";
 import type { Config } from "../config/config.ts";
 import { formatFaults } from "../config/config-fault.ts";
 import { isLoopbackAddress } from "../core/public-address.ts";
 import { realRuntime } from "../runtime.ts";
-import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { endOnSignals } from "./ending.ts";
 import { greet } from "./greeting.ts";
@@ -95,7 +95,7 @@ function announce(config: Config, { service, log, local, workers, signIn }: Runn
 interface Reloader {
   /** From now on there is a service to reload. */
   begin(service: Service): void;
-  reload(): Promise<ReloadOutcome>;
+  readonly reload: Reload;
 }
 
 function createReloader(

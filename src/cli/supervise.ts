@@ -9,7 +9,7 @@ import { openFileRecords, serveRecords } from "../app/operator-records.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
 import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
-import { serveReload } from "../app/reload-service.ts";
+import { type Reload, serveReload } from "../app/reload-service.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
 import { openSupervisedHistory } from "../app/supervised-history.ts";
@@ -19,7 +19,6 @@ import { workerProcesses } from "../cluster/workers/worker-process.ts";
 import type { Config } from "../config/config.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { keepAlive, realRuntime } from "../runtime.ts";
-import type { ReloadOutcome } from "../web/api/operator-providers.ts";
 import type { Service } from "./service.ts";
 
 /** The input of a start. */
@@ -30,7 +29,7 @@ export interface ServiceStart {
   /** Number of processes. */
   readonly workers: number;
   /** Reads the configuration again and applies it. */
-  readonly reload: () => Promise<ReloadOutcome>;
+  readonly reload: Reload;
 }
 
 const START_MS = 60_000;

@@ -2,7 +2,7 @@
 // signal: the supervisor sends its configuration and its commands.
 import type { Logger } from "pino";
 import { type App, build } from "../app/app.ts";
-import { reloadOver } from "../app/reload-service.ts";
+import { type Reload, reloadOver } from "../app/reload-service.ts";
 import type { ServiceParts } from "../app/service-parts.ts";
 import { createConnectionSharing } from "../cluster/workers/connection-sharing.ts";
 import { linkToSupervisor, type SupervisorLink } from "../cluster/workers/supervisor-link.ts";
@@ -76,7 +76,7 @@ async function start(
   };
   const service = { bus, id: serviceId, otherWorkers, workers: count, startedWallMs };
   try {
-    const reload = (): ReturnType<typeof reloadOver> => reloadOver(bus);
+    const reload: Reload = () => reloadOver(bus);
     return await build(config, { runtime, log, version, service, reload });
   } catch (error) {
     report({ kind: "failed", problem: startProblem(error, config) });
