@@ -6,6 +6,7 @@ import type { ChangesRead } from "../cluster/change-log.ts";
 import { type Cluster, type ClusterFollower, openCluster } from "../cluster/cluster.ts";
 import { openHeartbeat } from "../cluster/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../cluster/identity.ts";
+import type { Membership } from "../cluster/membership.ts";
 import { newProcessId } from "../cluster/node-rows.ts";
 import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
@@ -30,6 +31,7 @@ export interface NodeView {
   readonly identity: NodeIdentity;
   readonly shown: PublicNode;
   health(): ClusterHealth;
+  readonly members: Pick<Membership, "nodes" | "onNodes">;
 }
 
 /** What joining works with. */
@@ -76,7 +78,8 @@ export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
 /** How a node that joined is shown; its workers are one node. */
 export function viewOf({ node, membership }: Cluster): NodeView {
   const identity = { ...node, id: serviceNodeOf(node.id) };
-  return { identity, shown: publicNode(node), health: () => membership.health() };
+  const health = () => membership.health();
+  return { identity, shown: publicNode(node), health, members: membership };
 }
 
 /** Whether a process that keeps a filter is another living worker of this node. */

@@ -12,6 +12,7 @@ import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { LiveView } from "../web/api/instance-parts.ts";
+import type { NodeView } from "./cluster.ts";
 import { createFeedExchange } from "./feed-exchange.ts";
 import {
   type HistoryService,
@@ -20,7 +21,9 @@ import {
   type ProcessHistory,
 } from "./history-service.ts";
 import { createHourReader, startHourWriter } from "./hour-history.ts";
+import { startNodeReports } from "./node-reports.ts";
 import { operatorReports } from "./operator-reports.ts";
+import type { JoinedNode } from "./provider-limits.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** The live side of a service. */
@@ -44,6 +47,9 @@ export interface LiveSideParts {
   readonly version: string;
   /** Where hours of history are; null = nowhere. */
   readonly store: Store | null;
+  /** Null = one node serves alone; the same for `joined`. */
+  readonly node: NodeView | null;
+  readonly joined: JoinedNode | null;
   /** Absent = this process is the whole service. */
   readonly service: ServiceParts | undefined;
 }
@@ -64,6 +70,11 @@ export function createLiveSide(parts: LiveSideParts): LiveSide {
     runtime,
     receive: kept.service.add,
   });
+  const nodeReports = startNodeReports({ ...parts, bus });
+  const stopNodes = parts.node?.members.onNodes(({ joined, left }) => {
+    for (const id of joined) noteNode(observer, `node ${id}`, "joined");
+    for (const id of left) noteNode(observer, `node ${id}`, "left");
+  });
   const exchange = bus === null ? null : createFeedExchange(bus, runtime);
   const hub = new FeedHub({ runtime, feed, exchange });
   const reports = operatorReports(parts, bus);
@@ -72,19 +83,32 @@ export function createLiveSide(parts: LiveSideParts): LiveSide {
   let known = bus?.workers() ?? [];
   const stop = bus?.onWorkers(() => {
     const now = bus.workers();
-    for (const id of now) if (!known.includes(id)) noteWorker(observer, id, "joined");
-    for (const id of known) if (!now.includes(id)) noteWorker(observer, id, "left");
+    for (const id of now) if (!known.includes(id)) noteNode(observer, `worker ${id}`, "joined");
+    for (const id of known) if (!now.includes(id)) noteNode(observer, `worker ${id}`, "left");
     known = now;
   });
   return {
-    parts: { runtime, reports, history, hub, registry, version, worker: feed.worker, workers },
+    parts: {
+      runtime,
+      reports,
+      history,
+      nodes: nodeReports.read,
+      hub,
+      registry,
+      version,
+      worker: feed.worker,
+      workers,
+    },
     reloaded: (profiles) => feed.emit({ type: "config", data: { what: "reloaded", profiles } }),
     close() {
       stop?.();
+      stopNodes?.();
+      nodeReports.draining();
       hub.close();
     },
     async end() {
       clock.close();
+      nodeReports.close();
       await kept.end();
     },
   };
@@ -119,6 +143,6 @@ function historyOf(
   };
 }
 
-function noteWorker({ feed }: Observer, id: string, change: "joined" | "left"): void {
-  feed.emit({ type: "node", data: { node: `worker ${id}`, change } });
+function noteNode({ feed }: Observer, node: string, change: "joined" | "left"): void {
+  feed.emit({ type: "node", data: { node, change } });
 }

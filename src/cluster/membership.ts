@@ -10,8 +10,12 @@ import { type NodeRow, noteSkew, readNodes } from "./node-rows.ts";
 
 /** The nodes that serve together. */
 export interface Membership {
-  /** Reads memory only. */
+  /** Reads memory only; the same for `nodes`. */
   health(): ClusterHealth;
+  /** Processes that are there, or were in the last hour. */
+  nodes(): readonly MemberProcess[];
+  /** Calls back when nodes joined or left; the result cancels. */
+  onNodes(run: (change: NodesChange) => void): () => void;
   /**
    * Rows of the store that responded at the last reading, workers counted one by one; at least 1.
    */
@@ -23,6 +27,24 @@ export interface Membership {
   /** Reads the store once; for a start that should know of the others at once. */
   read(): Promise<void>;
   close(): void;
+}
+
+/** A process of a node, as its row tells. */
+export interface MemberProcess {
+  /** `<node_id>`, or `<node_id>/<worker>`. */
+  readonly id: string;
+  readonly region: string;
+  readonly state: "alive" | "left" | "dead";
+  readonly responds: boolean;
+  /** By the clock of the database. */
+  readonly heartbeatAtMs: number;
+  readonly skewMs: number;
+}
+
+/** Nodes that began to respond, and that ceased to. */
+export interface NodesChange {
+  readonly joined: readonly string[];
+  readonly left: readonly string[];
 }
 
 /** Times of a membership. */
@@ -76,6 +98,9 @@ class StoreMembership implements Membership {
   #heardAtMs: number;
   #reading: Promise<void> | null = null;
   #problems: readonly string[] = [];
+  /** The nodes that responded at the last reading; null = nothing was read yet. */
+  #responding: ReadonlySet<string> | null = null;
+  readonly #listeners = new Set<(change: NodesChange) => void>();
   #cancel: () => void;
 
   constructor(parts: MembershipParts) {
@@ -124,6 +149,19 @@ class StoreMembership implements Membership {
     };
   }
 
+  nodes(): readonly MemberProcess[] {
+    return Array.from(this.#nodes.values(), (observed) => {
+      const { id, region, state, heartbeatAtMs, skewMs } = observed.row;
+      const responds = this.#responds(observed);
+      return { id, region, state, responds, heartbeatAtMs: heartbeatAtMs - skewMs, skewMs };
+    });
+  }
+
+  onNodes(run: (change: NodesChange) => void): () => void {
+    this.#listeners.add(run);
+    return () => void this.#listeners.delete(run);
+  }
+
   read(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null;
@@ -138,10 +176,11 @@ class StoreMembership implements Membership {
   #poll(): void {
     const { runtime, settings } = this.#parts;
     this.#cancel = runtime.after(settings.pollMs, () => this.#poll());
-    this.read().then(
-      () => this.#report(),
-      () => this.#report(),
-    );
+    const done = (): void => {
+      this.#report();
+      this.#compareNodes();
+    };
+    this.read().then(done, done);
   }
 
   async #read(): Promise<void> {
@@ -164,6 +203,22 @@ class StoreMembership implements Membership {
     const written = this.#nodes.get(node.id)?.row;
     if (written === undefined || Math.abs(this.#skewMs - written.skewMs) < SKEW_STEP_MS) return;
     await noteSkew(store, node.id, this.#skewMs);
+  }
+
+  #compareNodes(): void {
+    // Nothing was heard: that says nothing of the others.
+    if (this.silentMs() > 2 * this.#parts.settings.pollMs) return;
+    const now = new Set(
+      [...this.#nodes.values()]
+        .filter((observed) => this.#responds(observed))
+        .map(({ row }) => serviceNodeOf(row.id)),
+    );
+    const before = this.#responding;
+    this.#responding = now;
+    if (before === null) return;
+    const joined = [...now].filter((id) => !before.has(id));
+    const left = [...before].filter((id) => !now.has(id));
+    if (joined.length + left.length > 0) for (const run of this.#listeners) run({ joined, left });
   }
 
   #responds({ row, advancedAtMs }: ObservedNode): boolean {

@@ -5,6 +5,7 @@ import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { removeOldChanges } from "./change-log.ts";
 import { type JobClaims, repeatJobs } from "./job-claims.ts";
+import { removeOldReports } from "./node-reports.ts";
 import { forgetNodes } from "./node-rows.ts";
 import { removeExpiredFilters } from "./stored-filters.ts";
 import { removeOldQuotas } from "./stored-quotas.ts";
@@ -39,6 +40,7 @@ export function startRetention(parts: SweepParts): () => Promise<void> {
     () => removeOldQuotas(store),
     () => removeExpiredFilters(store),
     () => forgetNodes(store, FORGOTTEN_MS),
+    () => removeOldReports(store),
     ...further.map((remove) => () => remove(store)),
   ];
   async function run(): Promise<void> {

@@ -1,5 +1,6 @@
-// The step of a store that is about history. A step that was released is never changed.
-import type { Kysely } from "kysely";
+// The steps of a store that are about what nodes observe. A step that was released is never changed.
+import { type Kysely, sql } from "kysely";
+import { isPostgres } from "./engine.ts";
 
 /** Hours of history. */
 export async function createHistory(db: Kysely<unknown>): Promise<void> {
@@ -23,4 +24,12 @@ export async function createHistory(db: Kysely<unknown>): Promise<void> {
     ])
     .execute();
   await db.schema.createIndex("history_hour_by_time").on("history_hour").column("hour").execute();
+}
+
+/** How each process of the nodes is now. */
+export async function createNodeReports(db: Kysely<unknown>): Promise<void> {
+  // Lost in a crash of the server, which is right for what is written every few seconds.
+  const unlogged = isPostgres(db) ? sql`unlogged` : sql``;
+  await sql`create ${unlogged} table node_report (
+    node_id text primary key, at bigint not null, report text not null)`.execute(db);
 }

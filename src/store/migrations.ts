@@ -4,7 +4,7 @@
 import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster, createFilters, createProviderLimits } from "./migrations-cluster.ts";
-import { createHistory } from "./migrations-history.ts";
+import { createHistory, createNodeReports } from "./migrations-history.ts";
 import { createAuditResults, createOperator } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
@@ -31,6 +31,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "022_history": { up: createHistory },
   "023_provider_limits": { up: createProviderLimits },
   "024_filters": { up: createFilters },
+  "025_node_reports": { up: createNodeReports },
 };
 
 /**

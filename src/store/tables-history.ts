@@ -1,5 +1,5 @@
-// The table of hourly history, as a type: what each service counted in each hour of the last 90
-// days.
+// The tables of what nodes observe, as types: what each service counted in each hour of the last 90
+// days, and how each process is now.
 
 /** A row of history of an hour, as one service counted it. */
 export interface HistoryHourTable {
@@ -18,4 +18,14 @@ export interface HistoryHourTable {
   readonly alias: string;
   /** The counts by name, as JSON. */
   readonly counts: string;
+}
+
+/** What a process of a node tells of itself. May be lost at any time. */
+export interface NodeReportTable {
+  /** As in `node`. */
+  readonly node_id: string;
+  /** Clock of the database. */
+  readonly at: bigint;
+  /** JSON. */
+  readonly report: string;
 }

@@ -11,7 +11,7 @@ import type {
   RateDemandTable,
   RateLimitTable,
 } from "./tables-cluster.ts";
-import type { HistoryHourTable } from "./tables-history.ts";
+import type { HistoryHourTable, NodeReportTable } from "./tables-history.ts";
 import type {
   AuditResultTable,
   ConsoleSessionTable,
@@ -73,6 +73,7 @@ export interface Tables {
   readonly operator_action: OperatorActionTable;
   readonly audit_result: AuditResultTable;
   readonly history_hour: HistoryHourTable;
+  readonly node_report: NodeReportTable;
 }
 
 /** An account with its balance. */

@@ -343,8 +343,16 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   await page.getByRole("link", { name: "Cluster" }).click();
   const acts = page.getByRole("table", { name: "Actions of operators" });
   await acts.getByText("Compared providers").first().waitFor();
+  await page.getByRole("table", { name: "Nodes" }).getByText("this one").waitFor();
+  const seen = page.getByRole("table", { name: "Providers by node" });
+  await seen.getByText("Closed").first().waitFor();
   await visitor.accessible();
   await visitor.shots("cluster");
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("button", { name: "90 days" }).click();
+  await page.getByRole("button", { name: "90 days", pressed: true }).waitFor();
+  await page.getByRole("heading", { name: "Calls a second" }).waitFor();
+  await visitor.accessible();
   await page.getByRole("link", { name: "Money" }).click();
   const { account, chains } = fixture;
   const cells = (table: string) => page.getByRole("table", { name: table, exact: true });

@@ -89,6 +89,8 @@ export function testLive(runtime: Runtime): LiveView {
     subscriptions,
     version: "0.0.0-test",
     store: null,
+    node: null,
+    joined: null,
     service: undefined,
   }).parts;
 }

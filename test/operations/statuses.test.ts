@@ -174,6 +174,7 @@ const GOOD: Readonly<Record<string, (fixture: Fixture) => Call>> = {
     token: OPERATOR_TOKEN,
   }),
   watchEvents: () => ({ what: "HEAD /api/v1/operator/events", token: OPERATOR_TOKEN }),
+  listNodes: () => ({ what: "GET /api/v1/operator/nodes", token: OPERATOR_TOKEN }),
   listChanges: () => ({ what: "GET /api/v1/operator/changes", token: OPERATOR_TOKEN }),
   listDecisions: () => ({ what: DECISIONS, token: OPERATOR_TOKEN }),
   getDecision: () => ({ what: `${DECISIONS}/{decision}`, token: OPERATOR_TOKEN }),
@@ -317,7 +318,13 @@ const fated =
 function brokenLive(bug: () => never): LiveView {
   const live = testLive(simulatedWorld(1));
   const history = { steps: bug, hours: bug, changes: bug };
-  return { ...live, hub: new Proxy(live.hub, { get: bug }), reports: { read: bug }, history };
+  return {
+    ...live,
+    hub: new Proxy(live.hub, { get: bug }),
+    reports: { read: bug },
+    history,
+    nodes: bug,
+  };
 }
 
 /** What comes of payments, where `body` has to be paid for and `other` is another such body. */

@@ -62,6 +62,78 @@ test("nodes find each other, are told of in health, evidence, logs and metrics, 
   });
 });
 
+test("an operator sees nodes side by side, what each counted for 90 days, and that one left", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 2);
+  const [first, second] = nodes;
+  assert.ok(first !== undefined && second !== undefined);
+  const read = async (path: string) => {
+    const { status, json, text } = await first.manage(CLUSTER_OPERATOR, "GET", path);
+    assert.equal(status, 200, text);
+    return json;
+  };
+  const { json: made } = await first.manage("", "POST", "/api/v1/keys", { name: "one" });
+  for (const node of [first, second, second]) assert.equal((await node.call(made.key)).status, 200);
+  const listed = await until("the load of both is known", async () => {
+    const body = await read("/api/v1/operator/nodes");
+    const isKnown = body.nodes.every((node: { calls_per_s: unknown }) => node.calls_per_s !== null);
+    return body.nodes.length === 2 && isKnown ? body : null;
+  });
+  assert.deepEqual(
+    listed.nodes.map((node: Record<string, unknown>) => [
+      node["id"],
+      node["this"],
+      node["region"],
+      node["state"],
+    ]),
+    [
+      ["n1", true, "eu", "live"],
+      ["n2", false, "eu", "live"],
+    ],
+  );
+  const [, other] = listed.nodes;
+  assert.match(other.alias, /^n-[0-9a-f]{6}$/);
+  assert.ok(other.memory_bytes > 0 && other.cpu_cores >= 0 && other.workers.length === 1);
+  assert.ok(Math.abs(Date.parse(other.last_heartbeat_at) - Date.now()) < 60_000);
+  assert.ok(Math.abs(other.clock_ahead_ms) < 5_000);
+  assert.equal(listed.clustered, true);
+  const provider = listed.providers.find(
+    (each: Record<string, unknown>) => each["profile"] === "premium",
+  );
+  assert.deepEqual(
+    provider.seen.map((each: Record<string, unknown>) => [each["node"], each["circuit"]]),
+    [
+      ["n1", "closed"],
+      ["n2", "closed"],
+    ],
+  );
+  await second.service.drain();
+  await until("it is gone, and its calls are in the history of the other", async () => {
+    const { nodes: rows } = await read("/api/v1/operator/nodes");
+    return rows[1].state === "gone";
+  });
+  const { changes } = await until("its leaving is remembered", async () => {
+    const body = await read("/api/v1/operator/changes");
+    return body.changes.some(({ type }: { type: string }) => type === "node") ? body : null;
+  });
+  const left = changes.find(({ type }: { type: string }) => type === "node");
+  assert.deepEqual([left.data.node, left.data.change], ["node n2", "left"]);
+  const { series, kept } = await read("/api/v1/history?range=90d");
+  const calls = series[0].calls.reduce((sum: number, each: number | null) => sum + (each ?? 0), 0);
+  assert.equal(calls, 3);
+  assert.equal(kept.stored, true);
+  first.proxy.cut();
+  const { status, json } = await first.manage(
+    CLUSTER_OPERATOR,
+    "GET",
+    "/api/v1/history?range=90d&points=300",
+  );
+  assert.deepEqual([status, json.error.code], [503, "unavailable"]);
+  const { problems } = await read("/api/v1/operator/nodes");
+  assert.match(problems.join(), /the load of other nodes is not known/);
+});
+
 test("a key that one node revokes or changes is refused on the others, and its sockets close", {
   skip,
 }, async (t) => {

@@ -10,6 +10,7 @@ import { Loaded } from "../../components/page-state.tsx";
 import { duration } from "../../format/durations.ts";
 import { count } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
+import { NodesCard } from "./nodes-card.tsx";
 
 type Health = AnswerOf<"GET /api/health">;
 
@@ -25,7 +26,8 @@ export function ClusterPage(): JSX.Element {
   return (
     <>
       <PageHead title="Cluster" lead="As the node that answered knows it." />
-      <Loaded resource={health}>{(data) => <Nodes health={data} />}</Loaded>
+      <Loaded resource={health}>{(data) => <Summary health={data} />}</Loaded>
+      <NodesCard />
       <ActionsCard limit={100} />
     </>
   );
@@ -38,7 +40,7 @@ const STATES: Readonly<Record<Health["cluster"]["status"], { tone: Tone; words: 
   critical: { tone: "bad", words: "critical" },
 };
 
-function Nodes({ health }: { readonly health: Health }): JSX.Element {
+function Summary({ health }: { readonly health: Health }): JSX.Element {
   const { cluster, version, uptime_seconds } = health;
   const { tone, words } = STATES[cluster.status];
   const problems = cluster.problems ?? [];

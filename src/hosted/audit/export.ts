@@ -23,6 +23,7 @@ type ExportedTable = Exclude<
   | "session_owner"
   | "session_hold"
   | "console_session"
+  | "node_report"
 >;
 
 /** Number of rows by table. */

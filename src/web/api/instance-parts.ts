@@ -1,5 +1,6 @@
 // The services and settings that handlers of operations of every instance are built from, hosted or
 // not.
+import type { z } from "zod";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import type { OpenAddressLimit } from "../../core/workers/shared-address-limits.ts";
 import type { OperatorRecords } from "../../hosted/operator/records.ts";
@@ -9,6 +10,7 @@ import type { OperatorReports } from "../../observe/operator-report.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { PurgeSelection } from "../../upstream/engine/cached-answers.ts";
 import type { ProfileRegistry } from "../../upstream/registry/profile-registry.ts";
+import type { nodes } from "../contract/schemas/nodes.ts";
 import type { RecordAction } from "./action-log.ts";
 import type { ConsoleSessions } from "./console-sessions.ts";
 import type { OperatorProviders } from "./operator-providers.ts";
@@ -34,6 +36,7 @@ export interface LiveView {
   readonly runtime: Pick<Runtime, "wallMs" | "after">;
   readonly reports: OperatorReports;
   readonly history: HistoryReader;
+  readonly nodes: () => Promise<z.output<typeof nodes>>;
   readonly hub: FeedHub;
   readonly registry: Pick<ProfileRegistry, "profile">;
   readonly version: string;

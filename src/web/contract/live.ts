@@ -1,6 +1,7 @@
 // Rows of the contract: what the operator sees of a running service beside its metrics.
 import type { Operation } from "./operation.ts";
 import * as shape from "./schemas/live.ts";
+import { nodes } from "./schemas/nodes.ts";
 
 const LIVE = {
   method: "GET",
@@ -60,6 +61,16 @@ export const LIVE_OPERATIONS = {
     query: shape.changesQuery,
     answers: { 200: { description: "The changes.", schema: shape.changes } },
     faults: ["invalid_field", ...ANY],
+  },
+  listNodes: {
+    ...LIVE,
+    path: "/api/v1/operator/nodes",
+    summary: "List the nodes of the service",
+    description:
+      "With their load, clocks and workers, the jobs that one does for all, and how each finds the " +
+      "providers. A node that serves alone is the only row.",
+    answers: { 200: { description: "The nodes.", schema: nodes } },
+    faults: ANY,
   },
   listDecisions: {
     ...LIVE,

@@ -81,6 +81,7 @@ const OPERATOR_IDS = [
   "uncordonProvider",
   "watchEvents",
   "listChanges",
+  "listNodes",
 ];
 const HOSTED_OPERATOR_IDS = [
   "creditAccount",

@@ -1,5 +1,5 @@
 // Handlers of history: an hour and a day from the memory of the service, 90 days from the store;
-// what changed lately.
+// what changed lately; the nodes.
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import {
   type HistoryQuery,
@@ -19,18 +19,22 @@ import type { ApiHandlers } from "../../contract/operation.ts";
 import type { InstanceParts, LiveView } from "../instance-parts.ts";
 import { silent } from "./live.ts";
 
-type HistoryHandlers = Pick<ApiHandlers<typeof CONTRACT, "instance">, "getHistory" | "listChanges">;
+type HistoryHandlers = Pick<
+  ApiHandlers<typeof CONTRACT, "instance">,
+  "getHistory" | "listChanges" | "listNodes"
+>;
 type Input = Parameters<HistoryHandlers["getHistory"]>[0];
 type Result = Awaited<ReturnType<HistoryHandlers["getHistory"]>>;
 
 /** What the handler reads. */
-type HistoryParts = Pick<LiveView, "runtime" | "history" | "registry"> &
+type HistoryParts = Pick<LiveView, "runtime" | "history" | "nodes" | "registry"> &
   Pick<InstanceParts, "summary">;
 
 /** Creates the handlers. */
 export function historyHandlers(parts: HistoryParts): HistoryHandlers {
   return {
     getHistory: (input) => history(parts, input),
+    listNodes: async () => ({ kind: "answer", status: 200, body: await parts.nodes() }),
     async listChanges({ query }) {
       const found = await parts.history.changes();
       if (found === null) return silent();
