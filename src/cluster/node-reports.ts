@@ -36,9 +36,7 @@ export async function writeReport({ db }: Store, nodeId: string, report: string)
 }
 
 /** Reads what all processes told, and what they do for all. */
-export async function readReports({
-  db,
-}: Store): Promise<{
+export async function readReports({ db }: Store): Promise<{
   readonly reports: readonly StoredReport[];
   readonly jobs: readonly StoredJob[];
 }> {
