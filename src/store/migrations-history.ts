@@ -1,4 +1,4 @@
-// The steps of a store that are about what nodes observe. A step that was released is never changed.
+// The steps of a store that are about what nodes observe. One that was released is never changed.
 import { type Kysely, sql } from "kysely";
 import { isPostgres } from "./engine.ts";
 
