@@ -1,5 +1,5 @@
-// Schemas of the nodes that serve together, as an operator sees them: what they are, their load, how
-// each of them finds the providers.
+// Schemas of the nodes that serve together, as an operator sees them: load, jobs, clocks, and how
+// each finds the providers.
 import { z } from "zod";
 
 const count = z.int().min(0);
