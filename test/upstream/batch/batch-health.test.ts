@@ -73,8 +73,9 @@ function fixture(batch: { readonly max: number; readonly waitMs: number } | null
     }
     for (const run of turnEnds.splice(0)) run();
   }
-  const circuit = (): string => tracker.health(provider, "http").breaker;
-  return { runtime, batches, answers, ask, circuit, alone: () => alone };
+  const health = () => tracker.health(provider, "http");
+  const circuit = (): string => health().breaker;
+  return { runtime, batches, answers, ask, health, circuit, alone: () => alone };
 }
 
 test("a batch that hangs is one silence; as many requests would have opened the circuit", () => {
@@ -116,4 +117,13 @@ test("a batch that fails is one failure, whether as a whole or in each of its ca
     it.runtime.advance(10);
   }
   assert.equal(it.circuit(), "open", "five in a row");
+});
+
+test("a batch that is refused for the rate of requests is one refusal", () => {
+  const it = fixture({ max: 100, waitMs: 0 });
+  it.ask();
+  const failure = { ...plainFailure("body", "slow down"), httpStatus: 429, retryAfter: "20" };
+  it.batches[0]?.over({ kind: "failed", failure });
+  assert.equal(it.health().learned.requestsPerSecond, CALLS / 2, "halved once");
+  assert.equal(it.circuit(), "closed");
 });
