@@ -73,10 +73,10 @@ export class CallBatch implements BatchListener, SentBatch {
   dispatch: Dispatch | null = null;
   /** Bytes of its requests. */
   bytes = 0;
-  answered = 0;
   readonly #parts: CallBatchParts;
   #calls: BatchedCall[] = [];
   #open = 0;
+  #answered = 0;
   #isSent = false;
   /** The provider said of some call that it did not take the batch. */
   #refusal: BatchRefusal | null = null;
@@ -159,7 +159,7 @@ export class CallBatch implements BatchListener, SentBatch {
   over(ending: BatchEnding): void {
     const sent = this.size;
     const left = this.#calls.filter(({ state }) => state === "open");
-    const refusal = this.#refusal ?? refusalOf(ending, left.length > 0, this.answered);
+    const refusal = this.#refusal ?? refusalOf(ending, left.length > 0, this.#answered);
     this.#open = 0;
     if (refusal !== null && sent > 0) this.#parts.refused(this, refusal);
     const failure = failureOf(ending);
@@ -179,7 +179,7 @@ export class CallBatch implements BatchListener, SentBatch {
     if (call?.state !== "open") return null;
     call.state = "answered";
     this.#open--;
-    this.answered++;
+    this.#answered++;
     return call;
   }
 
