@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startDevnet } from "../../src/devnet/devnet.ts";
+import { seededRandom } from "../fakes/runtime.ts";
 import { configOf, configText, PATIENT, type Service, startService } from "../fakes/service.ts";
 import { healthOf, type ShownAttempt, serviceFixture } from "../fakes/service-fixture.ts";
 import { type Asked, type Replier, type Script, scriptedUpstream } from "../fakes/upstream.ts";
@@ -20,6 +21,7 @@ interface Sent {
   readonly params: readonly string[];
 }
 
+const CHANCE = Math.floor(Math.random() * 2 ** 31);
 const METHOD = "eth_getBalance";
 const OPERATOR = "operator-operator-operator";
 
@@ -196,6 +198,55 @@ test("what a provider makes of a batch reaches no wrong caller, and counts as on
   }
   const { text } = await service.get("/metrics");
   assert.match(text, /^svc_buffer_double_returns_total 0$/m, "memory goes back once");
+});
+
+test(`many callers at a provider that lies now and then get their own answers only (seed ${CHANCE})`, async (t) => {
+  const random = seededRandom(CHANCE);
+  const chance = (count: number): number => Math.floor(random() * count);
+  const lying = toBatches((calls, reply) => {
+    const answers = calls.map(resultOf).sort(() => random() - 0.5);
+    const stranger = resultOf({ id: String(8_000_000_000_000_000 + chance(999)), params: ["bad"] });
+    const whole = Buffer.from(`[${answers.join(",")}]`);
+    switch (chance(12)) {
+      case 0:
+        return reply.body(`[${[...answers, stranger].join(",")}]`);
+      case 1:
+        return reply.body(`[${[...answers, ...answers].join(",")}]`);
+      case 2:
+        return reply.body("<html>", 502);
+      case 3:
+        return reply.reset();
+      case 4:
+        reply.begin(whole.subarray(0, chance(whole.length)));
+        return reply.close();
+      default: {
+        const at = chance(whole.length);
+        const stream = reply.begin(whole.subarray(0, at));
+        setImmediate(() => {
+          stream.write(whole.subarray(at));
+          stream.end();
+        });
+      }
+    }
+  });
+  const { service } = await serviceFixture(t, [lying, honest], {
+    providers: [{ batch: { max: 12 } }, { batch: { max: 12 } }],
+  });
+  await service.probed();
+  let [asked, shared] = [0, 0];
+  const caller = async (from: number): Promise<void> => {
+    for (let round = 0; round < 25; round++) {
+      const start = 1_000 * (from + round);
+      const items = await send(service, "/rpc/priority/ethereum", 1 + chance(20), start);
+      checkOwnAnswers(items, start);
+      asked += items.length;
+      shared += items.filter((item) => walkOf(item).includes("/")).length;
+    }
+  };
+  await Promise.all([100, 200, 300, 400].map(caller));
+  t.diagnostic(`${shared} of ${asked} calls shared a request`);
+  assert.ok(shared > 0);
+  assert.match((await service.get("/metrics")).text, /^svc_buffer_double_returns_total 0$/m);
 });
 
 test("a provider that refuses batches, or large ones, is asked call by call at once, and that is learned", async () => {

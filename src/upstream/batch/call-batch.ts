@@ -157,19 +157,16 @@ export class CallBatch implements BatchListener, SentBatch {
   }
 
   over(ending: BatchEnding): void {
-    const sent = this.size;
     const left = this.#calls.filter(({ state }) => state === "open");
     const refusal = this.#refusal ?? refusalOf(ending, left.length > 0, this.#answered);
     this.#open = 0;
-    if (refusal !== null && sent > 0) this.#parts.refused(this, refusal);
+    if (refusal !== null) this.#parts.refused(this, refusal);
     const failure = failureOf(ending);
     for (const call of left) {
       if (call.state !== "open") continue;
+      call.state = "answered";
       if (refusal !== null || failure === null) this.#askAlone(call);
-      else {
-        call.state = "answered";
-        call.listener.failed({ ...failure, incident: failure.incident ?? this }, null);
-      }
+      else call.listener.failed({ ...failure, incident: failure.incident ?? this }, null);
     }
   }
 
@@ -184,7 +181,6 @@ export class CallBatch implements BatchListener, SentBatch {
   }
 
   #askAlone(call: BatchedCall): void {
-    call.state = "answered";
     const { askedAlone, countAgain, http } = this.#parts;
     askedAlone();
     if (countAgain(call.outgoing)) call.askAlone(http);
