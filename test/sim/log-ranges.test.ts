@@ -310,6 +310,53 @@ test("an end that is not final is pinned: `latest`, a number above the head, and
   assertIdle(it);
 });
 
+test("without finality, logs far below the end are told only as two providers have them", () => {
+  const deep: ChainView = { head: HEAD, forks: [{ from: HEAD - 3_000, id: 1 }] };
+  for (const [nodes, seed] of [
+    [2, 21],
+    [3, 22],
+    [3, 23],
+    [4, 24],
+  ] as const) {
+    const it = rangeFixture({
+      seed,
+      nodes,
+      view: TRUTH,
+      density: sparse,
+      declared: 500,
+      limits: { blocks: 501, results: null },
+    });
+    // Its headers are those of the chain: only what it says of the logs is of another one.
+    const [liar] = it.nodes;
+    assert.ok(liar !== undefined);
+    liar.lies = deep;
+    const call = it.ask({ fromBlock: hex(HEAD - 4_000), toBlock: "latest" });
+    settle(it);
+    // Of two, nobody can say which one is right.
+    assert.equal(call.state(), nodes === 2 ? "refused" : "whole", `${nodes} nodes, seed ${seed}`);
+    if (nodes > 2) {
+      assert.equal(call.text(), oracle(HEAD - 4_000, HEAD, TRUTH, sparse));
+      assert.ok(it.counts.foreign > 0);
+    }
+    assertIdle(it);
+  }
+});
+
+test("without finality, one provider alone is believed about logs far below the end if it stays with them", () => {
+  const it = rangeFixture({
+    seed: 25,
+    nodes: 1,
+    view: TRUTH,
+    density: sparse,
+    declared: 500,
+    limits: { blocks: 501, results: null },
+  });
+  const call = it.ask({ fromBlock: hex(HEAD - 4_000), toBlock: "latest" });
+  settle(it);
+  assert.equal(call.text(), oracle(HEAD - 4_000, HEAD, TRUTH, sparse));
+  assertIdle(it);
+});
+
 const FIXED_SEEDS = 40;
 
 test("by chance, on known days: most calls are answered whole", () => {

@@ -2,7 +2,7 @@
 // place a block on the chain of that end, and what their hashes are. Asks nobody.
 import type { Block } from "../stream/chain-event.ts";
 
-/** Most headers that are linked: below that, a block is settled by its depth. */
+/** Most headers that are linked: blocks below are compared with those of another provider. */
 export const MAX_LINKED_HEADERS = 256;
 
 /** What a header was to the chain. */

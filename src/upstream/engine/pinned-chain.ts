@@ -1,5 +1,6 @@
 // The chain of the block at which a split call ends: fetches the headers below it, and checks that
-// a part of the call lies on it. One that does not comes from another fork, or is false.
+// a part of the call lies on it. One that does not comes from another fork, or is false. What lies
+// too far below the end to be linked counts as two providers have it.
 
 import type { Provider } from "../../core/provider/profile.ts";
 import { HeaderChain } from "../../core/routing/header-chain.ts";
@@ -16,7 +17,14 @@ export interface PartResult {
   readonly body: Buffer;
   /** The list within `body`, with its brackets. */
   readonly span: Span;
+  /** Asks for the same part again, of others than some; null = of anybody. */
+  readonly readAgain: (avoid: ReadonlySet<string> | null, done: HeardAgain) => void;
 }
+
+/** Hears the blocks that the same part names elsewhere; null = nobody gave it. */
+type HeardAgain = (
+  other: { readonly provider: Provider; readonly named: readonly BlockPlace[] | null } | null,
+) => void;
 
 /**
  * What a check found. `foreign`: the part is not of this chain. `lost`: the headers of the chain
@@ -59,26 +67,57 @@ export class PinnedChain {
     const query = { method: "eth_getBlockByNumber", block: hexOf(range.to) } as const;
     this.#subJobs.block({ ...query, pin: provider, avoid: null }, (last) => {
       if (last === null || last.number !== range.to) return done("foreign");
-      this.#place([...named, last], provider, done);
+      this.#place([...named, last], (verdict) => {
+        if (verdict !== "agrees") return done(verdict);
+        this.#settle(last, provider, (settled) => {
+          const deep = named.filter(({ number }) => !this.#chain.mustLink(number));
+          if (settled !== "agrees" || deep.length === 0) return done(settled);
+          this.#compare(part, new Map(deep.map(({ number, hash }) => [number, hash])), done);
+        });
+      });
     });
   }
 
-  /** Whether all of these blocks are on the chain. */
-  #place(
-    blocks: readonly BlockPlace[],
-    provider: Provider,
-    done: (verdict: PartVerdict) => void,
-  ): void {
+  /** Whether those of these blocks that are near the end are on the chain. */
+  #place(blocks: readonly BlockPlace[], done: (verdict: PartVerdict) => void): void {
     const near = blocks.filter(({ number }) => this.#chain.mustLink(number));
     const lowest = near.reduce((low, { number }) => Math.min(low, number), this.end.number);
     this.#link(lowest, (linked) => {
       if (!linked) return done("lost");
-      if (near.some(({ number, hash }) => this.#chain.hashAt(number) !== hash))
-        return done("foreign");
-      const last = blocks.at(-1);
-      if (last === undefined || this.#chain.mustLink(last.number)) return done("agrees");
-      this.#settle(last, provider, done);
+      const isForeign = near.some(({ number, hash }) => this.#chain.hashAt(number) !== hash);
+      done(isForeign ? "foreign" : "agrees");
     });
+  }
+
+  /**
+   * Looks for another provider that names the same blocks in a part, as far as these are too deep to
+   * be linked. Where nobody else gives the part, it is read once more of the same one.
+   */
+  #compare(
+    part: PartResult,
+    deep: ReadonlyMap<number, string>,
+    done: (verdict: PartVerdict) => void,
+    asked: ReadonlySet<string> = new Set([part.provider.id]),
+  ): void {
+    const isAlone = asked.size === 1;
+    part.readAgain(asked, (other) => {
+      if (other !== null && this.#namesAll(other.named, deep)) return done("agrees");
+      if (other !== null && !asked.has(other.provider.id))
+        return this.#compare(part, deep, done, new Set([...asked, other.provider.id]));
+      if (other !== null || !isAlone) return done("foreign");
+      part.readAgain(null, (again) => {
+        if (again === null) return done("lost");
+        done(this.#namesAll(again.named, deep) ? "agrees" : "foreign");
+      });
+    });
+  }
+
+  /** Whether the deep blocks of a list are these and no others. */
+  #namesAll(named: readonly BlockPlace[] | null, deep: ReadonlyMap<number, string>): boolean {
+    const found = named?.filter(({ number }) => !this.#chain.mustLink(number)) ?? null;
+    return (
+      found?.length === deep.size && found.every(({ number, hash }) => deep.get(number) === hash)
+    );
   }
 
   /** Compares a block too deep to be linked with what another provider has there. */
@@ -87,6 +126,7 @@ export class PinnedChain {
     avoid: Provider,
     done: (verdict: PartVerdict) => void,
   ): void {
+    if (this.#chain.mustLink(number)) return done("agrees");
     const known = this.#deep.get(number);
     if (known === hash) return done("agrees");
     const query = { method: "eth_getBlockByNumber", block: hexOf(number), pin: null } as const;

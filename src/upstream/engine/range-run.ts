@@ -6,6 +6,7 @@ import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
+import type { Policy } from "../../core/routing/policy.ts";
 import {
   type BlockRange,
   blocksIn,
@@ -14,12 +15,18 @@ import {
   sizeOf,
 } from "../../core/routing/range-parts.ts";
 import type { Span } from "../../core/rpc/json.ts";
-import { elementsSpan, hexOf, partCall, type RangeCall } from "../../core/rpc/range-call.ts";
+import {
+  blocksNamed,
+  elementsSpan,
+  hexOf,
+  partCall,
+  type RangeCall,
+} from "../../core/rpc/range-call.ts";
 import type { Timer } from "../timer-wheel.ts";
 import { type Answer, faultAnswer } from "./answer.ts";
 import type { Job } from "./job.ts";
 import { JoinedList } from "./joined-list.ts";
-import { PinnedChain } from "./pinned-chain.ts";
+import { type PartResult, PinnedChain } from "./pinned-chain.ts";
 import { noRoom, rangeRefused } from "./refusal.ts";
 import type { SplitParts } from "./split-parts.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
@@ -258,7 +265,7 @@ export class RangeRun implements RunningJob {
 
   #send(part: Part): void {
     const { runtime, counts } = this.#parts;
-    const { request, policy } = this.#job;
+    const { request } = this.#job;
     part.state = "out";
     part.tries++;
     part.endsAtMs ??= Math.min(this.#endsAtMs, runtime.now() + request.deadlineMs);
@@ -266,9 +273,8 @@ export class RangeRun implements RunningJob {
     counts.parts++;
     const call = partCall(request.call, this.#terms.range, part.range);
     const deadlineMs = Math.max(1, part.endsAtMs - runtime.now());
-    const terms = { ...policy, split: false, coalesce: false, isPart: true };
     this.#subJobs.run(
-      { call, policy: terms, pin: null, avoid: part.avoid, deadlineMs },
+      { call, policy: this.#policyOfParts(), pin: null, avoid: part.avoid, deadlineMs },
       (answer, { failed }) => this.#answered(part, answer, failed),
     );
   }
@@ -299,10 +305,33 @@ export class RangeRun implements RunningJob {
       part.body = body;
       part.elements = elements;
       const { range } = part;
-      if (this.#isYoung(part)) this.#check(part, { range, provider, body, span: { start, end } });
+      const readAgain = this.#readingAgain(part);
+      const span = { start, end };
+      if (this.#isYoung(part)) this.#check(part, { range, provider, body, span, readAgain });
       else this.#accept(part, provider);
     }
     this.#pump();
+  }
+
+  /** Asks others for a part that somebody has given, to compare what both say. */
+  #readingAgain(part: Part): PartResult["readAgain"] {
+    return (others, done) => {
+      const { request } = this.#job;
+      const avoid = others === null ? null : new Set([...(part.avoid ?? []), ...others]);
+      const endsAtMs = part.endsAtMs ?? this.#endsAtMs;
+      const deadlineMs = Math.max(1, endsAtMs - this.#parts.runtime.now());
+      const call = partCall(request.call, this.#terms.range, part.range);
+      const query = { call, policy: this.#policyOfParts(), pin: null, avoid, deadlineMs };
+      this.#subJobs.run(query, ({ outcome, source }) => {
+        const provider = providerOf(source);
+        if (outcome.kind !== "result" || provider === null) return done(null);
+        done({ provider, named: blocksNamed(outcome.body, outcome) });
+      });
+    };
+  }
+
+  #policyOfParts(): Policy {
+    return { ...this.#job.policy, split: false, coalesce: false, isPart: true };
   }
 
   /** Whether an answer that is gathered is longer than it may be. */
