@@ -90,8 +90,8 @@ export class PinnedChain {
   }
 
   /**
-   * Looks for another provider that names the same blocks in a part, as far as these are too deep to
-   * be linked. Where nobody else gives the part, it is read once more of the same one.
+   * Looks for another provider that names the same blocks in a part, as far as these are too deep
+   * to be linked. Where nobody else gives the part, it is read once more of the same one.
    */
   #compare(
     part: PartResult,
