@@ -39,26 +39,26 @@ export interface ProcessHistory {
 }
 
 /** History of a service that is this process alone. */
-export function historyAlone(history: ServiceHistory, own: () => ProcessHistory): HistoryService {
+export function historyAlone(history: ServiceHistory, own: ProcessHistory): HistoryService {
   const changes = new RecentChanges();
   return {
     add(step) {
       history.add(step);
-      changes.add(own().takeChanges());
+      changes.add(own.takeChanges());
     },
     async steps(query) {
-      own().refresh();
+      own.refresh();
       return history.report(query);
     },
     async hours(query) {
-      own().refresh();
+      own.refresh();
       return history.openHours(query) ?? "none";
     },
     async changes() {
-      changes.add(own().takeChanges());
+      changes.add(own.takeChanges());
       return changes.list();
     },
-    end: async () => own().refresh(),
+    end: async () => own.refresh(),
   };
 }
 
@@ -96,11 +96,11 @@ const GATHER_MS = 10_000;
 const MAX_PROCESSES = 256;
 
 /** History of a service of several workers, as one of them hands it over and reads it. */
-export function historyOver(bus: Bus, process: string, own: () => ProcessHistory): HistoryService {
+export function historyOver(bus: Bus, process: string, own: ProcessHistory): HistoryService {
   const outbox = new StepOutbox(process);
   const batch = (taken: number): StepBatch => {
-    own().refresh();
-    return outbox.batch(taken, own().takeChanges());
+    own.refresh();
+    return outbox.batch(taken, own.takeChanges());
   };
   bus.serve(TAKE, (last) => batch(last.process === process ? last.number : 0));
   return {

@@ -122,14 +122,14 @@ function historyOf(
 ): { readonly service: HistoryService; end(): Promise<void> } {
   const id = newProcessId(runtime);
   if (bus !== null) {
-    const service = historyOver(bus, id, () => own);
+    const service = historyOver(bus, id, own);
     return { service, end: service.end };
   }
   const history = new ServiceHistory({
     wallMs: runtime.wallMs,
     writer: store === null ? null : id,
   });
-  const service = historyAlone(history, () => own);
+  const service = historyAlone(history, own);
   const endHours =
     store === null
       ? null

@@ -34,10 +34,10 @@ function gathering(ids: readonly string[]) {
   const start = (id: string) => {
     const changes: ChangeEvent[] = [];
     const counting: CountingProcess = countingProcess(world, (step) => service.add(step));
-    const service: HistoryService = historyOver(bus.worker(id).bus, `process ${id}`, () => ({
+    const service: HistoryService = historyOver(bus.worker(id).bus, `process ${id}`, {
       refresh: () => counting.refresh(),
       takeChanges: () => changes.splice(0),
-    }));
+    });
     return { ...counting, service, changes };
   };
   const workers = new Map(ids.map((id) => [id, start(id)]));
@@ -138,10 +138,10 @@ test("a process alone answers for itself", async () => {
   const world = simulatedWorld(1);
   const history = new ServiceHistory({ wallMs: world.wallMs, writer: null });
   const counting = countingProcess(world, (step) => service.add(step));
-  const service: HistoryService = historyAlone(history, () => ({
+  const service: HistoryService = historyAlone(history, {
     refresh: () => counting.refresh(),
     takeChanges: () => [],
-  }));
+  });
   counting.call();
   const report = await service.steps(chainQuery("hour", world.wallMs()));
   assert.equal(callsIn(report?.series ?? [])[""], 1);

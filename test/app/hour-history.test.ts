@@ -27,10 +27,10 @@ const STEP_MS = 10_000;
 function service(world: SimulatedWorld, store: Store, writer: string) {
   const history = new ServiceHistory({ wallMs: world.wallMs, writer });
   const counting = countingProcess(world, (step) => kept.add(step));
-  const kept: HistoryService = historyAlone(history, () => ({
+  const kept: HistoryService = historyAlone(history, {
     refresh: () => counting.refresh(),
     takeChanges: () => [],
-  }));
+  });
   const database = { isAway: false, openings: 0 };
   const end = startHourWriter({
     history,

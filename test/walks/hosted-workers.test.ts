@@ -103,6 +103,21 @@ async function booksOf(dataDir: string, url = "") {
   }
 }
 
+/** The calls of the whole service in all hours that were kept. */
+async function keptCalls(dataDir: string, url = ""): Promise<number> {
+  const store = await openStore({ url, dataDir });
+  try {
+    const rows = await store.db
+      .selectFrom("history_hour")
+      .select("counts")
+      .where("profile", "=", "")
+      .execute();
+    return rows.reduce((sum, { counts }) => sum + (JSON.parse(counts).calls ?? 0), 0);
+  } finally {
+    await store.close();
+  }
+}
+
 async function billsWhole(t: TestContext, env: Record<string, string>): Promise<void> {
   const own = await fixture(t, env);
   const callers = await keyed(t, own, await grantedKey(own));
@@ -114,6 +129,7 @@ async function billsWhole(t: TestContext, env: Record<string, string>): Promise<
     leases: [],
     differences: [],
   });
+  assert.equal(await keptCalls(own.dataDir, env["DATABASE_URL"]), 80, "hours are kept as well");
 }
 
 test("ended by SIGTERM: what both workers served is billed, and every lease is returned", async (t) => {
