@@ -4,6 +4,7 @@ import type { Failure } from "../api/client.ts";
 import type { Resource } from "../api/resource.ts";
 import { signInPath } from "../app/address.ts";
 import { useApp, useStore } from "../app/app.ts";
+import { duration } from "../format/durations.ts";
 import { Age } from "./time.tsx";
 
 /** Lines that stand for what is being read. */
@@ -76,9 +77,19 @@ export function isForbidden(failure: Failure): boolean {
 
 /** What went wrong, and the advice that came with it. */
 export function failureText(failure: Failure): string {
-  if (failure.kind === "unreachable") return "No answer came. The page asks again by itself.";
-  const sentence = /[.!?]$/.test(failure.message) ? failure.message : `${failure.message}.`;
-  return failure.nextAction === "" ? sentence : `${sentence} Next: ${failure.nextAction}.`;
+  const sentence = failureSentence(failure);
+  if (failure.kind === "unreachable") return `${sentence} The page asks again by itself.`;
+  const { retryAfterMs, nextAction } = failure;
+  if (retryAfterMs !== null) return `${sentence} Try again in ${duration(retryAfterMs)}.`;
+  return nextAction === "" ? sentence : `${sentence} Next: ${nextAction}.`;
+}
+
+/** What went wrong, as a sentence. */
+export function failureSentence(failure: Failure): string {
+  if (failure.kind === "unreachable") return "No answer came.";
+  const { message } = failure;
+  const text = `${message.slice(0, 1).toUpperCase()}${message.slice(1)}`;
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 function titleOf(failure: Failure): string {

@@ -84,10 +84,10 @@ const LEAST_STEPS = 12;
  * History without what says nothing: the steps before the service began to count, and the step that
  * is not over.
  */
-export function trimHistory(history: History): History {
+export function trimHistory(history: History, nowMs: number): History {
   const { times, series, step_s: stepS } = history;
   const last = times.at(-1);
-  const isOpen = last !== undefined && (last + stepS) * 1000 > Date.parse(history.to);
+  const isOpen = last !== undefined && (last + stepS) * 1000 > nowMs;
   const end = isOpen ? times.length - 1 : times.length;
   const firsts = series.map(({ calls }) => calls.findIndex((value) => value !== null));
   const known = firsts.filter((at) => at >= 0);

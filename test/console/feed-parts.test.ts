@@ -11,6 +11,7 @@ import {
   latest,
   perSecond,
   total,
+  trimHistory,
 } from "../../console/health/series.ts";
 import { changeOf, changesIn, withChange } from "../../console/pages/overview/change-text.ts";
 
@@ -114,4 +115,17 @@ test("history is added up without taking unknown for 0", () => {
   assert.equal(errorShare(series("idle", [null])), null);
   const [first] = errorRates({ times: [0, 1, 2], step_s: 1 }, [few, many], 1);
   assert.deepEqual(first, { label: "rejected", values: [10, 10, 10] });
+});
+
+test("a step that is not over is left out: half of it would look like a fall", () => {
+  const times = Array.from({ length: 20 }, (_, at) => at * 10);
+  const history: Parameters<typeof trimHistory>[0] = {
+    ...{ range: "hour", step_s: 10, from: "", to: "", times, series: [] },
+    kept: {
+      ...{ bytes: 0, max_bytes: 0, bytes_per_provider: null, method_classes: true, day: true },
+      ...{ providers: true, stored: false, hours: null },
+    },
+  };
+  assert.equal(trimHistory(history, 199_000).times.at(-1), 180);
+  assert.equal(trimHistory(history, 200_000).times.at(-1), 190);
 });

@@ -8,7 +8,7 @@ import { type App, useApp, useQuery, useStore } from "../../app/app.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
 import { Link } from "../../components/link.tsx";
-import { failureText, Loading } from "../../components/page-state.tsx";
+import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
 
 const CODE = /^#sign-in=([\w-]{1,512})$/;
@@ -94,15 +94,15 @@ function Body(props: BodyProps & { readonly app: App }): JSX.Element {
   return <TokenForm {...props} />;
 }
 
-/** When the service takes another try, where it says so. */
-function RetryTime({ failure }: { readonly failure: Failure }): JSX.Element | null {
+/** Why nobody was signed in, and when the service takes another try, where it says so. */
+function Refusal({ failure }: { readonly failure: Failure }): JSX.Element {
   const { nowMs } = useApp();
   const retryMs = failure.kind === "refused" ? failure.retryAfterMs : null;
   const at = useMemo(() => nowMs.get() + (retryMs ?? 0), [failure]);
-  if (retryMs === null) return null;
+  if (retryMs === null) return <>{failureText(failure)}</>;
   return (
     <>
-      The next try counts <Time at={at} />.
+      {failureSentence(failure)} The next try counts <Time at={at} />.
     </>
   );
 }
@@ -127,7 +127,7 @@ function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
       <form class="stack sign-in" onSubmit={submit}>
         {failure === null ? null : (
           <p class="notice bad" role="alert">
-            {failureText(failure)} <RetryTime failure={failure} />
+            <Refusal failure={failure} />
           </p>
         )}
         <div class="field">
