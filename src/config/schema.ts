@@ -459,9 +459,9 @@ const server = z
       .optional()
       .meta({ title: `\`auto\` or a whole number from 1 to ${MAX_WORKERS}` })
       .describe(
-        "Processes that serve, on one port and as one service; `auto` = one for each core that " +
-          `this process may use, at most ${MAX_AUTO_WORKERS}. Each takes a heap of its own. ` +
-          "Default: 1.",
+        "Processes that serve, on one port and as one service; `auto` = one for each core and " +
+          `each 500 MB that this process may use, at most ${MAX_AUTO_WORKERS}. Each takes a heap ` +
+          "and keeps answers of its own. Default: 1.",
       ),
     public_url: url(["http:", "https:"], "an http:// or https:// URL")
       .optional()

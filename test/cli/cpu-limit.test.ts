@@ -2,11 +2,11 @@
 // fractions, and files that are missing or say nothing.
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { cpuLimit } from "../../src/cli/cpu-limit.ts";
-import { workersFor } from "../../src/cli/worker-count.ts";
+import { machineLimits, workersFor } from "../../src/cli/worker-count.ts";
 
 async function limitWith(
   t: TestContext,
@@ -73,17 +73,23 @@ test("no limit: none is set, files are missing or say nothing", async (t) => {
     assert.equal(await limitWith(t, { [PROC]: "0::/\n", [`${SYS}/cpu.max`]: text }), null, text);
 });
 
-test("one worker for each whole core that may be used, at least one and at most eight", () => {
+test("one worker for each whole core that there is memory for, at least one and at most eight", () => {
+  const GB = 1e9;
   const counts = [
-    [4, null],
-    [16, null],
-    [4, 1],
-    [4, 0.5],
-    [4, 2.9],
-    [2, 8],
+    [4, null, 64 * GB],
+    [16, null, 64 * GB],
+    [4, 1, 64 * GB],
+    [4, 0.5, 64 * GB],
+    [4, 2.9, 64 * GB],
+    [2, 8, 64 * GB],
+    [8, null, 0.4 * GB],
+    [8, null, 1.1 * GB],
+    [8, 3, 2 * GB],
+    [8, null, 4 * GB],
   ] as const;
   assert.deepEqual(
-    counts.map(([cores, limit]) => workersFor(cores, limit)),
-    [4, 8, 1, 1, 2, 2],
+    counts.map(([cores, cpus, memoryBytes]) => workersFor({ cores, cpus, memoryBytes })),
+    [4, 8, 1, 1, 2, 2, 1, 2, 3, 8],
   );
+  assert.ok(machineLimits().memoryBytes <= totalmem());
 });

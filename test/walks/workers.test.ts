@@ -4,12 +4,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cpuLimit } from "../../src/cli/cpu-limit.ts";
-import { workersFor } from "../../src/cli/worker-count.ts";
+import { machineLimits, workersFor } from "../../src/cli/worker-count.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -212,12 +211,12 @@ test("a reload is taken by all workers, and a broken file by none", async (t) =>
   assert.equal(other.asked.length, 32);
 });
 
-test("workers: auto is one for each core that this process may use", async (t) => {
+test("workers: auto is one for each core and each 500 MB that this process may use", async (t) => {
   const upstream = await scriptedUpstream((_asked, reply) => reply.result('"0x1"'));
   t.after(() => upstream.close());
   const text = configText([{ id: "a", url: upstream.url }]);
   const service = await startProcess(t, text, { SVC_WORKERS: "auto" });
-  const cores = workersFor(availableParallelism(), cpuLimit());
+  const cores = workersFor(machineLimits());
   assert.equal(childrenOf(service.pid).length, cores === 1 ? 0 : cores);
   assert.equal(await openCaller(t, Number(new URL(service.url).port)).call(), true);
 });

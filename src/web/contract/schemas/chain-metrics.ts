@@ -73,7 +73,10 @@ const provider = z
         ahead_of_pace: z.boolean(),
       })
       .nullish()
-      .describe("What was sent of what may be sent. The operator sees it; null = no limit."),
+      .describe(
+        "What was sent of what may be sent: `in_use` by this node, `spent` and `left` of all " +
+          "nodes together. The operator sees it; null = no limit.",
+      ),
     cordon: z
       .object({ reason: z.string().nullable(), at: z.iso.datetime() })
       .nullish()
