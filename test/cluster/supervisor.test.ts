@@ -56,6 +56,7 @@ function startSupervisor(count = 2): Started {
           if (isRecord(message)) sent.push(message);
           taken();
         },
+        closeListeners() {},
         sendConnection(_message, connection) {
           connections.push(connection);
           return true;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -183,6 +183,29 @@ test("a drain under load fails no call, and the exit code is 0", async (t) => {
   );
   assert.equal(workers.length, 2);
   assert.deepEqual(workers.filter(isAlive), []);
+});
+
+test("when the last worker has closed its socket, nobody takes connections that are not served", async (t) => {
+  const { service, port } = await fixture(t);
+  const workers = childrenOf(service.pid);
+  const [slow = 0] = workers;
+  process.kill(slow, "SIGSTOP");
+  service.signal("SIGTERM");
+  const drains = () => service.log().split("draining: ").length - 1;
+  await until("the drain of the supervisor and the other worker", () => drains() === 2);
+  // It stands still when the last worker closes, as on a machine that has no time for it.
+  service.signal("SIGSTOP");
+  t.after(() => service.signal("SIGCONT"));
+  process.kill(slow, "SIGCONT");
+  await until("the end of the workers", () => !workers.some(isAlive));
+  const outcome = await new Promise<string>((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve("connected"));
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
+    t.after(() => socket.destroy());
+  });
+  assert.equal(outcome, "ECONNREFUSED");
+  service.signal("SIGCONT");
+  assert.equal(await service.ended, 0);
 });
 
 test("a reload is taken by all workers, and a broken file by none", async (t) => {

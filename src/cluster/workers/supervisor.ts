@@ -18,6 +18,8 @@ export interface WorkerProcess {
   send(message: unknown, taken: () => void): void;
   /** Gives it a connection, which is not held here any more; false = it cannot be given. */
   sendConnection(message: unknown, connection: RawConnection): boolean;
+  /** Gives up the copy of its listening sockets that is kept here for its successor. */
+  closeListeners(): void;
   /** Ends it at once. */
   kill(): void;
 }
@@ -198,6 +200,9 @@ class WorkerSupervisor<C> implements Supervisor<C> {
 
   async drain(): Promise<boolean> {
     this.#isEnding = true;
+    // Before the workers close theirs: who holds a listening socket last has to accept from it, or
+    // the kernel takes connections that nobody serves.
+    for (const { process } of this.#slots) process?.closeListeners();
     for (const slot of this.#slots) {
       slot.watch?.stop();
       if (slot.process === null) slot.cancelTimer();

@@ -49,6 +49,9 @@ function startProcess(events: WorkerEvents): WorkerProcess {
       child.send(message, parseSendHandle(connection), {}, () => connection.close());
       return true;
     },
+    // The only way to have the cluster module close its copies: it does so for a process that it
+    // takes for disconnected. The connection to the process stays.
+    closeListeners: () => void child.emit("disconnect"),
     kill: () => void child.kill("SIGKILL"),
   };
 }

@@ -3,6 +3,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { Activity } from "../http/activity.ts";
 import { createFastPathServer, type FastPathServer } from "../rpc/fast-path.ts";
+import { shrinkBacklog } from "./backlog.ts";
 import { createNodeServer, type NodeServer, type NodeServerParts } from "./node-server.ts";
 
 export interface ServerParts extends Omit<NodeServerParts, "activity"> {
@@ -125,6 +126,7 @@ async function drain(
   activity.draining = true;
   const startedAtMs = runtime.now();
   activity.lastMs = startedAtMs;
+  await acceptWaiting(runtime, listener);
   listener.close();
   const isQuiet = (): boolean =>
     activity.active === 0 && runtime.now() - activity.lastMs >= QUIET_MS;
@@ -135,6 +137,30 @@ async function drain(
   while (node.openSockets > 0 && runtime.now() - closingAtMs < CLOSING_HANDSHAKE_MS) await step();
   fastPath?.destroyAll();
   node.destroyAll();
+}
+
+/** How long connections are still accepted for, where one comes after the other. */
+const ACCEPT_MS = 1_000;
+/** The last of them are accepted when none came for so many turns. */
+const QUIET_TURNS = 2;
+
+/**
+ * Accepts the connections that wait in the kernel, which resets them when the socket is closed. One
+ * is accepted in each turn of the event loop.
+ */
+async function acceptWaiting(runtime: ServerParts["runtime"], listener: Server): Promise<void> {
+  shrinkBacklog(listener);
+  const untilMs = runtime.now() + ACCEPT_MS;
+  let quietTurns = 0;
+  const onConnection = (): void => {
+    quietTurns = 0;
+  };
+  listener.on("connection", onConnection);
+  while (quietTurns < QUIET_TURNS && runtime.now() < untilMs) {
+    await new Promise<void>((resolve) => runtime.atTurnEnd(resolve));
+    quietTurns++;
+  }
+  listener.off("connection", onConnection);
 }
 
 /** A timer that keeps the process alive during a drain, when nothing else may. */

@@ -108,3 +108,16 @@ test("a client that waits for 100 Continue gets it, then its answer", async (t) 
   const answer = await raw(t, port, post("/rpc/1", ["Host: x", "Expect: 100-continue"]), '"0x1"}');
   assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 /);
 });
+
+test("connections that the kernel has taken are served by a server that is told to end", async (t) => {
+  const service = await startService(configText([{ id: "a", url: "http://127.0.0.1:1" }]));
+  const answers = Array.from({ length: 30 }, () =>
+    raw(t, service.port, post("/rpc/1", ["Host: x", "Content-Type: application/json"])),
+  );
+  // They are connected at the end of this tick, and none is accepted before the next turn.
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  await service.drain();
+  assert.deepEqual((await Promise.all(answers)).map(statusOf), Array(30).fill("200"));
+  const late = await raw(t, service.port, "");
+  assert.equal(late, "", "nobody listens any more");
+});
