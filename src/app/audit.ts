@@ -101,7 +101,9 @@ export async function auditMoney(parts: Auditing): Promise<AuditReport> {
     ];
     const run = { runner: "command", node: null, checkedAtMs: parts.runtime.wallMs() } as const;
     const money = reports.flatMap((report) => report.differences);
-    const chains = reports.length === 0 ? [] : [chainsResult({ money, unread: [] }, run)];
+    // A part of the time says nothing of the whole.
+    const isWhole = reports.length > 0 && parts.sinceMs === null;
+    const chains = isWhole ? [chainsResult({ money, unread: [] }, run)] : [];
     return {
       clean: books.length === 0 && reports.every((report) => report.differing === 0),
       lines,

@@ -400,7 +400,7 @@ interface Writers {
 
 /** Writes pending state, so that the next start can continue, and closes the store. */
 async function closeStore(
-  parts: Omit<AuditParts, "store">,
+  parts: Pick<StoreParts, "runtime" | "log" | "onError">,
   { payments, sessions, credit, legacyForms, store }: Writers,
 ): Promise<void> {
   const { runtime, log, onError } = parts;
@@ -421,8 +421,6 @@ async function closeStore(
 function instanceParts({ chains, devnet }: Config, { servedChains }: CustomServing) {
   return { chains, devnet, profiles: () => MANAGED, servedChains };
 }
-
-type AuditParts = Pick<StoreParts, "runtime" | "log" | "store" | "onError">;
 
 /** Jobs that one node of several does; the returned function ends them. */
 function startJobs(parts: StoreParts, claims: JobClaims): () => Promise<void> {

@@ -222,6 +222,14 @@ test("a call at a node where a balance is dry is paid by what other nodes have o
   });
   const audit = await first.manage(CLUSTER_OPERATOR, "GET", "/api/v1/operator/audit");
   assert.deepEqual(audit.json.differences, [], audit.text);
+  // What one node found is told by every node, with its name.
+  for (const node of nodes) {
+    const { json } = await node.manage(CLUSTER_OPERATOR, "GET", "/api/v1/operator/audit/last");
+    assert.deepEqual(
+      [json.state, json.books.run_by, json.books.node],
+      ["balanced", "operator", "n1"],
+    );
+  }
 });
 
 test("a node without its database says so; keys it knows go on, others and paid calls get 503", {

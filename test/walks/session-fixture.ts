@@ -53,6 +53,8 @@ export interface SessionFixtureOptions {
   /** URL of the provider; default = the scripted one. */
   readonly provider?: (chains: PaymentChains, upstream: ScriptedUpstream) => string;
   readonly hosted?: Record<string, unknown>;
+  /** Further settings at the top level. */
+  readonly extra?: Record<string, unknown>;
   readonly blockTimeMs?: number;
 }
 
@@ -94,6 +96,7 @@ export async function sessionFixture(
     profiles: { premium: profile("paid", url), public: profile("open", url) },
     deadlines: PATIENT,
     hosted: { enabled: true, ...options.hosted },
+    ...options.extra,
   });
   const rail: SessionRailSettings = { ...chains.rails.session, ...options.rail };
   let aheadMs = 0;

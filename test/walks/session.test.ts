@@ -102,6 +102,25 @@ test(
   },
 );
 
+test("a kept answer costs a voucher its share of the price that it was told before", async (t) => {
+  const fixture = await sessionFixture(t, chains, {
+    hosted: { cache_price: 0.4 },
+    extra: { cache: {} },
+  });
+  const { manager } = stockClient(chains, chains.payer);
+  const call = callOf("eth_getBlockTransactionCountByHash", 1, [`0x${"1".repeat(64)}`]);
+  const paid: (string | null)[][] = [];
+  for (let n = 0; n < 3; n++) {
+    const { headers } = await manager.fetch(fixture.url(), call);
+    paid.push(["x-svc-cu", "x-svc-usd"].map((name) => headers.get(name)));
+  }
+  // 3 CU, of which two fifths are 2 in whole units.
+  const cached = ["2", "0.00001"];
+  assert.deepEqual(paid, [["3", "0.000015"], cached, cached]);
+  const { spent_units } = await rowOf(fixture, manager.channelId ?? "");
+  assert.equal(spent_units, PRICE + 20n);
+});
+
 test("an empty request without a payment is told the declared amount", async (t) => {
   const fixture = await sessionFixture(t, chains);
   const response = await fetch(fixture.url(), { method: "POST" });

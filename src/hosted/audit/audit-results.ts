@@ -79,7 +79,6 @@ export async function recordAudit(
   { db }: Pick<Store, "db">,
   results: readonly AuditResult[],
 ): Promise<void> {
-  if (results.length === 0) return;
   const column = (name: string) => sql.ref<never>(`excluded.${name}`);
   await db
     .insertInto("audit_result")
