@@ -34,6 +34,8 @@ export interface ClusterFixture {
 export interface NodeSettings {
   readonly hosted?: Record<string, unknown>;
   readonly cluster?: Record<string, unknown>;
+  /** What the provider may be sent. */
+  readonly limits?: Record<string, unknown>;
   /** Its secret, and the one before. */
   readonly secrets?: { readonly secret: string; readonly previousSecret: string | null };
   /** How far its clock is ahead. */
@@ -108,7 +110,9 @@ function nodeText(
   shared: NodeSettings,
   own: NodeSettings,
 ): string {
-  const profile = { chains: { ethereum: { providers: [{ id: "open", url: upstream.url }] } } };
+  const limits = shared.limits === undefined ? {} : { limits: shared.limits };
+  const open = { id: "open", url: upstream.url, ...limits };
+  const profile = { chains: { ethereum: { providers: [open] } } };
   return JSON.stringify({
     server: { port: 0 },
     data_dir: dataDir,

@@ -232,6 +232,26 @@ test("a call at a node where a balance is dry is paid by what other nodes have o
   }
 });
 
+test("hosted nodes spend the credits of a provider together, and one that drains gives back", {
+  skip,
+}, async (t) => {
+  const { nodes } = await clusterFixture(t, 2, { limits: { rps: 1_000, monthly: 60 } });
+  const [first, second] = nodes;
+  assert.ok(first !== undefined && second !== undefined);
+  const { json: made } = await first.manage("", "POST", "/api/v1/keys", { name: "one" });
+  let served = 0;
+  const isServed = async (node: ClusterNode): Promise<boolean> => {
+    const { json } = await node.call(made.key);
+    if (json.result !== undefined) served++;
+    return json.result !== undefined;
+  };
+  for (let n = 0; n < 10; n++) for (const node of nodes) await isServed(node);
+  await second.service.close();
+  // Probes cost the others; a call may be refused while more is being leased.
+  await until("the rest is spent", async () => !(await isServed(first)) && served >= 40);
+  assert.ok(served <= 60, `${served} of 60`);
+});
+
 test("a node without its database says so; keys it knows go on, others and paid calls get 503", {
   skip,
 }, async (t) => {
