@@ -1,5 +1,6 @@
 // The live feed in a component: the latest calls, gathered and drawn at most twice a second.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { DASH } from "../format/numbers.ts";
 import { SERVICE_URL } from "./client.ts";
 import type { AnswerOf } from "./contract-types.ts";
 import type { StreamEvent } from "./event-parser.ts";
@@ -65,33 +66,57 @@ function sameState(left: FeedState, right: FeedState): boolean {
 }
 
 function gather(gathered: Gathered, { name, data }: StreamEvent, paused: boolean): void {
-  const event: unknown = parsed(data);
+  const event = fieldsOf(data);
   switch (name) {
-    case "call":
-      if (!paused) gathered.calls = [...gathered.calls, event as CallEvent].slice(-MAX_CALLS);
+    case "call": {
+      const call = parseCall(event);
+      if (call !== null && !paused) gathered.calls = [...gathered.calls, call].slice(-MAX_CALLS);
       return;
+    }
     case "beat":
-      gathered.callsPerSecond = (event as { calls_per_s: number | null }).calls_per_s;
+      gathered.callsPerSecond = numberIn(event, "calls_per_s");
       gathered.gap = "";
       return;
     case "sampled": {
-      const { shown, of } = event as { readonly shown: number; readonly of: number };
-      gathered.gap = `Of ${of} calls ${shown} are shown: more than 200 a second are sampled.`;
+      const [of, shown] = [numberIn(event, "of"), numberIn(event, "shown")];
+      gathered.gap = `Of ${of ?? DASH} calls ${shown ?? DASH} are shown: at most 200 a second are.`;
       return;
     }
     case "resync":
-      gathered.gap = "Some calls are missing here: the feed was interrupted.";
+      gathered.gap = resyncText(event);
       return;
     default:
   }
 }
 
-function parsed(text: string): unknown {
+function resyncText(event: Fields): string {
+  const missed = numberIn(event, "missed");
+  return missed === null
+    ? "Some calls are missing here: the feed was interrupted."
+    : `${missed} events are missing here: this browser did not keep up.`;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function fieldsOf(text: string): Fields {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : {};
   } catch {
     return {};
   }
+}
+
+function numberIn(fields: Fields, name: string): number | null {
+  const value = fields[name];
+  return typeof value === "number" ? value : null;
+}
+
+/** The service that serves this page writes calls as the contract has them; null = it is none. */
+function parseCall(fields: Fields): CallEvent | null {
+  return typeof fields["id"] === "string" && typeof fields["at"] === "string"
+    ? (fields as CallEvent)
+    : null;
 }
 
 function drawn(before: FeedView, gathered: Gathered): FeedView {

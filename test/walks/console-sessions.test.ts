@@ -57,3 +57,33 @@ test("the operator of a plain router signs in; the cookie opens the status, and 
   assert.equal((await signIn(service, secret)).status, 401, "a link works once");
   assert.doesNotMatch(service.log(), /svc_cs_|svc_si_/);
 });
+
+test("an account that is signed in reads the history that a status page shows, where nobody else may", async (t) => {
+  const upstream = await scriptedUpstream();
+  t.after(() => upstream.close());
+  const profile = { chains: { ethereum: { providers: [{ id: "vendor", url: upstream.url }] } } };
+  const text = configText([], {
+    console: { public: false },
+    hosted: { enabled: true },
+    profiles: { premium: profile, public: profile },
+  });
+  const service = await startService(text);
+  t.after(() => service.close());
+  const made = await service.post("/api/v1/keys", { name: "page" });
+  assert.equal(made.status, 201, made.text);
+  const call = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
+  assert.equal((await service.post(`/rpc/k/${made.json.key}/1`, call)).status, 200);
+  const path = "/api/v1/history?profile=premium&chain=ethereum";
+  const read = (headers: Record<string, string>): Promise<Response> =>
+    fetch(service.url + path, { headers });
+  assert.equal((await read({})).status, 401);
+  const bearer = { authorization: `Bearer ${made.json.management_token}` };
+  assert.equal((await read(bearer)).status, 401, "the API as such is for its operator");
+  const headers = { cookie: cookieOf(await signIn(service, made.json.management_token)) };
+  const history = await read(headers);
+  assert.equal(history.status, 200);
+  const shown = await history.text();
+  assert.match(shown, /"provider":/);
+  assert.doesNotMatch(shown, /vendor/, "by alias");
+  assert.equal((await fetch(`${service.url}/api/v1/operator/streams`, { headers })).status, 401);
+});

@@ -1,10 +1,11 @@
 // The operator watches a running service: real calls over two real providers of which one fails,
 // with the token and without, on a router without accounts.
 import assert from "node:assert/strict";
-import { request } from "node:http";
 import { after, before, test } from "node:test";
+import { realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+import { type EventReader, watchEvents } from "./feed-reader.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape
 type Json = any;
@@ -16,6 +17,7 @@ const CALL = {
   method: "eth_getBalance",
   params: [`0x${"ab".repeat(20)}`, "0x1"],
 };
+const EVENTS = "/api/v1/operator/events";
 const HASH = "cd".repeat(32);
 const AS_OPERATOR = { authorization: `Bearer ${TOKEN}` };
 
@@ -44,62 +46,12 @@ after(async () => {
   for (const upstream of upstreams) await upstream.close();
 });
 
-interface Watched {
-  /** Events by type, as they came. */
-  readonly events: { readonly type: string; readonly id: string | null; readonly data: Json }[];
-  readonly status: number;
-  /** Resolves with the first event of a type that passes. */
-  next(type: string, passes?: (data: Json) => boolean): Promise<Json>;
-  leave(): void;
-}
-
 /** Reads the feed until it ends or is left. */
 function watch(
   query: string,
   headers: Readonly<Record<string, string>> = AS_OPERATOR,
-): Promise<Watched> {
-  const events: Watched["events"] = [];
-  let heard = (): void => {};
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      `${service.url}/api/v1/operator/events${query}`,
-      { headers },
-      (response) => {
-        let text = "";
-        response.on("data", (chunk: Buffer) => {
-          text += chunk.toString();
-          for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
-            const fields = text
-              .slice(0, end)
-              .split("\n")
-              .map((line) => line.split(/: (.*)/s));
-            text = text.slice(end + 2);
-            const of = (name: string) => fields.find(([field]) => field === name)?.[1] ?? null;
-            const type = of("event");
-            if (type !== null)
-              events.push({ type, id: of("id"), data: JSON.parse(of("data") ?? "") });
-          }
-          heard();
-        });
-        resolve({
-          events,
-          status: response.statusCode ?? 0,
-          async next(type, passes = () => true) {
-            for (;;) {
-              const found = events.find((event) => event.type === type && passes(event.data));
-              if (found !== undefined) return found.data;
-              await new Promise<void>((again) => {
-                heard = again;
-              });
-            }
-          },
-          leave: () => sent.destroy(),
-        });
-      },
-    );
-    sent.on("error", reject);
-    sent.end();
-  });
+): Promise<EventReader> {
+  return watchEvents(`${service.url}${EVENTS}${query}`, headers);
 }
 
 const operatorGet = async (path: string): Promise<Json> => {
@@ -138,7 +90,11 @@ test("a call is told of as it ends, and opens to its decision and to what would 
       ["good", "success", null],
     ],
   );
-  assert.ok(decision.timeline[1].started_ms >= decision.timeline[0].started_ms);
+  const [failed, answered] = decision.timeline;
+  // Three numbers, each rounded to a hundredth.
+  const slackMs = 0.016;
+  assert.ok(answered.started_ms >= failed.started_ms + failed.latency_ms - slackMs);
+  assert.ok(decision.total_ms >= answered.started_ms + answered.latency_ms - slackMs);
   const path = `/api/v1/operator/decisions/${call.id}/what-if`;
   const same = await operatorGet(path);
   assert.deepEqual([same.same_first, same.random, same.strategy], [true, false, "priority"]);
@@ -187,6 +143,41 @@ test("a reader who comes back goes on where it was; an unknown id is said to be 
   const stranger = await watch("?last_event_id=7.other.12");
   assert.equal((await stranger.next("resync")).reason, "unknown_id");
   stranger.leave();
+});
+
+test("a stream ends with its session: when it is signed out, and after twelve hours", async (t) => {
+  let aheadMs = 0;
+  const own = await startService(
+    configText([{ id: "a", url: upstreams[0]?.url }], {
+      server: { port: 0, operator_token: TOKEN },
+    }),
+    { ...realRuntime, wallMs: () => realRuntime.wallMs() + aheadMs },
+  );
+  t.after(() => own.close());
+  const session = `${own.url}/api/v1/console/session`;
+  const page = { "sec-fetch-site": "same-origin", "content-type": "application/json" };
+  const signedIn = async (): Promise<typeof page & { readonly cookie: string }> => {
+    const body = JSON.stringify({ token: TOKEN });
+    const answer = await fetch(session, { method: "POST", headers: page, body });
+    assert.equal(answer.status, 201);
+    return { ...page, cookie: answer.headers.get("set-cookie")?.split(";")[0] ?? "" };
+  };
+  const watchOwn = (headers: Readonly<Record<string, string>>): Promise<EventReader> =>
+    watchEvents(own.url + EVENTS, headers);
+  const [leaving, expiring] = [await signedIn(), await signedIn()];
+  const elsewhere = { cookie: leaving.cookie };
+  assert.equal((await watchOwn(elsewhere)).status, 403, "not a page of this service");
+  const [first, second] = [await watchOwn(leaving), await watchOwn(expiring)];
+  const byToken = await watchOwn(AS_OPERATOR);
+  for (const reader of [first, second, byToken]) await reader.next("hello");
+  await fetch(session, { method: "DELETE", headers: leaving });
+  assert.equal((await first.next("end")).reason, "session_ended");
+  assert.ok(!second.events.some(({ type }) => type === "end"));
+  aheadMs = 12 * 3_600_000;
+  assert.equal((await second.next("end")).reason, "session_ended");
+  assert.equal((await watchOwn(expiring)).status, 401);
+  assert.ok(!byToken.events.some(({ type }) => type === "end"), "the token itself goes on");
+  byToken.leave();
 });
 
 test("only the operator watches; others read history, and a reload and the end are told", async () => {

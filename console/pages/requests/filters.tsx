@@ -1,6 +1,7 @@
 // The filters of the feed. Each stands in the address under the name that the API gives it.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { CallEvent } from "../../api/use-feed.ts";
 import { useApp, useQuery } from "../../app/app.ts";
 
 const OUTCOMES = [
@@ -9,10 +10,30 @@ const OUTCOMES = [
   { value: "error", label: "Error of a provider" },
   { value: "fault", label: "Refused by the service" },
   { value: "cancelled", label: "Left by the caller" },
-];
-const NAMES = ["profile", "chain", "method", "provider", "key", "outcome", "failovers", "min_ms"];
+] as const;
+const TEXTS = ["profile", "chain", "method", "provider", "key", "min_ms"] as const;
+const NAMES = [...TEXTS, "outcome", "failovers"];
 /** Text is applied when typing stops for this long. */
 const TYPING_MS = 400;
+
+/** Filters as the API takes them. */
+export type CallFilters = Readonly<Partial<Record<(typeof TEXTS)[number], string>>> & {
+  readonly outcome?: CallEvent["outcome"];
+  readonly failovers?: "true";
+};
+
+/** The filters in the query of an address, without those that say nothing. */
+export function filtersIn(query: Readonly<Record<string, string>>): CallFilters {
+  const texts = Object.fromEntries(
+    TEXTS.flatMap((name) => (query[name] ? [[name, query[name]] as const] : [])),
+  );
+  const outcome = OUTCOMES.find(({ value }) => value !== "" && value === query["outcome"])?.value;
+  return {
+    ...texts,
+    ...(outcome === undefined || outcome === "" ? {} : { outcome }),
+    ...(query["failovers"] === "true" ? { failovers: "true" } : {}),
+  };
+}
 
 /** The row of filters. */
 export function Filters(): JSX.Element {

@@ -13,10 +13,8 @@ import { duration } from "../../format/durations.ts";
 import { rate } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
 import { CallTable } from "./call-table.tsx";
-import { Filters } from "./filters.tsx";
+import { Filters, filtersIn } from "./filters.tsx";
 
-/** Filters of the API, by their names in the address of this page. */
-const FILTERS = ["profile", "chain", "method", "provider", "key", "outcome", "failovers", "min_ms"];
 const LATEST = 100;
 
 type Latest = { readonly decisions: readonly CallEvent[] };
@@ -25,14 +23,10 @@ type Latest = { readonly decisions: readonly CallEvent[] };
 export function RequestsPage(): JSX.Element {
   const { client, router } = useApp();
   const { query } = useStore(router.place);
-  const filters = Object.fromEntries(FILTERS.flatMap((name) => entryOf(name, query[name])));
+  const filters = filtersIn(query);
   const search = queryText(filters);
   const latest: Resource<Latest> = useResource(`decisions ${search}`, 0, (signal) =>
-    client.call(
-      "GET /api/v1/operator/decisions",
-      { query: { ...filters, limit: LATEST } as never },
-      signal,
-    ),
+    client.call("GET /api/v1/operator/decisions", { query: { ...filters, limit: LATEST } }, signal),
   );
   if (latest.failure !== null && isForbidden(latest.failure))
     return (
@@ -44,10 +38,6 @@ export function RequestsPage(): JSX.Element {
       </>
     );
   return <Feed search={search} latest={latest} />;
-}
-
-function entryOf(name: string, value: string | undefined): readonly (readonly [string, string])[] {
-  return value === undefined || value === "" ? [] : [[name, value]];
 }
 
 interface FeedProps {

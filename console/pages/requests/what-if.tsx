@@ -14,15 +14,11 @@ export function WhatIf({ decision }: { readonly decision: Decision }): JSX.Eleme
   const { client } = useApp();
   const [chosen, setStrategy] = useQuery("strategy");
   const [without, setWithout] = useQuery("without");
-  const strategy = chosen === "" ? decision.strategy : chosen;
-  const { id } = decision;
+  const { id, strategies } = decision;
+  const strategy = strategies.find((each) => each === chosen) ?? decision.strategy;
   const query = { strategy, ...(without === "" ? {} : { without }) };
   const answer = useResource(`what-if ${id} ${strategy} ${without}`, 0, (signal) =>
-    client.call(
-      "GET /api/v1/operator/decisions/{id}/what-if",
-      { params: { id }, query: query as never },
-      signal,
-    ),
+    client.call("GET /api/v1/operator/decisions/{id}/what-if", { params: { id }, query }, signal),
   );
   return (
     <Card

@@ -337,7 +337,7 @@ export interface DecisionView extends CallEvent {
   readonly coalesced: boolean;
   readonly hedge_over_budget: boolean;
   readonly rechecked: "found" | "missing" | null;
-  readonly strategies: readonly string[];
+  readonly strategies: readonly Strategy[];
 }
 
 /** A decision with all that is known of it, for the operator. */

@@ -92,7 +92,7 @@ export async function instanceCallerOf(
 > {
   if (!auth.includes("operator")) return ANYONE;
   const bySession = await sessionCaller(sessions, auth, sender);
-  if (bySession !== null) return bySession.kind === "agent" ? ANYONE : bySession;
+  if (bySession !== null) return bySession.kind === "agent" ? SIGNED_IN : bySession;
   const authorization = withoutPayment(sender.request.headers.authorization);
   return auth.includes("none") && authorization === undefined
     ? ANYONE
@@ -100,6 +100,7 @@ export async function instanceCallerOf(
 }
 
 const ANYONE = { kind: "anyone" } as const;
+const SIGNED_IN = { kind: "anyone", isSignedIn: true } as const;
 
 /** The caller by the cookie of the console; null = the request has another credential, or none. */
 async function sessionCaller(
@@ -122,7 +123,8 @@ async function sessionCaller(
     return apiFault("unauthorized", "the session has ended", { nextAction: "sign in again" });
   if (caller.kind === "operator" && auth.includes("operator")) return caller;
   if (caller.kind === "agent" && auth.includes("management_token")) return caller;
-  return auth.includes("none") ? ANYONE : missing(auth, "this session does not open this");
+  if (!auth.includes("none")) return missing(auth, "this session does not open this");
+  return caller.kind === "agent" ? SIGNED_IN : ANYONE;
 }
 
 async function keyInPath(

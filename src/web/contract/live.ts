@@ -29,7 +29,7 @@ export const LIVE_OPERATIONS = {
       "its database. Without a database there are no 90 days: 503 `unavailable`. Other nodes " +
       "write their hours every ten minutes, and one that was killed lost what it had not " +
       "written. Without the operator token managed providers are shown by alias, and classes of " +
-      "methods are left out.",
+      "methods are left out. Where the status is not public, sessions of accounts read that too.",
     auth: ["none", "operator"],
     query: shape.historyQuery,
     answers: { 200: { description: "The history.", schema: shape.history } },

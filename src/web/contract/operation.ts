@@ -91,7 +91,8 @@ export interface OperatorCaller {
 
 /** The authenticated caller of a request. */
 export type ApiCaller =
-  | { readonly kind: "anyone" }
+  /** `isSignedIn`: to an account, which opens nothing more than what is not public. */
+  | { readonly kind: "anyone"; readonly isSignedIn?: true }
   | OperatorCaller
   | { readonly kind: "agent"; readonly agent: ManagementToken }
   | { readonly kind: "key"; readonly key: KeyRecord }

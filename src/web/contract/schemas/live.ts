@@ -270,7 +270,7 @@ export const decision = callEvent
     coalesced: z.boolean().describe("The answer was shared with another call."),
     hedge_over_budget: z.boolean(),
     rechecked: z.enum(["found", "missing"]).nullable(),
-    strategies: z.array(z.string()).describe("Those of which can be asked what if."),
+    strategies: z.array(z.enum(STRATEGY_NAMES)).describe("Those of which can be asked what if."),
   })
   .meta({ id: "Decision", description: "A call with the plan it was routed by." });
 
