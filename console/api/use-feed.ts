@@ -1,6 +1,5 @@
 // The live feed in a component: the latest calls, gathered and drawn at most twice a second.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { DASH } from "../format/numbers.ts";
 import { SERVICE_URL } from "./client.ts";
 import type { AnswerOf } from "./contract-types.ts";
 import type { StreamEvent } from "./event-parser.ts";
@@ -79,7 +78,8 @@ function gather(gathered: Gathered, { name, data }: StreamEvent, paused: boolean
       return;
     case "sampled": {
       const [of, shown] = [numberIn(event, "of"), numberIn(event, "shown")];
-      gathered.gap = `Of ${of ?? DASH} calls ${shown ?? DASH} are shown: at most 200 a second are.`;
+      const what = of === null ? "Some" : `${shown ?? 0} of ${of}`;
+      gathered.gap = `${what} calls are shown: at most 200 a second are.`;
       return;
     }
     case "resync":
