@@ -71,8 +71,12 @@ function limitsOfNodes({ config, runtime, log }: ProviderLimitParts): ProviderLi
     async join(node) {
       if (node === null) throw new Error("a node of a cluster has no database");
       const store = urgently(node.store);
-      for (const [key, record] of await takeKeptQuotas(config.dataDir))
-        await addCredits(store, key, record);
+      await bringKept(store, config.dataDir).catch((error: unknown) =>
+        log.error(
+          { problem: error instanceof Error ? error.message : String(error) },
+          "what this node spent of the credits of providers by itself is not counted: see data_dir",
+        ),
+      );
       joined.resolve(store);
       shares.join(storedShares(store, node.id), node.nodeTimeoutMs);
       await shares.ready();
@@ -86,6 +90,11 @@ function limitsOfNodes({ config, runtime, log }: ProviderLimitParts): ProviderLi
       ).catch(onError);
     },
   };
+}
+
+/** Adds what this node spent while it was alone. */
+async function bringKept(store: Pick<Store, "transaction">, dataDir: string): Promise<void> {
+  for (const [key, record] of await takeKeptQuotas(dataDir)) await addCredits(store, key, record);
 }
 
 /** Credits from a store, once there is one. */

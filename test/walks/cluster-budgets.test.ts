@@ -158,6 +158,7 @@ test("nodes send a provider what is declared, together, whichever is busy, kille
   second.signal("SIGTERM");
   assert.equal(await second.ended, 0);
   const fourth = await start("n4");
-  assert.equal(await call(fourth, "metered"), "null");
+  // Workers whose supervisor was killed have given back what they held; no more than that is left.
+  for (let n = 0; n < MONTHLY; n++) await call(fourth, "metered");
   assert.ok(sent() <= MONTHLY, `${sent()} of ${MONTHLY}`);
 });
