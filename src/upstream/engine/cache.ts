@@ -68,7 +68,7 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
       const tier = tierKeyOf(parts);
       if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
       job.cacheUse = MISS;
-      return next(job, new KeepingListener(parts, null));
+      return next(job, new KeepingListener(parts, null, nowMs));
     },
   };
 }
@@ -211,15 +211,16 @@ class TierLookUp implements RunningJob {
     const { job, runtime } = parts;
     const kept = answer === null ? null : keptFromTier(parts, answer);
     this.#isOver = true;
+    const nowMs = runtime.now();
     if (kept !== null) {
-      hit(job, kept.facts, runtime.now(), "redis");
+      hit(job, kept.facts, nowMs, "redis");
       const outcome = bareOutcome(kept.facts, kept.bytes);
       return parts.listener.ended({ outcome, source: sourceOf(kept.facts) });
     }
     if (answer !== null) tier.countUnusable();
     job.cacheUse = MISS;
     const place = generation === null ? null : { tier, tierKey, generation };
-    this.#running = next(job, new KeepingListener(parts, place));
+    this.#running = next(job, new KeepingListener(parts, place, nowMs));
   }
 }
 
@@ -286,11 +287,11 @@ class KeepingListener implements JobListener {
   /** Removals counted when it was asked for. */
   readonly #purges: number;
 
-  constructor(parts: KeepingParts, place: TierPlace | null) {
+  constructor(parts: KeepingParts, place: TierPlace | null, nowMs: number) {
     this.#parts = parts;
     this.#place = place;
     this.#before = mayBeAbandoned(parts) ? parts.job.request.tracker.blocks.snapshot() : null;
-    this.#askedAtMs = parts.runtime.now();
+    this.#askedAtMs = nowMs;
     this.#purges = parts.query.scope.purges;
   }
 
