@@ -1,8 +1,8 @@
-// How many requests were sent within the last second: counts in slots of 1/64 s, so that any
-// second, wherever it begins, can be bounded at a cost that does not depend on the rate. Knows no
-// limit and no provider.
+// How many requests may have arrived within the last second: counts those that were sent, in slots
+// of 1/64 s, so that any second, wherever it begins, can be bounded at a cost that does not depend
+// on the rate. Knows no limit and no provider.
 
-/** Requests of the last second; changed in place. */
+/** Requests of the last second and its jitter; changed in place. */
 export interface SecondWindow {
   /** By number of the slot, modulo their count. */
   readonly counts: Uint32Array;
@@ -13,15 +13,20 @@ export interface SecondWindow {
 }
 
 const SLOT_MS = 1_000 / 64;
-/** The slots of one second, and the one in progress. */
-const SLOTS = 65;
+/**
+ * On their way some requests are held up longer than others, so that those of more than a second
+ * arrive within one: so many slots are added to it, 1/16 s.
+ */
+const JITTER_SLOTS = 4;
+/** The slots of one second, with the jitter, and the one in progress. */
+const SLOTS = 65 + JITTER_SLOTS;
 
 /** A window in which nothing was sent. */
 export function createSecondWindow(): SecondWindow {
   return { counts: new Uint32Array(SLOTS), total: 0, slot: Number.NEGATIVE_INFINITY };
 }
 
-/** Requests that were sent within the second before `nowMs`, or up to 1/64 s earlier. */
+/** Requests that were sent within the second before `nowMs`, or up to 5/64 s earlier. */
 export function sentWithin(window: SecondWindow, nowMs: number): number {
   turn(window, nowMs);
   return window.total;
@@ -47,7 +52,7 @@ export function roomInMs(window: SecondWindow, limit: number, nowMs: number): nu
   return 0;
 }
 
-/** Drops the slots that are more than a second old; all of them if the clock jumped. */
+/** Drops the slots that are older than the window; all of them if the clock jumped. */
 function turn(window: SecondWindow, nowMs: number): void {
   const slot = Math.floor(nowMs / SLOT_MS);
   const passed = slot - window.slot;
