@@ -12,6 +12,7 @@ import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { startNodes } from "../fakes/socket-fixture.ts";
+import { childrenOf, isAlive } from "../fakes/worker-load.ts";
 import { call as message } from "../web/socket/socket-fixture.ts";
 
 const postgres = postgresAvailability();
@@ -32,7 +33,7 @@ interface Site extends Awaited<ReturnType<typeof startNodes>> {
   rows(): Promise<readonly Json[]>;
 }
 
-async function createSite(t: TestContext, count: number): Promise<Site> {
+async function createSite(t: TestContext, count: number, workers = 1): Promise<Site> {
   const { url: databaseUrl, drop } = await newDatabase();
   const database = new Client({ connectionString: databaseUrl });
   await database.connect();
@@ -54,7 +55,7 @@ async function createSite(t: TestContext, count: number): Promise<Site> {
         priority: n + 1,
       })),
       {
-        server: { port: 0 },
+        server: { port: 0, ...(workers === 1 ? {} : { workers }) },
         data_dir: dataDir,
         storage: { url: databaseUrl },
         cluster: { enabled: true },
@@ -93,7 +94,14 @@ class Caller {
   }
 
   async poll(node = this.#next()): Promise<Json[]> {
-    const { result, error } = await this.#site.call(node, "eth_getFilterChanges", this.#id);
+    // A node that is slow to note that it has answered is waited for two seconds only.
+    await settled(this.#site);
+    const answer = await this.#site
+      .call(node, "eth_getFilterChanges", this.#id)
+      .catch((error: Error) => (error.message === "fetch failed" ? null : Promise.reject(error)));
+    // A connection of a worker that was killed while it was idle.
+    if (answer === null) return [];
+    const { result, error } = answer;
     // A node that goes on with a filter may find no provider at once on a busy machine.
     if (error?.code === -32002) return [];
     assert.ok(Array.isArray(result), JSON.stringify(error));
@@ -218,6 +226,34 @@ async function reorganised(site: Site, caller: Caller): Promise<void> {
     [old.length, fresh.length],
   );
 }
+
+test("filters outlive the worker that keeps them, and are polled at all workers of two nodes", {
+  skip,
+}, async (t) => {
+  const site = await createSite(t, 2, 2);
+  const { chain, mine, running } = site;
+  const blocks = new Caller(site, await create(site, "eth_newBlockFilter"));
+  const began = chain.tip();
+  const due = () => chain.walk(began, chain.tip()).come.map(({ hash }) => hash);
+  const walk = async (): Promise<void> => {
+    for (let n = 0; n < 8; n++) {
+      mine();
+      await blocks.poll();
+    }
+    await blocks.pollUntil(due().length);
+    await settled(site);
+  };
+  await walk();
+  const [first] = running;
+  assert.ok(first !== undefined);
+  const workers = childrenOf(first.pid);
+  for (const pid of workers) {
+    process.kill(pid, "SIGKILL");
+    await until("its end", () => !isAlive(pid));
+    await walk();
+  }
+  assert.deepEqual(blocks.told, due());
+});
 
 /** Sends one call with a key to a node. */
 async function callAt(

@@ -51,12 +51,12 @@ export interface SharedFiltersParts {
 /** Between two looks at all filters that are kept here. */
 const LOOK_MS = 1_000;
 /** How long an answer waits for its record, and after a failure of the database no answer does. */
-const WRITE_MS = 1_000;
+const WRITE_MS = 2_000;
 const AWAY_MS = 1_000;
 /** How long a call waits for the record of a filter that is kept elsewhere. */
 const DATABASE_MS = 3_000;
 /** How long a process that keeps a filter may have an answer on its way, and between two looks. */
-const ANSWERING_MS = 1_000;
+const ANSWERING_MS = 2_000;
 const ANSWERING_LOOK_MS = 20;
 /** How long a poll waits for a filter that moves; what it misses is in the next answer. */
 const MOVING_MS = 3_000;
