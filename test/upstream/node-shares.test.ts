@@ -207,9 +207,9 @@ for (const seed of [1, 2, 3])
       const played = await measured(8_000, rates);
       const text = JSON.stringify(played);
       for (const { sent, offered } of Object.values(played))
-        assert.ok(offered > 1_000 || sent >= 0.75 * offered, text);
+        assert.ok(offered > 1_000 || sent >= 0.7 * offered, text);
       const all = Object.values(played).reduce((sum, { sent }) => sum + sent, 0);
-      assert.ok(all >= 0.75 * RPS * 8, text);
+      assert.ok(all >= 0.7 * RPS * 8, text);
     }
     assert.ok(mostInASecond(sentAt) <= RPS, `${mostInASecond(sentAt)} in a second`);
     assert.deepEqual(errors, []);
