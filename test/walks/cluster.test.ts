@@ -256,7 +256,7 @@ test("a node without its database says so; keys it knows go on, others and paid 
   skip,
 }, async (t) => {
   const { nodes } = await clusterFixture(t, 2, {
-    hosted: { node_timeout_ms: 6_000, free_cu_per_month: 1_000_000 },
+    hosted: { node_timeout_ms: 12_000, free_cu_per_month: 1_000_000 },
   });
   const [first, second] = nodes;
   assert.ok(first !== undefined && second !== undefined);
