@@ -342,6 +342,35 @@ test("without finality, logs far below the end are told only as two providers ha
   }
 });
 
+test("without finality, a part that two providers give differently is told by neither", () => {
+  const end = HEAD - 400;
+  // Only blocks too deep to be linked differ, all in one part.
+  const lies: ChainView = {
+    head: HEAD,
+    forks: [
+      { from: HEAD - 800, id: 1 },
+      { from: HEAD - 700, id: 0 },
+    ],
+  };
+  for (let seed = 1; seed <= 12; seed++) {
+    const it = rangeFixture({
+      seed,
+      nodes: 2,
+      view: TRUTH,
+      density: sparse,
+      declared: 500,
+      limits: { blocks: 501, results: null },
+    });
+    const [liar] = it.nodes;
+    assert.ok(liar !== undefined);
+    liar.lies = lies;
+    const call = it.ask({ fromBlock: hex(HEAD - 1_000), toBlock: hex(end) });
+    settle(it);
+    assert.equal(call.state(), "refused", `seed ${seed}`);
+    assertIdle(it);
+  }
+});
+
 test("without finality, one provider alone is believed about logs far below the end if it stays with them", () => {
   const it = rangeFixture({
     seed: 25,

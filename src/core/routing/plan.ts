@@ -121,20 +121,31 @@ function isClosed({ breaker }: Considered): boolean {
 
 /**
  * The plan when every circuit of the set is open: the providers that could serve the call, the most
- * recently heard one first. Null = no provider could.
+ * recently heard one first, and behind them those that lag. Null = no provider could.
  */
 export function panicPlanOf(considered: readonly Considered[], call: PlannedCall): Plan | null {
   const excluded: Exclusion[] = [];
-  const candidates = capableOf(considered, call, excluded);
-  if (candidates.length === 0) return null;
-  candidates.sort(
-    (left, right) =>
-      Number(left.provider.backup) - Number(right.provider.backup) ||
-      Number(left.limited) - Number(right.limited) ||
-      right.heardAtMs - left.heardAtMs ||
-      0,
+  const capable = capableOf(considered, call, excluded).sort(byPanic);
+  if (capable.length === 0) return null;
+  if (capable[0]?.reason === "lagging")
+    return { candidates: capable, excluded, panic: true, lagWaived: true };
+  const lagging = considered.filter(({ reason }) => reason === "lagging").sort(byPanic);
+  if (lagging.length === 0) return { candidates: capable, excluded, panic: true };
+  return {
+    candidates: [...capable, ...lagging],
+    excluded: excluded.filter(({ reason }) => reason !== "lagging"),
+    panic: true,
+    lagWaived: true,
+  };
+}
+
+function byPanic(left: Considered, right: Considered): number {
+  return (
+    Number(left.provider.backup) - Number(right.provider.backup) ||
+    Number(left.limited) - Number(right.limited) ||
+    right.heardAtMs - left.heardAtMs ||
+    0
   );
-  return { candidates, excluded, panic: true };
 }
 
 /**

@@ -313,11 +313,13 @@ export class RangeRun implements RunningJob {
     this.#pump();
   }
 
-  /** Asks others for a part that somebody has given, to compare what both say. */
+  /**
+   * Asks others for a part that somebody has given, to compare what both say. Those who gave it
+   * differently before are asked too: their word stands against it.
+   */
   #readingAgain(part: Part): PartResult["readAgain"] {
-    return (others, done) => {
+    return (avoid, done) => {
       const { request } = this.#job;
-      const avoid = others === null ? null : new Set([...(part.avoid ?? []), ...others]);
       const endsAtMs = part.endsAtMs ?? this.#endsAtMs;
       const deadlineMs = Math.max(1, endsAtMs - this.#parts.runtime.now());
       const call = partCall(request.call, this.#terms.range, part.range);

@@ -808,10 +808,18 @@ class SetTracker implements Tracker {
     const first = block.kind === "range" && block.from !== null ? block.from : 0;
     const least = { ...call, block: { kind: "range", from: first, to: first } } as const;
     const query = this.#queryOf(least, { strategy: "priority", transport: null, pin: null });
-    const usable = this.#providerStates.filter((state) => {
+    const usable: ProviderState[] = [];
+    const lagging: ProviderState[] = [];
+    let isSure = false;
+    for (const state of this.#providerStates) {
       const { reason, breaker } = this.#consider(state, query);
-      return reason === null && breaker.kind !== "open";
-    });
+      if (breaker.kind === "open") continue;
+      if (reason === null) usable.push(state);
+      else if (reason === "lagging") lagging.push(state);
+      isSure ||= reason === null && breaker.kind === "closed";
+    }
+    // As a plan does: those that lag are asked where no circuit of the others is closed.
+    if (!isSure) usable.push(...lagging);
     // A backup is not asked for more because it would take more.
     const usual = usable.filter(({ provider }) => !provider.backup);
     const limits = (usual.length === 0 ? usable : usual).map(({ provider, http, ws }) => {

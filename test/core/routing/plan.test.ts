@@ -233,13 +233,18 @@ test("property: a backup stands after every other candidate, and is never tried 
         .map(({ provider }) => stateOf(set, provider.index))
         .map(({ breaker, limited, stalled }) => tierOf(breaker, limited || stalled));
       assert.deepEqual(tiers, [...tiers].sort());
-      const panic = panicPlanOf(set, CALL)?.candidates.map(({ provider }) => provider.backup) ?? [];
-      assert.deepEqual(panic, [...panic].sort());
+      const asked = (panicPlanOf(set, CALL)?.candidates ?? []).map(({ provider }) => provider);
+      for (const isLagging of [false, true]) {
+        const panic = asked
+          .filter(({ index }) => (stateOf(set, index).reason === "lagging") === isLagging)
+          .map(({ backup }) => backup);
+        assert.deepEqual(panic, [...panic].sort());
+      }
     }),
   );
 });
 
-test("property: a panic asks those who could serve the call, rate-limited ones last, the latest heard first", () => {
+test("property: a panic asks those who could serve the call, rate-limited ones last, the latest heard first, and then those that lag", () => {
   fc.assert(
     fc.property(sets, (set) => {
       const plan = panicPlanOf(set, CALL);
@@ -253,9 +258,15 @@ test("property: a panic asks those who could serve the call, rate-limited ones l
       for (const { reason } of states) assert.ok(reason === null || !NEVER_ASKED.includes(reason));
       for (const [at, state] of states.slice(1).entries()) {
         const before = states[at] ?? assert.fail();
+        assert.ok(before.reason !== "lagging" || state.reason === "lagging");
+        if ((before.reason === "lagging") !== (state.reason === "lagging")) continue;
         assert.ok(Number(before.limited) <= Number(state.limited));
         if (before.limited === state.limited) assert.ok(before.heardAtMs >= state.heardAtMs);
       }
+      const lagging = set.filter(({ reason }) => reason === "lagging").length;
+      assert.equal(states.filter(({ reason }) => reason === "lagging").length, lagging);
+      assert.equal(plan.lagWaived === true, lagging > 0, "the plan says so");
+      assert.equal(plan.candidates.length + plan.excluded.length, set.length, "each once");
     }),
   );
 });

@@ -428,6 +428,28 @@ test("when all lag they are asked anyway", () => {
   assert.deepEqual(it.plan(), ["p0", "p1", "p2"]);
 });
 
+test("the largest range is that of providers that lag where these are asked", () => {
+  const it = createFixture({ providers: { maxBlockRange: 500, wsUrl: null } });
+  const [first, second, third] = it.providers;
+  const range: BlockRef = { kind: "range", from: 1_000, to: 6_000 };
+  const limits = () => it.tracker.rangeLimits(fakeCall("eth_getLogs", range));
+  const about = { method: "eth_getLogs", block: range };
+  it.hear(second, { kind: "learn", what: "range", maxBlockRange: 900 }, about);
+  assert.deepEqual(limits(), [500], "a declared limit is the most that is learned");
+  it.hear(second, { kind: "lag" });
+  it.hear(third, { kind: "learn", what: "range", maxBlockRange: 200 }, about);
+  it.hear(third, { kind: "lag" });
+  assert.deepEqual(limits(), [500], "the first is asked, and is well");
+  openCircuit(it, first);
+  assert.deepEqual(it.plan("eth_getLogs", { block: { kind: "range", from: 1_000, to: 1_000 } }), [
+    "p1",
+    "p2",
+  ]);
+  assert.deepEqual(limits(), [500, 200]);
+  openCircuit(it, second);
+  assert.deepEqual(limits(), [200]);
+});
+
 test("refusals teach methods, tags, ranges and pruned state, and never count against the provider", () => {
   const it = createFixture({ providers: { archival: true } });
   const [first] = it.providers;
