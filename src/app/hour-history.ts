@@ -65,7 +65,7 @@ export function startHourWriter(parts: HourWriterParts): () => Promise<void> {
     try {
       const to = await store();
       for (const hour of history.unwritten()) {
-        const { writer } = history;
+        const writer = history.writerOf(hour);
         await writeHistoryHour(to, { hour: hour.hour, writer }, hour.rows.map(storedRow));
         history.written(hour);
       }
@@ -154,17 +154,17 @@ async function readHours(
   const open = await service.hours(query);
   if (open === null) return "no_answer";
   if (open === "none") return "no_store";
-  const { writer, hours, use } = open;
+  const { hours, use } = open;
   const report = new HourReport(query);
   for (const { hour, rows } of hours) for (const row of rows) report.add(hour, row, row.numbers);
-  const own = new Set(hours.map(({ hour }) => hour));
+  const writerOf = new Map(hours.map(({ hour, writer }) => [hour, writer]));
   const { chain, provider, classes, firstStep: fromHour } = query;
   const of = { profile: "", chain: "", ...chain, provider, classes, fromHour };
   try {
     for await (const page of historyHours(store, of))
       for (const row of page) {
         const hour = Number(row.hour);
-        if (row.writer !== writer || !own.has(hour)) addStored(report, hour, row);
+        if (row.writer !== writerOf.get(hour)) addStored(report, hour, row);
       }
   } catch (error) {
     if (isStoreFailure(error)) return "store_silent";

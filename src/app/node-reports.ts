@@ -47,6 +47,8 @@ export interface NodeReports {
 
 const REPORT_MS = 5_000;
 const WORKER_MS = 1_000;
+/** Reports that may be on their way to a slow database. */
+const MAX_WRITING = 2;
 const MAX_PROVIDERS = 500;
 const MAX_REPORT_CHARACTERS = 200_000;
 
@@ -62,6 +64,7 @@ export function startNodeReports(parts: NodeReportParts): NodeReports {
   const meter = new LoadMeter(runtime, parts.observer);
   const startedAt = new Date(runtime.wallMs()).toISOString();
   let isDraining = false;
+  let writing = 0;
   let cancel = runtime.after(REPORT_MS, again);
 
   function own(): NodeReport {
@@ -82,9 +85,14 @@ export function startNodeReports(parts: NodeReportParts): NodeReports {
   }
 
   function report(): void {
-    if (joined === null) return;
+    if (joined === null || writing >= MAX_WRITING) return;
+    writing++;
     // A database that is away is told of elsewhere; the next report comes soon.
-    writeReport(joined.store, joined.id, JSON.stringify(own())).catch(() => undefined);
+    writeReport(joined.store, joined.id, JSON.stringify(own()))
+      .catch(() => undefined)
+      .finally(() => {
+        writing--;
+      });
   }
 
   function again(): void {

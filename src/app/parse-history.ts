@@ -68,12 +68,12 @@ export function parseOpenHours(value: unknown): { readonly open: OpenHours | "no
   if (!isRecord(open) || !isRecord(open["use"]) || !Array.isArray(open["hours"])) return null;
   const hours = everyParsed(open["hours"], (each) => {
     if (!isRecord(each) || !isCount(each["hour"]) || !Array.isArray(each["rows"])) return null;
+    const { hour, writer } = each;
     const rows = everyParsed(each["rows"], parseRow);
-    return rows === null ? null : { hour: each["hour"], rows };
+    return rows === null || typeof writer !== "string" ? null : { hour, writer, rows };
   });
-  if (hours === null || typeof open["writer"] !== "string") return null;
-  const { writer } = open;
-  return { open: { writer, hours, use: open["use"] as unknown as OpenHours["use"] } };
+  if (hours === null) return null;
+  return { open: { hours, use: open["use"] as unknown as OpenHours["use"] } };
 }
 
 function parseStep(value: unknown): CountedStep | null {

@@ -7,7 +7,6 @@ import type { Store } from "../store/store.ts";
 /** What a process told last. */
 export interface StoredReport {
   readonly nodeId: string;
-  readonly atMs: number;
   /** JSON. */
   readonly report: string;
 }
@@ -24,7 +23,9 @@ export interface StoredJob {
 /** More than that are not read. */
 const MAX_REPORTS = 1_000;
 const MAX_JOBS = 100;
-/** Reports older than this say nothing. */
+/** A process that told nothing for so long is not known to be as it told. */
+const FRESH_MS = 30_000;
+/** Older ones are removed. */
 const KEPT_MS = 3_600_000;
 const REMOVED_AT_ONCE = 1_000;
 
@@ -35,14 +36,15 @@ export async function writeReport({ db }: Store, nodeId: string, report: string)
     on conflict (node_id) do update set at = excluded.at, report = excluded.report`.execute(db);
 }
 
-/** Reads what all processes told, and what they do for all. */
+/** Reads what processes told lately, and what they do for all. */
 export async function readReports({ db }: Store): Promise<{
   readonly reports: readonly StoredReport[];
   readonly jobs: readonly StoredJob[];
 }> {
   const rows = await db
     .selectFrom("node_report")
-    .selectAll()
+    .select(["node_id", "report"])
+    .where(sql<SqlBool>`at >= ${databaseNow(db)} - ${BigInt(FRESH_MS)}`)
     .orderBy("at", "desc")
     .limit(MAX_REPORTS)
     .execute();
@@ -54,7 +56,7 @@ export async function readReports({ db }: Store): Promise<{
     .limit(MAX_JOBS)
     .execute();
   return {
-    reports: rows.map(({ node_id: nodeId, at, report }) => ({ nodeId, atMs: Number(at), report })),
+    reports: rows.map(({ node_id: nodeId, report }) => ({ nodeId, report })),
     jobs: jobs.map(({ name, node_id: nodeId, due_at: dueAt, claimed_until: until, now }) => ({
       name,
       nodeId,

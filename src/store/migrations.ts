@@ -239,7 +239,10 @@ async function createProfiles(db: Kysely<unknown>): Promise<void> {
 async function createProfileRevisions(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("profile_revision")
-    .addColumn("profile_id", "text", (column) => column.notNull().references("profile.id"))
+    // A program that does not know of revisions removes profiles as well.
+    .addColumn("profile_id", "text", (column) =>
+      column.notNull().references("profile.id").onDelete("cascade"),
+    )
     .addColumn("revision", "bigint", (column) => column.notNull())
     .addColumn("sealed", "text", (column) => column.notNull())
     .addColumn("saved_at", "bigint", (column) => column.notNull())

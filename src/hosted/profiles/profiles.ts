@@ -170,6 +170,8 @@ export function saveProfile(
         }),
       )
       .execute();
+    // A program that does not know of revisions left those of a profile that it deleted.
+    if (before?.sealed === null) await forgetRevisions(tx, row.id);
     if (replaced !== null) await keepRevision(tx, sealer, row.id, replaced);
     await recordChange(tx, ...changesOf(change));
     return recordOf(sealer, row);
@@ -196,7 +198,7 @@ export function deleteProfile(
       updated_at: BigInt(Math.floor(change.nowMs)),
     };
     await tx.updateTable("profile").set(deleted).where("id", "=", row.id).execute();
-    await forgetRevisions(tx, [row.id]);
+    await forgetRevisions(tx, row.id);
     await forgetOldest(tx, change.accountId);
     await recordChange(tx, ...changesOf(change));
     return true;

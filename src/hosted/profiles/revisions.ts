@@ -87,9 +87,9 @@ export async function earlierRevision(
   };
 }
 
-/** Forgets the revisions of profiles. */
-export async function forgetRevisions(tx: Tx, profileIds: readonly string[]): Promise<void> {
-  await tx.deleteFrom("profile_revision").where("profile_id", "in", profileIds).execute();
+/** Forgets the earlier revisions of a profile. */
+export async function forgetRevisions(tx: Tx, profileId: string): Promise<void> {
+  await tx.deleteFrom("profile_revision").where("profile_id", "=", profileId).execute();
 }
 
 /** Reseals, in batches, revisions that were sealed with an earlier secret. */

@@ -19,9 +19,21 @@ const MAX_CLASS_ROWS = MAX_HOUR_ROWS / 2;
 export interface UnwrittenHour {
   /** Hours since the epoch. */
   readonly hour: number;
+  /** As in `OpenHour`. */
+  readonly generation: number;
   /** Passed back when it is written. */
   readonly version: number;
   readonly rows: readonly CountedRow[];
+}
+
+/** An hour that is here. */
+export interface OpenHour {
+  readonly hour: number;
+  /**
+   * How often the clock had been set back to an hour that was closed when this one began: what is
+   * counted from then on must not replace what was written before.
+   */
+  readonly generation: number;
 }
 
 /** How the hours are. */
@@ -36,6 +48,7 @@ export interface HourBookUse {
 
 interface Hour {
   readonly rows: Map<string, { readonly subject: RowSubject; readonly numbers: number[] }>;
+  readonly generation: number;
   /** Number of changes. */
   version: number;
   written: number;
@@ -54,17 +67,9 @@ export class HourBook {
   #lost = 0;
   #complete = true;
 
-  /**
-   * Goes up when the clock was set back to an hour that was closed: what is counted from then on
-   * must not replace what was written of it.
-   */
-  get generation(): number {
-    return this.#generation;
-  }
-
   /** The hours that are here. */
-  get hours(): readonly number[] {
-    return [...this.#hours.keys()];
+  get hours(): readonly OpenHour[] {
+    return Array.from(this.#hours, ([hour, { generation }]) => ({ hour, generation }));
   }
 
   use(nowMs: number): HourBookUse {
@@ -94,8 +99,9 @@ export class HourBook {
   unwritten(): readonly UnwrittenHour[] {
     return [...this.#hours]
       .filter(([, { version, written }]) => version !== written)
-      .map(([hour, { version, rows }]) => ({
+      .map(([hour, { generation, version, rows }]) => ({
         hour,
+        generation,
         version,
         rows: Array.from(rows.values(), ({ subject, numbers }) => ({
           ...subject,
@@ -124,7 +130,8 @@ export class HourBook {
   #hour(hour: number): Hour {
     const known = this.#hours.get(hour);
     if (known !== undefined) return known;
-    const created: Hour = { rows: new Map(), version: 0, written: 0 };
+    const generation = this.#generation;
+    const created: Hour = { rows: new Map(), generation, version: 0, written: 0 };
     this.#hours.set(hour, created);
     return created;
   }

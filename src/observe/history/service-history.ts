@@ -4,7 +4,7 @@ import type { ChangeEvent } from "../feed/recent-changes.ts";
 import { History, type HistoryUse, MAX_HISTORY_BYTES } from "./history.ts";
 import type { CountedRow, CountedStep } from "./history-counts.ts";
 import { type HistoryQuery, historyReport, type SeriesReport } from "./history-report.ts";
-import { HourBook, type HourBookUse, type UnwrittenHour } from "./hour-book.ts";
+import { HourBook, type HourBookUse, type OpenHour, type UnwrittenHour } from "./hour-book.ts";
 
 /** What the hours that are not written may take of the memory of history. */
 const HOURS_BYTES = MAX_HISTORY_BYTES / 4;
@@ -23,9 +23,12 @@ export interface StepsReport {
 
 /** The hours that the database does not have, or not whole. */
 export interface OpenHours {
-  /** Rows of these hours under this name are not whole: what follows stands in their place. */
-  readonly writer: string;
-  readonly hours: readonly { readonly hour: number; readonly rows: readonly CountedRow[] }[];
+  readonly hours: readonly {
+    readonly hour: number;
+    /** Rows of this hour under this name are not whole: those here stand in their place. */
+    readonly writer: string;
+    readonly rows: readonly CountedRow[];
+  }[];
   readonly use: ServiceHistoryUse;
 }
 
@@ -80,9 +83,9 @@ export class ServiceHistory {
     return { series: historyReport(this.#steps, query), use: this.use() };
   }
 
-  /** The name under which hours are written now. */
-  get writer(): string {
-    return `${this.#writer}.${this.#hours?.generation ?? 0}`;
+  /** The name under which an hour is written. */
+  writerOf({ generation }: Pick<OpenHour, "generation">): string {
+    return `${this.#writer}.${generation}`;
   }
 
   /** Hours to write, oldest first. */
@@ -103,10 +106,11 @@ export class ServiceHistory {
       row.profile === (chain?.profile ?? "") &&
       row.chain === (chain?.chain ?? "") &&
       (provider === null || row.provider === null || row.provider.id === provider);
-    const hours = book.hours.map((hour) => ({
-      hour,
-      rows: (book.rowsOf(hour) ?? []).filter(concerns),
+    const hours = book.hours.map((open) => ({
+      hour: open.hour,
+      writer: this.writerOf(open),
+      rows: (book.rowsOf(open.hour) ?? []).filter(concerns),
     }));
-    return { writer: this.writer, hours, use: this.use() };
+    return { hours, use: this.use() };
   }
 }

@@ -2,6 +2,7 @@
 // it is shown, sent back, takes from the saved one only what goes to the same host as before.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sql } from "kysely";
 import { createAccount } from "../../../src/hosted/keys/create.ts";
 import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
 import { grantCustomAccess } from "../../../src/hosted/profiles/custom-access.ts";
@@ -112,6 +113,29 @@ eachStore(({ engine, open }) => {
       ]);
     },
   );
+
+  test(`a program that knows no revisions deletes profiles beside this one (${engine})`, async (t) => {
+    const store = await open(t);
+    const { accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+    await grantCustomAccess(store, { accountId, days: 1, source: "test" }, NOW_MS);
+    const parts = partsOf(store);
+    const ref = { accountId, slug: "nodes" };
+    const save = (lag: number) =>
+      saveProfile(
+        parts,
+        { ...ref, expected: "none_named", nowMs: NOW_MS + lag },
+        documentOf([provider()], { lag }),
+      );
+    for (const lag of [1, 2, 3]) await save(lag);
+    // As 0.1.0 deletes a profile: the row stays without a document, and goes much later.
+    await sql`update profile set sealed = null, revision = revision + 1`.execute(store.db);
+    await save(5);
+    assert.deepEqual(await profileRevisions(parts, ref), [{ revision: 5, savedAtMs: NOW_MS + 5 }]);
+    await save(6);
+    await sql`update profile set sealed = null, revision = revision + 1`.execute(store.db);
+    await sql`delete from profile`.execute(store.db);
+    assert.deepEqual(await store.db.selectFrom("profile_revision").selectAll().execute(), []);
+  });
 });
 
 test("nothing of an address but its host is shown, and no header value", () => {
