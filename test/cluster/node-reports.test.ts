@@ -1,5 +1,5 @@
-// What the processes of nodes tell of themselves, in the store: the last report of each, and none of
-// a process that has told nothing for half a minute.
+// What the processes of nodes tell of themselves, in the store: the last report of each, and none
+// of a process that has told nothing for half a minute.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";

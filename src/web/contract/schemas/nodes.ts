@@ -83,5 +83,5 @@ export const nodes = z
     id: "Nodes",
     description:
       "The nodes that serve together. Those of other nodes are observations that they write every " +
-      "five seconds.",
+      "five seconds; after half a minute without one their load is unknown.",
   });
