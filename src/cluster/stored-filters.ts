@@ -20,7 +20,9 @@ export function storedFilters({ db }: Pick<Store, "db">, nodeId: string): Filter
       await sql`insert into filter (id, owner, method, params, profile, named, chain, strategy,
           pin, node_id, claim, answering, mark, polled_at)
         values (${id}, ${owner}, ${method}, ${params}, ${profile}, ${named}, ${chain},
-          ${strategy}, ${pin}, ${nodeId}, 1, 0, ${mark}, ${now})`.execute(db);
+          ${strategy}, ${pin}, ${nodeId}, 1, 0, ${mark}, ${now})
+        on conflict (id) do update set mark = excluded.mark, polled_at = excluded.polled_at
+          where filter.node_id = excluded.node_id and filter.claim = 1`.execute(db);
     },
     async read(id) {
       const row = await db

@@ -47,6 +47,18 @@ eachStore(({ engine, open }) => {
     assert.equal(await one.read("0x10"), null);
   });
 
+  test(`a row may be added twice, unless another process has taken it (${engine})`, async (t) => {
+    const store = await open(t);
+    const [one, other] = [storedFilters(store, "n1"), storedFilters(store, "n2")];
+    await one.add(origin("0x10"), "first");
+    await one.add(origin("0x10"), "second");
+    assert.equal((await one.read("0x10"))?.mark, "second");
+    assert.equal(await other.take({ id: "0x10", claim: 1 }), true);
+    await one.add(origin("0x10"), "late");
+    const row = await one.read("0x10");
+    assert.deepEqual([row?.node, row?.claim, row?.mark], ["n2", 2, "second"]);
+  });
+
   test(`many rows are written at once, and a poll is never dated back (${engine})`, async (t) => {
     const store = await open(t);
     const records = storedFilters(store, "n1");

@@ -10,6 +10,8 @@ export interface FakeRecords {
   readonly rows: ReadonlyMap<string, Row>;
   /** Statements so far, by name. */
   readonly counts: ReadonlyMap<string, number>;
+  /** Changes a row as nobody here does. */
+  change(id: string, to: Partial<Row>): void;
   /** The records as one process reads and writes them. */
   of(node: string): FakeRecordLink;
 }
@@ -17,15 +19,26 @@ export interface FakeRecords {
 /** The way of one process to the records. */
 export interface FakeRecordLink {
   readonly records: FilterRecords;
-  /** `cut`: statements fail; `stalled`: they are never answered; `dead`: they have no effect. */
-  state: "open" | "cut" | "stalled" | "dead";
+  /**
+   * `cut`: statements fail; `unanswered`: they fail here, but have their effect; `stalled`,
+   * `dead`: they have none, and are never answered.
+   */
+  state: "open" | "cut" | "unanswered" | "stalled" | "dead";
 }
 
 /** Creates an empty table; `delayMs` is how long a statement takes. */
 export function fakeRecords(world: SimulatedWorld, delayMs: () => number): FakeRecords {
   const rows = new Map<string, Row>();
   const counts = new Map<string, number>();
-  return { rows, counts, of: (node) => linkOf({ world, rows, counts, delayMs }, node) };
+  return {
+    rows,
+    counts,
+    change(id, to) {
+      const row = rows.get(id);
+      if (row !== undefined) rows.set(id, { ...row, ...to });
+    },
+    of: (node) => linkOf({ world, rows, counts, delayMs }, node),
+  };
 }
 
 interface Table {
@@ -45,8 +58,9 @@ function linkOf(table: Table, node: string): FakeRecordLink {
       const [thereMs, backMs] = [delayMs(), delayMs()];
       world.after(thereMs, () => {
         if (link.state === "cut") return reject(new Error("the database is away"));
-        if (link.state !== "open") return;
+        if (link.state === "stalled" || link.state === "dead") return;
         const result = statement();
+        if (link.state === "unanswered") return reject(new Error("the database is away"));
         world.after(backMs, () => resolve(result));
       });
     });
@@ -69,6 +83,7 @@ function recordsOf(
   return {
     add: (origin, mark) =>
       run("add", () => {
+        if (rows.has(origin.id) && own(origin.id, 1) === null) return;
         const polledAtMs = world.now();
         rows.set(origin.id, { ...origin, node, claim: 1, isAnswering: false, mark, polledAtMs });
       }),

@@ -47,7 +47,10 @@ export interface FilterUpdate extends ClaimedFilter {
 
 /** Keeps records. Every function may fail: the database can be away. */
 export interface FilterRecords {
-  /** Adds a record that this process keeps, under its first claim. */
+  /**
+   * Adds a record that this process keeps, under its first claim. May be repeated where it is not
+   * known whether it was added; a record that another process has taken by then stays as it is.
+   */
   add(origin: FilterOrigin, mark: string | null): Promise<void>;
   /** Null = there is none. */
   read(id: string): Promise<FilterRecord | null>;

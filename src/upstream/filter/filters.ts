@@ -111,6 +111,8 @@ export interface FilterCounts {
 export interface FilterProgress {
   /** What answers that were written told; null = the kind has no order to go on from. */
   readonly delivered: StreamMark | null;
+  /** When its caller last asked for its changes or its logs. */
+  readonly polledAtMs: number;
   /** Number of the newest block up to which nothing is unread; null = something is, or unknown. */
   readonly quietHeight: number | null;
   /** Counts blocks that brought nothing as told. */
@@ -162,8 +164,16 @@ export interface FiltersParts {
 }
 
 const ID_BYTES = 16;
+const ID_PATTERN = /^0x[0-9a-f]{34}$/;
+/** Filters that move to a process may be so many times what a caller may create there. */
+const MOVED_FACTOR = 4;
 /** Bytes that a change counts toward the limit of all filters, besides its text. */
 const CHANGE_OVERHEAD_BYTES = 32;
+
+/** Whether a text can be the id of a filter. */
+export function isFilterId(text: string): boolean {
+  return ID_PATTERN.test(text);
+}
 
 /** Creates an empty registry of filters. */
 export function createFilters(parts: FiltersParts): Filters {
@@ -277,8 +287,10 @@ class FilterRegistry implements Filters {
     const { maxFilters, maxCallerFilters } = this.#parts.limits();
     const { callerFilters = NO_OTHER_WORKERS } = this.#parts;
     const held = (this.#callers.get(caller.id) ?? 0) + callerFilters.elsewhere(caller.id);
-    // One that moves was within its caller's bound where it was created.
-    if (held >= maxCallerFilters && movedId === undefined)
+    // One that moves was within its caller's bound where it was created. Its place there is free
+    // again, so that moves have a bound as well: else one caller would fill this process.
+    const most = movedId === undefined ? maxCallerFilters : MOVED_FACTOR * maxCallerFilters;
+    if (held >= most)
       return fault(
         "rate_limit_exceeded",
         `this caller has ${maxCallerFilters} filters open (limits.max_caller_filters)`,
@@ -361,6 +373,7 @@ class Filter implements Subscriber, FilterProgress {
   readonly id: string;
   readonly request: FilterRequest;
   delivered: StreamMark | null = null;
+  polledAtMs = 0;
   readonly #registry: FilterRegistry;
   readonly #parts: FilterContext["parts"];
   readonly #changes: FilterChanges = createChanges();
@@ -368,7 +381,6 @@ class Filter implements Subscriber, FilterProgress {
   #state: "opening" | "open" | "over" = "opening";
   #leave: (() => void) | null = null;
   #idle: Timer | null = null;
-  #polledAtMs = 0;
   #position: StreamPosition | null = null;
   /** Answers after one of which it is not known yet whether it was written. */
   readonly #answers = new Set<GivenAnswer>();
@@ -406,7 +418,7 @@ class Filter implements Subscriber, FilterProgress {
     this.#state = "open";
     this.#position = position;
     if (this.#registry.isShared) this.delivered = this.request.resume ?? position?.mark() ?? null;
-    this.#polledAtMs = this.#parts.runtime.now();
+    this.polledAtMs = this.#parts.runtime.now();
     this.#watchIdle(FILTER_IDLE_MS);
     const whenEnded = (run: () => void): void => {
       if (this.#state === "over") run();
@@ -437,7 +449,7 @@ class Filter implements Subscriber, FilterProgress {
   }
 
   poll(): PolledFilter {
-    this.#polledAtMs = this.#parts.runtime.now();
+    this.polledAtMs = this.#parts.runtime.now();
     // Events that are due arrive with the mark.
     const isMarked = this.#registry.isShared && this.#changes.count > 0;
     const mark = isMarked ? (this.#position?.mark() ?? null) : null;
@@ -481,7 +493,7 @@ class Filter implements Subscriber, FilterProgress {
   place(): FilterPlace | null {
     const { profile, tracker, pin, query } = this.request;
     if (query === null) return null;
-    this.#polledAtMs = this.#parts.runtime.now();
+    this.polledAtMs = this.#parts.runtime.now();
     return { profile, chain: tracker.set.chain.chainName, pin: pin?.id ?? null, query };
   }
 
@@ -508,7 +520,7 @@ class Filter implements Subscriber, FilterProgress {
 
   #watchIdle(restMs: number): void {
     this.#idle = this.#parts.timerWheel.set(restMs, () => {
-      const leftMs = FILTER_IDLE_MS - (this.#parts.runtime.now() - this.#polledAtMs);
+      const leftMs = FILTER_IDLE_MS - (this.#parts.runtime.now() - this.polledAtMs);
       if (leftMs > 0) this.#watchIdle(leftMs);
       else this.end("expired");
     });

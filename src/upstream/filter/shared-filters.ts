@@ -11,7 +11,14 @@ import {
 import { markText, readMark, type StreamMark } from "../../core/stream/stream-mark.ts";
 import type { WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { FilterEnd, FilterRequest, Filters, OpenedFilter, PolledFilter } from "./filters.ts";
+import {
+  type FilterEnd,
+  type FilterRequest,
+  type Filters,
+  isFilterId,
+  type OpenedFilter,
+  type PolledFilter,
+} from "./filters.ts";
 import { createRecordWriter, type RecordWriter, type Written } from "./record-writer.ts";
 import type { FilterRef, RemoteAnswer, RemoteFilters } from "./remote-filters.ts";
 
@@ -78,12 +85,17 @@ export function createSharedFilters(parts: SharedFiltersParts): SharedFilters {
 interface Kept extends ClaimedFilter {
   /** Null = it is recorded; else it still has to be. */
   unrecorded: FilterOrigin | null;
-  polledAtMs: number;
   writtenAtMs: number;
   /** What the record says was told. */
   recorded: StreamMark | null;
   /** Answers that may be on their way. */
   answering: number;
+}
+
+/** How a filter goes on here; `resume`: from where, null = the kind has no mark. */
+interface Revived {
+  readonly request: FilterRequest;
+  readonly resume: StreamMark | null;
 }
 
 type Asked<T> = { readonly kind: "answered"; readonly value: T } | { readonly kind: "away" };
@@ -111,26 +123,23 @@ class Sharing implements SharedFilters {
     const { filters, runtime } = this.#parts;
     const progress = filters.progress(origin.id);
     if (progress === null || origin.params.length > MAX_PARAMS) return;
-    const nowMs = runtime.now();
     const kept: Kept = {
       id: origin.id,
       claim: 1,
       unrecorded: origin,
-      polledAtMs: nowMs,
-      writtenAtMs: nowMs,
+      writtenAtMs: runtime.now(),
       recorded: null,
       answering: 0,
     };
     this.#kept.set(origin.id, kept);
-    if (!this.#isAway) await this.#within(WRITE_MS, this.#record(kept), undefined);
+    if (!this.#isAway) await this.#within(WRITE_MS, this.#record(kept), false);
   }
 
   readonly pollHere = async ({ owner, id }: FilterRef): Promise<PolledFilter | null> => {
-    const { filters, runtime } = this.#parts;
+    const { filters } = this.#parts;
     const polled = filters.poll(owner, id);
     const kept = this.#kept.get(id);
     if (polled === null || kept === undefined) return polled;
-    kept.polledAtMs = runtime.now();
     if (polled.isEmpty || kept.unrecorded !== null) return polled;
     kept.answering++;
     if ((await this.#announce(kept)) === "lost") {
@@ -158,6 +167,9 @@ class Sharing implements SharedFilters {
       const found = await this.#find(ref);
       if (found.kind !== "found") return found;
       const record = found.value;
+      const resume = record.mark === null ? null : readMark(record.mark);
+      // Where a mark cannot be read, going on would leave out what was missed.
+      if (resume === null && record.mark !== null) return NONE;
       const elsewhere = await this.#pollWorker(ref, record);
       if (elsewhere !== null) return elsewhere;
       const waitedMs = this.#parts.runtime.now() - startedAtMs;
@@ -169,19 +181,20 @@ class Sharing implements SharedFilters {
       if (request === null) return NONE;
       const taken = await this.#bounded(this.#parts.records.take(record));
       if (taken.kind === "away") return AWAY;
-      if (taken.value) this.#move(record, request, revival);
+      if (taken.value) this.#move(record, { request, resume }, revival);
     }
     return AWAY;
   }
 
   async read(ref: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
     const found = await this.#find(ref);
-    if (found.kind === "found") await this.#parts.records.touch(ref.id).catch(this.#failed);
+    if (found.kind === "found") await this.#bounded(this.#parts.records.touch(ref.id));
     return found;
   }
 
   async uninstall({ owner, id }: FilterRef): Promise<RemoteAnswer<boolean>> {
     const { filters, records, remote, workerOf } = this.#parts;
+    if (!isFilterId(id)) return NONE;
     const isUnrecorded = this.#kept.get(id)?.unrecorded !== null;
     const wasHere = filters.uninstall(owner, id);
     const removed = await this.#bounded(records.remove(id, owner));
@@ -199,7 +212,7 @@ class Sharing implements SharedFilters {
       if (kept.answering === 0) this.#parts.filters.progress(kept.id)?.passQuiet();
       return kept.unrecorded === null ? this.#write(kept) : this.#record(kept);
     });
-    await this.#within(CLOSE_MS, Promise.all(writes), undefined);
+    await this.#within(CLOSE_MS, Promise.all(writes), []);
   }
 
   get #isAway(): boolean {
@@ -207,8 +220,9 @@ class Sharing implements SharedFilters {
   }
 
   readonly #failed = (error: unknown): void => {
+    const wasAway = this.#isAway;
     this.#awayUntilMs = this.#parts.runtime.now() + AWAY_MS;
-    this.#parts.onError(error);
+    if (!wasAway) this.#parts.onError(error);
   };
 
   /** Polls a filter that is here, or on its way; null = neither. */
@@ -238,6 +252,8 @@ class Sharing implements SharedFilters {
   }
 
   async #find({ owner, id }: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
+    // A caller's text is no statement's: a server refuses some, which is no failure of its own.
+    if (!isFilterId(id)) return NONE;
     const read = await this.#bounded(this.#parts.records.read(id));
     if (read.kind === "away") return AWAY;
     const record = read.value;
@@ -258,17 +274,13 @@ class Sharing implements SharedFilters {
   }
 
   /** Goes on with a filter that this process has taken over. */
-  #move(record: FilterRecord, request: FilterRequest, revival: FilterRevival): void {
-    const { id, claim, mark } = record;
-    const { runtime } = this.#parts;
-    const resume = mark === null ? null : readMark(mark);
-    const nowMs = runtime.now();
+  #move(record: FilterRecord, { request, resume }: Revived, revival: FilterRevival): void {
+    const { id, claim } = record;
     const kept: Kept = {
       id,
       claim: claim + 1,
       unrecorded: null,
-      polledAtMs: nowMs,
-      writtenAtMs: nowMs,
+      writtenAtMs: this.#parts.runtime.now(),
       recorded: resume,
       answering: 0,
     };
@@ -307,29 +319,38 @@ class Sharing implements SharedFilters {
   async #write(kept: Kept): Promise<Written> {
     const delivered = this.#parts.filters.progress(kept.id)?.delivered ?? null;
     const mark = delivered === null || delivered === kept.recorded ? null : markText(delivered);
-    kept.writtenAtMs = this.#parts.runtime.now();
+    const nowMs = this.#parts.runtime.now();
     const written = await this.#writer.write(this.#updateOf(kept, mark));
-    if (written === "kept" && delivered !== null) kept.recorded = delivered;
+    if (written !== "kept") return written;
+    kept.writtenAtMs = nowMs;
+    if (delivered !== null) kept.recorded = delivered;
     return written;
   }
 
   #updateOf(kept: Kept, mark: string | null) {
-    const { id, claim, answering, polledAtMs } = kept;
-    const idleMs = Math.max(0, this.#parts.runtime.now() - polledAtMs);
+    const { id, claim, answering } = kept;
+    const nowMs = this.#parts.runtime.now();
+    const polledAtMs = this.#parts.filters.progress(id)?.polledAtMs ?? nowMs;
+    const idleMs = Math.max(0, nowMs - polledAtMs);
     return { id, claim, isAnswering: answering > 0, mark, idleMs };
   }
 
-  async #record(kept: Kept): Promise<void> {
+  /** False = it could not be recorded. */
+  async #record(kept: Kept): Promise<boolean> {
     const origin = kept.unrecorded;
     const progress = this.#parts.filters.progress(kept.id);
-    if (origin === null || progress === null) return;
+    if (origin === null || progress === null) return true;
     const { delivered } = progress;
     try {
       await this.#parts.records.add(origin, delivered === null ? null : markText(delivered));
       kept.unrecorded = null;
       kept.recorded = delivered;
+      // It ended meanwhile.
+      if (this.#kept.get(kept.id) !== kept) this.#remove(kept, 0);
+      return true;
     } catch (error) {
       this.#failed(error);
+      return false;
     }
   }
 
@@ -345,7 +366,8 @@ class Sharing implements SharedFilters {
   /** Writes what changed, and notices what another process has taken over. */
   async #look(): Promise<void> {
     const all = [...this.#kept.values()];
-    for (const kept of all) if (kept.unrecorded !== null) await this.#record(kept);
+    // The first failure ends the turn: where one statement fails, many would take long to.
+    for (const kept of all) if (kept.unrecorded !== null && !(await this.#record(kept))) break;
     const recorded = all.filter((kept) => kept.unrecorded === null);
     if (recorded.length === 0) return;
     const due = recorded.filter((kept) => this.#isDue(kept));
@@ -367,7 +389,7 @@ class Sharing implements SharedFilters {
     const height = kept.recorded?.blocks.at(-1)?.number ?? null;
     if (quietHeight !== null && height !== null && quietHeight - height >= QUIET_BLOCKS)
       progress.passQuiet();
-    return progress.delivered !== kept.recorded || kept.polledAtMs > kept.writtenAtMs;
+    return progress.delivered !== kept.recorded || progress.polledAtMs > kept.writtenAtMs;
   }
 
   #ended(id: string, why: FilterEnd): void {

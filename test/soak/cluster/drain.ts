@@ -42,11 +42,11 @@ export async function restartNodes(
   const counts = rich.map(({ caller }) => record.seenBy(caller));
   const answered = counts.reduce((sum, count) => sum + count.answered, 0);
   let elsewhere = 0;
-  for (const { lost, refused } of counts) {
+  for (const { lost, refused, lastRefusal } of counts) {
     if (lost > 0) wrong.push(`${lost} connections were lost with a call under way`);
     for (const [code, count] of refused)
       if (code === NOT_CONNECTED) elsewhere += count;
-      else wrong.push(`${count} calls were refused: ${code}`);
+      else wrong.push(`${count} calls were refused: ${code}; the last: ${lastRefusal}`);
   }
   const books = await compareBooks({
     databaseUrl,

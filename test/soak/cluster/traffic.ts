@@ -24,6 +24,8 @@ export interface SeenCalls {
   lost: number;
   /** Refused by the service, or by a machine without a service, by code. */
   readonly refused: Map<string, number>;
+  /** The last answer that refused a call; empty = none did. */
+  lastRefusal: string;
 }
 
 /** An answered call: which process served it, and when the caller had it. */
@@ -62,7 +64,8 @@ export interface TrafficPlan {
 export type CallResult = { readonly number: number } & (
   | { readonly kind: "answered"; readonly priceN: bigint; readonly worker: string }
   | { readonly kind: "wrong"; readonly text: string }
-  | { readonly kind: "refused"; readonly code: string }
+  /** `text`: the answer; absent = there was none. */
+  | { readonly kind: "refused"; readonly code: string; readonly text?: string }
   /** `isLate` = no answer came in time; otherwise the connection was lost. */
   | { readonly kind: "unknown"; readonly isLate: boolean }
 );
@@ -124,7 +127,7 @@ export function startTraffic(record: CallRecord, plan: TrafficPlan): () => Promi
 }
 
 function emptyCount(): SeenCalls {
-  return { answered: 0, answeredN: 0n, unknown: 0, lost: 0, refused: new Map() };
+  return { answered: 0, answeredN: 0n, unknown: 0, lost: 0, refused: new Map(), lastRefusal: "" };
 }
 
 function note(count: SeenCalls, result: CallResult): void {
@@ -135,6 +138,7 @@ function note(count: SeenCalls, result: CallResult): void {
       return;
     case "refused":
       count.refused.set(result.code, (count.refused.get(result.code) ?? 0) + 1);
+      if (result.text !== undefined) count.lastRefusal = result.text;
       return;
     case "unknown":
       count.unknown++;
@@ -171,12 +175,10 @@ async function send(
     const text = await response.text();
     const answer: { result?: unknown; error?: { data?: { code?: string }; message?: string } } =
       JSON.parse(text);
-    if (answer.error !== undefined)
-      return {
-        number,
-        kind: "refused",
-        code: answer.error.data?.code ?? String(answer.error.message),
-      };
+    if (answer.error !== undefined) {
+      const { data: why, message } = answer.error;
+      return { number, kind: "refused", code: why?.code ?? String(message), text };
+    }
     if (answer.result !== data)
       return { number, kind: "wrong", text: `${data} was answered ${text}` };
     const worker = /^req-[0-9a-z]+-(\d+)-/.exec(response.headers.get("x-svc-request-id") ?? "");

@@ -32,10 +32,11 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
     runtime: world,
     timerWheel: createTimerWheel(world),
     subscriptions,
-    limits: () => ({ maxFilters: 10, maxCallerFilters: 10, maxFilterBytes: 1_000_000 }),
+    limits: () => ({ maxFilters: 100, maxCallerFilters: 10, maxFilterBytes: 1_000_000 }),
     secret: randomBytes,
   });
   const errors: unknown[] = [];
+  const open: string[] = [];
   const shared = createSharedFilters({
     runtime: world,
     filters,
@@ -63,11 +64,15 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
     link,
     errors,
     filters,
-    async create(): Promise<string> {
+    shared,
+    open,
+    async create(kind: "pending" | "logs" = "pending"): Promise<string> {
       let id = "";
-      filters.open(request, (opened) => {
+      const query = kind === "logs" ? "[{}]" : null;
+      filters.open({ ...request, kind, query }, (opened) => {
         assert.ok(opened.kind === "opened");
         id = opened.id;
+        open.push(id);
       });
       const origin = { id, owner: OWNER, method: "eth_newPendingTransactionFilter" } as const;
       const place = { profile: "public", named: "public", chain: "ethereum", pin: null } as const;
@@ -81,6 +86,7 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
       for (const subscriber of subscribers) subscriber.events([Buffer.from(text)]);
     },
     poll: (id: string) => pass(world, shared.poll({ owner: OWNER, id }, revival)),
+    read: (id: string) => pass(world, shared.read({ owner: OWNER, id })),
     uninstall: (id: string) => pass(world, shared.uninstall({ owner: OWNER, id })),
   };
 }
@@ -103,9 +109,9 @@ function waitFor(world: SimulatedWorld, ms: number): Promise<void> {
   return pass(world, new Promise<void>((resolve) => void world.after(ms, resolve)));
 }
 
-function createPair() {
+function createPair(delayMs = () => 2) {
   const world = simulatedWorld(1);
-  const table = fakeRecords(world, () => 2);
+  const table = fakeRecords(world, delayMs);
   const [one, other] = [createProcess(world, table, "n1"), createProcess(world, table, "n2")];
   return { world, table, one, other };
 }
@@ -198,4 +204,102 @@ test("five minutes without a poll end a filter and its record; a poll elsewhere 
   await waitFor(world, 3_000);
   assert.equal(table.rows.has(id), false);
   assert.equal((await one.poll(id)).kind, "none");
+});
+
+test("a record that may have been added is added again, and no answer suffers from it", async () => {
+  const { world, table, one, other } = createPair();
+  one.link.state = "unanswered";
+  const id = await one.create();
+  assert.equal(table.rows.get(id)?.node, "n1");
+  one.link.state = "open";
+  await waitFor(world, 3_500);
+  const failures = one.errors.length;
+  await waitFor(world, 5_000);
+  assert.equal(one.errors.length, failures);
+  one.tell('"a"');
+  assert.equal(textOf(await one.poll(id)), '["a"]');
+  assert.equal(table.rows.get(id)?.isAnswering, true, "its record says that an answer is open");
+  assert.equal((await other.read(id)).kind, "found");
+});
+
+test("what cannot be the id of a filter never reaches the database", async () => {
+  const { table, one } = createPair();
+  for (const id of ["", "\u0000", "0x10", `0x${"1".repeat(33)}\u0000`, "x".repeat(100_000)]) {
+    assert.equal((await one.poll(id)).kind, "none");
+    assert.equal((await one.read(id)).kind, "none");
+    assert.equal((await one.uninstall(id)).kind, "none");
+  }
+  assert.equal(table.counts.size, 0);
+  assert.deepEqual(one.errors, []);
+});
+
+test("a filter of which only the logs are asked keeps its record", async () => {
+  const { world, table, one } = createPair();
+  const id = await one.create("logs");
+  for (let n = 0; n < 3; n++) {
+    world.jump(200_000);
+    assert.notEqual(one.filters.place(OWNER, id), null);
+    await waitFor(world, 2_500);
+  }
+  const row = table.rows.get(id) ?? assert.fail("it is there");
+  assert.ok(world.now() - row.polledAtMs < 10_000);
+});
+
+test("a poll whose time could not be written is written later", async () => {
+  const { world, table, one } = createPair();
+  const id = await one.create();
+  world.jump(200_000);
+  one.link.state = "cut";
+  assert.equal(textOf(await one.poll(id)), "[]");
+  const polledAtMs = world.now();
+  await waitFor(world, 4_000);
+  one.link.state = "open";
+  await waitFor(world, 4_000);
+  assert.ok((table.rows.get(id)?.polledAtMs ?? 0) >= polledAtMs - 10);
+});
+
+test("a filter that is uninstalled while its record is added leaves none", async () => {
+  const delaysMs = [50];
+  const { world, table, one } = createPair(() => delaysMs.shift() ?? 2);
+  const creating = one.create();
+  const [id] = one.open;
+  assert.ok(id !== undefined);
+  assert.deepEqual(await one.uninstall(id), { kind: "found", value: true });
+  await creating;
+  await waitFor(world, 100);
+  assert.equal(table.rows.has(id), false);
+});
+
+test("where the mark of a record cannot be read, its filter does not go on with a gap", async () => {
+  const { table, one, other } = createPair();
+  const id = await one.create();
+  table.change(id, { mark: "of a later version" });
+  assert.equal((await other.poll(id)).kind, "none");
+  assert.equal(table.rows.get(id)?.node, "n1");
+});
+
+test("a caller cannot fill a process with filters that move there", async () => {
+  const { table, one, other } = createPair();
+  const moved: string[] = [];
+  for (let n = 0; n < 41; n++) {
+    const id = await one.create();
+    assert.notEqual(id, "");
+    const answer = await other.poll(id);
+    moved.push(answer.kind);
+    one.filters.end(id, "handed_over");
+  }
+  assert.deepEqual(new Set(moved.slice(0, 40)), new Set(["found"]));
+  assert.equal(moved[40], "away");
+  assert.equal(table.rows.size, 41, "the last one is not lost");
+});
+
+test("failures of one second are told once", async () => {
+  const { world, table, one, other } = createPair();
+  const id = await one.create();
+  other.link.state = "cut";
+  const sinceMs = world.now();
+  for (let n = 0; n < 50; n++) assert.equal((await other.poll(id)).kind, "away");
+  assert.ok(world.now() - sinceMs < 1_000);
+  assert.equal(other.errors.length, 1);
+  assert.equal(table.rows.get(id)?.node, "n1");
 });
