@@ -70,11 +70,7 @@ function DecisionView({ decision }: { readonly decision: Decision }): JSX.Elemen
       <Card title="Attempts" lead={attemptsText(decision)}>
         <Waterfall attempts={decision.timeline} totalMs={decision.total_ms} />
       </Card>
-      <Card
-        title="Candidates"
-        lead="In the order in which they were to be asked, with what decided it."
-        flush
-      >
+      <Card title="Candidates" lead={candidatesText(decision)} flush>
         {candidates.length > 0 ? (
           <Candidates candidates={candidates} />
         ) : (
@@ -123,6 +119,13 @@ function PlainOrder({ order }: { readonly order: readonly string[] }): JSX.Eleme
     </div>
   );
 }
+
+function candidatesText({ lag_waived: lagWaived }: Decision): string {
+  const order = "In the order in which they were to be asked, with what decided it.";
+  return lagWaived ? `${order} ${LAG_WAIVED}` : order;
+}
+
+const LAG_WAIVED = "Providers that lag are among them: no other circuit was closed.";
 
 function attemptsText({ timeline, coalesced, cache }: Decision): string {
   const facts = [

@@ -45,6 +45,7 @@ function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
           {attempt.hedged_after_ms === null
             ? ""
             : `, hedge after ${milliseconds(attempt.hedged_after_ms)} ms`}
+          {attempt.batched === null ? "" : `, in a batch of ${attempt.batched} calls`}
         </small>
       </div>
       <div class="waterfall-track">

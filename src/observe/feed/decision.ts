@@ -61,6 +61,7 @@ export interface RoutingDecision {
   readonly order: readonly Provider[];
   readonly excluded: Plan["excluded"];
   readonly isPanic: boolean;
+  readonly isLagWaived: boolean;
   /** Null = they were not recorded. */
   readonly inputs: PlanInputs | null;
   readonly attempts: readonly Attempt[];
@@ -124,6 +125,7 @@ export function decisionOf(
     order: plan.candidates.map(({ provider }) => provider),
     excluded: plan.excluded,
     isPanic: plan.panic === true,
+    isLagWaived: plan.lagWaived === true,
     inputs: plan.inputs ?? null,
     attempts: attemptsOf(traces),
     messages: messagesOf(traces),
@@ -319,6 +321,7 @@ export interface AttemptView {
   readonly code: number | null;
   readonly message: string | null;
   readonly hedged_after_ms: number | null;
+  readonly batched: number | null;
 }
 
 /** A decision with all that is known of it. */
@@ -336,6 +339,7 @@ export interface DecisionView extends CallEvent {
   } | null;
   readonly coalesced: boolean;
   readonly hedge_over_budget: boolean;
+  readonly lag_waived: boolean;
   readonly rechecked: "found" | "missing" | null;
   readonly strategies: readonly Strategy[];
 }
@@ -365,6 +369,7 @@ export function decisionView(decision: RoutingDecision): DecisionView {
           },
     coalesced: decision.source.kind === "shared",
     hedge_over_budget: decision.overBudget,
+    lag_waived: decision.isLagWaived,
     rechecked: decision.rechecked,
     strategies: STRATEGY_NAMES,
   };
@@ -475,7 +480,8 @@ function exclusionViews(
 }
 
 function attemptView(attempt: Attempt, message: string | null, callStartedMs: number): AttemptView {
-  const { provider, transport, startedAtMs, latencyMs, verdict, code, hedgedAfterMs } = attempt;
+  const { provider, transport, startedAtMs, latencyMs, verdict, code } = attempt;
+  const { hedgedAfterMs, batched } = attempt;
   return {
     provider: provider.id,
     transport,
@@ -489,6 +495,7 @@ function attemptView(attempt: Attempt, message: string | null, callStartedMs: nu
     code,
     message: shownMessage(provider, message),
     hedged_after_ms: hedgedAfterMs === undefined ? null : rounded(hedgedAfterMs),
+    batched: batched ?? null,
   };
 }
 

@@ -257,6 +257,9 @@ export const decision = callEvent
           code: z.int().nullable(),
           message: z.string().nullable().describe("Redacted."),
           hedged_after_ms: ms.nullable(),
+          batched: count
+            .nullable()
+            .describe("Calls in the request that it was sent in; null = it was sent alone."),
         }),
       )
       .describe("The attempts, in the order in which they ended."),
@@ -269,6 +272,9 @@ export const decision = callEvent
       .nullable(),
     coalesced: z.boolean().describe("The answer was shared with another call."),
     hedge_over_budget: z.boolean(),
+    lag_waived: z
+      .boolean()
+      .describe("Candidates that lag follow the others, or there are no others."),
     rechecked: z.enum(["found", "missing"]).nullable(),
     strategies: z.array(z.enum(STRATEGY_NAMES)).describe("Those of which can be asked what if."),
   })
