@@ -164,8 +164,11 @@ export interface SentBatch {
 
 /** How a batch ended, for the calls that have no answer of their own. */
 export type BatchEnding =
-  /** Its answer was complete. `unowned`: an error in it that named no call; null = none. */
-  | { readonly kind: "answered"; readonly unowned: Failure | null }
+  /**
+   * Its answer was complete. `unowned`: an error in it that named no call; null = none.
+   * `passedOver`: elements that were too long to be held, before it was known whose they are.
+   */
+  | { readonly kind: "answered"; readonly unowned: Failure | null; readonly passedOver: number }
   /** The answer to one call came in place of an array. */
   | { readonly kind: "single" }
   /** The batch failed, or was answered by one error. */

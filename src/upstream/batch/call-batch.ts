@@ -158,7 +158,7 @@ export class CallBatch implements BatchListener, SentBatch {
 
   over(ending: BatchEnding): void {
     const left = this.#calls.filter(({ state }) => state === "open");
-    const refusal = this.#refusal ?? refusalOf(ending, left.length > 0, this.#answered);
+    const refusal = this.#refusal ?? refusalOf(ending, left.length, this.#answered);
     this.#open = 0;
     if (refusal !== null) this.#parts.refused(this, refusal);
     const failure = failureOf(ending);
@@ -194,19 +194,16 @@ const NO_ROOM = "its own limit is reached";
  * What the end of a batch says about batches of this size; null = nothing. A provider that leaves
  * calls out takes as many as it answered.
  */
-function refusalOf(
-  ending: BatchEnding,
-  isSomeLeft: boolean,
-  answered: number,
-): BatchRefusal | null {
+function refusalOf(ending: BatchEnding, left: number, answered: number): BatchRefusal | null {
   switch (ending.kind) {
     case "single":
       return { kind: "unsupported" };
     case "failed":
       return batchRefusalOf(ending.failure, true);
     case "answered":
-      if (!isSomeLeft) return null;
+      if (left === 0) return null;
       if (ending.unowned !== null) return batchRefusalOf(ending.unowned, true);
+      if (left <= ending.passedOver) return null;
       return { kind: "too_large", most: Math.max(1, answered) };
   }
 }

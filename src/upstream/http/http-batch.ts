@@ -65,6 +65,8 @@ export class HttpBatch implements RequestHandler, Dispatch {
   #retryAfter: string | null = null;
   #size = 0;
   #elements = 0;
+  /** Elements that were too long to be held, and did not begin with their id. */
+  #passedOver = 0;
   /** What has arrived of an element, or of a body that is no array. */
   #gathered: GatheredBody | null = null;
   /** The rest of the element is passed over, since it is too long. */
@@ -137,7 +139,8 @@ export class HttpBatch implements RequestHandler, Dispatch {
     if (this.#isOver) return;
     if (this.#tell !== null) return this.#tell();
     const { progress } = this.#cutter;
-    if (progress === "closed") this.#end({ kind: "answered", unowned: this.#unowned });
+    const [unowned, passedOver] = [this.#unowned, this.#passedOver];
+    if (progress === "closed") this.#end({ kind: "answered", unowned, passedOver });
     else if (progress === "start") this.#fail("body", EMPTY_BODY);
     else this.#fail("body", NO_ARRAY);
   }
@@ -184,7 +187,8 @@ export class HttpBatch implements RequestHandler, Dispatch {
     const place = this.#placeOf(this.#gathered?.bytes ?? NO_BYTES);
     this.#isPassing = true;
     this.#drop();
-    if (place !== null) this.#listener.tooLong(place);
+    if (place === null) this.#passedOver++;
+    else this.#listener.tooLong(place);
   }
 
   /** Gathers a body that is no array. */

@@ -151,7 +151,7 @@ function error(message: string, code: number | null = null, httpStatus = 200): F
   return { ...plainFailure(code === null ? "body" : "error", message), code, httpStatus };
 }
 
-const COMPLETE: BatchEnding = { kind: "answered", unowned: null };
+const COMPLETE: BatchEnding = { kind: "answered", unowned: null, passedOver: 0 };
 
 test("calls of one turn go together, one that is alone goes as it is, and so do those that may not share", () => {
   const it = fixture();
@@ -296,13 +296,25 @@ test("calls that an answer leaves out are asked alone, and so are those whose an
   assert.deepEqual([sizes(single), single.learned], [[3, 0, 0], [1]]);
 });
 
+test("an answer that was too long to tell whose it is teaches nothing", () => {
+  const it = fixture();
+  const callers = it.send(3);
+  it.turnEnds();
+  answer(it.batch(0), 0);
+  answer(it.batch(0), 2);
+  it.batch(0).over({ ...COMPLETE, passedOver: 1 });
+  assert.deepEqual([sizes(it), it.learned, it.counts.refused], [[3, 0], [], 0]);
+  it.requests[1]?.alone.answer();
+  for (const { told } of callers) assert.deepEqual(told, ["result"]);
+});
+
 test("an error without an id is that of every call without an answer", () => {
   const it = fixture();
   const callers = it.send(2);
   it.turnEnds();
   const unowned = error("too many requests", -32_005, 429);
   answer(it.batch(0), 1);
-  it.batch(0).over({ kind: "answered", unowned });
+  it.batch(0).over({ kind: "answered", unowned, passedOver: 0 });
   assert.deepEqual(callers[0]?.told, ["error too many requests shared"]);
   assert.deepEqual([callers[1]?.told, it.learned], [["result"], []]);
 });
@@ -324,7 +336,7 @@ test(`property: each caller hears one thing, or nothing after it left (seed ${CH
   const endings: readonly BatchEnding[] = [
     COMPLETE,
     { kind: "single" },
-    { kind: "answered", unowned: error("busy", -32_000) },
+    { kind: "answered", unowned: error("busy", -32_000), passedOver: 0 },
     { kind: "failed", failure: error("batch too large", -32_600) },
     { kind: "failed", failure: plainFailure("network", "ECONNRESET") },
     { kind: "failed", failure: plainFailure("unsent", "ECONNREFUSED") },

@@ -259,6 +259,12 @@ test("an element that is too long, or finds no room, leaves its call to be asked
   it.answer(text, { pieces: () => 65_536 });
   assert.deepEqual(Object.fromEntries(it.told), { 0: "1", 3: "4" });
   assert.deepEqual([it.tooLong, endingOf(it), it.buffers.out], [[1], "answered: ", 0]);
+  const idLast = fixture(IDS.slice(0, 2));
+  idLast.answer(`[{"jsonrpc":"2.0","result":${long},"id":${IDS[1]}},${result(IDS[0], "1")}]`, {
+    pieces: () => 65_536,
+  });
+  assert.deepEqual(idLast.ending(), { kind: "answered", unowned: null, passedOver: 1 });
+  assert.deepEqual([idLast.tooLong, idLast.told.get(0)], [[], "1"]);
   const budget = new MemoryBudget(() => ({ maxInFlightBytes: 1e9, maxCallerBytes: 100_000 }));
   const narrow = fixture(IDS, budget);
   narrow.answer(`[${result(IDS[1], `"${"x".repeat(300_000)}"`)},${result(IDS[0], "1")}]`, {
