@@ -32,7 +32,7 @@ export function signInPath({ path, query }: Place): string {
 
 /** A place of this console from the query of the sign-in page; null = it names none. */
 export function placeAfterSignIn(next: string): string | null {
-  const isPlace = /^\/(?!\/)[^\\]*$/.test(next) && !next.includes("/..");
+  const isPlace = /^\/(?!\/)[^\\\p{Cc}]*$/u.test(next) && !next.includes("/..");
   return isPlace && next.length <= MAX_NEXT_CHARS && !next.startsWith(SIGN_IN) ? next : null;
 }
 

@@ -40,9 +40,9 @@ function keysOf(
   known: KnownKeys,
 ): readonly Completion[] {
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
-  const open = (known[path.join(".")] ?? []).map(
-    (name) => [name, schema["additionalProperties"]] as const,
-  );
+  const place = path.join(".");
+  const names = Object.hasOwn(known, place) ? (known[place] ?? []) : [];
+  const open = names.map((name) => [name, schema["additionalProperties"]] as const);
   return [...Object.entries(properties), ...open]
     .filter(([name]) => !siblings.includes(name))
     .map(([name, inner]) => {

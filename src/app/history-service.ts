@@ -44,7 +44,7 @@ export function historyAlone(history: ServiceHistory, own: ProcessHistory): Hist
   return {
     add(step) {
       history.add(step);
-      changes.add(own.takeChanges());
+      for (const change of own.takeChanges()) changes.add(change);
     },
     async steps(query) {
       own.refresh();
@@ -55,7 +55,7 @@ export function historyAlone(history: ServiceHistory, own: ProcessHistory): Hist
       return history.openHours(query) ?? "none";
     },
     async changes() {
-      changes.add(own.takeChanges());
+      for (const change of own.takeChanges()) changes.add(change);
       return changes.list();
     },
     end: async () => own.refresh(),
@@ -153,7 +153,7 @@ export function serveHistory(
     const [oldest] = taken.keys();
     if (taken.size > MAX_PROCESSES && oldest !== undefined) taken.delete(oldest);
     for (const step of batch.steps) history.add(step);
-    changes.add(batch.changes);
+    for (const change of batch.changes) changes.add(change);
   }
 
   async function gatherAll(): Promise<void> {

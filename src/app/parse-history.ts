@@ -1,7 +1,6 @@
 // The messages about history between the processes of a service, checked where they arrive. The
 // processes run the same code; what is wrong all the same is dropped.
-import { FEED_EVENT_TYPES } from "../observe/feed/feed-event.ts";
-import { type ChangeEvent, MAX_CHANGES } from "../observe/feed/recent-changes.ts";
+import { type ChangeEvent, isChange, MAX_CHANGES } from "../observe/feed/recent-changes.ts";
 import {
   type CountedRow,
   type CountedStep,
@@ -113,13 +112,6 @@ function parsePlace(value: unknown): HistoryQuery["chain"] | undefined {
 function parseChanges(value: unknown): readonly ChangeEvent[] | null {
   if (!Array.isArray(value) || value.length > MAX_CHANGES) return null;
   return value.every(isChange) ? value : null;
-}
-
-function isChange(value: unknown): value is ChangeEvent {
-  if (!isRecord(value) || !isRecord(value["data"])) return false;
-  const { type, data } = value;
-  const isKnown = FEED_EVENT_TYPES.some((each) => each === type && each !== "call");
-  return isKnown && typeof data["at"] === "string" && !Number.isNaN(Date.parse(data["at"]));
 }
 
 function isSeries(value: unknown): value is SeriesReport {

@@ -80,6 +80,11 @@ test("a problem is found at its line, or at the nearest part of its path that is
   assert.deepEqual(lineOf(text, text.indexOf('"base"')), { line: 3, column: 5 });
 });
 
+test("a place with a name that every object has is a place as others are", () => {
+  for (const name of ["constructor", "toString", "__proto__"])
+    assert.deepEqual(offeredAt(`{"${name}": {"|"}}`), [], name);
+});
+
 test("any text at any cursor is read without failing, and whole documents are read rightly", () => {
   const text = fc.oneof(
     fc.string(),

@@ -93,6 +93,31 @@ test("what the service remembers and what comes live is one list, with nothing t
   );
 });
 
+test("a circuit that opens again within seconds is told again", () => {
+  const circuit = (at: string, state: string) => {
+    const data = {
+      at,
+      worker: "1",
+      profile: "team",
+      chain: "test",
+      provider: "b",
+      state,
+      cause: "",
+    };
+    return changeOf({ name: "circuit", data: JSON.stringify(data) }) ?? assert.fail(at);
+  };
+  const told = [
+    circuit("2026-11-23T10:05:00.000Z", "open"),
+    circuit("2026-11-23T10:05:03.000Z", "closed"),
+    circuit("2026-11-23T10:05:06.000Z", "open"),
+    circuit("2026-11-23T10:05:03.200Z", "closed"),
+  ].reduce<ReturnType<typeof changesIn>>((list, change) => withChange(list, change, 10), []);
+  assert.deepEqual(
+    told.map(({ tone }) => tone),
+    ["bad", "good", "bad"],
+  );
+});
+
 test("history is added up without taking unknown for 0", () => {
   const series = (provider: string, calls: readonly (number | null)[]): HistorySeries => ({
     ...{ kind: "provider", profile: "p", chain: "c", class: null, provider, calls: [...calls] },

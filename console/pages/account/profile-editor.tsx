@@ -38,6 +38,7 @@ export function ProfileEditor({ slug, profile, rules, done }: EditorProps): JSX.
   const { client, toasts } = useApp();
   const field = useRef<HTMLTextAreaElement>(null);
   const [text, setText] = useState(() => firstText(profile, rules));
+  const latest = useLatest(text);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
   const [base, setBase] = useState(profile?.revision ?? null);
   useEffect(() => setOutcome({ kind: "none" }), [text]);
@@ -46,13 +47,15 @@ export function ProfileEditor({ slug, profile, rules, done }: EditorProps): JSX.
     const { document } = draft;
     setOutcome({ kind: "busy", words: "Asking every provider" });
     void putProfile(client, { slug, document, revision: base, dryRun }).then((result) => {
+      const isCurrent = latest.current === text;
       if (result.kind === "failed")
         return setOutcome({ kind: "failed", failure: result.failure, document });
-      setOutcome({ kind: "checked", document });
+      // What was tested is no longer what stands here.
+      if (isCurrent) setOutcome({ kind: "checked", document });
       if (dryRun) return;
       setBase(result.body.revision);
-      // No secret that was typed stays on the page.
-      setText(draftOf(result.body));
+      // No secret that was saved stays on the page; what was typed meanwhile does.
+      if (isCurrent) setText(draftOf(result.body));
       toasts.show("good", "The profile was saved and serves now.");
       done();
     });
@@ -102,6 +105,13 @@ export function ProfileEditor({ slug, profile, rules, done }: EditorProps): JSX.
       )}
     </>
   );
+}
+
+/** The value of the latest rendering, for what runs later. */
+function useLatest<T>(value: T): { readonly current: T } {
+  const latest = useRef(value);
+  latest.current = value;
+  return latest;
 }
 
 /** What stands in the editor. */

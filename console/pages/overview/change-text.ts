@@ -10,6 +10,8 @@ export interface Change {
   readonly at: string;
   readonly tone: Tone;
   readonly text: string;
+  /** Of what it tells: the same for all changes of one circuit. */
+  readonly subject: string;
   /** Where to look; null = nowhere in particular. */
   readonly profile: string | null;
   readonly chain: string | null;
@@ -29,20 +31,28 @@ export function changesIn({
   return changes.flatMap(({ type, data }) => changeIn(type, data) ?? []);
 }
 
+const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node"];
+
 /** Workers tell of the same change within this time. */
 const SAME_MS = 10_000;
 
-/** One more change before others; one that is known, from here or another worker, is left out. */
+/**
+ * One more change among others, newest first. It is known where the same was told of the same
+ * subject just before or after it: it was remembered and came live, or two workers told of it.
+ */
 export function withChange(
   before: readonly Change[],
   change: Change,
   most: number,
 ): readonly Change[] {
-  const isKnown = before.some(
+  const ofSubject = before.filter(({ subject }) => subject === change.subject);
+  const neighbours = [
+    ofSubject.find(({ at }) => at <= change.at),
+    ofSubject.findLast(({ at }) => at > change.at),
+  ];
+  const isKnown = neighbours.some(
     (other) =>
-      other.text === change.text &&
-      other.profile === change.profile &&
-      other.chain === change.chain &&
+      other?.text === change.text &&
       Math.abs(Date.parse(other.at) - Date.parse(change.at)) < SAME_MS,
   );
   if (isKnown) return before;
@@ -59,6 +69,7 @@ function changeIn(name: string, fields: Fields): Change | null {
   return {
     id: [at, said.text, ...place].join(" "),
     at,
+    subject: JSON.stringify([name, ...SUBJECT.map((field) => text(fields, field))]),
     ...said,
     profile: "profile" in fields ? text(fields, "profile") : null,
     chain: "chain" in fields ? text(fields, "chain") : null,

@@ -16,6 +16,7 @@ import { CallTable } from "./call-table.tsx";
 import { Filters, filtersIn } from "./filters.tsx";
 
 const LATEST = 100;
+const LEAD = "Calls as they end, and why each went where it went.";
 
 type Latest = { readonly decisions: readonly CallEvent[] };
 
@@ -46,13 +47,14 @@ interface FeedProps {
 }
 
 function Feed({ search, latest }: FeedProps): JSX.Element {
-  const { router } = useApp();
+  const { router, session } = useApp();
+  const node = useStore(session.state)?.instance.node ?? null;
   const [paused, setPaused] = useState(false);
   const first = useMemo(() => latest.data?.decisions ?? [], [latest.data]);
   const feed = useFeed(search, first, paused);
   return (
     <>
-      <PageHead title="Requests" lead="Calls as they end, and why each went where it went.">
+      <PageHead title="Requests" lead={`${LEAD}${nodeText(node)}`}>
         <FeedBadge feed={feed} paused={paused} />
         <button
           type="button"
@@ -76,6 +78,11 @@ function Feed({ search, latest }: FeedProps): JSX.Element {
       </Card>
     </>
   );
+}
+
+/** Each node keeps what it decided itself. */
+function nodeText(node: string | null): string {
+  return node === null ? "" : ` Those of node ${node}, which answers; others have their own.`;
 }
 
 interface CallsProps {

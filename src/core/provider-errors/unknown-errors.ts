@@ -1,6 +1,7 @@
 // Samples of provider errors that match no rule, so that an operator can write an `error_rules`
 // entry. Texts come from providers and may repeat what callers sent, so samples are short and
 // redacted. The number of shapes is bounded: the rarest is dropped first. Knows no clock.
+import { beginningOf } from "../beginning.ts";
 
 /** A shape of errors that match no rule. */
 export interface UnknownError {
@@ -58,7 +59,7 @@ export function noteUnknown(
     return null;
   }
   if (errors.shapes.size >= MAX_SHAPES) errors.shapes.delete(rarest(errors.shapes));
-  const sample = withoutHex(redact(message.slice(0, MAX_MESSAGE_CHARS))).slice(0, SAMPLE_CHARS);
+  const sample = withoutHex(redact(beginningOf(message, MAX_MESSAGE_CHARS))).slice(0, SAMPLE_CHARS);
   const shape = {
     ...about,
     method: withoutHex(redact(about.method.slice(0, METHOD_CHARS))),
@@ -77,7 +78,7 @@ export function unknownShapes({ shapes }: UnknownErrors): readonly UnknownError[
 
 /** The shape of a message: its words without its numbers. */
 function wordsOf(message: string): string {
-  return withoutHex(message.slice(0, SAMPLE_CHARS)).toLowerCase().replace(/\d+/g, "#");
+  return withoutHex(beginningOf(message, SAMPLE_CHARS)).toLowerCase().replace(/\d+/g, "#");
 }
 
 /** A text without hex: addresses, hashes, data of calls. Unchanged where it was removed before. */

@@ -1,6 +1,7 @@
 // One decision: a call at its end, with the plan it was routed by, its attempts and where its
 // answer came from. Taken from the routed call so that nothing of the caller's request or answer
 // is kept; shown to the operator with redacted errors.
+import { beginningOf } from "../../core/beginning.ts";
 import type { Attempt } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
@@ -113,7 +114,7 @@ export function decisionOf(
     requestId,
     profile: series.profile,
     chain: series.chain,
-    methodName: call.methodName.slice(0, METHOD_CHARS),
+    methodName: beginningOf(call.methodName, METHOD_CHARS),
     strategy: request.strategy,
     keyId: caller.keyId ?? null,
     pinned: request.pin !== null,
@@ -151,7 +152,7 @@ function messagesOf(traces: Traces): readonly (string | null)[] | null {
     .map(({ attempt, failure }) =>
       failure === null || attempt.provider.guarded
         ? null
-        : String(failure.message).slice(0, MAX_MESSAGE_CHARS),
+        : beginningOf(String(failure.message), MAX_MESSAGE_CHARS),
     );
 }
 

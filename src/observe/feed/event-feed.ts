@@ -122,7 +122,10 @@ export class EventFeed implements PlanRecording {
       .map(([key, filter]) => known.get(key) ?? this.#newSample(filter));
     this.#samples = [this.#base, ...watched];
     if (receive === null) return this.#rest();
-    if (before === null) this.#gather();
+    if (before !== null) return;
+    // Calls that ended while nobody watched are of no second that is told of.
+    this.#ended = 0;
+    this.#gather();
   }
 
   takes(request: RouteRequest, nowMs: number): boolean {

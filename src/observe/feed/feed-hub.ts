@@ -5,6 +5,7 @@
 import type { Runtime } from "../../runtime.ts";
 import { type CallFilter, filterKey } from "./call-filter.ts";
 import type { EventFeed, FeedBatch, FeedItem } from "./event-feed.ts";
+import { parseChange, RecentChanges } from "./recent-changes.ts";
 
 /** Hears events, and that there are no more. */
 export interface HubReader {
@@ -48,6 +49,8 @@ export interface HubParts {
 
 /** Most readers at a time. */
 export const MAX_READERS = 16;
+/** Most filters at a time, with those that wait for readers who may come back. */
+export const MAX_AUDIENCES = 32;
 /** Bytes that are kept for readers of one filter who come back. */
 const MAX_KEPT_BYTES = 1_048_576;
 /** How long a filter is watched without readers, so that one who comes back misses nothing. */
@@ -91,6 +94,8 @@ export class FeedHub {
   readonly #audiences = new Map<string, Audience>();
   /** Tells the ids of this process from those of others. */
   readonly #prefix: string;
+  /** What workers told lately: each tells of the same change. */
+  readonly #changes = new RecentChanges();
   #lastNumber = 0;
   #readers = 0;
   #watchedElsewhere: readonly CallFilter[] = [];
@@ -164,6 +169,7 @@ export class FeedHub {
   }
 
   #newAudience(key: string, filter: CallFilter): Audience {
+    if (this.#audiences.size >= MAX_AUDIENCES) this.#dropLingering();
     const audience: Audience = {
       filter,
       readers: new Set(),
@@ -193,6 +199,16 @@ export class FeedHub {
     });
   }
 
+  /** Drops the oldest filter that has no reader: there are fewer readers than filters. */
+  #dropLingering(): void {
+    for (const [key, { readers, cancelLinger }] of this.#audiences) {
+      if (readers.size > 0) continue;
+      cancelLinger();
+      this.#audiences.delete(key);
+      return;
+    }
+  }
+
   /** Follows that an audience came or went. */
   #changed(): void {
     const filters = Array.from(this.#audiences.values(), ({ filter }) => filter);
@@ -202,6 +218,8 @@ export class FeedHub {
       this.#cancelSecond();
       this.#cancelSecond = NOT_RUNNING;
     } else if (this.#cancelSecond === NOT_RUNNING) {
+      this.#beatEnded = 0;
+      this.#seconds = 0;
       this.#sinceMs = this.#parts.runtime.wallMs();
       this.#cancelSecond = this.#nextSecond();
     }
@@ -234,9 +252,11 @@ export class FeedHub {
   }
 
   /** Gives an event its id, and to those who want it. */
-  #place({ type, data, filters }: FeedItem): void {
+  #place(item: FeedItem): void {
+    const { type, data, filters } = item;
     const keys = filters ?? [...this.#audiences.keys()];
     if (!keys.some((key) => this.#audiences.has(key))) return;
+    if (filters === null && this.#isToldAgain(item)) return;
     const number = ++this.#lastNumber;
     const text = `id: ${this.#prefix}${number}\n${textOf(type, data)}`;
     for (const key of keys) {
@@ -244,6 +264,13 @@ export class FeedHub {
       audience?.texts.push(text);
       audience?.numbers.push(number);
     }
+  }
+
+  /** Whether another worker told of the same change. */
+  #isToldAgain({ type, data }: FeedItem): boolean {
+    if (this.#parts.exchange === null) return false;
+    const change = parseChange(type, data);
+    return change !== null && !this.#changes.add(change);
   }
 
   /** Writes soon; at once where there are no other workers to wait for. */

@@ -1,7 +1,7 @@
 // What changed lately in the whole service: circuits, cordons, heads, streams, configuration,
 // workers and nodes. Keeps the latest; what several workers tell of the same change counts once.
 // Knows no reader.
-import type { FeedEvent } from "./feed-event.ts";
+import { FEED_EVENT_TYPES, type FeedEvent } from "./feed-event.ts";
 
 /** An event that is no call. */
 export type ChangeEvent = Exclude<FeedEvent, { readonly type: "call" }>;
@@ -11,32 +11,89 @@ export const MAX_CHANGES = 200;
 /** Workers tell of the same change within this time. */
 const SAME_MS = 10_000;
 
+interface KeptChange {
+  readonly change: ChangeEvent;
+  readonly atMs: number;
+  readonly subject: string;
+  readonly state: string;
+}
+
 /** The latest changes of a service. */
 export class RecentChanges {
-  readonly #changes: { readonly change: ChangeEvent; readonly key: string }[] = [];
+  /** In the order of their times. */
+  readonly #kept: KeptChange[] = [];
 
   /** The latest first. */
   list(): readonly ChangeEvent[] {
-    return this.#changes
-      .map(({ change }) => change)
-      .sort((left, right) => Date.parse(right.data.at) - Date.parse(left.data.at));
+    return this.#kept.map(({ change }) => change).reverse();
   }
 
-  add(changes: readonly ChangeEvent[]): void {
-    for (const change of changes) {
-      const key = keyOf(change);
-      const atMs = Date.parse(change.data.at);
-      const isKnown = this.#changes.some(
-        (other) => other.key === key && Math.abs(Date.parse(other.change.data.at) - atMs) < SAME_MS,
-      );
-      if (!isKnown) this.#changes.push({ change, key });
-    }
-    if (this.#changes.length > MAX_CHANGES)
-      this.#changes.splice(0, this.#changes.length - MAX_CHANGES);
+  /** False = it is known: the same was told of the same subject just before or after it. */
+  add(change: ChangeEvent): boolean {
+    const atMs = Date.parse(change.data.at);
+    const added = { change, atMs, subject: subjectOf(change), state: stateOf(change) };
+    const after = this.#kept.findIndex((kept) => kept.atMs > atMs);
+    const at = after === -1 ? this.#kept.length : after;
+    const isSubject = ({ subject }: KeptChange): boolean => subject === added.subject;
+    const neighbours = [
+      this.#kept.slice(0, at).findLast(isSubject),
+      this.#kept.slice(at).find(isSubject),
+    ];
+    if (neighbours.some((kept) => kept !== undefined && isSame(kept, added))) return false;
+    this.#kept.splice(at, 0, added);
+    if (this.#kept.length > MAX_CHANGES) this.#kept.shift();
+    return true;
   }
 }
 
-/** What it says, without who says it and when. */
-function keyOf({ type, data }: ChangeEvent): string {
-  return JSON.stringify([type, { ...data, at: null, worker: null }]);
+function isSame(left: KeptChange, right: KeptChange): boolean {
+  return left.state === right.state && Math.abs(left.atMs - right.atMs) < SAME_MS;
+}
+
+/** Of what a change tells. */
+function subjectOf({ type, data }: ChangeEvent): string {
+  const fields: Readonly<Record<string, unknown>> = { ...data };
+  return JSON.stringify([type, ...SUBJECT.map((name) => fields[name])]);
+}
+
+const SUBJECT = ["profile", "chain", "provider", "transport", "kind", "node"];
+
+/** How things are after a change. Causes and lags differ between workers. */
+function stateOf({ type, data }: ChangeEvent): string {
+  switch (type) {
+    case "circuit":
+      return data.state;
+    case "cordon":
+      return String(data.cordoned);
+    case "head":
+      return String(data.behind);
+    case "stream":
+      return JSON.stringify([data.to, data.reason]);
+    case "config":
+      return `${data.what} ${data.profiles}`;
+    case "node":
+      return data.change;
+  }
+}
+
+/** A change as a worker wrote it; null = it is none. The workers run the same code. */
+export function parseChange(type: string, text: string): ChangeEvent | null {
+  try {
+    const event: unknown = { type, data: JSON.parse(text) };
+    return isChange(event) ? event : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a value is a change, as far as it is relied upon. */
+export function isChange(value: unknown): value is ChangeEvent {
+  if (!isRecord(value) || !isRecord(value["data"])) return false;
+  const { type, data } = value;
+  const isKnown = FEED_EVENT_TYPES.some((each) => each === type && each !== "call");
+  return isKnown && typeof data["at"] === "string" && !Number.isNaN(Date.parse(data["at"]));
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
 }

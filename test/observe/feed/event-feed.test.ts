@@ -2,6 +2,8 @@
 // that did not go well have room of their own, and what is kept is bounded in bytes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { fault } from "../../../src/core/faults/rpc-fault.ts";
 import { ANY_CALL, type CallFilter, filterKey } from "../../../src/observe/feed/call-filter.ts";
 import { CallTexts } from "../../../src/observe/feed/call-text.ts";
@@ -16,7 +18,7 @@ const REFUSED = { kind: "fault", fault: fault("unavailable", "nobody can be aske
 
 interface Watched {
   readonly feed: EventFeed;
-  readonly batches: readonly FeedBatch[];
+  readonly batches: FeedBatch[];
   /** The calls that readers of a filter were shown. */
   shown(filter: CallFilter): readonly CallEvent[];
   count(filter: CallFilter): { readonly shown: number; readonly matched: number };
@@ -124,6 +126,39 @@ test("nothing is passed on while nobody watches, and some calls are kept all the
   assert.deepEqual(batches, []);
   assert.equal(world.pendingTimers(), 0);
   assert.equal(feed.decisions().length, 8, "four fifths of ten a second");
+});
+
+test("calls that ended before somebody watched do not count as calls of the present", () => {
+  const world = simulatedWorld(7);
+  const { feed, batches } = watched(world, [ANY_CALL]);
+  const { call } = createCallMaker(world);
+  feed.watch([], null);
+  for (let n = 0; n < 1_000; n++) call(feed);
+  feed.watch([ANY_CALL], (batch) => void batches.push(batch));
+  call(feed);
+  world.advance(1_000);
+  assert.deepEqual(
+    batches.map(({ ended }) => ended),
+    [1],
+  );
+});
+
+test("of a message of a megabyte only its beginning is kept in memory", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const world = simulatedWorld(8);
+  const { feed } = watched(world, [ANY_CALL]);
+  const { call } = createCallMaker(world);
+  const usedBytes = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = usedBytes();
+  for (let n = 0; n < 40; n++)
+    call(feed, { failedOver: true, message: JSON.parse(`"${n} is ${"out ".repeat(262_144)}"`) });
+  assert.equal(feed.decisions().length, 40);
+  const kept = usedBytes() - before;
+  assert.ok(kept < 10_485_760, `${kept} bytes are kept`);
 });
 
 test("a call is written by hand as it would be by JSON.stringify", () => {

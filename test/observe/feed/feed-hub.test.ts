@@ -5,7 +5,12 @@ import { test } from "node:test";
 import { createFeedExchange } from "../../../src/app/feed-exchange.ts";
 import { ANY_CALL, type CallFilter } from "../../../src/observe/feed/call-filter.ts";
 import { EventFeed } from "../../../src/observe/feed/event-feed.ts";
-import { FeedHub, type HubStart, MAX_READERS } from "../../../src/observe/feed/feed-hub.ts";
+import {
+  FeedHub,
+  type HubStart,
+  MAX_AUDIENCES,
+  MAX_READERS,
+} from "../../../src/observe/feed/feed-hub.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { createCallMaker } from "./feed-fixture.ts";
@@ -158,6 +163,41 @@ test("what is kept for those who come back is bounded, and so are readers", () =
   assert.equal(hub.join({ receive() {}, end() {} }, { filter: ANY_CALL, lastId: null }), null);
   hub.close();
   assert.equal(world.pendingTimers(), 0);
+});
+
+test("readers who come and go with ever other filters leave a bounded number of them behind", () => {
+  const world = simulatedWorld(5);
+  const { feed, hub, call } = alone(world);
+  const stays = join(hub, ANY_CALL);
+  for (let n = 0; n < 200; n++) join(hub, { ...ANY_CALL, method: `eth_${n}` }).leave();
+  const last = join(hub, { ...ANY_CALL, method: "eth_call" });
+  call(feed, { method: "eth_call" });
+  world.advance(200);
+  assert.deepEqual(last.ids(), ["req-1"], "its filter is among those that are followed");
+  assert.deepEqual(stays.ids(), ["req-1"]);
+  const timers = world.pendingTimers();
+  assert.ok(timers <= MAX_AUDIENCES + 2, `${timers} timers`);
+});
+
+test("a change that several workers tell of comes once, and again when it happens again", () => {
+  const { world, worker } = testBus(["1", "2", "3"]);
+  const workers = ["1", "2", "3"].map((id) => {
+    const feed = new EventFeed({ runtime: world, worker: id, workers: 3 });
+    const exchange = createFeedExchange(worker(id).bus, world);
+    return { feed, hub: new FeedHub({ runtime: world, feed, exchange }) };
+  });
+  const reader = join(workers[1]?.hub ?? assert.fail(), ANY_CALL);
+  world.advance(50);
+  const about = { profile: "team", chain: "test", provider: "p0", transport: "http" } as const;
+  for (const state of ["open", "closed", "open"] as const)
+    for (const { feed } of workers) {
+      feed.emit({ type: "circuit", data: { ...about, state, cause: `of ${feed.worker}` } });
+      world.advance(700);
+    }
+  const states = reader
+    .events()
+    .flatMap(({ type, data }) => (type === "circuit" ? data.state : []));
+  assert.deepEqual(states, ["open", "closed", "open"]);
 });
 
 test("calls of every worker reach a reader at any of them once, and filters hold everywhere", () => {
