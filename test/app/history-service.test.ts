@@ -66,6 +66,25 @@ test("whichever worker is asked tells of all, up to this moment", async () => {
   assert.deepEqual(callsIn(report?.series ?? []), { "": 9, p1: 5, "p1 standard": 5 });
 });
 
+test("a worker is told the hours that the database does not have, with their names and rows", async () => {
+  const { at, world } = gathering(["1", "2"]);
+  at("1").call();
+  at("2").call(1);
+  const open = await at("2").service.hours(chainQuery("90d", world.wallMs()));
+  assert.ok(open !== null && open !== "none");
+  const [hour] = open.hours;
+  assert.deepEqual([open.hours.length, hour?.writer], [1, "service.0"]);
+  assert.equal(hour?.hour, Math.floor(world.wallMs() / 3_600_000));
+  const calls = hour?.rows.flatMap(({ provider, class: of, numbers }) =>
+    of === null ? [[provider?.id ?? "", numbers[0]]] : [],
+  );
+  assert.deepEqual(calls?.sort(), [
+    ["", 2],
+    ["p0", 1],
+    ["p1", 1],
+  ]);
+});
+
 test("what a worker handed over stays when it is killed", async () => {
   const { at, calls, worker, world } = gathering(["1", "2", "3"]);
   for (let n = 0; n < 4; n++) at("2").call();
