@@ -81,10 +81,11 @@ describe("over three real nodes", () => {
   before(async () => {
     nodes = await startRealNodes({ sockets: true });
     ({ devnet, service } = nodes);
-    const { contractAddress } = await sendMined(viemAt("/priority/local", { after }), {
-      data: PING_BYTECODE,
-      nonce: nonce++,
-    });
+    // Closed while the service is there: viem would connect again to close afterwards.
+    const endings: (() => unknown)[] = [];
+    const at = viemAt("/priority/local", { after: (end) => void endings.push(end) });
+    const { contractAddress } = await sendMined(at, { data: PING_BYTECODE, nonce: nonce++ });
+    for (const end of endings) await end();
     emitter = contractAddress ?? "0x";
   });
   after(() => nodes.close());
