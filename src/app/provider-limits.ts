@@ -4,12 +4,13 @@ import type { Logger } from "pino";
 import { addCredits, leaseCredits, returnCredits } from "../cluster/stored-quotas.ts";
 import { storedShares } from "../cluster/stored-shares.ts";
 import type { Config } from "../config/config.ts";
+import type { QuotaRecord } from "../core/provider/quota.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { QuotaLease, QuotaRequest, QuotaSource } from "../upstream/budget/quota-source.ts";
 import { createNodeShares } from "../upstream/node-shares.ts";
 import type { Shares } from "../upstream/worker-shares.ts";
-import { openQuotaLedger, quotasOver, takeKeptQuotas } from "./quota-service.ts";
+import { moveKeptQuotas, openQuotaLedger, quotasOver } from "./quota-service.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** What the budgets of providers are divided with. */
@@ -71,10 +72,12 @@ function limitsOfNodes({ config, runtime, log }: ProviderLimitParts): ProviderLi
     async join(node) {
       if (node === null) throw new Error("a node of a cluster has no database");
       const store = urgently(node.store);
-      await bringKept(store, config.dataDir).catch((error: unknown) =>
+      const add = (key: string, record: QuotaRecord) => addCredits(store, key, record);
+      await moveKeptQuotas(config.dataDir, add).catch((error: unknown) =>
         log.error(
           { problem: error instanceof Error ? error.message : String(error) },
-          "what this node spent of the credits of providers by itself is not counted: see data_dir",
+          "what this node spent of the credits of providers by itself is not counted before its " +
+            "next start: see data_dir",
         ),
       );
       joined.resolve(store);
@@ -90,11 +93,6 @@ function limitsOfNodes({ config, runtime, log }: ProviderLimitParts): ProviderLi
       ).catch(onError);
     },
   };
-}
-
-/** Adds what this node spent while it was alone. */
-async function bringKept(store: Pick<Store, "transaction">, dataDir: string): Promise<void> {
-  for (const [key, record] of await takeKeptQuotas(dataDir)) await addCredits(store, key, record);
 }
 
 /** Credits from a store, once there is one. */

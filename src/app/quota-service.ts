@@ -52,15 +52,29 @@ async function recordsIn({
   }
 }
 
-/** What this node spent by itself before it shares with others; the file is put aside. */
-export async function takeKeptQuotas(dataDir: string): Promise<ReadonlyMap<string, QuotaRecord>> {
+/**
+ * Has what this node spent by itself added to what nodes share, and puts the file aside. Where that
+ * fails, the file is back for the next start: counted twice is safe, not at all is not.
+ */
+export async function moveKeptQuotas(
+  dataDir: string,
+  add: (key: string, record: QuotaRecord) => Promise<void>,
+): Promise<void> {
   const file = join(dataDir, QUOTA_FILE);
+  const moved = `${file}.moved`;
   // One of several processes can: the others find no file.
-  const isPutAside = await rename(file, `${file}.moved`).then(
+  const isPutAside = await rename(file, moved).then(
     () => true,
     () => false,
   );
-  return isPutAside ? readQuotas(dataDir, `${QUOTA_FILE}.moved`) : new Map();
+  if (!isPutAside) return;
+  try {
+    const kept = await readQuotas(dataDir, `${QUOTA_FILE}.moved`);
+    for (const [key, record] of kept) await add(key, record);
+  } catch (error) {
+    await rename(moved, file).catch(() => {});
+    throw error;
+  }
 }
 
 interface GiveBack {

@@ -218,8 +218,7 @@ class BookedShares implements NodeShares {
       const wanted = held.use.wanted();
       held.wanted = Math.max(wanted, held.wanted + (wanted - held.wanted) * FORGOTTEN_DEMAND);
     }
-    const others = await book.write([...ended.map(nothingOf), ...turn.map(entryOf)]);
-    for (const [scope, end] of ended) if (this.#ended.get(scope) === end) this.#ended.delete(scope);
+    const others = await this.#write(book, ended, turn);
     this.#countRead();
     const raising: Held[] = [];
     let hasLowered = false;
@@ -234,6 +233,24 @@ class BookedShares implements NodeShares {
     if (raising.length > 0 && this.#parts.runtime.now() >= this.#raisesFromMs)
       await this.#raise(joined, raising);
     return hasLowered;
+  }
+
+  /** While a share is given back, a bound that is used here again begins without it. */
+  async #write(
+    book: ShareBook,
+    ended: readonly (readonly [string, Ended])[],
+    turn: readonly Held[],
+  ): Promise<readonly OtherShare[]> {
+    for (const [scope] of ended) this.#ended.delete(scope);
+    try {
+      return await book.write([...ended.map(nothingOf), ...turn.map(entryOf)]);
+    } catch (error) {
+      // It may have been written all the same: it is given back again, and not used again.
+      for (const [scope, { used }] of ended)
+        if (!this.#held.has(scope) && !this.#ended.has(scope))
+          this.#ended.set(scope, { share: 0, used });
+      throw error;
+    }
   }
 
   async #raise({ book, silentMs }: Joined, raising: readonly Held[]): Promise<void> {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import pino from "pino";
 import { openProviderLimits } from "../../src/app/provider-limits.ts";
+import { moveKeptQuotas } from "../../src/app/quota-service.ts";
 import { dayOf, monthOf } from "../../src/core/provider/quota.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { QUOTA_FILE, writeQuotas } from "../../src/store/quota-file.ts";
@@ -16,6 +17,20 @@ import { eachStore } from "../fakes/stores.ts";
 
 const LIMITS = { daily: null, monthly: 100, resetsOn: 1 };
 const KEY = "team/ethereum vendor";
+
+test("what a node spent is not forgotten where it cannot be added", async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-limits-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  const record = { dayMs: 0, daySpent: 7, monthMs: 0, monthSpent: 70 };
+  await writeQuotas(dataDir, new Map([[KEY, record]]));
+  const away = () => Promise.reject(new Error("the database is away"));
+  await assert.rejects(moveKeptQuotas(dataDir, away), /away/);
+  const added: unknown[] = [];
+  const add = async (...kept: readonly unknown[]): Promise<void> => void added.push(kept);
+  await moveKeptQuotas(dataDir, add);
+  await moveKeptQuotas(dataDir, add);
+  assert.deepEqual(added, [[KEY, record]], "at the next start, once");
+});
 
 eachStore(({ engine, open }) => {
   test(`a node that served alone brings what it has spent (${engine})`, async (t) => {

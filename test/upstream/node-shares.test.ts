@@ -303,3 +303,48 @@ test("shares by chance: what all have or use never exceeds the bound (seeds 1 to
     }
   }
 });
+
+test("a share that is being given back is not used again, also where that may have failed", async () => {
+  for (const fails of [false, true]) {
+    const world = simulatedWorld(1);
+    const shares = createNodeShares({ runtime: world, onError() {} });
+    const written: ShareEntry[][] = [];
+    let answer: (() => void) | null = null;
+    const book: ShareBook = {
+      process: "n1",
+      write(entries) {
+        written.push([...entries]);
+        const isWaiting = answer === null && entries.some(({ wanted }) => wanted === null);
+        if (!isWaiting) return Promise.resolve([]);
+        return new Promise((resolve, reject) => {
+          answer = () => (fails ? reject(new Error("away")) : resolve([]));
+        });
+      },
+      raise: async (_, decide) => decide([]),
+      remove: async () => {},
+    };
+    shares.join(book, SILENT_MS);
+    const use = { used: () => 0, wanted: () => 10 };
+    const first = shares.of("rps a", 10, use);
+    const other = shares.of("rps b", 10, use);
+    const pass = async (ms: number): Promise<void> => {
+      for (let at = 0; at < ms; at += STEP_MS) {
+        world.advance(STEP_MS);
+        for (let turns = 0; turns < 4; turns++) await turn();
+      }
+    };
+    await pass(600);
+    assert.deepEqual([first.limit, other.limit], [10, 10]);
+    first.close();
+    await pass(50);
+    assert.ok(answer !== null, "the share is being given back");
+    const again = shares.of("rps a", 10, use);
+    assert.equal(again.limit, 0, "others may have it by now");
+    const giveBack = written.length;
+    (answer as () => void)();
+    await pass(5_000);
+    assert.equal(again.limit, 10, "it is raised again");
+    assert.equal(written[giveBack]?.find(({ scope }) => scope === "rps a")?.share, 0);
+    await shares.close();
+  }
+});
