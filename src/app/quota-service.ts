@@ -61,18 +61,18 @@ export async function moveKeptQuotas(
   add: (key: string, record: QuotaRecord) => Promise<void>,
 ): Promise<void> {
   const file = join(dataDir, QUOTA_FILE);
-  const moved = `${file}.moved`;
+  const takenFile = `${file}.moved`;
   // One of several processes can: the others find no file.
-  const isPutAside = await rename(file, moved).then(
+  const isTaken = await rename(file, takenFile).then(
     () => true,
     () => false,
   );
-  if (!isPutAside) return;
+  if (!isTaken) return;
   try {
     const kept = await readQuotas(dataDir, `${QUOTA_FILE}.moved`);
     for (const [key, record] of kept) await add(key, record);
   } catch (error) {
-    await rename(moved, file).catch(() => {});
+    await rename(takenFile, file).catch(() => {});
     throw error;
   }
 }
