@@ -105,7 +105,7 @@ function behave(upstream: ScriptedUpstream, chainId: number): void {
     if (method === "eth_getBlockByNumber" && Array.isArray(params)) return reply.result("null");
     const vendor = VENDORS.findIndex((name) => path === `/${name}`);
     if (chainId === 1 && vendor === 1 && Math.random() < 0.5)
-      return reply.error('{"code":-32000,"message":"upstream overloaded, key abcdef"}', 503);
+      return reply.error('{"code":-32000,"message":"upstream overloaded, try again"}', 503);
     const delayMs = 2 + vendor * 9 + Math.random() * 12;
     setTimeout(() => reply.result('"0x1"'), delayMs);
   });

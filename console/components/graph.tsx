@@ -67,7 +67,7 @@ function keepDrawn(
 ): { readonly end: () => void } {
   const draw = (): void => {
     plot.current?.destroy();
-    plot.current = new uPlot(optionsOf(parent, props()), dataOf(props()), parent);
+    plot.current = new uPlot(optionsOf(parent, props), dataOf(props()), parent);
   };
   draw();
   const sizes = new ResizeObserver(() => {
@@ -91,8 +91,9 @@ function keepDrawn(
   };
 }
 
-function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
-  const { series, format, height = HEIGHT, stacked = false, whole = false } = props;
+/** How the graph is drawn; `props` are asked again for the values in the legend, which change. */
+function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options {
+  const { series, format, height = HEIGHT, stacked = false, whole = false } = props();
   const color = colorsOf(parent);
   const axis: uPlot.Axis = {
     stroke: color("--muted"),
@@ -130,7 +131,7 @@ function optionsOf(parent: HTMLElement, props: GraphProps): uPlot.Options {
         width: 1.5,
         points: { size: 5, fill: stroke(series, at, color), filter: lonePoints },
         value: (_: uPlot, __: number, ___: number, index: number | null) =>
-          shownValue(series[at], index, format),
+          shownValue(props().series[at], index, format),
         ...(stacked ? { fill: seeThrough(stroke(series, at, color)) } : {}),
       })),
     ],

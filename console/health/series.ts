@@ -81,14 +81,12 @@ export function busiest(series: readonly HistorySeries[], most: number): readonl
 const LEAST_STEPS = 12;
 
 /**
- * History without what says nothing: the steps before the service began to count, and the step that
- * is not over.
+ * History without what says nothing: the steps before the service began to count, and the last
+ * step, which was not over when the service answered.
  */
-export function trimHistory(history: History, nowMs: number): History {
-  const { times, series, step_s: stepS } = history;
-  const last = times.at(-1);
-  const isOpen = last !== undefined && (last + stepS) * 1000 > nowMs;
-  const end = isOpen ? times.length - 1 : times.length;
+export function trimHistory(history: History): History {
+  const { times, series } = history;
+  const end = Math.max(0, times.length - 1);
   const firsts = series.map(({ calls }) => calls.findIndex((value) => value !== null));
   const known = firsts.filter((at) => at >= 0);
   const first = known.length === 0 ? 0 : Math.min(...known);

@@ -95,6 +95,28 @@ test("the operator tests a provider, cordons it, and it gets no calls", options,
   visitor.clean();
 });
 
+test(
+  "what stands below a graph is its last point, also after the page read again",
+  options,
+  async () => {
+    let calls = 0;
+    await page.route("**/api/v1/history*", async (route) => {
+      const answer = await route.fetch();
+      const json = await answer.json();
+      calls += 10 * json.step_s;
+      for (const series of json.series) series.calls = series.calls.map(() => calls);
+      await route.fulfill({ response: answer, json });
+    });
+    await page.goto("/dashboard");
+    const legend = page.getByRole("img", { name: /^Calls a second/ }).locator(".u-legend");
+    await legend.getByText("10", { exact: true }).waitFor();
+    await page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`);
+    await legend.getByText("20", { exact: true }).waitFor();
+    await page.unroute("**/api/v1/history*");
+    visitor.clean();
+  },
+);
+
 test("a call appears in the feed, opens to its reasons, and to what if", options, async () => {
   await page.goto("/dashboard/requests?failovers=true");
   await page.getByText("Live", { exact: true }).waitFor();

@@ -29,7 +29,7 @@ const MAX_POINTS = 360;
 
 /** The graphs of a chain. */
 export function ChainHistory({ profile, chain }: ChainHistoryProps): JSX.Element {
-  const { client, nowMs } = useApp();
+  const { client } = useApp();
   const [rangeText, setRange] = useQuery("range");
   const [chosen, setChosen] = useQuery("provider");
   const range = rangeIn(rangeText);
@@ -57,7 +57,7 @@ export function ChainHistory({ profile, chain }: ChainHistoryProps): JSX.Element
           return (
             <>
               {notice === null ? null : <p class="notice warn">{notice}</p>}
-              <Graphs history={trimHistory(known, nowMs.get())} chosen={chosen} />
+              <Graphs history={trimHistory(known)} chosen={chosen} />
             </>
           );
         }}

@@ -32,11 +32,10 @@ export function useServiceHistory(range: Range): Resource<History> {
 
 /** Figures and graphs of the whole service. */
 export function HistoryCards({ history }: { readonly history: Resource<History> }): JSX.Element {
-  const { nowMs } = useApp();
   return (
     <Loaded resource={history}>
       {(answer) => {
-        const data = trimHistory(answer, nowMs.get());
+        const data = trimHistory(answer);
         const service = data.series.find(({ kind }) => kind === "service");
         const notice = hoursNotice(data);
         if (service === undefined) return null;
