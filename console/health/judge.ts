@@ -23,7 +23,13 @@ export interface Verdict {
   readonly notes: readonly string[];
 }
 
-const CIRCUITS = { closed: "Closed", half_open: "Half-open", open: "Open" } as const;
+/** What the state of a provider over one transport is called, and its colour. */
+export const CIRCUITS = {
+  closed: { tone: "good", word: "Closed" },
+  half_open: { tone: "warn", word: "Half-open" },
+  open: { tone: "bad", word: "Open" },
+  cordoned: { tone: "bad", word: "Cordoned" },
+} as const satisfies Readonly<Record<string, Pick<Verdict, "tone" | "word">>>;
 const CORDONS: Readonly<Record<string, string>> = {
   auth: "credentials refused",
   quota: "quota used up",
@@ -35,7 +41,7 @@ const CORDONS: Readonly<Record<string, string>> = {
 export function judgeTransport(transport: TransportMetrics): Verdict {
   const circuit = transport.circuit_breaker_state;
   const notes = notesOf(transport);
-  const word = CIRCUITS[circuit];
+  const { word } = CIRCUITS[circuit];
   if (transport.cordoned !== null || circuit === "open") return { tone: "bad", word, notes };
   if (!hasAnswered(transport)) {
     const tone = notes.length > 0 ? "warn" : "idle";

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { Card } from "../../components/card.tsx";
 import { StateBand } from "../../components/state-band.tsx";
 import type { Tone } from "../../format/tone.ts";
+import { CIRCUITS } from "../../health/judge.ts";
 import type { HistorySeries } from "../../health/series.ts";
 
 interface CircuitBandsProps {
@@ -11,12 +12,8 @@ interface CircuitBandsProps {
   readonly series: readonly HistorySeries[];
 }
 
-const STATES: Readonly<Record<string, { readonly tone: Tone; readonly word: string }>> = {
-  closed: { tone: "good", word: "Closed" },
-  half_open: { tone: "warn", word: "Half-open" },
-  open: { tone: "bad", word: "Open" },
-  cordoned: { tone: "bad", word: "Cordoned" },
-};
+/** By the names of the API, which may know more of them than this page. */
+const STATES: Readonly<Record<string, { readonly tone: Tone; readonly word: string }>> = CIRCUITS;
 
 /** The bands of all providers that are given. */
 export function CircuitBands({ times, stepS, series }: CircuitBandsProps): JSX.Element | null {

@@ -12,6 +12,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { bytes, count, DASH, milliseconds, rate, share } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
+import { CIRCUITS } from "../../health/judge.ts";
 
 type NodesAnswer = AnswerOf<"GET /api/v1/operator/nodes">;
 type ServiceNode = NodesAnswer["nodes"][number];
@@ -185,21 +186,14 @@ function Providers({ nodes, providers }: ProvidersProps): JSX.Element {
   );
 }
 
-const CIRCUITS: Readonly<Record<Seen["circuit"], { tone: Tone; words: string }>> = {
-  closed: { tone: "good", words: "Closed" },
-  half_open: { tone: "warn", words: "Half-open" },
-  open: { tone: "bad", words: "Open" },
-  cordoned: { tone: "warn", words: "Cordoned" },
-};
-
 function SeenCell({ seen }: { readonly seen: Seen | null }): JSX.Element {
   if (seen === null) return <span class="muted">{DASH}</span>;
   const { circuit, latency_ms: latency, lag_blocks: lag } = seen;
-  const { tone, words } = CIRCUITS[circuit];
+  const { tone, word } = CIRCUITS[circuit];
   const behind = lag === null || lag === 0 ? "" : `, ${count(lag)} behind`;
   return (
     <>
-      <Badge tone={tone}>{words}</Badge>
+      <Badge tone={tone}>{word}</Badge>
       <small>
         {latency === null ? "no latency known" : `${milliseconds(latency)} ms`}
         {behind}

@@ -4,20 +4,12 @@ import { Badge } from "../../components/badge.tsx";
 import { ShareBar } from "../../components/card.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { count, DASH, milliseconds, share, success } from "../../format/numbers.ts";
-import type { Tone } from "../../format/tone.ts";
+import { CIRCUITS } from "../../health/judge.ts";
 import type { Decision } from "./decision-page.tsx";
 
 /** A candidate of a plan; of a what-if also how often it would come first. */
 export type Candidate = Decision["candidates"][number] & { readonly first_share?: number };
 type ExcludedProvider = Decision["excluded"][number];
-
-const CIRCUITS: Readonly<
-  Record<Candidate["circuit"], { readonly tone: Tone; readonly word: string }>
-> = {
-  closed: { tone: "good", word: "Closed" },
-  half_open: { tone: "warn", word: "Half-open" },
-  open: { tone: "bad", word: "Open" },
-};
 
 /** The candidates in order. */
 export function Candidates({

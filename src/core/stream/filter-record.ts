@@ -62,7 +62,7 @@ export interface FilterRecords {
   kept(filters: readonly ClaimedFilter[]): Promise<ReadonlySet<string>>;
   /** Notes a poll. */
   touch(id: string): Promise<void>;
-  /** Removes the record of an owner, whoever keeps it; null = there is none, else who kept it. */
+  /** Removes the record of an owner at any process; null = there is none, else who kept it. */
   remove(id: string, owner: string): Promise<string | null>;
   /** Removes a record that this process keeps; `idleMs`: only if it was not polled for so long. */
   removeKept(filter: ClaimedFilter, idleMs: number): Promise<void>;

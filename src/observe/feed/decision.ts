@@ -90,7 +90,7 @@ export interface DecisionFacts {
   readonly nowMs: number;
 }
 
-/** A call that takes this long did not go well, whatever its answer. */
+/** A call that takes this long did not go well, even with a good answer. */
 export const SLOW_MS = 1_000;
 /** Characters of a message that are kept: more than are shown, so that no secret is cut. */
 const MAX_MESSAGE_CHARS = 1_000;

@@ -82,7 +82,7 @@ export class EventFeed implements PlanRecording {
   readonly #origin: DecisionOrigin;
   readonly #kept = new KeptDecisions();
   readonly #texts = new CallTexts();
-  /** Keeps some calls, whoever watches. */
+  /** Keeps some calls, also while nobody watches. */
   readonly #base: CallSample;
   /** That one, and one for each filter of a reader. */
   #samples: readonly CallSample[];

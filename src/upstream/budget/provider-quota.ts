@@ -32,7 +32,7 @@ const LEAST_PARTS = 200;
 const MOST_PARTS = 20;
 /** A lease suffices for as many seconds like the last one. */
 const LEASE_SECONDS = 2;
-/** A lease is spent for so long at least, whatever day it is here. */
+/** A lease may be spent for so long at least, also where its day ends sooner. */
 const LEAST_LEASE_MS = 1_000;
 /** Least time between two requests that bring nothing. */
 const ASK_EVERY_MS = 1_000;

@@ -39,7 +39,7 @@ export class VoucherPayment implements CallPayment {
     return this.#savedCu;
   }
 
-  /** As they were planned when the price was held, whatever is known by now. */
+  /** As they were planned when the price was held; what is known by now changes nothing. */
   partsOf(start: number): number {
     return this.#parts.get(start) ?? 1;
   }
