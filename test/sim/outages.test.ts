@@ -105,7 +105,8 @@ function tookBetween(day: Day, fromMs: number, toMs: number) {
   return day.took.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
 }
 
-for (const seed of [301, CHANCE]) {
+// 1248481830: the nodes come back while the trial of the only half-open circuit hangs.
+for (const seed of [301, 1_248_481_830, CHANCE]) {
   for (const strategy of STRATEGY_NAMES) {
     test(`one bad node of three costs callers three seconds at most (${strategy}, seed ${seed})`, () => {
       const day = dayOf(seed, strategy);

@@ -73,12 +73,21 @@ export const OPEN_CAP_MS = 60_000;
 export const OPEN_JITTER = 0.05;
 /** A permit whose trial never reports is released after this time. */
 export const PERMIT_EXPIRY_MS = 60_000;
+/**
+ * A permit is released after this time already if the provider has answered something since its
+ * trial was sent: the answer to the trial is slow, or was lost when the provider hung.
+ */
+export const OVERDUE_TRIAL_MS = 1_000;
 
 /**
  * The state at `nowMs`: an open circuit whose wait is over is half-open, and an expired permit is
- * free.
+ * free. `heardAtMs`: when the provider last answered anything; left out = never.
  */
-export function settled(breaker: Breaker, nowMs: number): Breaker {
+export function settled(
+  breaker: Breaker,
+  nowMs: number,
+  heardAtMs = Number.NEGATIVE_INFINITY,
+): Breaker {
   switch (breaker.kind) {
     case "closed":
       return breaker;
@@ -93,7 +102,8 @@ export function settled(breaker: Breaker, nowMs: number): Breaker {
     case "half_open": {
       if (breaker.trialAtMs === null) return breaker;
       const ageMs = nowMs - breaker.trialAtMs;
-      return ageMs >= 0 && ageMs < PERMIT_EXPIRY_MS ? breaker : { ...breaker, trialAtMs: null };
+      const expiryMs = heardAtMs > breaker.trialAtMs ? OVERDUE_TRIAL_MS : PERMIT_EXPIRY_MS;
+      return ageMs >= 0 && ageMs < expiryMs ? breaker : { ...breaker, trialAtMs: null };
     }
   }
 }

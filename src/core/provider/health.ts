@@ -331,6 +331,14 @@ function apply(health: Health, method: Method, effect: Effect, ending: AttemptEn
   }
 }
 
+/** The circuit as it is at `nowMs`. */
+export function circuitOf(
+  { breaker, heardAtMs }: Pick<Health, "breaker" | "heardAtMs">,
+  nowMs: number,
+): Breaker {
+  return settled(breaker, nowMs, heardAtMs);
+}
+
 /**
  * Ends every wait before the next call: an open circuit is half-open, and no limit or cordon that a
  * refusal began holds.

@@ -1,8 +1,9 @@
 // Reports one provider's health on one transport, for pages and metrics. Changes nothing.
-import { type Breaker, openRemainingMs, settled } from "../../core/provider/breaker.ts";
+import { type Breaker, openRemainingMs } from "../../core/provider/breaker.ts";
 import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capability.ts";
 import {
   type Cordon,
+  circuitOf,
   type Health,
   isStalled,
   limitedMethods,
@@ -69,10 +70,11 @@ export interface ProviderSummary {
 
 /** The state of the circuit of one health record. */
 export function circuitStateOf(
-  { breaker, cordon, wrongChain }: Pick<Health, "breaker" | "cordon" | "wrongChain">,
+  health: Pick<Health, "breaker" | "heardAtMs" | "cordon" | "wrongChain">,
   nowMs: number,
 ): CircuitOrCordon {
-  return wrongChain || cordon !== null ? "cordoned" : settled(breaker, nowMs).kind;
+  const isCordoned = health.wrongChain || health.cordon !== null;
+  return isCordoned ? "cordoned" : circuitOf(health, nowMs).kind;
 }
 
 /** The height and lag of a provider. */
@@ -80,7 +82,7 @@ type Position = Pick<HealthReport, "height" | "lagBlocks">;
 
 /** The report of one health record at one moment. */
 export function reportOf(health: Health, position: Position, nowMs: number): HealthReport {
-  const breaker = settled(health.breaker, nowMs);
+  const breaker = circuitOf(health, nowMs);
   const known = providerReading(health.latency, nowMs);
   const { delivered, failed, rateLimited, neutral } = health.outcomes;
   return {

@@ -2,13 +2,7 @@
 // and probes, reports health. Sends nothing.
 import type { Attempt, Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
 import { createBranchView, type PushedBlock } from "../../core/provider/branch-view.ts";
-import {
-  admitted,
-  type Breaker,
-  CLOSED,
-  openRemainingMs,
-  settled,
-} from "../../core/provider/breaker.ts";
+import { admitted, type Breaker, CLOSED, openRemainingMs } from "../../core/provider/breaker.ts";
 import {
   type Condition,
   capability,
@@ -29,6 +23,7 @@ import {
 } from "../../core/provider/head.ts";
 import {
   type AttemptEnding,
+  circuitOf,
   createHealth,
   endWaits,
   type Health,
@@ -521,7 +516,7 @@ class SetTracker implements Tracker {
     if (health === null) return false;
     if (health.breaker.kind === "closed") return true;
     const nowMs = this.#runtime.now();
-    const breaker = admitted(settled(health.breaker, nowMs), nowMs);
+    const breaker = admitted(circuitOf(health, nowMs), nowMs);
     if (breaker === null) return false;
     health.breaker = breaker;
     return true;
@@ -988,7 +983,7 @@ class SetTracker implements Tracker {
       reading: known,
       probeMs,
       regionRank,
-      breaker: settled(health.breaker, nowMs),
+      breaker: circuitOf(health, nowMs),
       limited,
       stalled,
       heardAtMs: health.heardAtMs,
@@ -1052,7 +1047,7 @@ class SetTracker implements Tracker {
       waitMs: Math.max(
         untilProbeMs,
         providerState.budget?.waitMs(query.call.methodName) ?? 0,
-        circuitWaitMs(settled(health.breaker, nowMs), patienceMs(health, query.call.method), nowMs),
+        circuitWaitMs(circuitOf(health, nowMs), patienceMs(health, query.call.method), nowMs),
       ),
     };
   }
@@ -1172,7 +1167,7 @@ class SetTracker implements Tracker {
       .filter((health) => health !== null && !health.wrongChain && health.cordon === null);
     return (
       askable.length > 0 &&
-      askable.every((health) => health !== null && settled(health.breaker, nowMs).kind === "open")
+      askable.every((health) => health !== null && circuitOf(health, nowMs).kind === "open")
     );
   }
 
@@ -1296,7 +1291,7 @@ function isUsable(health: Health | null, nowMs: number): boolean {
     health !== null &&
     !health.wrongChain &&
     health.cordon === null &&
-    settled(health.breaker, nowMs).kind !== "open"
+    circuitOf(health, nowMs).kind !== "open"
   );
 }
 

@@ -12,6 +12,7 @@ import {
   OPEN_BASE_MS,
   OPEN_CAP_MS,
   OPEN_JITTER,
+  OVERDUE_TRIAL_MS,
   openRemainingMs,
   PERMIT_EXPIRY_MS,
   probed,
@@ -212,6 +213,16 @@ test("a permit that never comes back is free again after a minute", () => {
   const taken = trialAt(openAt(0), OPEN_BASE_MS);
   assert.equal(admitted(settled(taken, OPEN_BASE_MS + PERMIT_EXPIRY_MS - 1), 0), null);
   trialAt(taken, OPEN_BASE_MS + PERMIT_EXPIRY_MS);
+});
+
+test("a permit is free again after a second if its provider answers others, and not before", () => {
+  const takenAtMs = OPEN_BASE_MS;
+  const taken = trialAt(openAt(0), takenAtMs);
+  const isFree = (ageMs: number, heardAtMs: number): boolean =>
+    admitted(settled(taken, takenAtMs + ageMs, heardAtMs), takenAtMs + ageMs) !== null;
+  assert.equal(isFree(OVERDUE_TRIAL_MS, takenAtMs + 1), true);
+  assert.equal(isFree(OVERDUE_TRIAL_MS - 1, takenAtMs + 1), false);
+  assert.equal(isFree(OVERDUE_TRIAL_MS, takenAtMs), false, "nothing was heard since it was taken");
 });
 
 test("a try sent before the opening neither ends the trial nor counts as one", () => {
