@@ -569,6 +569,23 @@ test(`house rule: no line is longer than ${MAX_COLUMNS} columns`, () => {
   assert.deepEqual(long, []);
 });
 
+test("house rule: tests draw by chance from a seed that they print", () => {
+  const unrepeatable = /\bMath\.random\b|\bDate\.now\(\) %/;
+  assert.ok(unrepeatable.test("const seed = Date.now() % 1_000_000;"));
+  assert.ok(unrepeatable.test("const seed = Math.floor(Math.random() * 2 ** 31);"));
+  const files = globSync("test/**/*.ts", { cwd: ROOT }).filter((path) => !SEED_FILES.has(path));
+  assert.deepEqual(
+    files.filter((path) => unrepeatable.test(withoutTexts(read(path)))),
+    [],
+  );
+});
+
+/** Where seeds come from, and these rules. */
+const SEED_FILES: ReadonlySet<string> = new Set([
+  "test/fakes/seed.ts",
+  "test/architecture.test.ts",
+]);
+
 /** What a file of the console imports and may not. */
 function consoleImportsAgainst({ path, text }: Source): readonly string[] {
   const [, folder = "", page = ""] = path.split("/");

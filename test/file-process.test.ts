@@ -1,5 +1,6 @@
 // The test job ends whatever a test file does, and tells of it.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ describe("a test file as a process", () => {
   after(() => rm(folder, { recursive: true }));
 
   async function resultOf(body: string, limitMs = 120_000): Promise<FileResult> {
-    const path = join(folder, `${Math.random()}.test.mjs`);
+    const path = join(folder, `${randomUUID()}.test.mjs`);
     await writeFile(path, IMPORT + body);
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     return runFile(path, env, limitMs);

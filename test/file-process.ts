@@ -20,6 +20,7 @@ export const FILE_OPTIONS: readonly string[] = [
   "--expose-internals",
   "--disable-warning=internal/test/binding",
   `--import=${new URL("untracked-promises.ts", import.meta.url)}`,
+  `--import=${new URL("property-seed.ts", import.meta.url)}`,
 ];
 
 /** Many times what the longest file takes, also on a machine that does much else. */

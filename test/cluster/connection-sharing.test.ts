@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createConnectionSharing } from "../../src/cluster/workers/connection-sharing.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { seedsTo } from "../fakes/seed.ts";
 import { testBus } from "./bus-fixture.ts";
 
 /** Opens connections that the kernel gives to workers as `accept` says; counts those served. */
@@ -27,7 +28,7 @@ for (const stepMs of [0, 0.05, 20])
   });
 
 test("64 connections that are given by chance are shared, for every seed", () => {
-  for (let seed = 1; seed <= 50; seed++) {
+  for (const seed of seedsTo(50)) {
     const random = seededRandom(seed);
     const bias = random();
     for (const served of share(64, () => Number(random() < bias), 1))

@@ -14,6 +14,7 @@ import {
 import { type RequestTokens, SharedLimit } from "../../src/core/billing/shared-limit.ts";
 import { createTokenBook } from "../../src/core/billing/token-book.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
+import { namedSeeds } from "../fakes/seed.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -119,7 +120,7 @@ test("processes serve a limit together, exactly, however the calls are spread", 
 
 test("the burst of a fresh account is given once, and whole", async () => {
   for (const size of [SIZE, { perSecond: 40, burst: 40 }, { perSecond: 1, burst: 3 }])
-    for (const seed of [1, 2, 3]) {
+    for (const seed of namedSeeds(1, 2, 3)) {
       const rates = Array.from({ length: 6 }, () => 1_000);
       const { nodes, mostOver } = await play(0.5, () => rates, { seed, size });
       assert.ok(mostOver <= 1, `${size.burst}: ${mostOver} more than allowed`);

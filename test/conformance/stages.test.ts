@@ -16,6 +16,7 @@ import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../fakes/runtime.ts";
+import { seedsTo } from "../fakes/seed.ts";
 
 interface Sent {
   readonly listener: AnswerListener;
@@ -328,7 +329,7 @@ test("coalesce: a call has so many followers, and what is too long to keep is no
   assert.equal(long.open().length, 1, "it asks by itself");
 });
 
-for (let seed = 1; seed <= 20; seed++) {
+for (const seed of seedsTo(20)) {
   test(`coalesce: by chance, each is told once unless it left, and nothing stays out (seed ${seed})`, () => {
     const it = bench(SHARING);
     const random = seededRandom(seed);

@@ -2,6 +2,7 @@
 // of a test run use one server: that of the test job, or one that the first file starts; a test
 // that stops or kills its server starts one of its own. Knows no table.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import {
   accessSync,
   chownSync,
@@ -70,7 +71,7 @@ export async function newDatabase(): Promise<{
   readonly drop: () => Promise<void>;
 }> {
   const server = givenUrl() ?? (await sharedServer());
-  const name = `svc_test_${process.pid}_${Math.random().toString(36).slice(2)}`;
+  const name = `svc_test_${process.pid}_${randomBytes(6).toString("hex")}`;
   await createDatabase(server, name);
   const url = withDatabase(server, name);
   waitLongFor(url);

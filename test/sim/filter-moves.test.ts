@@ -27,6 +27,7 @@ import { ADDRESSES, type FakeChain, fakeChain, headerText } from "../fakes/chain
 import { type FakeRecordLink, type FakeRecords, fakeRecords } from "../fakes/filter-records.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
+import { namedSeeds } from "../fakes/seed.ts";
 import { type FakeNode, type FakeSockets, fakeSockets } from "../fakes/sockets.ts";
 
 const NODES = 3;
@@ -71,7 +72,7 @@ interface Sim {
   complaint: unknown;
 }
 
-for (const seed of [1, 2, 128])
+for (const seed of namedSeeds(1, 2, 128))
   test(`every block and log is told once over all nodes (seed ${seed})`, async (t) => {
     const sim = build(seed);
     await createCallers(sim);

@@ -10,6 +10,7 @@ import { plainFailure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { type Routed, type RoutingFixture, routingFixture } from "../fakes/routing.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeeds } from "../fakes/seed.ts";
 
 const READ = "eth_getBalance";
 const METHOD = methodOf(READ);
@@ -79,8 +80,7 @@ test("of two providers one hangs, with and without its probes: hardly any call w
 });
 
 for (const strategy of STRATEGY_NAMES) {
-  for (let n = 1; n <= 5; n++) {
-    const seed = Math.floor(Math.random() * 2 ** 31);
+  for (const seed of chanceSeeds(5)) {
     test(`on any day calls are told once, and further ones keep to the budget (${strategy}, seed ${seed})`, () => {
       const random = seededRandom(seed);
       const fixture = routingFixture(2 + Math.floor(random() * 3), {

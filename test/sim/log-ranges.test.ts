@@ -6,12 +6,12 @@ import { test } from "node:test";
 import { type ChainView, type Density, logsOf } from "../fakes/range-chain.ts";
 import { type RangeFixture, rangeFixture } from "../fakes/range-nodes.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeeds } from "../fakes/seed.ts";
 
 const HEAD = 20_000;
 const TRUTH: ChainView = { head: HEAD, forks: [] };
 const sparse: Density = (block) => (block % 7 === 0 ? 1 : 0);
 const hex = (number: number): string => `0x${number.toString(16)}`;
-const CHANCE = Math.floor(Math.random() * 2 ** 31);
 
 function oracle(from: number, to: number, view: ChainView, density: Density): string {
   return `[${logsOf({ from, to }, view, density).join(",")}]`;
@@ -395,8 +395,7 @@ test("by chance, on known days: most calls are answered whole", () => {
   assert.ok(whole >= 0.75 * FIXED_SEEDS, `${whole} of ${FIXED_SEEDS}`);
 });
 
-for (let run = 0; run < 40; run++) {
-  const seed = (CHANCE + run) % 2 ** 31;
+for (const seed of chanceSeeds(40)) {
   test(`by chance: complete and of one fork, or refused (seed ${seed})`, () => {
     chanceDay(seed);
   });

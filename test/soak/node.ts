@@ -1,5 +1,6 @@
 // A provider as a process of its own that can be stopped with SIGSTOP: answers every call after
 // some milliseconds, probes included. Prints its port.
+import { randomInt } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -20,7 +21,7 @@ const server = createServer((request, response) => {
     const answer = `{"jsonrpc":"2.0","id":${id},"result":${RESULTS[method] ?? '"0x1"'}}`;
     const late = setTimeout(
       () => response.writeHead(200, { "content-type": "application/json" }).end(answer),
-      LEAST_MS + Math.random() * SPREAD_MS,
+      LEAST_MS + randomInt(SPREAD_MS),
     );
     response.on("close", () => clearTimeout(late));
   });

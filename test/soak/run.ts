@@ -9,6 +9,7 @@
 // every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeed } from "../fakes/seed.ts";
 import { REACHES, simulateStreams } from "../sim/stream-simulation.ts";
 import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
@@ -53,7 +54,7 @@ const victims = Number(values.victims);
 const conversations = Number(values.differential);
 const simulated = Number(values.simulated);
 const schedules = Number(values.cluster);
-const seed = Number(values.seed ?? Math.floor(Math.random() * MAX_SEED));
+const seed = Number(values.seed ?? chanceSeed());
 if (
   ![failovers, victims, conversations, simulated, schedules].every(
     (count) => Number.isInteger(count) && count >= 0,

@@ -11,6 +11,7 @@ import { createProviderBudgets } from "../../src/upstream/budget/provider-budget
 import { createNodeShares } from "../../src/upstream/node-shares.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
+import { namedSeeds, seedsTo } from "../fakes/seed.ts";
 
 const STEP_MS = 5;
 const SILENT_MS = 6_000;
@@ -162,7 +163,7 @@ function mostInASecond(sentAt: readonly number[]): number {
 const RPS = 50;
 const CONCURRENCY = 12;
 
-for (const seed of [1, 2, 3])
+for (const seed of namedSeeds(1, 2, 3))
   test(`six processes never send more than the limits, whatever goes wrong (seed ${seed})`, async () => {
     const service = cluster(seed, { rps: RPS, concurrency: CONCURRENCY });
     const { random, book, processes, sentAt, inFlight, add, kill, leave, play } = service;
@@ -188,7 +189,7 @@ for (const seed of [1, 2, 3])
     assert.ok(sentAt.length >= 0.3 * RPS * seconds, `${sentAt.length} in ${seconds} s`);
   });
 
-for (const seed of [1, 2, 3])
+for (const seed of namedSeeds(1, 2, 3))
   test(`what is sent goes where the demand is, and little is lost on the way (seed ${seed})`, async () => {
     const { processes, sentAt, errors, add, play } = cluster(seed, { rps: RPS });
     for (const name of ["a", "b", "c"]) add(name);
@@ -277,7 +278,7 @@ test("a start has a share before it serves, and a bound that is changed is share
 });
 
 test("shares by chance: what all have or use never exceeds the bound (seeds 1 to 200)", () => {
-  for (let seed = 1; seed <= 200; seed++) {
+  for (const seed of seedsTo(200)) {
     const random = seededRandom(seed);
     const total = 1 + Math.floor(random() * 60);
     const count = 1 + Math.floor(random() * 8);

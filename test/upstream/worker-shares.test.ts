@@ -7,6 +7,7 @@ import { divided, equalPart } from "../../src/core/workers/division.ts";
 import { createWorkerShares } from "../../src/upstream/worker-shares.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { seedsTo } from "../fakes/seed.ts";
 
 const IDS = ["1", "2", "3", "4"] as const;
 
@@ -21,7 +22,7 @@ test("equal parts add up, and nobody gets more than he wants while others want m
 });
 
 test("division by chance: whole, complete, and fair (seeds 1 to 200)", () => {
-  for (let seed = 1; seed <= 200; seed++) {
+  for (const seed of seedsTo(200)) {
     const random = seededRandom(seed);
     const total = Math.floor(random() * 300);
     const wanted = Array.from({ length: 1 + Math.floor(random() * 8) }, () =>
@@ -147,7 +148,7 @@ test("nothing is moved while a worker does not answer; parts are equal when it i
 });
 
 test("never more than the bound is in use, by chance (seeds 1 to 20)", async () => {
-  for (let seed = 1; seed <= 20; seed++) {
+  for (const seed of seedsTo(20)) {
     const random = seededRandom(seed);
     const { workers, rounds } = createFixture(1 + Math.floor(random() * 60));
     for (let step = 0; step < 10; step++) {

@@ -3,13 +3,14 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeed } from "../fakes/seed.ts";
 import { play } from "../soak/act.ts";
 import type { ActPlan } from "../soak/act-fixture.ts";
 import { tryBounds } from "../soak/bounds.ts";
 import { type LiveChain, startChain } from "../soak/chain.ts";
 import { faultsOf } from "../soak/report.ts";
 
-const SEED = Number(process.env["SOAK_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const SEED = chanceSeed();
 
 describe(`continuity over three real nodes (seed ${SEED})`, () => {
   let chain: LiveChain;

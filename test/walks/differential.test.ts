@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { seededRandom } from "../fakes/runtime.ts";
+import { namedSeeds } from "../fakes/seed.ts";
 import { compareCombinations } from "../soak/differential.ts";
 
 const CONVERSATIONS = 150;
 
-for (const seed of [20_261, 20_262]) {
+for (const seed of namedSeeds(20_261, 20_262)) {
   test(`${CONVERSATIONS} conversations agree on all HTTP implementations (seed ${seed})`, async () => {
     const { conversations, answers, statuses, differences } = await compareCombinations(
       seededRandom(seed),

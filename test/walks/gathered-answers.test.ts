@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { namedSeeds } from "../fakes/seed.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { serviceFixture, until } from "../fakes/service-fixture.ts";
 import { socketUpstream } from "../fakes/socket-upstream.ts";
@@ -251,7 +252,7 @@ function unsteady(random: () => number): Script {
   };
 }
 
-for (const seed of [11, 12]) {
+for (const seed of namedSeeds(11, 12)) {
   test(
     "every byte goes back after failovers, broken answers, callers that leave and sockets that " +
       `close (seed ${seed})`,

@@ -13,6 +13,7 @@ import { openStore } from "../../src/store/store.ts";
 import { newDatabase, postgresAvailability } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeed } from "../fakes/seed.ts";
 import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
@@ -163,7 +164,7 @@ test("a worker that is killed as its service ends leaves no lease behind in Post
 });
 
 test("workers that are killed at any moment lose no money and bill nothing twice", async (t) => {
-  const seed = Date.now() % 1_000_000;
+  const seed = chanceSeed();
   t.diagnostic(`seed ${seed}`);
   const random = seededRandom(seed);
   const own = await fixture(t);

@@ -8,6 +8,8 @@ import { type Runtime, realRuntime } from "../../src/runtime.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { healthOf, until } from "../fakes/service-fixture.ts";
 import { type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
+import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeed } from "../fakes/seed.ts";
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}';
 const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';
@@ -238,12 +240,15 @@ test("bytes behind a request that are no request do not get into its answer", as
   await othersAreServed(it);
 });
 
-test("a hundred pipelined requests are answered once each, in order", async (t) => {
+const SEED = chanceSeed();
+
+test(`a hundred pipelined requests are answered once each, in order (seed ${SEED})`, async (t) => {
+  const random = seededRandom(SEED);
   const it = await createFixture(
     t,
     {},
     ({ params }, reply) =>
-      void setTimeout(() => reply.result(JSON.stringify(params)), Math.random() * 5),
+      void setTimeout(() => reply.result(JSON.stringify(params)), random() * 5),
   );
   const { socket, got } = await dial(t, it.service.port);
   socket.write(

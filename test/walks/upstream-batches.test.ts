@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startDevnet } from "../../src/devnet/devnet.ts";
 import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeed } from "../fakes/seed.ts";
 import { configOf, configText, PATIENT, type Service, startService } from "../fakes/service.ts";
 import { healthOf, type ShownAttempt, serviceFixture } from "../fakes/service-fixture.ts";
 import { type Asked, type Replier, type Script, scriptedUpstream } from "../fakes/upstream.ts";
@@ -21,7 +22,7 @@ interface Sent {
   readonly params: readonly string[];
 }
 
-const CHANCE = Math.floor(Math.random() * 2 ** 31);
+const CHANCE = chanceSeed();
 const METHOD = "eth_getBalance";
 const OPERATOR = "operator-operator-operator";
 

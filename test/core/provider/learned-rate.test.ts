@@ -10,6 +10,7 @@ import {
   learnRefusal,
 } from "../../../src/core/provider/learned-rate.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 
 test("a refusal halves the rate at which it came, once a burst", () => {
   const rate = createLearnedRate();
@@ -37,7 +38,7 @@ test("it rises a little every second, and is forgotten at twice the rate of the 
   assert.equal(learnedLimit(rate, 31_000), null, "a clock that jumped back blocks nothing");
 });
 
-for (const seed of [1, 2, 3])
+for (const seed of namedSeeds(1, 2, 3))
   test(`few are refused by a provider that bears 40 a second of 200 offered (seed ${seed})`, () => {
     const random = seededRandom(seed);
     const rate = createLearnedRate();

@@ -9,12 +9,13 @@ import {
   sentWithin,
 } from "../../../src/core/provider/second-window.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 
 const SLOT_MS = 1_000 / 64;
 /** So much more than a second the window reaches back: requests are held up on their way. */
 const JITTER_MS = 4 * SLOT_MS;
 
-for (const seed of [1, 2, 3, 4])
+for (const seed of namedSeeds(1, 2, 3, 4))
   test(`no second holds more than the limit (seed ${seed})`, () => {
     const random = seededRandom(seed);
     const limit = 1 + Math.floor(random() * 60);

@@ -17,6 +17,7 @@ import { isBetween, ROWS_PER_PAGE, rangesOf } from "../../../src/store/scan.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import type { Tables } from "../../../src/store/tables.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 import { type Ending, eachStore } from "../../fakes/stores.ts";
 
 /** An account with more rows than three pages hold. */
@@ -210,7 +211,7 @@ eachStore(({ engine, open, place }) => {
       // The embedded engine has one connection in one process; a server gets another pool.
       const poster = engine === "sqlite" ? store : await openStore(at);
       let isOver = false;
-      const seed = Date.now() % 1_000_000;
+      const seed = chanceSeed();
       t.diagnostic(`seed ${seed}`);
       await fill(store);
       let rounds = 0;

@@ -17,6 +17,7 @@ import {
   waitLongFor,
 } from "../../fakes/postgres.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 import { until } from "../../fakes/service-fixture.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { balanceOf, createPaid } from "../accounts/account-fixture.ts";
@@ -31,7 +32,7 @@ eachStore(({ engine, place, open }) => {
     "kill -9 at any moment: nothing that was acknowledged is lost, and the books agree " +
       `(${engine})`,
     async (t) => {
-      const seed = Date.now() % 1_000_000;
+      const seed = chanceSeed();
       t.diagnostic(`seed ${seed}`);
       const random = seededRandom(seed);
       const at = await place(t);

@@ -1,5 +1,5 @@
 // A seeded simulation of two nodes that spend, flush, fail, die and come back while money comes in;
-// the books are audited to the unit all the time. `SVC_SIM_SEED` repeats a run.
+// the books are audited to the unit all the time. `SVC_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -12,6 +12,7 @@ import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit
 import type { Runtime } from "../../../src/runtime.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { accountOf, createPaid, credit as pay } from "../accounts/account-fixture.ts";
 import { type Faults, faultyStore } from "./faulty-store.ts";
@@ -86,7 +87,7 @@ eachStore(({ engine, open }) => {
     `${STEPS[engine].toLocaleString("en")} random steps of two nodes that fail and die: money is ` +
       `conserved, nobody is overcharged (${engine})`,
     async (t) => {
-      const seed = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
+      const seed = chanceSeed();
       t.diagnostic(`seed ${seed}`);
       const fixture = await begin(await open(t), seed);
       for (let step = 1; step <= STEPS[engine]; step++) {

@@ -2,7 +2,7 @@
 // last thing that a process does × every write to the store. Money moved is money credited, nothing
 // is credited twice, and a repeated payment gets its first result and is never asked to pay again.
 // The chains are real. Some points are tried in each run, at random; `SVC_MATRIX=all` tries all of
-// them, and `SVC_SIM_SEED` repeats a run. Each rail has a test file of its own: they run side by
+// them, and `SVC_SEED` repeats a run. Each rail has a test file of its own: they run side by
 // side.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
@@ -13,8 +13,9 @@ import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
 import { assertRepeats, type Bought, checkBooks, reckon, totalsOf } from "./expected-books.ts";
 import { buy, type Payer, railOf, WAYS, type Way, wishFor } from "./payers.ts";
 import type { Fates, Life } from "./process-fixture.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 
-const SEED = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
+const SEED = chanceSeed();
 const IS_ALL = process.env["SVC_MATRIX"] === "all";
 /** Every so many-th point is tried. */
 const STRIDE = { question: IS_ALL ? 1 : 17, write: IS_ALL ? 1 : 5 };

@@ -1,12 +1,13 @@
 // Many payers at once on real chains that lose, delay and reorganize, with strangers who carry
 // authorizations out, a store that fails, and processes that end, all at random: money moved is
-// money credited, once, and every repeat gets its first result. `SVC_SIM_SEED` repeats a storm as
+// money credited, once, and every repeat gets its first result. `SVC_SEED` repeats a storm as
 // far as real nodes allow; `SVC_MATRIX=all` plays more of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
 import { openStore } from "../../../src/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { wordOf } from "../payment-fixture.ts";
 import { carryingOut, nonceIn } from "../rails/evm/signed-authorizations.ts";
@@ -15,7 +16,7 @@ import { type Bought, checkBooks, reckon, totalsOf } from "./expected-books.ts";
 import { buy, type Payer, pause, railOf, WAYS, wishFor } from "./payers.ts";
 import { DEPTH, type Fates, type Life } from "./process-fixture.ts";
 
-const SEED = Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
+const SEED = chanceSeed();
 const STORMS = process.env["SVC_MATRIX"] === "all" ? 40 : 3;
 const PAYERS = 12;
 const STORM_MS = 60_000;

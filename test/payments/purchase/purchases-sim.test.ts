@@ -1,7 +1,7 @@
 // Seeded simulations of payments whose process crashes and whose chain loses questions and answers,
 // reorganises, forgets and is raced by strangers: money moved is money credited, nothing is
 // credited twice, one who repeats gets the first result, and no nonce of the wallet is left out.
-// `SVC_SIM_SEED` repeats a run.
+// `SVC_SEED` repeats a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NANO_PER_UNIT, type Purpose } from "../../../src/core/billing/payment.ts";
@@ -10,6 +10,7 @@ import { createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import type { PaidPurchase, PaymentHeaders } from "../../../src/payments/payments.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { chanceSeed, chanceSeeds, chosenSeed } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { createAccount } from "../../hosted/accounts/account-fixture.ts";
 import type { FakeOffers } from "../fake-protocol.ts";
@@ -54,7 +55,7 @@ eachStore(({ engine, open }) => {
       `what was paid for, once (${engine})`,
     async (t) => {
       const store = await open(t);
-      const start = seedOf();
+      const start = chanceSeed();
       t.diagnostic(`seed ${start}`);
       let runs = 0;
       for (const how of WAYS) {
@@ -90,18 +91,18 @@ eachStore(({ engine, open }) => {
   );
 
   test(`many payers, a bad chain, crashes at random (${engine})`, async (t) => {
-    const seed = seedOf();
     const seen = new Map<string, number>();
     const missing = () =>
-      engine === "sqlite" && process.env["SVC_SIM_SEED"] === undefined
-        ? TROUBLES.filter((it) => !seen.has(it))
+      engine === "sqlite" && chosenSeed() === null
+        ? TROUBLES.filter((trouble) => !seen.has(trouble))
         : [];
     // Some troubles are rare, and chance may leave one out: runs go on until each was met.
-    for (let run = 0; run < RUNS[engine] || (missing().length > 0 && run < MOST_RUNS); run++) {
-      t.diagnostic(`seed ${seed + run}`);
+    for (const [run, seed] of chanceSeeds(MOST_RUNS).entries()) {
+      if (run >= RUNS[engine] && missing().length === 0) break;
+      t.diagnostic(`seed ${seed}`);
       await storm(
         await open(t),
-        seed + run,
+        seed,
         (what) => void seen.set(what, (seen.get(what) ?? 0) + 1),
       );
     }
@@ -109,10 +110,6 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(missing(), [], "never met");
   });
 });
-
-function seedOf(): number {
-  return Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
-}
 
 /** Somebody who pays, and repeats until there is a result. */
 interface Buyer {

@@ -1,6 +1,6 @@
 // Seeded simulations of pay-per-call whose process crashes and whose chain loses questions, answers
 // and transactions: what came out of channels is what is booked, nobody pays for more than was
-// delivered, and one who repeats a request that was charged gets its answer. `SVC_SIM_SEED` repeats
+// delivered, and one who repeats a request that was charged gets its answer. `SVC_SEED` repeats
 // a run.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,6 +8,7 @@ import { nanoOf } from "../../../src/core/billing/payment.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { chanceSeed, chanceSeeds } from "../../fakes/seed.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { Dead, type Fate } from "../mortal-process.ts";
 import { Lost, rawOf } from "./fake-reserve.ts";
@@ -37,7 +38,7 @@ eachStore(({ engine, open }) => {
       `once, settled to the unit (${engine})`,
     async (t) => {
       const store = await open(t);
-      const start = seedOf();
+      const start = chanceSeed();
       t.diagnostic(`seed ${start}`);
       let runs = 0;
       for (let k = 1 + (start % STRIDE[engine]), more = true; more; k += STRIDE[engine]) {
@@ -68,25 +69,19 @@ eachStore(({ engine, open }) => {
   );
 
   test(`many payers, a bad chain, crashes at random (${engine})`, async (t) => {
-    const seed = seedOf();
-    for (let run = 0; run < RUNS[engine]; run++) {
-      t.diagnostic(`seed ${seed + run}`);
-      await storm(await open(t), seed + run, false);
+    for (const seed of chanceSeeds(RUNS[engine])) {
+      t.diagnostic(`seed ${seed}`);
+      await storm(await open(t), seed, false);
     }
   });
 
   test(`the same with two processes that take the calls of each channel (${engine})`, async (t) => {
-    const seed = seedOf();
-    for (let run = 0; run < RUNS_AMONG_OTHERS[engine]; run++) {
-      t.diagnostic(`seed ${seed + run}`);
-      await storm(await open(t), seed + run, true);
+    for (const seed of chanceSeeds(RUNS_AMONG_OTHERS[engine])) {
+      t.diagnostic(`seed ${seed}`);
+      await storm(await open(t), seed, true);
     }
   });
 });
-
-function seedOf(): number {
-  return Number(process.env["SVC_SIM_SEED"] ?? Date.now() % 1_000_000);
-}
 
 /** The processes that serve at one time. */
 interface Lives {

@@ -21,8 +21,9 @@ import type {
 } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 
-const CHANCE = Math.floor(Math.random() * 2 ** 31);
+const CHANCE = chanceSeed();
 
 /** One request upstream. */
 interface Request {

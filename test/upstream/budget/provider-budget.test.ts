@@ -17,6 +17,7 @@ import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 
 const NO_LIMITS: BudgetLimits = {
   rps: null,
@@ -133,7 +134,7 @@ function mostInASecond(arrivals: readonly Arrival[], provider: string): number {
   );
 }
 
-for (const seed of [1, 2, 3])
+for (const seed of namedSeeds(1, 2, 3))
   test(`50 a second declared, 500 offered: never more, and nobody is refused (seed ${seed})`, () => {
     const it = service([{ rps: 50 }, null], { seed, probed: true });
     for (let n = 0; n < 5_000; n++) {

@@ -7,6 +7,7 @@ import { ProviderQuota } from "../../../src/upstream/budget/provider-quota.ts";
 import { createQuotaLedger, type QuotaRecords } from "../../../src/upstream/budget/quota-ledger.ts";
 import type { QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 
 const KEY = "public ethereum vendor";
 const DAY_MS = 86_400_000;
@@ -72,7 +73,7 @@ function spendAll(
   return spent;
 }
 
-for (const seed of [1, 2, 3])
+for (const seed of namedSeeds(1, 2, 3))
   test(`never more than the limits, whatever crashes and however often (seed ${seed})`, async () => {
     const runtime = simulatedWorld(seed);
     const random = seededRandom(seed);

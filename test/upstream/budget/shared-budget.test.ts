@@ -8,13 +8,14 @@ import { createWorkerShares } from "../../../src/upstream/worker-shares.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 
 const IDS = ["1", "2", "3", "4"] as const;
 const RPS = 50;
 const CONCURRENCY = 12;
 const STEP_MS = 4;
 
-for (const seed of [1, 2, 3])
+for (const seed of namedSeeds(1, 2, 3))
   test(`four workers share ${RPS} requests a second and ${CONCURRENCY} at once (seed ${seed})`, async () => {
     const random = seededRandom(seed);
     const { world, worker, errors } = testBus(IDS);

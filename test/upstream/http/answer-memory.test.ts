@@ -18,6 +18,7 @@ import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 import { until } from "../../fakes/service-fixture.ts";
 
 const LIMITS = { maxAnswerBytes: 100_000_000, maxWholeBytes: 50_000_000 };
@@ -228,7 +229,7 @@ function hear(
   return { listener, outcome, cancel };
 }
 
-for (const seed of [1, 2, 3]) {
+for (const seed of namedSeeds(1, 2, 3)) {
   test(`no buffer is lost or used twice, no matter who keeps it and how an answer ends (seed ${seed})`, async (t) => {
     const random = seededRandom(seed);
     const port = await provider(t);

@@ -9,8 +9,9 @@ import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { BatchEnding } from "../../../src/upstream/transport.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 
-const CHANCE = Math.floor(Math.random() * 2 ** 31);
+const CHANCE = chanceSeed();
 const IDS = ["1000000000000001", "1000000000000002", "1000000000000003", "1000000000000004"];
 
 /** One batch in flight, and what was told of it. */

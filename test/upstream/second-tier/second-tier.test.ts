@@ -12,6 +12,7 @@ import {
 } from "../../../src/upstream/second-tier/second-tier.ts";
 import type { StoredAnswer } from "../../../src/upstream/second-tier/stored-answer.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+import { seedsTo } from "../../fakes/seed.ts";
 import { tierServer } from "../../fakes/tier-server.ts";
 
 const SCOPE = tierScope(["team", 1, []]);
@@ -168,7 +169,7 @@ test("a value that grows beyond what it says when it is unpacked is none", async
   assert.equal(it.tier.report()?.lookUps.unusable, 1);
 });
 
-for (let seed = 1; seed <= 5; seed++) {
+for (const seed of seedsTo(5)) {
   test(`bytes changed by chance give the answer that was stored, or none (seed ${seed})`, async () => {
     const it = createFixture();
     const random = seededRandom(seed);

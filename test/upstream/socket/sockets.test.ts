@@ -12,6 +12,7 @@ import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Dispatch, Sockets } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
+import { namedSeeds } from "../../fakes/seed.ts";
 import { until } from "../../fakes/service-fixture.ts";
 import {
   notification,
@@ -1082,7 +1083,7 @@ test(
   "whatever a provider does, and whenever callers leave: every request hears one end, every " +
     "watcher a proper story",
   async (t) => {
-    for (const seed of [1, 2, 3]) {
+    for (const seed of namedSeeds(1, 2, 3)) {
       const chance = seededRandom(seed);
       const pick = <T>(...them: readonly T[]): T => them[Math.floor(chance() * them.length)] as T;
       const on = await rig(t, null, { maxStrays: 20, maxPending: 200, maxWaiting: 50 });

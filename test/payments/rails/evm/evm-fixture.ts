@@ -1,6 +1,7 @@
 // What the tests of the EIP-3009 rail share: a real chain whose blocks come when they are asked
 // for, payments signed as clients sign them, and the smallest driver of a rail.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { Types } from "mppx/evm";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -71,7 +72,7 @@ export async function startEvmFixture(): Promise<EvmFixture> {
 export function challengeFor(
   rail: Rail,
   units: bigint,
-  id = `challenge-${Math.random()}`,
+  id = `challenge-${randomUUID()}`,
 ): MppChallenge {
   const { method, intent, request } = rail.offer(units);
   return { id, realm: "svc.test", method, intent, request, expires: null };
