@@ -2,8 +2,8 @@
 // what the nodes hold. The whole run is `bench/cache.ts`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { simulateCache } from "./cache-simulation.ts";
 import { namedSeeds } from "../fakes/seed.ts";
+import { simulateCache } from "./cache-simulation.ts";
 
 for (const seed of namedSeeds(1, 2, 3)) {
   test(`no answer outlives its branch (seed ${seed})`, (t) => {

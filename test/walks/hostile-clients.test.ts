@@ -5,11 +5,11 @@ import { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { after, before, describe, it, type TestContext, test } from "node:test";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
+import { seededRandom } from "../fakes/runtime.ts";
+import { chanceSeed } from "../fakes/seed.ts";
 import { configText, type Service, startService } from "../fakes/service.ts";
 import { healthOf, until } from "../fakes/service-fixture.ts";
 import { type Script, type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
-import { seededRandom } from "../fakes/runtime.ts";
-import { chanceSeed } from "../fakes/seed.ts";
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}';
 const CHAIN_ID = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}';

@@ -10,6 +10,7 @@ import { FAMILY_RULES, WEAK_FAMILY_RULES } from "../../../src/core/provider-erro
 import { RULES } from "../../../src/core/provider-errors/rules.ts";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
+import { namedSeed } from "../../fakes/seed.ts";
 import {
   CORPUS,
   decidingRule,
@@ -21,7 +22,6 @@ import {
   scoreUnseen,
 } from "../../generalisation/recorded.ts";
 import { listsOf, splitsOf, vendorsOf } from "../../generalisation/splits.ts";
-import { namedSeed } from "../../fakes/seed.ts";
 
 const SEED = namedSeed(20_261_122);
 

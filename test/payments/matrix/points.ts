@@ -8,12 +8,12 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { PurposeKind } from "../../../src/core/billing/payment.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
+import { chanceSeed } from "../../fakes/seed.ts";
 import { newPlace } from "../../fakes/stores.ts";
 import { type MatrixFixture, startMatrixFixture } from "./chain-fixture.ts";
 import { assertRepeats, type Bought, checkBooks, reckon, totalsOf } from "./expected-books.ts";
 import { buy, type Payer, railOf, WAYS, type Way, wishFor } from "./payers.ts";
 import type { Fates, Life } from "./process-fixture.ts";
-import { chanceSeed } from "../../fakes/seed.ts";
 
 const SEED = chanceSeed();
 const IS_ALL = process.env["SVC_MATRIX"] === "all";

@@ -100,11 +100,7 @@ eachStore(({ engine, open }) => {
     for (const [run, seed] of chanceSeeds(MOST_RUNS).entries()) {
       if (run >= RUNS[engine] && missing().length === 0) break;
       t.diagnostic(`seed ${seed}`);
-      await storm(
-        await open(t),
-        seed,
-        (what) => void seen.set(what, (seen.get(what) ?? 0) + 1),
-      );
+      await storm(await open(t), seed, (what) => void seen.set(what, (seen.get(what) ?? 0) + 1));
     }
     t.diagnostic([...seen].map(([what, times]) => `${what} ${times}`).join(", "));
     assert.deepEqual(missing(), [], "never met");
