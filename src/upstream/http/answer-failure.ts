@@ -1,5 +1,6 @@
 // What is told of a request over HTTP that was not answered well: words and bounds that single
 // requests and batches share. Names no address.
+import type { Failure } from "../../core/rpc/failure.ts";
 
 /** The reason of a connection's end whose request was cancelled. */
 export const CANCELLED = new Error("cancelled");
@@ -15,15 +16,23 @@ export function excerpt(body: Buffer): string {
   return body.toString("utf8", 0, EXCERPT_CHARS).trim();
 }
 
-/** Whether a request failed because no connection was free. */
-export function isCrowded(error: Error & { readonly code?: unknown }): boolean {
-  return error.code === "EPOOL";
+/** The failure of a request whose connection failed, or that got none. */
+export function connectionFailure(
+  error: NetworkError,
+  isSent: boolean,
+): Pick<Failure, "kind" | "message" | "crowded" | "incident"> {
+  const [kind, message] = [isSent ? "network" : "unsent", describe(error)] as const;
+  return error.code === NO_FREE_CONNECTION
+    ? { kind, message, crowded: true }
+    : { kind, message, incident: error };
 }
 
+type NetworkError = Error & { readonly code?: unknown; readonly cause?: unknown };
+
+const NO_FREE_CONNECTION = "EPOOL";
+
 /** The kind of a network error, without any part of the address. */
-export function describe(
-  error: Error & { readonly code?: unknown; readonly cause?: unknown },
-): string {
+function describe(error: NetworkError): string {
   const cause = error.cause instanceof Error ? describe(error.cause) : "";
   const calm = /ENHANCE_YOUR_CALM|(?:GOAWAY.*|closed with error )code 11\b/.test(error.message)
     ? "ENHANCE_YOUR_CALM"

@@ -17,13 +17,13 @@ import type { AnswerListener, AnswerStream, Dispatch, Room, StreamSink } from ".
 import {
   CANCELLED,
   COMPRESSED,
-  describe,
+  connectionFailure,
   EMPTY_BODY,
   excerpt,
-  isCrowded,
   MAX_ERROR_BYTES,
   OTHER_ID,
 } from "./answer-failure.ts";
+import { type AnswerHeaders, isEncoded, retryAfterIn } from "./answer-head.ts";
 import { AnswerPace, type Clock } from "./answer-pace.ts";
 import { type BufferPool, SCRATCH_BYTES, SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import type { RequestHandler } from "./connections.ts";
@@ -143,21 +143,13 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     else this.sent = true;
   }
 
-  onResponseStart(
-    _controller: DispatchControl,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
+  onResponseStart(_controller: DispatchControl, status: number, headers: AnswerHeaders): void {
     if (status < 200) return;
     this.#status = status;
     if (status >= 300) this.#mostBytes = MAX_ERROR_BYTES;
-    const {
-      "retry-after": retryAfter,
-      "content-length": length,
-      "content-encoding": encoding,
-    } = headers;
-    this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
-    this.#encoded = encoding !== undefined && encoding !== "identity";
+    this.#retryAfter = retryAfterIn(headers);
+    this.#encoded = isEncoded(headers);
+    const { "content-length": length } = headers;
     this.bodyBytes = typeof length === "string" && LENGTH.test(length) ? Number(length) : null;
     if (this.bodyBytes !== null && this.bodyBytes > this.#limits.maxAnswerBytes)
       return this.#fail("body", "the answer is too long");
@@ -205,13 +197,10 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
 
   onResponseError(_controller: DispatchControl | null, error: Error): void {
     this.#release();
-    if (this.#state === "waiting")
-      this.#fail(
-        this.sent ? "network" : "unsent",
-        describe(error),
-        isCrowded(error) ? { crowded: true } : { incident: error },
-      );
-    else if (this.#state === "held")
+    if (this.#state === "waiting") {
+      const { kind, message, ...about } = connectionFailure(error, this.sent);
+      this.#fail(kind, message, about);
+    } else if (this.#state === "held")
       this.#ending = () => this.#break("the provider's answer broke off");
     else if (this.#state === "flowing") this.#break("the provider's answer broke off");
   }

@@ -11,13 +11,13 @@ import type { BatchEnding, BatchListener, Dispatch, Room } from "../transport.ts
 import {
   CANCELLED,
   COMPRESSED,
-  describe,
+  connectionFailure,
   EMPTY_BODY,
   excerpt,
-  isCrowded,
   MAX_ERROR_BYTES,
   OTHER_ID,
 } from "./answer-failure.ts";
+import { type AnswerHeaders, isEncoded, retryAfterIn } from "./answer-head.ts";
 import { SLAB_ANSWER_BYTES } from "./buffer-pool.ts";
 import type { RequestHandler } from "./connections.ts";
 import type { AnswerParts } from "./dispatch.ts";
@@ -96,16 +96,11 @@ export class HttpBatch implements RequestHandler, Dispatch {
     else this.sent = true;
   }
 
-  onResponseStart(
-    _controller: DispatchControl,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
+  onResponseStart(_controller: DispatchControl, status: number, headers: AnswerHeaders): void {
     if (status < 200) return;
-    const { "retry-after": retryAfter, "content-encoding": encoding } = headers;
     this.#status = status;
-    this.#retryAfter = typeof retryAfter === "string" ? retryAfter : null;
-    if (encoding !== undefined && encoding !== "identity") this.#fail("body", COMPRESSED);
+    this.#retryAfter = retryAfterIn(headers);
+    if (isEncoded(headers)) this.#fail("body", COMPRESSED);
   }
 
   onResponseData(_controller: DispatchControl, chunk: Buffer, last = false): boolean {
@@ -148,8 +143,8 @@ export class HttpBatch implements RequestHandler, Dispatch {
   onResponseError(_controller: DispatchControl | null, error: Error): void {
     this.#release();
     if (this.#isOver) return;
-    const about = isCrowded(error) ? ({ crowded: true } as const) : { incident: error };
-    this.#fail(this.sent ? "network" : "unsent", describe(error), about);
+    const { kind, message, ...about } = connectionFailure(error, this.sent);
+    this.#fail(kind, message, about);
   }
 
   cancel(): void {

@@ -2,6 +2,7 @@
 // about framing ends the connection.
 import { connect, type LookupFunction, type Socket } from "node:net";
 import type { Runtime } from "../../runtime.ts";
+import type { AnswerHeaders } from "./answer-head.ts";
 import { type BufferPool, HEADROOM_BYTES } from "./buffer-pool.ts";
 import type { RequestBody, RequestWriter } from "./request-writer.ts";
 import { ChunkedBody, mayBecomeHead, type ResponseHead, readHead } from "./response-head.ts";
@@ -16,11 +17,7 @@ export interface DispatchControl {
 /** Hears one answer: the used part of undici's dispatch handler, and `onResponseComplete`. */
 export interface AnswerHandler {
   onRequestStart(controller: DispatchControl): void;
-  onResponseStart(
-    controller: DispatchControl,
-    status: number,
-    headers: Readonly<Record<string, string | string[] | undefined>>,
-  ): void;
+  onResponseStart(controller: DispatchControl, status: number, headers: AnswerHeaders): void;
   /**
    * Whether it keeps chunks: then each read goes into memory of its own. Otherwise a chunk is valid
    * during the call only. Read after each call.
