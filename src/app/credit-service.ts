@@ -1,6 +1,8 @@
 // Leased credit of workers with the embedded store: the supervisor, which has the file open, runs
 // each of its transactions in one go. A worker that is busy or stands still holds nobody else up.
+
 import type { Epoch } from "../cluster/node-rows.ts";
+import { isRecord } from "../core/fields.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import { type CreditStore, creditOn, type RefillInput } from "../hosted/credit/credit-store.ts";
 import type { LeaseClosing, LeaseGrant } from "../hosted/credit/lease.ts";
@@ -117,8 +119,4 @@ function parseCreditResult(value: unknown): CreditResult | null {
     (kind === "closed" && typeof count === "number") ||
     (kind === "failed" && isRecord(error));
   return isWhole ? (value as unknown as CreditResult) : null;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

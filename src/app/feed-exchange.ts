@@ -1,5 +1,6 @@
 // The live feed over the workers of a service: each worker says now and then what is watched there,
 // and the others send their events while that is so.
+import { isRecord } from "../core/fields.ts";
 import type { Bus, Topic, WorkerId } from "../core/workers/bus.ts";
 import type { CallFilter } from "../observe/feed/call-filter.ts";
 import type { FeedBatch, FeedItem, FilterCount } from "../observe/feed/event-feed.ts";
@@ -130,8 +131,4 @@ function isCount(value: unknown): value is FilterCount {
   if (!isRecord(value)) return false;
   const { filter, shown, matched } = value;
   return typeof filter === "string" && typeof shown === "number" && typeof matched === "number";
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

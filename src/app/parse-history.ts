@@ -1,5 +1,6 @@
 // The messages about history between the processes of a service, checked where they arrive. The
 // processes run the same code; what is wrong all the same is dropped.
+import { isRecord } from "../core/fields.ts";
 import { type ChangeEvent, isChange, MAX_CHANGES } from "../observe/feed/recent-changes.ts";
 import {
   type CountedRow,
@@ -7,12 +8,15 @@ import {
   METHOD_CLASSES,
   type ProviderName,
 } from "../observe/history/history-counts.ts";
-import { type HistoryQuery, type SeriesReport, SPANS } from "../observe/history/history-report.ts";
+import {
+  HISTORY_SPANS,
+  type HistoryQuery,
+  type SeriesReport,
+  SPANS,
+} from "../observe/history/history-report.ts";
 import { layoutOfRow } from "../observe/history/history-row.ts";
 import type { OpenHours, StepsReport } from "../observe/history/service-history.ts";
 import { MAX_STEPS, type StepBatch } from "../observe/history/step-outbox.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Which batch of which process was taken last. */
 export type TakenBatch = Pick<StepBatch, "process" | "number">;
@@ -45,7 +49,7 @@ export function parseChangesAnswer(
 export function parseHistoryQuery(value: unknown): HistoryQuery | null {
   if (!isRecord(value)) return null;
   const { span, firstStep, joined, count, provider, classes } = value;
-  const known = (["hour", "day", "90d"] as const).find((each) => each === span);
+  const known = HISTORY_SPANS.find((name) => name === span);
   if (known === undefined || !isCount(firstStep) || !isCount(joined) || !isCount(count))
     return null;
   if (joined < 1 || joined * count > SPANS[known].steps) return null;
@@ -134,8 +138,4 @@ function isTextOrNull(value: unknown): value is string | null {
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null;
 }

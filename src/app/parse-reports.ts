@@ -1,5 +1,6 @@
 // The questions and answers about reports between the workers of a service, checked where they
 // arrive. Workers run the same code, so of an answer only what merging relies on is looked at.
+import { isRecord } from "../core/fields.ts";
 import { STRATEGY_NAMES, type Strategy } from "../core/routing/strategy.ts";
 import type { PlanChange } from "../core/routing/what-if.ts";
 import type { ReportAnswers, ReportQuery } from "../observe/operator-report.ts";
@@ -12,8 +13,6 @@ export type QueryOf<K extends ReportKind> = Extract<ReportQuery, { readonly kind
 export interface ProcessReport<K extends ReportKind> {
   readonly answer: ReportAnswers[K];
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Parses the questions of each kind; null = it is none. */
 export const PARSE_QUERY: {
@@ -100,8 +99,4 @@ function isTextOrNull(value: unknown): value is string | null {
 
 function isNumber(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value);
-}
-
-function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null;
 }

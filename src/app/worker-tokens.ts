@@ -5,6 +5,7 @@ import { ADDRESS_SCOPE } from "../cluster/booked-address-limits.ts";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import type { RequestTokens, TokenGrant, TokenRequest } from "../core/billing/shared-limit.ts";
 import { createTokenBook } from "../core/billing/token-book.ts";
+import { isRecord } from "../core/fields.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 
@@ -76,8 +77,4 @@ function parseGrant(value: unknown): TokenGrant | null {
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 0;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,5 +1,6 @@
 // Reads the payment of a request and finds the offer of ours that it answers: an MPP challenge, or
 // an x402 offer with our MAC. Reads no chain and no store.
+import { isRecord } from "../core/fields.ts";
 import type { OfferMacs } from "./offer-mac.ts";
 import type { PaymentHeaders, RequestMark } from "./payments.ts";
 import type { Protocol, ReadPayment } from "./protocol.ts";
@@ -82,8 +83,4 @@ function canonical(value: unknown): string {
       ? Object.fromEntries(Object.entries(field).sort(([a], [b]) => (a < b ? -1 : 1)))
       : field,
   );
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 // Statements on their way between a process of the service and the one that has the embedded file
 // open: what is asked, what is answered, and the check of both. Knows neither the file nor the way.
+import { isRecord } from "../core/fields.ts";
 
 /** One step on the file. */
 export interface StatementRequest {
@@ -96,8 +97,4 @@ function stepOf(value: unknown): StatementStep | null {
 
 function isBigintOrNull(value: unknown): value is bigint | null {
   return value === null || typeof value === "bigint";
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,6 +1,7 @@
 // Bounds that hold for the whole service, divided between its workers: equal parts at first, then
 // by demand. A worker that needs more says so to the worker that owns the bound, which lowers the
 // parts of others before it raises that one. Nothing is sent while every part suffices.
+import { isRecord } from "../core/fields.ts";
 import type { Bus, QuestionTopic, WorkerId } from "../core/workers/bus.ts";
 import { divided, equalPart } from "../core/workers/division.ts";
 import type { Runtime } from "../runtime.ts";
@@ -266,8 +267,4 @@ function boundIn(value: unknown): Bound | null {
 
 function isAmount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
 import type { Ports } from "../../src/cluster/workers/control.ts";
-import { isRecord } from "../../src/cluster/workers/packet.ts";
 import type { RawConnection } from "../../src/cluster/workers/raw-connection.ts";
 import {
   createSupervisor,
   type Supervisor,
   type WorkerEvents,
 } from "../../src/cluster/workers/supervisor.ts";
+import { isRecord } from "../../src/core/fields.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
 interface FakeProcess {

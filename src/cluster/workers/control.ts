@@ -1,7 +1,8 @@
 // The messages between the supervisor and a worker about the worker's life cycle, and their
 // validation. The configuration is sent unchanged, because both processes run the same program.
+
+import { isRecord } from "../../core/fields.ts";
 import type { WorkerId } from "../../core/workers/bus.ts";
-import { isRecord } from "./packet.ts";
 
 /** From the supervisor to a worker. */
 export type Command<C> =

@@ -1,5 +1,6 @@
 // The packets of the bus between the supervisor and its workers, and their validation. Knows no
 // topic.
+import { isRecord } from "../../core/fields.ts";
 import type { BusReply, WorkerId } from "../../core/workers/bus.ts";
 
 /** The reason of a failed reply. */
@@ -73,9 +74,4 @@ function replyOf(value: unknown): BusReply<unknown> | null {
   if (value["ok"] === true) return { ok: true, value: value["value"] };
   const failure = FAILURES.find((reason) => reason === value["reason"]);
   return failure === undefined ? null : { ok: false, reason: failure as ReplyFailure };
-}
-
-/** Whether a value is an object. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

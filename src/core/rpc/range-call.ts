@@ -1,6 +1,7 @@
 // Calls over a range of blocks whose results are lists: reads the range of one, makes the call for
 // a part of it, and finds the elements of a result by its bytes, so that parts can be joined
 // without being parsed.
+import { isRecord } from "../fields.ts";
 import type { Call } from "./call.ts";
 import { CLOSE_ARRAY, elements, OPEN_ARRAY, type Span, skipSpace } from "./json.ts";
 import { writeRequest } from "./wire-request.ts";
@@ -109,8 +110,4 @@ function placeOf(bytes: Buffer): BlockPlace | null {
   return typeof number === "number" && Number.isSafeInteger(number) && typeof blockHash === "string"
     ? { number, hash: blockHash.toLowerCase() }
     : null;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 // Where a subscription to heads or logs stands, as a text that another process can go on from: the
 // last blocks that were delivered, and the logs that were delivered of them. Pure.
+import { isRecord } from "../fields.ts";
 import { isHeight } from "../rpc/block-height.ts";
 import { asRemoved, type Block } from "./chain-event.ts";
 import { createDeliveredLogs, type DeliveredLogs } from "./delivered-logs.ts";
@@ -260,8 +261,4 @@ function parseJson(text: string): unknown {
 
 function isNumber(value: unknown): value is number {
   return typeof value === "number" && isHeight(value);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

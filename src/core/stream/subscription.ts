@@ -1,5 +1,6 @@
 // What a caller subscribes to: kind and filter, validated and normalised, so that equal
 // subscriptions have equal texts. Pure.
+import { isRecord } from "../fields.ts";
 
 /** The kinds of subscription that are served. */
 export const SUBSCRIPTION_KINDS = [
@@ -229,10 +230,6 @@ function isAbsent(value: unknown): boolean {
   return (
     value === undefined || value === null || (isRecord(value) && Object.keys(value).length === 0)
   );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function invalid(message: string): InvalidSubscription {

@@ -1,6 +1,7 @@
 // What changed lately in the whole service: circuits, cordons, heads, streams, configuration,
 // workers and nodes. Keeps the latest; what several workers tell of the same change counts once.
 // Knows no reader.
+import { isRecord } from "../../core/fields.ts";
 import { FEED_EVENT_TYPES, type FeedEvent } from "./feed-event.ts";
 
 /** An event that is no call. */
@@ -92,8 +93,4 @@ export function isChange(value: unknown): value is ChangeEvent {
   const { type, data } = value;
   const isKnown = FEED_EVENT_TYPES.some((each) => each === type && each !== "call");
   return isKnown && typeof data["at"] === "string" && !Number.isNaN(Date.parse(data["at"]));
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,7 +1,9 @@
 // The terms of a session rail: the fields of a challenge's `request` as MPP's `tempo`/`session`
 // defines them, and whether a returned challenge has these terms. Knows no call, and of a channel
 // only what a challenge tells of it.
+
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
+import { isRecord } from "../../core/fields.ts";
 import type { RailOffer } from "../rails/rail.ts";
 import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { Descriptor, Hex } from "./descriptor.ts";
@@ -132,8 +134,4 @@ function chainOf(details: unknown): string {
     details["escrowContract"],
     details["operator"] ?? ZERO_ADDRESS,
   ]);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
 // Filters that other workers of this service keep: their ids name the worker, which is asked over
 // the bus. Answers questions of others about the filters that are kept here.
+import { isRecord } from "../../core/fields.ts";
 import type { Bus, BusReply, QuestionTopic, WorkerId } from "../../core/workers/bus.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { FilterPlace, Filters, PolledFilter } from "./filters.ts";
@@ -253,8 +254,4 @@ function isText(value: unknown, most: number): value is string {
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,5 +1,6 @@
 // What workers tell each other of the health of providers, and the check of each message on
 // arrival. A provider set is named by its key: profile id and chain name.
+import { isRecord } from "../../core/fields.ts";
 import type { Effect } from "../../core/provider/attempt.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import { isHeight as isSafeHeight } from "../../core/rpc/block-height.ts";
@@ -239,8 +240,4 @@ function isText(value: unknown): value is string {
 
 function isDuration(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

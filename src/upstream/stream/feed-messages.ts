@@ -1,6 +1,7 @@
 // What workers tell each other of subscriptions that one of them has at providers, and the check of
 // each message on arrival. A feed is such a subscription, by the number that the worker gave it
 // which joined.
+import { isRecord } from "../../core/fields.ts";
 import type { QuestionTopic } from "../../core/workers/bus.ts";
 
 /** Asks a worker to subscribe at a provider and to send the events. */
@@ -85,8 +86,4 @@ function isFeed(value: unknown): value is number {
 
 function isText(value: unknown, most: number): value is string {
   return typeof value === "string" && value.length <= most;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }
