@@ -5,6 +5,7 @@ import type { OtherShare, ShareBook, ShareEntry } from "../core/workers/share-bo
 import { databaseNow, isPostgres } from "../store/engine.ts";
 import type { Store } from "../store/store.ts";
 import type { Tables } from "../store/tables.ts";
+import type { ProviderShareTable } from "../store/tables-cluster.ts";
 import { readAfter } from "./stored-tokens.ts";
 
 /** Nothing else in the database uses this number for a lock. */
@@ -50,13 +51,7 @@ export function storedShares(store: Pick<Store, "db" | "transaction">, process: 
   };
 }
 
-interface ShareRow {
-  readonly scope: string;
-  readonly process_id: string;
-  readonly share: number;
-  readonly used: number;
-  readonly wanted: number | null;
-  readonly at: bigint;
+interface ShareRow extends ProviderShareTable {
   readonly age: bigint;
 }
 

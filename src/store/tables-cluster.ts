@@ -1,6 +1,7 @@
 // The tables by which the nodes of a service work together, as types: changes that other nodes have
 // to hear of, jobs that one node does for all, and how much each node takes of a shared rate limit.
 import type { Generated } from "kysely";
+import type { FilterOrigin } from "../core/stream/filter-record.ts";
 
 /** A change that every node has to hear of. Rows are removed after an hour. */
 export interface ChangeLogTable {
@@ -43,18 +44,7 @@ export interface RateLimitTable {
 }
 
 /** A filter that any node can go on with. Rows are removed when nobody has polled for long. */
-export interface FilterTable {
-  readonly id: string;
-  /** Who may poll it: an id, never a secret. */
-  readonly owner: string;
-  /** The method that created it, and its params. */
-  readonly method: string;
-  readonly params: string;
-  readonly profile: string;
-  readonly named: string;
-  readonly chain: string;
-  readonly strategy: string;
-  readonly pin: string | null;
+export interface FilterTable extends FilterOrigin {
   /** The process that keeps it, and how often that has changed. */
   readonly node_id: string;
   readonly claim: bigint;

@@ -24,7 +24,10 @@ import {
 import { HOUR_MS } from "./hour-book.ts";
 
 /** How far back is asked: what is in memory, and what the database keeps. */
-export type HistorySpan = "hour" | "day" | "90d";
+export const HISTORY_SPANS = ["hour", "day", "90d"] as const;
+
+/** One of them. */
+export type HistorySpan = (typeof HISTORY_SPANS)[number];
 
 /** The steps of each. */
 export const SPANS: Readonly<Record<HistorySpan, Resolution>> = {

@@ -5,6 +5,7 @@ import { ERROR_CATEGORIES } from "../../../core/provider-errors/category.ts";
 import { STRATEGY_NAMES } from "../../../core/routing/strategy.ts";
 import { FEED_EVENT_TYPES } from "../../../observe/feed/feed-event.ts";
 import { MAX_CHANGES } from "../../../observe/feed/recent-changes.ts";
+import { HISTORY_SPANS } from "../../../observe/history/history-report.ts";
 
 const count = z.int().min(0);
 const name = z.string().min(1).max(100);
@@ -15,7 +16,7 @@ const circuit = z.enum(["closed", "half_open", "open"]);
 
 /** Query of `getHistory`. */
 export const historyQuery = z.object({
-  range: z.enum(["hour", "day", "90d"]).default("hour").describe("How far back."),
+  range: z.enum(HISTORY_SPANS).default("hour").describe("How far back."),
   profile: name.optional().describe("With `chain`; without both the whole service."),
   chain: name.optional().describe("Name of a chain of that profile."),
   provider: name.optional().describe("Of that profile and chain, by the id that is shown."),
@@ -56,7 +57,7 @@ const series = z
 /** Answer of `getHistory`. */
 export const history = z
   .object({
-    range: z.enum(["hour", "day", "90d"]),
+    range: z.enum(HISTORY_SPANS),
     step_s: count.describe("Length of a step, in seconds."),
     from: z.iso.datetime(),
     to: z.iso.datetime(),
