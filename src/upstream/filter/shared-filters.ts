@@ -69,8 +69,8 @@ const ANSWERING_LOOK_MS = 20;
 const MOVING_MS = 3_000;
 /** A record is written again after so many blocks that brought nothing. */
 const QUIET_BLOCKS = 32;
-/** Looks at a record in one poll; other processes may be faster. */
-const MAX_LOOKS = 100;
+/** Looks at a record in one poll: for the whole wait, and when other processes are faster. */
+const MAX_LOOKS = (2 * ANSWERING_MS) / ANSWERING_LOOK_MS;
 const MAX_PARAMS = 1_000_000;
 const CLOSE_MS = 3_000;
 /** A record that others polled so lately does not end with a filter that expires here. */
