@@ -567,8 +567,8 @@ export const METRICS: readonly Metric[] = [
     type: "counter",
     labels: ["price"],
     help:
-      "Compute units that callers with a key used, by what their calls cost: `full`, or `cached`: " +
-      "what `hosted.cache_price` leaves of the price of an answer from the cache.",
+      "Compute units that callers with a key used, by price: `full`, or `cached`, the share " +
+      "`hosted.cache_price` of a call that was answered from the cache.",
     collect: ({ metered }) => {
       const cu = metered?.() ?? null;
       return cu === null ? null : Object.entries(cu).map(([price, n]) => [[price], n]);

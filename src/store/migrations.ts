@@ -194,7 +194,7 @@ async function createUsage(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** Calls that kept answers served are counted apart; programs that do not know of it write none. */
+/** Counts calls answered from the cache apart; earlier versions of the program write none. */
 async function addCachedUsage(db: Kysely<unknown>): Promise<void> {
   for (const name of ["cached_calls", "cached_cu"])
     await db.schema

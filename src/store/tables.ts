@@ -188,7 +188,7 @@ export interface UsageHourTable {
   readonly calls: bigint;
   readonly cu: bigint;
   readonly charge_n: bigint;
-  /** Of the calls those that kept answers served, and their compute units. */
+  /** Of the calls those that were answered from the cache, and their compute units. */
   readonly cached_calls: Generated<bigint>;
   readonly cached_cu: Generated<bigint>;
 }

@@ -42,7 +42,7 @@ export function AuditCard(): JSX.Element {
       }
     >
       <div class="stack">
-        <Loaded resource={last}>{(data) => <LastWord last={data} />}</Loaded>
+        <Loaded resource={last}>{(data) => <LastResults last={data} />}</Loaded>
         {result === null ? null : <Outcome result={result} />}
       </div>
     </Card>
@@ -50,27 +50,27 @@ export function AuditCard(): JSX.Element {
 }
 
 /** What the last audits found, of the books and of the payment chains. */
-function LastWord({ last: { books, chains } }: { readonly last: LastAudit }): JSX.Element {
+function LastResults({ last: { books, chains } }: { readonly last: LastAudit }): JSX.Element {
   if (books === null)
     return (
       <p class="notice">The books were not checked yet. The service adds them up every hour.</p>
     );
   return (
     <>
-      <PartWord part={books} words={BOOKS} />
-      {chains === null ? null : <PartWord part={chains} words={CHAINS} />}
+      <PartResult part={books} words={BOOKS} />
+      {chains === null ? null : <PartResult part={chains} words={CHAINS} />}
     </>
   );
 }
 
-type PartWords = Readonly<Record<AuditPart["state"], string>>;
+type PartTexts = Readonly<Record<AuditPart["state"], string>>;
 
-const BOOKS: PartWords = {
+const BOOKS: PartTexts = {
   balanced: "The books balance.",
   unbalanced: "The books do not balance.",
   unread: "The books could not be read.",
 };
-const CHAINS: PartWords = {
+const CHAINS: PartTexts = {
   balanced: "The payment chains agree with the books.",
   unbalanced: "The payment chains do not agree with the books.",
   unread: "Not every payment chain could be read.",
@@ -86,12 +86,12 @@ const RUNNERS: Readonly<Record<AuditPart["run_by"], string>> = {
   command: "by svc audit",
 };
 
-interface PartWordProps {
+interface PartResultProps {
   readonly part: AuditPart;
-  readonly words: PartWords;
+  readonly words: PartTexts;
 }
 
-function PartWord({ part, words }: PartWordProps): JSX.Element {
+function PartResult({ part, words }: PartResultProps): JSX.Element {
   const { state, checked_at, run_by, node, problems, problem_count } = part;
   const unlisted = problem_count - problems.length;
   return (

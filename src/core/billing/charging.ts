@@ -1,11 +1,11 @@
-// Which calls are charged, and which of them at the price of a kept answer: one table for calls
-// with a key and for pay-per-call. Knows no price and no account.
+// Which calls are charged, and which of them at the price of an answer from the cache: one table for
+// calls with a key and for pay-per-call. Knows no price and no account.
 
 import type { SourceKind } from "../routing/answer-source.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
 
-/** At what price a completely answered call is charged; `cached` = that of a kept answer. */
+/** The price of a completely answered call; `cached` = that of an answer from the cache. */
 export type ChargeKind = "full" | "cached" | "none";
 
 /** How a completely answered call is charged. */

@@ -12,7 +12,7 @@ export interface Tariff {
   readonly factors: Readonly<Record<Strategy, number>>;
   /** Nano-USD per compute unit: a whole number. */
   readonly nanoPerCu: number;
-  /** What a kept answer costs: whole percent, 0 to 100, of the compute units of its call. */
+  /** The price of an answer from the cache: whole percent, 0 to 100, of its call's units. */
   readonly cachePercent: number;
 }
 
@@ -43,12 +43,12 @@ export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
 
 const PERCENT = 100;
 
-/** Compute units of a call of `cu` units that a kept answer serves: rounded up, 0 at 0 percent. */
+/** Units of a call of `cu` units that is answered from the cache: rounded up, 0 at 0 percent. */
 export function cachedCuOf({ cachePercent }: Pick<Tariff, "cachePercent">, cu: number): number {
   return cachePercent === PERCENT ? cu : Math.ceil((cu * cachePercent) / PERCENT);
 }
 
-/** What a kept answer costs, as a share of the compute units of its call. */
+/** The price of an answer from the cache, as a share of the compute units of its call. */
 export function cacheShareOf({ cachePercent }: Pick<Tariff, "cachePercent">): number {
   return cachePercent / PERCENT;
 }

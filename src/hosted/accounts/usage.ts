@@ -8,7 +8,7 @@ export interface Used {
   readonly calls: number;
   readonly cu: number;
   readonly chargeN: bigint;
-  /** Of these, calls that kept answers served, and their compute units. */
+  /** Of these, calls that were answered from the cache, and their compute units. */
   readonly cachedCalls: number;
   readonly cachedCu: number;
 }

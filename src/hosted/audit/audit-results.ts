@@ -1,5 +1,5 @@
-// The last word of audits, kept in the store: whether the books agree with each other and with the
-// payment chains, since when that is known, and what is wrong, in words. Decides nothing.
+// The last results of audits, kept in the store: whether the books agree with each other and with
+// the payment chains, when that was checked, and what is wrong, in words. Decides nothing.
 import { sql } from "kysely";
 import { nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";

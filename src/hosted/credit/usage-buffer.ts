@@ -11,7 +11,7 @@ export interface Counted {
   readonly keyId: string;
   readonly method: string;
   readonly cu: number;
-  /** Whether a kept answer served it; absent = none did. */
+  /** Whether it was answered from the cache; absent = it was not. */
   readonly isCached?: boolean;
   readonly chargeN: number;
   readonly freeCu: number;

@@ -23,7 +23,7 @@ export interface UsageCounter {
   calls: number;
   cu: number;
   chargeN: number;
-  /** Of the calls those that kept answers served, and their compute units. */
+  /** Of the calls those that were answered from the cache, and their compute units. */
   cachedCalls: number;
   cachedCu: number;
 }

@@ -5,7 +5,7 @@ import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
-import { BEYOND, type Stream } from "./stream.ts";
+import { CANNOT_RESUME, type Stream } from "./stream.ts";
 import type { Subscriber } from "./subscriber.ts";
 
 /** The streams of one subscription. */
@@ -63,7 +63,7 @@ export function joinAtMark(
       case "apart":
         return begin(streams.beginOwn());
       case "forgotten":
-        return subscriber.refused(BEYOND.outcome, null);
+        return subscriber.refused(CANNOT_RESUME.outcome, null);
     }
   }
 

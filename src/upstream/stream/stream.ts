@@ -98,7 +98,7 @@ const LATE_AGAIN_MS = 10_000;
 const LONGEST_LATE_AGAIN_MS = 600_000;
 /** Weight of the newest delivery in the average lag. */
 const LAG_WEIGHT = 0.1;
-const FORGOTTEN = "logs have left the chain that are no longer held";
+const REMOVALS_UNKNOWN = "logs have left the chain that are no longer held";
 
 /** A subscription at one provider at a time, shared by its subscribers. */
 export class Stream {
@@ -254,7 +254,7 @@ export class Stream {
     this.#close();
     if (subscribers.length > 0) this.#owner.ended();
     for (const subscriber of subscribers) subscriber.ended(reason);
-    const { outcome } = reason === FORGOTTEN ? BEYOND : unavailable(reason);
+    const { outcome } = reason === REMOVALS_UNKNOWN ? CANNOT_RESUME : unavailable(reason);
     for (const { subscriber } of waiters) subscriber.refused(outcome, null);
   }
 
@@ -342,7 +342,8 @@ export class Stream {
     if (!outage.polled && this.#mayBePolled(outage)) return this.#poll(outage, { outcome, route });
     const refusal =
       route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
-    if (!this.#everLive) return this.#refuse(outage.far ? { ...refusal, ...BEYOND } : refusal);
+    if (!this.#everLive)
+      return this.#refuse(outage.far ? { ...refusal, ...CANNOT_RESUME } : refusal);
     if (outage.far) return this.end("too many blocks were missed");
     outage.avoid.clear();
     outage.socketless.clear();
@@ -394,7 +395,7 @@ export class Stream {
     void this.#continuity.attach(source, outage.attempts).then((failure) => {
       if (this.#source !== source || this.#over) return;
       if (failure === null) return this.#live(route);
-      if (failure === "forgotten") return this.end(FORGOTTEN);
+      if (failure === "forgotten") return this.end(REMOVALS_UNKNOWN);
       outage.far ||= failure === "far";
       outage.socketless.delete(source.provider.id);
       this.#avoid(outage, source.provider);
@@ -436,7 +437,7 @@ export class Stream {
 
   #sourceFailed(why: SourceFailure): void {
     if (this.#source === null) return;
-    if (why === "forgotten") this.end(FORGOTTEN);
+    if (why === "forgotten") this.end(REMOVALS_UNKNOWN);
     else if (why !== "missing_logs" || this.#mayLeaveAgain()) this.#fail(why);
   }
 
@@ -661,6 +662,6 @@ function unavailable(reason: string): { readonly outcome: Outcome } {
 }
 
 /** The refusal of a subscriber that cannot go on where it stood. */
-export const BEYOND: { readonly outcome: Outcome } = {
+export const CANNOT_RESUME: { readonly outcome: Outcome } = {
   outcome: { kind: "fault", fault: fault("filter_not_found", "filter not found") },
 };

@@ -196,7 +196,7 @@ ${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, a
 ${table(["Call", ...STRATEGY_NAMES], rows)}`;
 }
 
-/** What kept answers cost, where that is less; empty = they cost as much as any other. */
+/** What answers from the cache cost, where that is less; empty = as much as any other. */
 function cachePrice(tariff: Tariff): string {
   const { cachePercent } = tariff;
   if (cacheShareOf(tariff) === 1) return "";

@@ -73,7 +73,7 @@ eachStore(({ engine, open }) => {
     },
   );
 
-  test(`calls that kept answers served are counted apart, and cost what was not returned (${engine})`, async (t) => {
+  test(`calls answered from the cache are counted apart, and cost what was not returned (${engine})`, async (t) => {
     const store = await open(t);
     await createPaid(store, "acc_a", 1_000_000_000n);
     const { credit, runtime } = await node(t, store);

@@ -49,7 +49,7 @@ export function usedView(used: Used) {
   return { calls: used.calls, cu: used.cu, usd: usdText(used.chargeN), ...cachedView(used) };
 }
 
-/** The part of an amount of usage that kept answers served. */
+/** The part of an amount of usage that was answered from the cache. */
 export function cachedView({ cachedCalls, cachedCu }: Pick<Used, "cachedCalls" | "cachedCu">) {
   return { cached_calls: cachedCalls, cached_cu: cachedCu };
 }

@@ -1,4 +1,4 @@
-// The fields of answers about usage that count what kept answers served.
+// The fields of answers about usage that count calls answered from the cache.
 import { z } from "zod";
 
 /** Part of `calls` and of their compute units. */

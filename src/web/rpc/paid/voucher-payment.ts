@@ -34,7 +34,7 @@ export class VoucherPayment implements CallPayment {
     return this.#chargedUnits;
   }
 
-  /** Compute units that calls would have cost more, had no kept answer served them. */
+  /** Compute units that calls cost less because they were answered from the cache. */
   get savedCu(): number {
     return this.#savedCu;
   }
