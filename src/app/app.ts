@@ -370,8 +370,7 @@ function appOf(
       operatorProviders.close();
       await sharedFilters?.close();
       // Before the stores, where other nodes read what is given back.
-      await providers.close();
-      await closeStores();
+      await providers.close().finally(closeStores);
       providers.cache.secondTier?.close();
     },
   };

@@ -1,5 +1,5 @@
-// What each process tells of itself, how they come together as nodes, and how each node finds the
-// providers: for the operator's page of the cluster. Written to the database every five seconds
+// Reports of processes for the operator's page of the cluster: the load of each, gathered by node,
+// and the health of providers as each node finds it. Written to the database every five seconds
 // where several nodes serve, never on the path of a call.
 import { hostname } from "node:os";
 import type { z } from "zod";
@@ -150,7 +150,7 @@ async function readNodes(parts: NodeReportParts, own: () => NodeReport): Promise
   if (node === null || joined === null) {
     const alone = { id: thisId, members: [], reports: here };
     const row = { ...rowOf(alone, here), alias: null, this: true, region: null, jobs: [] };
-    const providers = besideEachOther([alone]);
+    const providers = providersByNode([alone]);
     return { clustered: false, nodes: [row], jobs: [], providers, problems: [] };
   }
   const stored = await storedReports(joined);
@@ -178,7 +178,7 @@ async function readNodes(parts: NodeReportParts, own: () => NodeReport): Promise
       jobs: jobs.filter((job) => job.node === each.id).map(({ name }) => name),
     })),
     jobs,
-    providers: besideEachOther(gathered),
+    providers: providersByNode(gathered),
     problems: [...problems, ...stored.problems],
   };
 }
@@ -260,7 +260,7 @@ function sumOf(values: readonly (number | null)[]): number | null {
 }
 
 /** The same providers as each node finds them. */
-function besideEachOther(gathered: readonly Gathered[]): Nodes["providers"] {
+function providersByNode(gathered: readonly Gathered[]): Nodes["providers"] {
   const rows = gathered.flatMap(({ id, reports }) => {
     const seen = reports.find(({ providers }) => providers.length > 0)?.providers ?? [];
     return seen.map((provider) => ({ ...provider, node: id }));

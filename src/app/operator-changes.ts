@@ -29,7 +29,7 @@ export interface ChangesPlace {
   readonly node: string;
 }
 
-/** The same where the log of changes is read. */
+/** Receives what nodes recorded, from where the log of changes is read. */
 export interface OperatorInbox {
   /** A change of some node, as it was recorded. */
   heard(ref: string): void;
@@ -37,7 +37,7 @@ export interface OperatorInbox {
   missed(): void;
 }
 
-/** An inbox that is read later. */
+/** The inbox, until the place of this node is known. */
 export interface OpenInbox extends OperatorInbox {
   /** Null = this node is the only one. */
   changes(place: ChangesPlace | null): OperatorChanges;

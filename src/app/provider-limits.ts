@@ -19,7 +19,7 @@ export interface ProviderLimits {
   readonly shares: Shares;
   /** Credits of days and months. */
   readonly quotas: QuotaSource;
-  /** Shares with other nodes from now on, where there are any. Ends when there is something. */
+  /** Shares with other nodes from now on, where there are any. Resolves once it has shares. */
   join(node: JoinedNode | null): Promise<void>;
   /** Gives back what is not used; nothing may be sent any more. */
   close(): Promise<void>;

@@ -155,7 +155,7 @@ class BookedShares implements NodeShares {
     const scopes = [...this.#ended];
     this.#ended.clear();
     for (let at = 0; at < scopes.length; at += MAX_SCOPES)
-      await this.#joined?.book.write(scopes.slice(at, at + MAX_SCOPES).map(nothingOf));
+      await this.#joined?.book.write(scopes.slice(at, at + MAX_SCOPES).map(endedEntry));
   }
 
   #isReady(): boolean {
@@ -243,7 +243,7 @@ class BookedShares implements NodeShares {
   ): Promise<readonly OtherShare[]> {
     for (const [scope] of ended) this.#ended.delete(scope);
     try {
-      return await book.write([...ended.map(nothingOf), ...turn.map(entryOf)]);
+      return await book.write([...ended.map(endedEntry), ...turn.map(entryOf)]);
     } catch (error) {
       // It may have been written all the same: it is given back again, and not used again.
       for (const [scope, { used }] of ended)
@@ -336,7 +336,7 @@ function entryOf({ scope, share, use, wanted }: Held): ShareEntry {
 }
 
 /** What is written of a bound that is used here no more. */
-function nothingOf([scope, { used }]: readonly [string, Ended]): ShareEntry {
+function endedEntry([scope, { used }]: readonly [string, Ended]): ShareEntry {
   return { scope, share: 0, used, wanted: null };
 }
 

@@ -1,4 +1,4 @@
-// Which calls are charged, and which of them at the price of an answer from the cache: one table for
+// Which calls are charged, and which of them at the price of answers from the cache: one table for
 // calls with a key and for pay-per-call. Knows no price and no account.
 
 import type { SourceKind } from "../routing/answer-source.ts";

@@ -147,6 +147,18 @@ test("another process waits for the outcome of an answer, and no longer than two
   assert.ok(world.now() - deadMs >= 2_000);
 });
 
+test("an answer of which nothing is heard any more is waited for two seconds, also over a fast database", async () => {
+  const { world, table, one, other } = createPair(() => 0);
+  const id = await one.create();
+  one.tell('"a"');
+  await one.poll(id);
+  const sinceMs = world.now();
+  const moved = await other.poll(id);
+  assert.equal(moved.kind, "found");
+  assert.equal(table.rows.get(id)?.node, "n2");
+  assert.ok(world.now() - sinceMs >= 2_000);
+});
+
 test("a poll that has nothing to tell writes nothing; all polls of a second are one statement", async () => {
   const { world, table, one } = createPair();
   const ids = [await one.create(), await one.create(), await one.create()];
