@@ -1,5 +1,5 @@
 // The live feed: one stream of server-sent events for all tabs that watch the same, connected again
-// after a cut, with growing pauses. Says at any time how it is.
+// after a cut, with growing pauses, where it was. Says at any time how it is.
 import { refusalOf } from "./client.ts";
 import { createEventParser, type StreamEvent } from "./event-parser.ts";
 
@@ -21,12 +21,19 @@ export interface FeedWatcher {
 /** Pauses between attempts. */
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 30_000;
-/** The service sends something every 5 s. */
+/** The service answers at once, and then sends something every 5 s. */
 const SILENCE_MS = 20_000;
 
 type Shared =
   | { readonly kind: "state"; readonly state: FeedState }
   | { readonly kind: "event"; readonly event: StreamEvent };
+
+/** How far the feed was read, by this tab or the one that read before it. */
+interface Progress {
+  /** Of the latest event; "" = there was none. */
+  lastId: string;
+  pauseMs: number;
+}
 
 /**
  * Watches the feed at an address until the returned function is called. Of several tabs one reads
@@ -36,13 +43,18 @@ export function watchFeed(url: URL, watcher: FeedWatcher): () => void {
   const end = new AbortController();
   const name = `svc-feed ${url.pathname}${url.search}`;
   const channel = new BroadcastChannel(name);
-  channel.onmessage = ({ data }: MessageEvent<Shared>) => tell(watcher, data);
-  const publish = (message: Shared): void => {
-    channel.postMessage(message);
+  const progress: Progress = { lastId: "", pauseMs: FIRST_PAUSE_MS };
+  const hear = (message: Shared): void => {
+    if (message.kind === "event" && message.event.id !== "") progress.lastId = message.event.id;
     tell(watcher, message);
   };
+  channel.onmessage = ({ data }: MessageEvent<Shared>) => hear(data);
+  const publish = (message: Shared): void => {
+    channel.postMessage(message);
+    hear(message);
+  };
   watcher.state({ kind: "connecting" });
-  const read = (): Promise<void> => keepReading(url, end.signal, publish);
+  const read = (): Promise<void> => keepReading(url, progress, publish, end.signal);
   const locks: LockManager | undefined = navigator.locks;
   const reading = locks === undefined ? read() : locks.request(name, { signal: end.signal }, read);
   // The only failure is the end of the wait for the lock.
@@ -65,22 +77,17 @@ function tell(watcher: FeedWatcher, message: Shared): void {
 /** Reads one stream after the other. */
 async function keepReading(
   url: URL,
-  signal: AbortSignal,
+  progress: Progress,
   publish: (message: Shared) => void,
+  signal: AbortSignal,
 ): Promise<void> {
-  const progress = { lastId: "", pauseMs: FIRST_PAUSE_MS };
   while (!signal.aborted) {
     publish({ kind: "state", state: { kind: "connecting" } });
-    const outcome = await readOnce(
-      url,
-      signal,
-      (event) => {
-        progress.pauseMs = FIRST_PAUSE_MS;
-        if (event.id !== "") progress.lastId = event.id;
-        publish({ kind: "event", event });
-      },
-      progress.lastId,
-    );
+    const emit = (event: StreamEvent): void => {
+      progress.pauseMs = FIRST_PAUSE_MS;
+      publish({ kind: "event", event });
+    };
+    const outcome = await readOnce(url, progress.lastId, emit, signal);
     if (signal.aborted) return;
     if (outcome.kind === "ended") return publish({ kind: "state", state: outcome });
     const pauseMs = Math.max(progress.pauseMs, outcome.pauseMs);
@@ -96,20 +103,28 @@ type Outcome =
 
 async function readOnce(
   url: URL,
-  signal: AbortSignal,
-  emit: (event: StreamEvent) => void,
   lastId: string,
+  emit: (event: StreamEvent) => void,
+  signal: AbortSignal,
 ): Promise<Outcome> {
   const silence = new AbortController();
-  const either = AbortSignal.any([signal, silence.signal]);
+  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  const heard = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  };
   try {
     const headers: Record<string, string> = { accept: "text/event-stream" };
     if (lastId !== "") headers["last-event-id"] = lastId;
+    const either = AbortSignal.any([signal, silence.signal]);
     const response = await fetch(url, { headers, cache: "no-store", signal: either });
     if (!response.ok || response.body === null) return await refused(response);
-    return await readEvents(response.body, silence, emit);
+    return await readEvents(response.body, heard, emit);
   } catch {
     return { kind: "cut", pauseMs: 0 };
+  } finally {
+    clearTimeout(timer);
+    silence.abort();
   }
 }
 
@@ -125,15 +140,15 @@ async function refused(response: Response): Promise<Outcome> {
 
 async function readEvents(
   body: ReadableStream<Uint8Array>,
-  silence: AbortController,
+  heard: () => void,
   emit: (event: StreamEvent) => void,
 ): Promise<Outcome> {
   const parser = createEventParser();
   const decoder = new TextDecoder();
   const reader = body.getReader();
   for (;;) {
-    const timer = setTimeout(() => silence.abort(), SILENCE_MS);
-    const { done, value } = await reader.read().finally(() => clearTimeout(timer));
+    heard();
+    const { done, value } = await reader.read();
     if (done) return { kind: "cut", pauseMs: parser.retryMs() ?? 0 };
     for (const event of parser.feed(decoder.decode(value, { stream: true }))) {
       const over = endOf(event);

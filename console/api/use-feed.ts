@@ -23,7 +23,10 @@ const DRAW_MS = 500;
 const PATH = "api/v1/operator/events";
 
 interface Gathered {
+  /** Not drawn yet. */
   calls: CallEvent[];
+  /** Drawn, newest first. */
+  drawn: readonly CallEvent[];
   gap: string;
   callsPerSecond: number | null;
 }
@@ -36,8 +39,10 @@ export function useFeed(query: string, first: readonly CallEvent[], paused: bool
   const [view, setView] = useState<FeedView>(emptyView(first));
   const isPaused = useRef(paused);
   isPaused.current = paused;
+  const current = useRef<Gathered | null>(null);
   useEffect(() => {
-    const gathered: Gathered = { calls: [], gap: "", callsPerSecond: null };
+    const gathered: Gathered = { calls: [], drawn: [], gap: "", callsPerSecond: null };
+    current.current = gathered;
     const draw = setInterval(() => {
       if (!document.hidden && !isPaused.current) setView((before) => drawn(before, gathered));
     }, DRAW_MS);
@@ -51,7 +56,11 @@ export function useFeed(query: string, first: readonly CallEvent[], paused: bool
       end();
     };
   }, [query]);
-  useEffect(() => setView((before) => ({ ...before, calls: mergeCalls([], first) })), [first]);
+  useEffect(() => {
+    // The list may arrive after events that are not in it.
+    const calls = mergeCalls(current.current?.drawn ?? [], first);
+    setView((before) => ({ ...before, calls }));
+  }, [first]);
   return view;
 }
 
@@ -123,16 +132,24 @@ function drawn(before: FeedView, gathered: Gathered): FeedView {
   const { gap, callsPerSecond } = gathered;
   if (gathered.calls.length === 0 && gap === before.gap && callsPerSecond === before.callsPerSecond)
     return before;
-  const calls = mergeCalls(gathered.calls.toReversed(), before.calls);
+  const newer = gathered.calls.toReversed();
+  const calls = mergeCalls(newer, before.calls);
+  gathered.drawn = mergeCalls(newer, gathered.drawn);
   gathered.calls = [];
   return { ...before, calls, gap, callsPerSecond };
 }
 
-/** Newer calls before older ones, each once, and not too many. */
-function mergeCalls(
+/**
+ * The newest first, each once, and not too many. Calls of several workers arrive in turns, not in
+ * the order of their ends.
+ */
+export function mergeCalls(
   newer: readonly CallEvent[],
   older: readonly CallEvent[],
 ): readonly CallEvent[] {
   const seen = new Set<string>();
-  return [...newer, ...older].filter(({ id }) => !seen.has(id) && seen.add(id)).slice(0, MAX_CALLS);
+  return [...newer, ...older]
+    .filter(({ id }) => !seen.has(id) && seen.add(id))
+    .sort((left, right) => Date.parse(right.at) - Date.parse(left.at))
+    .slice(0, MAX_CALLS);
 }

@@ -14,8 +14,13 @@ const METHOD_CHARS = 64;
 export function redactedMessage(provider: Provider, message: string): string {
   const text = message.slice(0, READ_CHARS);
   if (repeatsSecret(provider, text)) return REDACTED;
-  const unnamed = hostsOf(provider).reduce((rest, host) => rest.replaceAll(host, REDACTED), text);
+  const unnamed = hostsOf(provider).reduce((rest, host) => without(host, rest), text);
   return withoutHex(redact(unnamed)).slice(0, SHOWN_CHARS);
+}
+
+/** A text without a word, in capitals or not. */
+function without(word: string, text: string): string {
+  return text.replaceAll(new RegExp(word.replaceAll(/[^\w]/g, "\\$&"), "gi"), REDACTED);
 }
 
 /** Where a provider is, which is for nobody to read. */
@@ -27,7 +32,7 @@ function hostsOf({ url, wsUrl }: Provider): readonly string[] {
   return hosts.filter((host) => host !== "");
 }
 
-/** The name of a method as a caller wrote it, as it may be shown. */
+/** The name of a method as a caller wrote it, as it may be shown. No secret is cut. */
 export function redactedMethod(name: string): string {
-  return withoutHex(redact(name.slice(0, METHOD_CHARS)));
+  return withoutHex(redact(name.slice(0, READ_CHARS))).slice(0, METHOD_CHARS);
 }

@@ -62,7 +62,7 @@ export function noteUnknown(
   const sample = withoutHex(redact(beginningOf(message, MAX_MESSAGE_CHARS))).slice(0, SAMPLE_CHARS);
   const shape = {
     ...about,
-    method: withoutHex(redact(about.method.slice(0, METHOD_CHARS))),
+    method: withoutHex(redact(about.method)).slice(0, METHOD_CHARS),
     sample,
     count: 1,
     lastMs: wallMs,

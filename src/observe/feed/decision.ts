@@ -49,6 +49,7 @@ export interface RoutingDecision {
   readonly requestId: string;
   readonly profile: string;
   readonly chain: string;
+  /** As its caller wrote it: 128 characters at most, not redacted. */
   readonly methodName: string;
   readonly strategy: Strategy;
   readonly keyId: string | null;
@@ -94,7 +95,6 @@ export interface DecisionFacts {
 export const SLOW_MS = 1_000;
 /** Characters of a message that are kept: more than are shown, so that no secret is cut. */
 const MAX_MESSAGE_CHARS = 1_000;
-const METHOD_CHARS = 64;
 /** Most attempts that are kept: only calls in parts have more. */
 const MAX_ATTEMPTS = 64;
 
@@ -114,7 +114,7 @@ export function decisionOf(
     requestId,
     profile: series.profile,
     chain: series.chain,
-    methodName: beginningOf(call.methodName, METHOD_CHARS),
+    methodName: call.methodName,
     strategy: request.strategy,
     keyId: caller.keyId ?? null,
     pinned: request.pin !== null,

@@ -6,7 +6,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { PlanRecording } from "../../upstream/engine/failover.ts";
 import type { RouteRequest } from "../../upstream/engine/route-request.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
-import { ANY_CALL, type CallFilter, type FilteredCall, filterKey, matches } from "./call-filter.ts";
+import { ANY_CALL, type CallFilter, type FilteredCall, matches } from "./call-filter.ts";
 import { CallSample, type CallWorth } from "./call-sample.ts";
 import { CallTexts } from "./call-text.ts";
 import {
@@ -25,8 +25,8 @@ import { type ChangeEvent, MAX_CHANGES } from "./recent-changes.ts";
 export const WATCHED_PER_S = 200;
 /** Calls a second that are kept where nobody watches, so that there is something to look at. */
 const UNWATCHED_PER_S = 10;
-/** Different filters at a time, of readers at all workers; further ones see no calls. */
-const MAX_FILTERS = 64;
+/** Different filters at a time, of readers at all workers. */
+export const MAX_FILTERS = 64;
 /** How long events are gathered before they are passed on. */
 const GATHER_MS = 200;
 const WINDOW_MS = 1_000;
@@ -111,15 +111,21 @@ export class EventFeed implements PlanRecording {
     return this.#parts.worker;
   }
 
-  /** Passes events on from now on, and calls that pass one of the filters; null = no more. */
-  watch(filters: readonly CallFilter[], receive: ((batch: FeedBatch) => void) | null): void {
+  /**
+   * Passes events on from now on, and calls that pass one of the filters, which are by their keys:
+   * `MAX_FILTERS` at most. Null = no more.
+   */
+  watch(
+    filters: ReadonlyMap<string, CallFilter>,
+    receive: ((batch: FeedBatch) => void) | null,
+  ): void {
     const before = this.#receive;
     this.#receive = receive;
-    const byKey = new Map(filters.map((filter) => [filterKey(filter), filter]));
     const known = new Map(this.#samples.slice(1).map((sample) => [sample.key, sample]));
-    const watched = Array.from(byKey)
-      .slice(0, MAX_FILTERS)
-      .map(([key, filter]) => known.get(key) ?? this.#newSample(filter));
+    const watched = Array.from(
+      filters,
+      ([key, filter]) => known.get(key) ?? this.#newSample(filter),
+    );
     this.#samples = [this.#base, ...watched];
     if (receive === null) return this.#rest();
     if (before !== null) return;

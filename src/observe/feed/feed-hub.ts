@@ -4,15 +4,18 @@
 // back goes on where it was. Bounded in readers, and in events that are kept.
 import type { Runtime } from "../../runtime.ts";
 import { type CallFilter, filterKey } from "./call-filter.ts";
-import type { EventFeed, FeedBatch, FeedItem } from "./event-feed.ts";
+import { type EventFeed, type FeedBatch, type FeedItem, MAX_FILTERS } from "./event-feed.ts";
 import { parseChange, RecentChanges } from "./recent-changes.ts";
 
 /** Hears events, and that there are no more. */
 export interface HubReader {
   /** `bytes` of `text/event-stream`, which hold so many events. */
   receive(bytes: Buffer, events: number): void;
-  end(reason: "draining"): void;
+  end(reason: "draining" | "too_many_filters"): void;
 }
+
+/** Why a reader is not let in. */
+export type HubRefusal = "too_many_readers" | "too_many_filters";
 
 /** Where a new reader begins. */
 export type HubStart =
@@ -121,28 +124,34 @@ export class FeedHub {
     return this.#readers;
   }
 
-  /** Lets a reader in; null = there are as many as may be. */
+  /** Why a reader of a filter cannot be let in now; null = it can. */
+  refusal(filter: CallFilter): HubRefusal | null {
+    if (this.#readers >= MAX_READERS) return "too_many_readers";
+    const watched = this.#filters(({ readers }) => readers.size > 0);
+    watched.set(filterKey(filter), filter);
+    return watched.size > MAX_FILTERS ? "too_many_filters" : null;
+  }
+
+  /** Lets a reader in; null = it is refused. */
   join(
     reader: HubReader,
     { filter, lastId }: { readonly filter: CallFilter; readonly lastId: string | null },
   ): HubReading | null {
-    if (this.#readers >= MAX_READERS) return null;
+    if (this.refusal(filter) !== null) return null;
     const key = filterKey(filter);
     const start = this.#startAfter(lastId, key);
-    const audience = this.#audiences.get(key) ?? this.#newAudience(key, filter);
+    const known = this.#audiences.get(key);
+    const audience = known ?? this.#newAudience(key, filter);
     audience.cancelLinger();
     audience.readers.add(reader);
     this.#readers++;
-    return { start, leave: () => this.#leave(key, reader) };
+    if (known === undefined) this.#changed();
+    return { start, leave: () => this.#leave(key, audience, reader) };
   }
 
   /** Ends all readers. */
   close(): void {
-    const audiences = [...this.#audiences.values()];
-    for (const { readers } of audiences) for (const reader of [...readers]) reader.end("draining");
-    for (const { cancelLinger } of this.#audiences.values()) cancelLinger();
-    this.#audiences.clear();
-    this.#readers = 0;
+    this.#end([...this.#audiences.keys()], "draining");
     this.#changed();
   }
 
@@ -169,7 +178,8 @@ export class FeedHub {
   }
 
   #newAudience(key: string, filter: CallFilter): Audience {
-    if (this.#audiences.size >= MAX_AUDIENCES) this.#dropLingering();
+    while (this.#audiences.size >= MAX_AUDIENCES || this.#filters().size >= MAX_FILTERS)
+      if (!this.#dropLingering()) break;
     const audience: Audience = {
       filter,
       readers: new Set(),
@@ -184,29 +194,37 @@ export class FeedHub {
       cancelLinger: () => {},
     };
     this.#audiences.set(key, audience);
-    this.#changed();
     return audience;
   }
 
-  #leave(key: string, reader: HubReader): void {
-    const audience = this.#audiences.get(key);
-    if (audience?.readers.delete(reader) !== true) return;
+  #leave(key: string, audience: Audience, reader: HubReader): void {
+    if (!audience.readers.delete(reader)) return;
     this.#readers--;
-    if (audience.readers.size > 0) return;
+    if (audience.readers.size > 0 || this.#audiences.get(key) !== audience) return;
     audience.cancelLinger = this.#parts.runtime.after(LINGER_MS, () => {
       this.#audiences.delete(key);
       this.#changed();
     });
   }
 
-  /** Drops the oldest filter that has no reader: there are fewer readers than filters. */
-  #dropLingering(): void {
+  /** Drops the oldest filter that has no reader; false = each has one. */
+  #dropLingering(): boolean {
     for (const [key, { readers, cancelLinger }] of this.#audiences) {
       if (readers.size > 0) continue;
       cancelLinger();
       this.#audiences.delete(key);
-      return;
+      return true;
     }
+    return false;
+  }
+
+  /** The filters that are watched, by their keys: here by such audiences, and elsewhere. */
+  #filters(isCounted: (audience: Audience) => boolean = () => true): Map<string, CallFilter> {
+    const filters = new Map<string, CallFilter>();
+    for (const [key, audience] of this.#audiences)
+      if (isCounted(audience)) filters.set(key, audience.filter);
+    for (const filter of this.#watchedElsewhere) filters.set(filterKey(filter), filter);
+    return filters;
   }
 
   /** Follows that an audience came or went. */
@@ -228,13 +246,41 @@ export class FeedHub {
   /** Has the feed of this process pass events on while somebody watches, here or elsewhere. */
   #follow(): void {
     const { feed, exchange } = this.#parts;
-    const here = Array.from(this.#audiences.values(), ({ filter }) => filter);
-    const elsewhere = this.#watchedElsewhere;
-    if (here.length + elsewhere.length === 0) return feed.watch([], null);
-    feed.watch([...here, ...elsewhere], (batch) => {
-      if (elsewhere.length > 0) exchange?.publish(batch);
+    const filters = this.#followed();
+    if (filters.size === 0) return feed.watch(filters, null);
+    const isWatchedElsewhere = this.#watchedElsewhere.length > 0;
+    feed.watch(filters, (batch) => {
+      if (isWatchedElsewhere) exchange?.publish(batch);
       this.#hear(batch);
     });
+    const others = [...this.#audiences.keys()].filter((key) => !filters.has(key));
+    if (others.length === 0) return;
+    this.#end(others, "too_many_filters");
+    this.#changed();
+  }
+
+  /**
+   * The filters that all workers follow. Where readers came to several workers at once there can be
+   * too many: each worker leaves out the same ones.
+   */
+  #followed(): ReadonlyMap<string, CallFilter> {
+    const filters = this.#filters();
+    if (filters.size <= MAX_FILTERS) return filters;
+    const isFollowed = new Set([...filters.keys()].sort().slice(0, MAX_FILTERS));
+    return new Map(Array.from(filters).filter(([key]) => isFollowed.has(key)));
+  }
+
+  #end(keys: readonly string[], reason: Parameters<HubReader["end"]>[0]): void {
+    for (const key of keys) {
+      const audience = this.#audiences.get(key);
+      if (audience === undefined) continue;
+      this.#audiences.delete(key);
+      audience.cancelLinger();
+      const readers = [...audience.readers];
+      this.#readers -= readers.length;
+      audience.readers.clear();
+      for (const reader of readers) reader.end(reason);
+    }
   }
 
   #hear({ events, counts, ended }: FeedBatch): void {

@@ -70,11 +70,17 @@ export class KeptDecisions {
 /** Entries that were dropped stay in the list until there are so many. */
 const MAX_DROPPED = 1_024;
 
-/** Decisions in the order in which they came; the oldest are dropped. */
+/**
+ * Decisions in the order in which they came; the oldest are dropped. What is needed to drop one is
+ * in lists of numbers: the decision itself has long left the caches of the processor.
+ */
 class DecisionQueue {
   readonly #maxBytes: number;
   /** Null = dropped; these come first. */
   #list: (RoutingDecision | null)[] = [];
+  /** Of each in the list: its bytes, and when it ended. */
+  #sizes: number[] = [];
+  #ends: number[] = [];
   #dropped = 0;
   bytes = 0;
   /** Wall clock: when the latest one that was dropped ended; null = none was. */
@@ -93,11 +99,16 @@ class DecisionQueue {
   }
 
   add(decision: RoutingDecision): void {
+    const bytes = bytesOf(decision);
     this.#list.push(decision);
-    this.bytes += bytesOf(decision);
+    this.#sizes.push(bytes);
+    this.#ends.push(decision.wallMs);
+    this.bytes += bytes;
     while (this.bytes > this.#maxBytes) this.#drop();
     if (this.#dropped < MAX_DROPPED) return;
     this.#list = this.#list.slice(this.#dropped);
+    this.#sizes = this.#sizes.slice(this.#dropped);
+    this.#ends = this.#ends.slice(this.#dropped);
     this.#dropped = 0;
   }
 
@@ -114,14 +125,10 @@ class DecisionQueue {
   }
 
   #drop(): void {
-    const oldest = this.#list[this.#dropped];
-    if (oldest == null) {
-      this.bytes = 0;
-      return;
-    }
-    this.#list[this.#dropped++] = null;
-    this.bytes -= bytesOf(oldest);
-    this.sinceMs = oldest.wallMs;
+    const at = this.#dropped++;
+    this.#list[at] = null;
+    this.bytes -= this.#sizes[at] ?? 0;
+    this.sinceMs = this.#ends[at] ?? null;
   }
 }
 

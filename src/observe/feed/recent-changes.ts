@@ -17,12 +17,15 @@ interface KeptChange {
   readonly atMs: number;
   readonly subject: string;
   readonly state: string;
+  /** How many were added before. */
+  readonly order: number;
 }
 
 /** The latest changes of a service. */
 export class RecentChanges {
   /** In the order of their times. */
   readonly #kept: KeptChange[] = [];
+  #added = 0;
 
   /** The latest first. */
   list(): readonly ChangeEvent[] {
@@ -32,7 +35,8 @@ export class RecentChanges {
   /** False = it is known: the same was told of the same subject just before or after it. */
   add(change: ChangeEvent): boolean {
     const atMs = Date.parse(change.data.at);
-    const added = { change, atMs, subject: subjectOf(change), state: stateOf(change) };
+    const order = this.#added;
+    const added = { change, atMs, subject: subjectOf(change), state: stateOf(change), order };
     const after = this.#kept.findIndex((kept) => kept.atMs > atMs);
     const at = after === -1 ? this.#kept.length : after;
     const isSubject = ({ subject }: KeptChange): boolean => subject === added.subject;
@@ -42,8 +46,17 @@ export class RecentChanges {
     ];
     if (neighbours.some((kept) => kept !== undefined && isSame(kept, added))) return false;
     this.#kept.splice(at, 0, added);
-    if (this.#kept.length > MAX_CHANGES) this.#kept.shift();
+    this.#added++;
+    if (this.#kept.length > MAX_CHANGES) this.#dropFirst();
     return true;
+  }
+
+  /** Drops the one that was added first: where the clock was set back, not the oldest by time. */
+  #dropFirst(): void {
+    let first = 0;
+    for (const [at, { order }] of this.#kept.entries())
+      if (order < (this.#kept[first]?.order ?? 0)) first = at;
+    this.#kept.splice(first, 1);
   }
 }
 

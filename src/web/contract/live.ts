@@ -44,8 +44,9 @@ export const LIVE_OPERATIONS = {
       "`stream`, `config` and `node`; `hello` first, `beat` every 5 s, `sampled` where calls were " +
       "left out (each filter has 200 a second), `resync` where events are missing, `end` last. " +
       "Filters concern calls only, and choose before any are left out. What several workers tell " +
-      "of the same change comes once. Several times a second. Ends with its credential, and " +
-      "after 12 h.",
+      "of the same change comes once. Several times a second. Ends with its credential, where that " +
+      "could not be checked for 15 s, and after 12 h. At most 16 readers of a worker, and 64 " +
+      "different filters: others get 503.",
     query: shape.eventsQuery,
     answers: {
       200: { description: "The events.", schema: null, contentType: "text/event-stream" },

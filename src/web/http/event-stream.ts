@@ -1,6 +1,6 @@
 // One reader of the live feed over HTTP: server-sent events on a response that stays open. A reader
-// that does not keep up loses events and is told so; the stream ends with its credential, with the
-// service, or after half a day.
+// that does not keep up loses events and is told so; the stream ends with its credential, where that
+// could not be checked for some time, with the service, or after half a day.
 import type { ServerResponse } from "node:http";
 import { type HubReader, type HubReading, passing } from "../../observe/feed/feed-hub.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -18,6 +18,8 @@ export interface EventStreamParts {
 const MAX_BACKLOG_BYTES = 262_144;
 /** How often the credential is checked. */
 const CHECK_MS = 2_000;
+/** How long a stream goes on while no check says that its credential is good. */
+const UNCHECKED_MS = 15_000;
 const LONGEST_MS = 43_200_000;
 const RETRY = "retry: 2000\n\n";
 
@@ -29,6 +31,7 @@ export class EventStream implements HubReader {
   #missed = 0;
   #isOver = false;
   #cancelCheck: () => void = () => {};
+  #cancelUnchecked: () => void = () => {};
   #cancelEnd: () => void = () => {};
 
   constructor(parts: EventStreamParts, response: ServerResponse) {
@@ -38,12 +41,13 @@ export class EventStream implements HubReader {
 
   /** Begins to write; the head was written. `join` lets it into the feed. */
   begin(reading: HubReading): void {
+    if (this.#isOver) return;
     this.#reading = reading;
     const { runtime, hello } = this.#parts;
     this.#response.on("close", () => this.#leave());
     this.#response.on("error", () => this.#leave());
-    this.#cancelEnd = runtime.after(LONGEST_MS, () => this.#end("too_long"));
-    this.#cancelCheck = runtime.after(CHECK_MS, () => this.#check());
+    this.#cancelEnd = runtime.after(LONGEST_MS, () => this.end("too_long"));
+    this.#good();
     const { start } = reading;
     this.#response.write(RETRY + passing("hello", hello));
     if (start.kind === "resync")
@@ -65,11 +69,8 @@ export class EventStream implements HubReader {
     this.#response.write(bytes);
   }
 
-  end(reason: "draining"): void {
-    this.#end(reason);
-  }
-
-  #end(reason: "draining" | "too_long" | "session_ended"): void {
+  /** Ends the stream, and says why. */
+  end(reason: "draining" | "too_many_filters" | "too_long" | "session_ended" | "unchecked"): void {
     if (this.#isOver) return;
     this.#leave();
     this.#response.end(passing("end", { reason }));
@@ -78,21 +79,34 @@ export class EventStream implements HubReader {
   #leave(): void {
     this.#isOver = true;
     this.#cancelCheck();
+    this.#cancelUnchecked();
     this.#cancelEnd();
     this.#reading?.leave();
   }
 
-  #check(): void {
-    // What cannot be checked now is checked again.
-    this.#parts.isStillAllowed().then(
-      (isAllowed) => this.#checked(isAllowed),
-      () => this.#checked(true),
-    );
+  /** The credential was found good. */
+  #good(): void {
+    const { runtime } = this.#parts;
+    this.#cancelUnchecked();
+    this.#cancelUnchecked = runtime.after(UNCHECKED_MS, () => this.end("unchecked"));
+    this.#checkLater();
   }
 
-  #checked(isAllowed: boolean): void {
-    if (this.#isOver) return;
-    if (!isAllowed) return this.#end("session_ended");
+  #checkLater(): void {
+    this.#cancelCheck();
     this.#cancelCheck = this.#parts.runtime.after(CHECK_MS, () => this.#check());
+  }
+
+  #check(): void {
+    this.#parts.isStillAllowed().then(
+      (isAllowed) => {
+        if (this.#isOver) return;
+        if (isAllowed) this.#good();
+        else this.end("session_ended");
+      },
+      () => {
+        if (!this.#isOver) this.#checkLater();
+      },
+    );
   }
 }

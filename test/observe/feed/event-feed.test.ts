@@ -16,6 +16,9 @@ import { type CallStory, createCallMaker } from "./feed-fixture.ts";
 
 const REFUSED = { kind: "fault", fault: fault("unavailable", "nobody can be asked") } as const;
 
+const byKey = (filters: readonly CallFilter[]): ReadonlyMap<string, CallFilter> =>
+  new Map(filters.map((filter) => [filterKey(filter), filter]));
+
 interface Watched {
   readonly feed: EventFeed;
   readonly batches: FeedBatch[];
@@ -30,7 +33,7 @@ function watched(
 ): Watched {
   const feed = new EventFeed({ runtime: world, worker: "1", workers: 1 });
   const batches: FeedBatch[] = [];
-  feed.watch(filters, (batch) => void batches.push(batch));
+  feed.watch(byKey(filters), (batch) => void batches.push(batch));
   return {
     feed,
     batches,
@@ -120,7 +123,7 @@ test("nothing is passed on while nobody watches, and some calls are kept all the
   const world = simulatedWorld(4);
   const { feed, batches } = watched(world, [ANY_CALL]);
   const { call } = createCallMaker(world);
-  feed.watch([], null);
+  feed.watch(byKey([]), null);
   for (let n = 0; n < 100; n++) call(feed);
   world.advance(5_000);
   assert.deepEqual(batches, []);
@@ -132,9 +135,9 @@ test("calls that ended before somebody watched do not count as calls of the pres
   const world = simulatedWorld(7);
   const { feed, batches } = watched(world, [ANY_CALL]);
   const { call } = createCallMaker(world);
-  feed.watch([], null);
+  feed.watch(byKey([]), null);
   for (let n = 0; n < 1_000; n++) call(feed);
-  feed.watch([ANY_CALL], (batch) => void batches.push(batch));
+  feed.watch(byKey([ANY_CALL]), (batch) => void batches.push(batch));
   call(feed);
   world.advance(1_000);
   assert.deepEqual(
@@ -179,7 +182,7 @@ test("a call is written by hand as it would be by JSON.stringify", () => {
     { outcome: null },
     { method: "eth_call" },
   ];
-  feed.watch([ANY_CALL], () => {});
+  feed.watch(byKey([ANY_CALL]), () => {});
   for (let n = 0; n < 300; n++) {
     call(feed, { ...stories[n % stories.length], ms: chance() * 10 ** Math.floor(chance() * 6) });
     world.advance(chance() * 700);

@@ -1,5 +1,6 @@
 // Routed calls at their end, without providers: what the live feed is told, for tests of it.
 import type { Verdict } from "../../../src/core/provider/attempt.ts";
+import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { EventFeed } from "../../../src/observe/feed/event-feed.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
@@ -31,13 +32,15 @@ export interface CallMaker {
 const GOOD: Outcome = { kind: "error", raw: Buffer.from("{}") };
 const FAILED: Verdict = { ...verdict({ kind: "failure", cause: "server" }), category: "server" };
 
-/** Calls of one profile on a chain with providers of these ids. */
+/** Calls of one profile on a chain with such providers, or some of these ids. */
 export function createCallMaker(
   world: SimulatedWorld,
-  ids: readonly string[] = ["p0", "p1", "p2"],
+  given: readonly (string | Provider)[] = ["p0", "p1", "p2"],
   series = { profile: "team", chain: "test" },
 ): CallMaker {
-  const providers = ids.map((id, index) => fakeProvider(index, { id }));
+  const providers = given.map((each, index) =>
+    typeof each === "string" ? fakeProvider(index, { id: each }) : each,
+  );
   const tracker = createTracker(fakeSet(providers), world, SELECTION);
   let calls = 0;
   const requestOf = ({ method = "eth_getBalance", keyId = "key_1" }: CallStory): RouteRequest => ({

@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFeedExchange } from "../../../src/app/feed-exchange.ts";
 import { ANY_CALL, type CallFilter } from "../../../src/observe/feed/call-filter.ts";
-import { EventFeed } from "../../../src/observe/feed/event-feed.ts";
+import { EventFeed, MAX_FILTERS } from "../../../src/observe/feed/event-feed.ts";
 import {
   FeedHub,
   type HubStart,
   MAX_AUDIENCES,
   MAX_READERS,
 } from "../../../src/observe/feed/feed-hub.ts";
-import { testBus } from "../../cluster/bus-fixture.ts";
+import { type TestBus, testBus } from "../../cluster/bus-fixture.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 import { createCallMaker } from "./feed-fixture.ts";
 
@@ -41,6 +41,8 @@ interface TestReader {
   /** With what it was given when it came. */
   events(): readonly Read[];
   ids(): readonly string[];
+  /** Null = it goes on. */
+  ended(): string | null;
   leave(): void;
 }
 
@@ -51,7 +53,11 @@ function join(hub: FeedHub, filter: CallFilter, lastId: string | null = null): T
     written.push(bytes);
     told += events;
   };
-  const reading = hub.join({ receive, end() {} }, { filter, lastId });
+  let ended: string | null = null;
+  const end = (reason: string): void => {
+    ended = reason;
+  };
+  const reading = hub.join({ receive, end }, { filter, lastId });
   assert.ok(reading !== null);
   const { start } = reading;
   const first = start.kind === "continued" ? start.bytes.toString() : "";
@@ -65,8 +71,23 @@ function join(hub: FeedHub, filter: CallFilter, lastId: string | null = null): T
     written,
     events,
     ids: () => events().flatMap(({ type, data }) => (type === "call" ? [data.request_id] : [])),
+    ended: () => ended,
     leave: reading.leave,
   };
+}
+
+interface FeedWorker {
+  readonly feed: EventFeed;
+  readonly hub: FeedHub;
+}
+
+/** The feeds of several workers on one bus. */
+function workersOn({ world, worker }: TestBus, ids: readonly string[]): readonly FeedWorker[] {
+  return ids.map((id) => {
+    const feed = new EventFeed({ runtime: world, worker: id, workers: ids.length });
+    const exchange = createFeedExchange(worker(id).bus, world);
+    return { feed, hub: new FeedHub({ runtime: world, feed, exchange }) };
+  });
 }
 
 function alone(world: SimulatedWorld) {
@@ -179,13 +200,69 @@ test("readers who come and go with ever other filters leave a bounded number of 
   assert.ok(timers <= MAX_AUDIENCES + 2, `${timers} timers`);
 });
 
+/** Of calls that take longer than that: each of these has its own readers. */
+const slowerThan = (minMs: number): CallFilter => ({ ...ANY_CALL, minMs });
+
+test("every filter that a reader is let in with is followed at every worker; a further one is refused", () => {
+  const ids = ["1", "2", "3", "4", "5"];
+  const bus = testBus(ids);
+  const workers = workersOn(bus, ids);
+  const [first, last] = [workers[0] ?? assert.fail(), workers.at(-1) ?? assert.fail()];
+  const readers: TestReader[] = [];
+  for (const { hub } of workers)
+    while (hub.refusal(slowerThan(readers.length)) === null) {
+      readers.push(join(hub, slowerThan(readers.length)));
+      bus.world.advance(50);
+    }
+  assert.equal(readers.length, MAX_FILTERS);
+  assert.equal(last.hub.refusal(slowerThan(1_000)), "too_many_filters");
+  assert.equal(last.hub.refusal(slowerThan(3)), null, "one that is followed has room for readers");
+  const { call } = createCallMaker(bus.world);
+  for (const { feed } of workers) call(feed, { ms: 500 });
+  bus.world.advance(1_000);
+  for (const reader of readers) assert.equal(reader.ids().length, ids.length);
+  readers[0]?.leave();
+  bus.world.advance(16_000);
+  assert.equal(last.hub.refusal(slowerThan(1_000)), null);
+  assert.equal(first.hub.refusal(slowerThan(1_000)), null);
+});
+
+test("readers who come to several workers at once: those of filters too many are told so", () => {
+  const ids = ["1", "2", "3", "4", "5", "6"];
+  const bus = testBus(ids);
+  const workers = workersOn(bus, ids);
+  for (const id of ids) bus.worker(id).isStuck = true;
+  const readers = workers.flatMap(({ hub }, at) =>
+    Array.from({ length: MAX_READERS }, (_, n) => join(hub, slowerThan(at * MAX_READERS + n))),
+  );
+  assert.ok(readers.length > MAX_FILTERS);
+  for (const id of ids) {
+    bus.worker(id).isStuck = false;
+    bus.worker(id).release();
+  }
+  bus.world.advance(1_000);
+  const ended = readers.filter((reader) => reader.ended() !== null);
+  const others = readers.filter((reader) => reader.ended() === null);
+  assert.ok(ended.length >= readers.length - MAX_FILTERS && others.length > 0, `${ended.length}`);
+  assert.ok(ended.every((reader) => reader.ended() === "too_many_filters"));
+  const places = workers.reduce((sum, { hub }) => sum + hub.readers, 0);
+  assert.equal(places, others.length);
+  const { call } = createCallMaker(bus.world);
+  for (const { feed } of workers) call(feed, { ms: 500 });
+  bus.world.advance(1_000);
+  for (const reader of others) assert.equal(reader.ids().length, ids.length);
+  for (const { hub } of workers) hub.close();
+  assert.equal(
+    workers.reduce((sum, { hub }) => sum + hub.readers, 0),
+    0,
+  );
+});
+
 test("a change that several workers tell of comes once, and again when it happens again", () => {
-  const { world, worker } = testBus(["1", "2", "3"]);
-  const workers = ["1", "2", "3"].map((id) => {
-    const feed = new EventFeed({ runtime: world, worker: id, workers: 3 });
-    const exchange = createFeedExchange(worker(id).bus, world);
-    return { feed, hub: new FeedHub({ runtime: world, feed, exchange }) };
-  });
+  const ids = ["1", "2", "3"];
+  const bus = testBus(ids);
+  const { world } = bus;
+  const workers = workersOn(bus, ids);
   const reader = join(workers[1]?.hub ?? assert.fail(), ANY_CALL);
   world.advance(50);
   const about = { profile: "team", chain: "test", provider: "p0", transport: "http" } as const;

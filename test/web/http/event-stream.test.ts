@@ -102,15 +102,22 @@ test("a reader that does not read takes bounded memory, is told what it lost, an
   assert.ok(count >= 10 * CALLS_AT_ONCE && count <= 10 * CALLS_AT_ONCE + 4, missed);
 });
 
-test("a stream ends within two seconds of its session, and not when that cannot be checked", async (t) => {
+test("a stream ends within two seconds of its session, and not where that cannot be checked for a while", async (t) => {
   const { world, hub, allowed, connect } = await startFeed(t);
   const reader = await connect();
   reader.read();
-  allowed.check = () => Promise.reject(new Error("the store does not answer"));
-  for (let n = 0; n < 5; n++) {
-    world.advance(2_000);
-    await turn();
-    await turn();
+  const seconds = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++) {
+      world.advance(1_000);
+      await turn();
+      await turn();
+    }
+  };
+  for (let outage = 0; outage < 3; outage++) {
+    allowed.check = () => Promise.reject(new Error("the store does not answer"));
+    await seconds(10);
+    allowed.check = async () => true;
+    await seconds(4);
   }
   assert.equal(hub.readers, 1);
   allowed.check = async () => false;
@@ -120,12 +127,49 @@ test("a stream ends within two seconds of its session, and not when that cannot 
   assert.equal(hub.readers, 0);
 });
 
+for (const [how, check] of [
+  ["fails", () => Promise.reject(new Error("the store does not answer"))],
+  ["never ends", () => new Promise<boolean>(() => {})],
+] as const)
+  test(`a stream whose check ${how} ends 15 s after the last good one, and leaves nothing behind`, async (t) => {
+    const { world, hub, allowed, connect } = await startFeed(t);
+    const reader = await connect();
+    reader.read();
+    world.advance(2_000);
+    await turn();
+    allowed.check = check;
+    for (let n = 0; n < 14; n++) {
+      world.advance(1_000);
+      await turn();
+    }
+    assert.equal(hub.readers, 1);
+    world.advance(1_000);
+    await until(() => reader.state.isOver);
+    assert.match(reader.state.text, /event: end\ndata: {"reason":"unchecked"}\n\n$/);
+    assert.equal(hub.readers, 0);
+    world.advance(60_000);
+    assert.equal(world.pendingTimers(), 0);
+  });
+
+test("a check that is answered late, and that the session has ended, ends the stream", async (t) => {
+  const { world, allowed, connect } = await startFeed(t);
+  const reader = await connect();
+  reader.read();
+  let answer: (isAllowed: boolean) => void = () => assert.fail("it is checked");
+  allowed.check = () => new Promise((resolve) => (answer = resolve));
+  world.advance(9_000);
+  answer(false);
+  await until(() => reader.state.isOver);
+  assert.match(reader.state.text, /event: end\ndata: {"reason":"session_ended"}\n\n$/);
+});
+
 test("a stream ends after half a day, and with the service", async (t) => {
   const { world, hub, connect } = await startFeed(t);
   const long = await connect();
   long.read();
-  for (let hour = 0; hour < 12; hour++) {
-    world.advance(3_600_000);
+  // Its credential is checked meanwhile.
+  for (let seconds = 0; seconds < 12 * 3_600; seconds += 10) {
+    world.advance(10_000);
     await turn();
   }
   await until(() => long.state.isOver);

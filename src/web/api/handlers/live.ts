@@ -2,8 +2,8 @@
 // providers and streams.
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import type { CallFilter } from "../../../observe/feed/call-filter.ts";
-import { WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
-import { MAX_READERS } from "../../../observe/feed/feed-hub.ts";
+import { MAX_FILTERS, WATCHED_PER_S } from "../../../observe/feed/event-feed.ts";
+import { type HubRefusal, MAX_READERS } from "../../../observe/feed/feed-hub.ts";
 import type { DecisionUse } from "../../../observe/feed/kept-decisions.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
 import type { ApiHandlers } from "../../contract/operation.ts";
@@ -95,6 +95,12 @@ export function silent() {
   });
 }
 
+/** Why nobody else can watch. */
+const REFUSALS: Readonly<Record<HubRefusal, string>> = {
+  too_many_readers: `${MAX_READERS} readers watch already`,
+  too_many_filters: `readers watch with ${MAX_FILTERS} different filters already`,
+};
+
 type Input<Id extends keyof LiveHandlers> = Parameters<LiveHandlers[Id]>[0];
 
 async function whatIf(
@@ -128,13 +134,12 @@ function watch(
     return apiFault("forbidden", "a page of another origin may not watch", {
       nextAction: "send the operator token as Authorization: Bearer <token>",
     });
-  if (hub.readers >= MAX_READERS)
-    return apiFault("unavailable", `${MAX_READERS} readers watch already`, {
-      retryAfterMs: RETRY_MS,
-    });
+  const filter = filterOf(query);
+  const refusal = hub.refusal(filter);
+  if (refusal !== null)
+    return apiFault("unavailable", REFUSALS[refusal], { retryAfterMs: RETRY_MS });
   const now = new Date(runtime.wallMs()).toISOString();
   const hello = { now, version, worker, workers, limit_per_s: WATCHED_PER_S };
-  const filter = filterOf(query);
   return {
     kind: "answer",
     status: 200,
