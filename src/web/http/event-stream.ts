@@ -1,6 +1,6 @@
 // One reader of the live feed over HTTP: server-sent events on a response that stays open. A reader
-// that does not keep up loses events and is told so; the stream ends with its credential, where that
-// could not be checked for some time, with the service, or after half a day.
+// that does not keep up loses events and is told so. The stream ends with its credential, where
+// that could not be checked for some time, with the service, or after half a day.
 import type { ServerResponse } from "node:http";
 import { type HubReader, type HubReading, passing } from "../../observe/feed/feed-hub.ts";
 import type { Runtime } from "../../runtime.ts";
