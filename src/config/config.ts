@@ -11,7 +11,7 @@ import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
 import type { ConfiguredMethod } from "../core/rpc/method-table.ts";
 import { usualVerification } from "../core/stream/log-verification.ts";
-import { configJsonSchema, schemaOf } from "./allowed.ts";
+import { schemaOf } from "./allowed.ts";
 import { type ConfigFault, pathText, type TableFault, tableFaults } from "./config-fault.ts";
 import { type ConfigDocument, readDocument, type Variables } from "./document.ts";
 import { type HostedConfig, hostedOf } from "./hosted.ts";
@@ -188,11 +188,11 @@ export function loadConfig(input: ConfigInput): ConfigResult {
           }),
         ]
       : []),
-    ...fileFaults(input.file, document, file.error?.issues ?? [], production),
-    ...tableFaults(env.error?.issues ?? [], schemaOf(environment), variables).map((fault) =>
+    ...fileFaults(input.file, document, file.error?.issues, production),
+    ...issueFaults(env.error?.issues, environment, variables).map((fault) =>
       unplaced("environment", "", fault),
     ),
-    ...tableFaults(flag.error?.issues ?? [], schemaOf(flagTable), switches).map((fault) =>
+    ...issueFaults(flag.error?.issues, flagTable, switches).map((fault) =>
       unplaced("command line", "--", fault),
     ),
   ].slice(0, MAX_FAULTS);
@@ -228,10 +228,18 @@ function numbersRead(settings: Variables, names: readonly string[]): GivenSettin
 
 type GivenSettings = Readonly<Record<string, string | number>>;
 
+/** What the validator has against a table's input; undefined = nothing. */
+type Issues = readonly z.core.$ZodIssue[] | undefined;
+
+/** The faults of a table's input. Its JSON Schema is made only where there is a fault to tell. */
+function issueFaults(issues: Issues, table: z.ZodType, data: unknown): readonly TableFault[] {
+  return issues === undefined ? [] : tableFaults(issues, schemaOf(table), data);
+}
+
 function fileFaults(
   file: string,
   document: ConfigDocument,
-  issues: readonly z.core.$ZodIssue[],
+  issues: Issues,
   production: boolean,
 ): readonly ConfigFault[] {
   const known = document.problems.map(({ place, path, message }) => ({
@@ -242,7 +250,7 @@ function fileFaults(
   }));
   if (document.data === null) return known;
   const found: readonly TableFault[] = [
-    ...tableFaults(issues, configJsonSchema(), document.data),
+    ...issueFaults(issues, configFile, document.data),
     ...brokenRules(document.data, production),
   ];
   const faults = found

@@ -17,6 +17,7 @@ import {
   checkHealth,
   errorText,
   goesOn,
+  groupsOf,
   HASH,
   methodNameOf,
   paramsOf,
@@ -38,63 +39,66 @@ function answerAs(row: Row, { method }: Asked, reply: Replier): void {
   else reply.error(errorText(row), row.http);
 }
 
-describe("every recorded provider error, served over HTTP by the first provider", () => {
-  let failing: ScriptedUpstream;
-  let sound: ScriptedUpstream;
-  let service: Service;
+it("every recorded provider error is served but what HTTP cannot carry", () =>
+  assert.ok(ROWS.length >= CORPUS.length - 12 && ROWS.length > 140, `${ROWS.length}`));
 
-  before(async () => {
-    failing = await scriptedUpstream((asked, reply) => {
-      const row = ROWS.find((it) => asked.path === `/${it.id}`);
-      if (row !== undefined) answerAs(row, asked, reply);
-    });
-    sound = await scriptedUpstream((_, reply) => reply.result('"0xb"'));
-    const profileOf = (row: Row) => {
-      const providers = [
-        { id: "a", url: `${failing.url}/${row.id}`, priority: 1, archival: true },
-        { id: "b", url: `${sound.url}/${row.id}`, priority: 2, archival: true },
-      ];
-      return { chains: { ethereum: { monitoring: { probe_interval_ms: 3_600_000 }, providers } } };
-    };
-    service = await startService(
-      configText([], {
-        profiles: Object.fromEntries(ROWS.map((row) => [slugOf(row), profileOf(row)])),
-      }),
-    );
-    // A probe that succeeds ends a cordon: the first round has to be over, and there is no other.
-    await until("the first probes", () => failing.probes() >= 2 * ROWS.length);
-  });
-  after(() => Promise.all([service.close(), failing.close(), sound.close()]));
+for (const { name, rows } of groupsOf(ROWS))
+  describe(`provider errors served over HTTP by the first provider, ${name}`, () => {
+    let failing: ScriptedUpstream;
+    let sound: ScriptedUpstream;
+    let service: Service;
 
-  it("is all of the corpus but what HTTP cannot carry", () =>
-    assert.ok(ROWS.length >= CORPUS.length - 12 && ROWS.length > 140, `${ROWS.length}`));
-
-  for (const row of ROWS) {
-    it(`row ${row.id} ${row.class}: ${row.message.slice(0, 50)}`, async () => {
-      const method = methodNameOf(row);
-      const path = `/rpc/profile/${slugOf(row)}/priority/1?include_meta=headers`;
-      const askedAt = performance.now();
-      const answer = await service.post(path, {
-        jsonrpc: "2.0",
-        id: 77,
-        method,
-        params: paramsOf(method),
+    before(async () => {
+      failing = await scriptedUpstream((asked, reply) => {
+        const row = rows.find((it) => asked.path === `/${it.id}`);
+        if (row !== undefined) answerAs(row, asked, reply);
       });
-      const verdict = verdictOf(row, "http");
-      assert.equal(answer.status, 200);
-      assert.equal(metaOf(answer).attempts[0]?.category, verdict.category);
-      checkAnswer(row, verdict, answer.text);
-      if (goesOn(verdict)) assert.equal(walked(answer), `a:${verdict.category} b:ok`);
-      const askedOf = (upstream: ScriptedUpstream): number =>
-        upstream.asked.filter((it) => it.path === `/${row.id}` && it.method === method).length;
-      assert.deepEqual([askedOf(failing), askedOf(sound)], [1, goesOn(verdict) ? 1 : 0]);
-      await checkHealth(row, verdict, service, askedAt);
+      sound = await scriptedUpstream((_, reply) => reply.result('"0xb"'));
+      const profileOf = (row: Row) => {
+        const providers = [
+          { id: "a", url: `${failing.url}/${row.id}`, priority: 1, archival: true },
+          { id: "b", url: `${sound.url}/${row.id}`, priority: 2, archival: true },
+        ];
+        return {
+          chains: { ethereum: { monitoring: { probe_interval_ms: 3_600_000 }, providers } },
+        };
+      };
+      service = await startService(
+        configText([], {
+          profiles: Object.fromEntries(rows.map((row) => [slugOf(row), profileOf(row)])),
+        }),
+      );
+      // A probe that succeeds ends a cordon: the first round has to be over, and there is no other.
+      await until("the first probes", () => failing.probes() >= 2 * rows.length);
     });
-  }
+    after(() => Promise.all([service.close(), failing.close(), sound.close()]));
 
-  it("and no provider's circuit was opened by one error", async () => {
-    const { json } = await service.get("/api/metrics/1");
-    for (const { profile, providers } of json.profiles)
-      assert.equal(providers[0].transports[0].circuit_breaker_state, "closed", profile);
+    for (const row of rows) {
+      it(`row ${row.id} ${row.class}: ${row.message.slice(0, 50)}`, async () => {
+        const method = methodNameOf(row);
+        const path = `/rpc/profile/${slugOf(row)}/priority/1?include_meta=headers`;
+        const askedAt = performance.now();
+        const answer = await service.post(path, {
+          jsonrpc: "2.0",
+          id: 77,
+          method,
+          params: paramsOf(method),
+        });
+        const verdict = verdictOf(row, "http");
+        assert.equal(answer.status, 200);
+        assert.equal(metaOf(answer).attempts[0]?.category, verdict.category);
+        checkAnswer(row, verdict, answer.text);
+        if (goesOn(verdict)) assert.equal(walked(answer), `a:${verdict.category} b:ok`);
+        const askedOf = (upstream: ScriptedUpstream): number =>
+          upstream.asked.filter((it) => it.path === `/${row.id}` && it.method === method).length;
+        assert.deepEqual([askedOf(failing), askedOf(sound)], [1, goesOn(verdict) ? 1 : 0]);
+        await checkHealth(row, verdict, service, askedAt);
+      });
+    }
+
+    it("and no provider's circuit was opened by one error", async () => {
+      const { json } = await service.get("/api/metrics/1");
+      for (const { profile, providers } of json.profiles)
+        assert.equal(providers[0].transports[0].circuit_breaker_state, "closed", profile);
+    });
   });
-});

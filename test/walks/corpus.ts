@@ -45,6 +45,19 @@ export const CORPUS: readonly Row[] = RECORDED.filter(
   (row) => row.id !== SHAPE_ONLY && !isServedHere(row),
 ).map((row) => (row.id === ANSWERED ? { ...row, health: "none" } : row));
 
+/** Rows that share a service: a page that shows all of its profiles is read after each row. */
+const GROUP_ROWS = 25;
+
+/** Rows in groups, each of which has a service of its own; with a name for each group. */
+export function groupsOf(
+  rows: readonly Row[],
+): readonly { readonly name: string; readonly rows: readonly Row[] }[] {
+  return Array.from({ length: Math.ceil(rows.length / GROUP_ROWS) }, (_, index) => {
+    const group = rows.slice(index * GROUP_ROWS, (index + 1) * GROUP_ROWS);
+    return { name: `rows ${group.at(0)?.id} to ${group.at(-1)?.id}`, rows: group };
+  });
+}
+
 const ALICE = privateKeyToAccount(
   "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
 );

@@ -163,7 +163,11 @@ function profileMetrics(
   const shown = ({ alias, id }: Provider): string => (isPublic ? alias : id);
   const total = providers.reduce(
     (sum, provider) =>
-      sum + TRANSPORTS.reduce((n, transport) => n + tracker.health(provider, transport).calls, 0),
+      sum +
+      transportsOf(provider).reduce(
+        (calls, transport) => calls + tracker.health(provider, transport).calls,
+        0,
+      ),
     0,
   );
   return {
@@ -181,14 +185,17 @@ function profileMetrics(
       region: provider.region,
       cordon: cordonDocument(tracker.cordonOf(provider), facts.realIds),
       ...(facts.realIds ? { limits: limitsDocument(tracker.budget(provider)) } : {}),
-      transports: TRANSPORTS.filter(
-        (transport) => (transport === "http" ? provider.url : provider.wsUrl) !== null,
-      ).map((transport) => ({
+      transports: transportsOf(provider).map((transport) => ({
         ...transportMetrics(tracker, provider, transport, total),
         ...(transport === "ws" ? { socket: socketDocument(facts.socketOf(provider)) } : {}),
       })),
     })),
   };
+}
+
+/** The transports that a provider is configured for. */
+function transportsOf({ url, wsUrl }: Provider): readonly Transport[] {
+  return TRANSPORTS.filter((transport) => (transport === "http" ? url : wsUrl) !== null);
 }
 
 /** That an operator took a provider out of use; null = it is in use. */
