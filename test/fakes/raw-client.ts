@@ -15,14 +15,18 @@ export interface Cleanup {
   after(run: () => void): void;
 }
 
+const FIRST_BYTES = 4_096;
+
 /** A client's end of a connection. */
 export class RawClient {
   readonly socket: Socket;
   readonly closed: Promise<void>;
-  /** What arrived and has not been taken as an answer yet. */
-  rest: Buffer = Buffer.alloc(0);
   isClosed = false;
   #wake: () => void = () => {};
+  /** What arrived, from `#taken` to `#end`. It grows by doubling: an answer may have megabytes. */
+  #arrived: Buffer = Buffer.allocUnsafe(FIRST_BYTES);
+  #taken = 0;
+  #end = 0;
 
   constructor(t: Cleanup, port: number) {
     this.socket = connect({ port, host: "127.0.0.1", noDelay: true });
@@ -36,9 +40,14 @@ export class RawClient {
     });
     this.socket.on("error", () => {});
     this.socket.on("data", (chunk: Buffer) => {
-      this.rest = Buffer.concat([this.rest, chunk]);
+      this.#keep(chunk);
       this.#wake();
     });
+  }
+
+  /** What arrived and has not been taken as an answer yet. */
+  get rest(): Buffer {
+    return this.#arrived.subarray(this.#taken, this.#end);
   }
 
   /** The next answer; throws when the connection ends before. */
@@ -54,12 +63,24 @@ export class RawClient {
     for (;;) {
       const found = takeAnswer(this.rest);
       if (found !== null) {
-        this.rest = found.rest;
+        this.#taken = this.#end - found.rest.length;
         return found.answer;
       }
       if (this.isClosed) return null;
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
+  }
+
+  /** Answers that were taken are views of the memory: none of it is written twice. */
+  #keep(chunk: Buffer): void {
+    if (this.#end + chunk.length > this.#arrived.length) {
+      const { rest } = this;
+      this.#arrived = Buffer.allocUnsafe(2 * (rest.length + chunk.length) + FIRST_BYTES);
+      rest.copy(this.#arrived);
+      this.#taken = 0;
+      this.#end = rest.length;
+    }
+    this.#end += chunk.copy(this.#arrived, this.#end);
   }
 }
 

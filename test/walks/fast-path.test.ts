@@ -634,7 +634,7 @@ function pattern(seed: number, size: number): string {
 }
 
 const envelopeOf = (id: string, seed: number, size: number): Buffer =>
-  Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":"${pattern(seed, size)}"}`);
+  Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":"${pattern(seed, size)}"}`, "latin1");
 
 /** How one slow reader goes about it. */
 interface Reading {
