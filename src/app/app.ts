@@ -448,6 +448,7 @@ function pagesWith(
     isDraining: () => live.isDraining,
     node: foundation.node?.identity ?? null,
     publicNode: foundation.node?.shown ?? null,
+    region: config.cluster.region,
     cluster: () => foundation.node?.health() ?? null,
     subscriptions,
     filters,

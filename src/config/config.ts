@@ -256,7 +256,14 @@ function fileFaults(
   const faults = found
     .filter(({ path }) => !document.isUnresolved(path))
     .map((fault) => placed(file, document, fault));
-  return [...known, ...faults].sort((a, b) => a.line - b.line || a.column - b.column);
+  return toldOnce([...known, ...faults]).sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+/** A setting that breaks two rules of its kind says what it may be once. */
+function toldOnce(faults: readonly ConfigFault[]): ConfigFault[] {
+  const textOf = ({ line, column, path, message }: ConfigFault): string =>
+    JSON.stringify([line, column, path, message]);
+  return [...new Map(faults.map((fault) => [textOf(fault), fault])).values()];
 }
 
 function placed(

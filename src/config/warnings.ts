@@ -1,6 +1,7 @@
 // Warnings about settings that are valid but probably mistakes. Names settings and never shows
 // values, which may be secrets.
 import type { TableFault } from "./config-fault.ts";
+import { bytesOf } from "./kinds.ts";
 import type { ConfigFile } from "./schema.ts";
 
 /** Text that stands for a key in documentation, such as `YOUR_API_KEY` or `<api-key>`. */
@@ -37,13 +38,45 @@ export function regionWarnings({ cluster, profiles }: ConfigFile): readonly Tabl
   });
 }
 
-/** A second tier of the cache that no profile uses. */
+/** Settings of the cache that have no effect beside others. */
 export function cacheWarnings({ cache, profiles }: ConfigFile): readonly TableFault[] {
-  if (cache === "off" || cache.redis_url === "") return [];
+  const settings = cache === "off" ? null : cache;
+  return [
+    ...unusedSecondTier(settings, profiles),
+    ...unusedSharing(settings !== null, profiles),
+    ...tooLargeAccounts(settings),
+  ];
+}
+
+type CacheFile = Exclude<ConfigFile["cache"], "off"> | null;
+
+/** A second tier that no profile uses. */
+function unusedSecondTier(cache: CacheFile, profiles: ConfigFile["profiles"]) {
   const all = Object.values(profiles);
-  if (all.length === 0 || all.some((profile) => profile.cache !== "off")) return [];
+  if (cache === null || cache.redis_url === "" || all.length === 0) return [];
+  if (all.some((profile) => profile.cache !== "off")) return [];
   const message = "has no effect: every profile has `cache: off`";
-  return [{ path: ["cache", "redis_url"], at: "value", message }];
+  return [{ path: ["cache", "redis_url"], at: "value", message } as const];
+}
+
+/** Profiles that are to be given what another one keeps, where nothing is kept. */
+function unusedSharing(isOn: boolean, profiles: ConfigFile["profiles"]): readonly TableFault[] {
+  return Object.entries(profiles).flatMap(([slug, { cache }]) => {
+    if (cache === undefined || cache === "off") return [];
+    return cache.share_with.flatMap((other, index): readonly TableFault[] => {
+      if (isOn && profiles[other]?.cache !== "off") return [];
+      const message = isOn
+        ? "has no effect: that profile has `cache: off`"
+        : "has no effect beside `cache: off` at the top";
+      return [{ path: ["profiles", slug, "cache", "share_with", index], at: "value", message }];
+    });
+  });
+}
+
+function tooLargeAccounts(cache: CacheFile): readonly TableFault[] {
+  if (cache === null || bytesOf(cache.account_max_bytes) <= bytesOf(cache.max_bytes)) return [];
+  const message = "is more than `max_bytes`: then the answers of one account alone are kept";
+  return [{ path: ["cache", "account_max_bytes"], at: "value", message }];
 }
 
 type SetFile = ConfigFile["profiles"][string]["chains"][string];

@@ -1055,6 +1055,41 @@ describe("configuration: what is doubted", () => {
       assert.deepEqual(warningsOf(`{ id: a, url: 'https://eth.example/v2/${word}' }`), [], word);
   });
 
+  it("names settings of the cache that have no effect", () => {
+    const providers = "{ ethereum: { providers: [{ id: a, url: 'https://a.example' }] } }";
+    const doubts = (cache: string, one: string, two = ""): readonly string[] => {
+      const profiles = `{ one: { ${one}chains: ${providers} }, two: { ${two}chains: ${providers} } }`;
+      const result = load(
+        `chains: { ethereum: { chain_id: 1 } }\ncache: ${cache}\nprofiles: ${profiles}`,
+      );
+      return result.ok
+        ? result.warnings.map(({ line, path, message }) => `${line} ${path} ${message}`)
+        : formatFaults(result.faults).split("\n");
+    };
+    const shares = "cache: { share_with: [two] }, ";
+    assert.deepEqual(doubts("{ max_bytes: 2MiB, account_max_bytes: 2MiB }", shares), []);
+    assert.match(
+      doubts("{}", shares, "cache: off, ").join(),
+      /^3 profiles\.one\.cache\.share_with\[0\] has no effect: that profile has `cache: off`$/,
+    );
+    assert.match(doubts("off", shares).join(), /share_with\[0\] has no effect beside `cache: off`/);
+    assert.match(
+      doubts("{ max_bytes: 2MiB, account_max_bytes: 3MiB }", "").join(),
+      /^2 cache\.account_max_bytes is more than `max_bytes`/,
+    );
+  });
+
+  it("tells once what a size may be that is none", () => {
+    for (const size of ["-1", "5", "128MB"]) {
+      const faults = refused(`devnet: true\ncache: { max_bytes: ${size} }`);
+      assert.deepEqual(
+        faults.map(({ path }) => path),
+        ["cache.max_bytes"],
+        size,
+      );
+    }
+  });
+
   it("tells a short secret once", () => {
     const env = { NODE_ENV: "production", SVC_SECRET: "short" };
     const faults = refused(

@@ -158,6 +158,48 @@ test("`logs.split: off` refuses a range as before; beyond the bounds it is told 
   assert.equal(served.text, expected(1, 400, some));
 });
 
+/** A provider that takes 100 blocks, and advises them in the words of a vendor. */
+function advising(density: Density): Script {
+  return (asked, reply) => {
+    const [filter] = Array.isArray(asked.params) ? asked.params : [];
+    const from = Number(filter?.fromBlock);
+    if (asked.method !== "eth_getLogs" || Number(filter.toBlock) - from < LIMIT)
+      return node(density)(asked, reply);
+    const message =
+      "Log response size exceeded. Based on your parameters and the response size limit, this " +
+      `block range should work: [${hex(from)}, ${hex(from + LIMIT - 1)}]`;
+    reply.error(JSON.stringify({ code: -32_602, message }));
+  };
+}
+
+test("the range that a provider advises is asked for, and few calls are refused", async (t) => {
+  const script = advising(some);
+  const upstreams = await Promise.all([1, 2].map(() => scriptedUpstream(script)));
+  for (const upstream of upstreams) upstream.probesSay(null);
+  const providers = upstreams.map(({ url }, at) => ({ id: "ab".charAt(at), url, archival: true }));
+  const service = await startService(configText(providers, {}, {}, "team"));
+  t.after(async () => {
+    await Promise.all([service.close(), ...upstreams.map((upstream) => upstream.close())]);
+  });
+  await service.probed();
+  const { text } = await service.post("/rpc/1", getLogs(1, 4_000));
+  assert.equal(text, expected(1, 4_000, some));
+  const metrics = await service.get("/metrics");
+  const parts = (result: string): number =>
+    Number(new RegExp(`svc_split_parts_total.result="${result}". (\\d+)`).exec(metrics.text)?.[1]);
+  assert.ok(parts("asked") >= 40 && parts("asked") <= 52, `${parts("asked")} parts`);
+  assert.ok(parts("refused") <= 12, `${parts("refused")} refused`);
+});
+
+test("an answer that is too long is refused for that, and told no range that is not served", async (t) => {
+  const { service } = await walk(t, () => 5, { logs: { max_bytes: 65_536 } });
+  const { json } = await service.post("/rpc/1", [getLogs(1, 3_000)]);
+  const { message, data } = json[0].error;
+  assert.match(message, /longer than is allowed/);
+  assert.equal(data.code, "log_range_limit");
+  assert.ok(!("max_blocks" in data), `${data.max_blocks} blocks, and 3,000 were refused`);
+});
+
 test("with a key each planned part costs and counts as one call; without one there are few", async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));

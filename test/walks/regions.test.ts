@@ -38,6 +38,8 @@ test("a node asks its own region first, then providers without a region, then th
     attempts.map(({ provider }) => provider),
     ["near", "vendor"],
   );
+  const { json: health } = await service.get("/api/health");
+  assert.deepEqual(health.cluster.regions, ["eu-west"]);
   const pinned = await service.post("/rpc/ethereum/far", {
     jsonrpc: "2.0",
     id: 2,

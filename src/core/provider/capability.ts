@@ -63,6 +63,7 @@ export const RANGE_FACT_MS = 3_600_000;
  * logs: no block range is learned from it.
  */
 const LEAST_GUESSED_RANGE = 100;
+const GUESSED_SHARE = 0.75;
 /**
  * Method rows below this index are shared by many names: nothing learned of one name applies to
  * another.
@@ -165,8 +166,9 @@ export function learnPruned(facts: LearnedFacts, nowMs: number): void {
 }
 
 /**
- * Learns the largest block range: the limit that the error names, or else one block less than the
- * span that was refused (null = neither is known).
+ * Learns the largest block range: the limit that the error names, or else three quarters of the span
+ * that was refused (null = neither is known). One block less would be refused as well, and so would
+ * be nearly every part of that size.
  */
 export function learnRange(
   facts: LearnedFacts,
@@ -179,7 +181,8 @@ export function learnRange(
     facts.maxBlockRange = named;
   } else {
     if (refusedSpan === null || refusedSpan < LEAST_GUESSED_RANGE) return;
-    facts.maxBlockRange = Math.min(learnedRange(facts, nowMs) ?? refusedSpan, refusedSpan - 1);
+    const guessed = Math.floor(refusedSpan * GUESSED_SHARE);
+    facts.maxBlockRange = Math.min(learnedRange(facts, nowMs) ?? guessed, guessed);
   }
   facts.rangeAtMs = nowMs;
 }

@@ -79,6 +79,77 @@ export function cutRange(
   return parts;
 }
 
+/** Most characters of an error that are read. */
+const MESSAGE_CHARS = 2_048;
+const NUMBER = "(0x[0-9a-f]{1,13}|\\d{1,15})";
+/** "this block range should work: [0x1, 0x7d0]", "retry with the range 1-2000". */
+const NAMED_RANGE = new RegExp(`(?:\\[|\\brange:? )${NUMBER}(?:, ?|-| to )${NUMBER}\\b`, "gi");
+
+/**
+ * The number of blocks of the smaller range that an error advises, which begins where the refused
+ * one did; null = it advises none.
+ */
+export function advisedBlocks(message: unknown, { from, to }: BlockRange): number | null {
+  if (typeof message !== "string") return null;
+  for (const [, first, last] of message.slice(0, MESSAGE_CHARS).matchAll(NAMED_RANGE)) {
+    const advised = { from: Number(first), to: Number(last) };
+    if (advised.from === from && advised.to >= from && advised.to < to) return blocksIn(advised);
+  }
+  return null;
+}
+
+/**
+ * Cuts the first `size` blocks off a range that is longer. The rest is cut when its turn comes, by
+ * what is known then.
+ */
+export function cutHead({ from, to }: BlockRange, size: number): readonly BlockRange[] {
+  const last = from + Math.max(1, size) - 1;
+  return last >= to
+    ? [{ from, to }]
+    : [
+        { from, to: last },
+        { from: last + 1, to },
+      ];
+}
+
+/**
+ * How many blocks a part may have, by what the parts of one call turned out to hold. Refusals for
+ * too many results make parts smaller. Parts that are answered make them larger again, below the
+ * size that was refused; above it only where there are few results.
+ */
+export class PartSize {
+  #blocks: number | null = null;
+  /** This many blocks had too many results. */
+  #refused = Number.POSITIVE_INFINITY;
+  #mostBytes = 0;
+
+  /** Null = nothing was refused for its results. */
+  get blocks(): number | null {
+    return this.#blocks;
+  }
+
+  /** A part had too many results. `advised`: blocks that its provider advises, if it does. */
+  refused(range: BlockRange, advised: number | null): void {
+    const blocks = blocksIn(range);
+    this.#refused = Math.min(this.#refused, blocks);
+    this.#blocks = Math.min(this.#blocks ?? blocks, advised ?? Math.ceil(blocks / 2));
+  }
+
+  /** A part was answered with so many bytes. */
+  answered(range: BlockRange, bytes: number): void {
+    this.#mostBytes = Math.max(this.#mostBytes, bytes);
+    if (this.#blocks === null || blocksIn(range) < this.#blocks) return;
+    const larger = this.#blocks * 2;
+    const isSparse = bytes * FEW_RESULTS <= this.#mostBytes;
+    if (larger >= this.#refused && !isSparse) return;
+    this.#blocks = larger;
+    if (larger >= this.#refused) this.#refused = larger + 1;
+  }
+}
+
+/** A part has few results if the longest one is so many times as long. */
+const FEW_RESULTS = 2;
+
 /**
  * The parts of a range that a provider refused as too large. `limit`: the largest range that is
  * accepted now, as far as is known. Empty = one block is too much.

@@ -8,10 +8,13 @@ import { providerOf } from "../../core/routing/answer-source.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
 import type { Policy } from "../../core/routing/policy.ts";
 import {
+  advisedBlocks,
   type BlockRange,
   blocksIn,
+  cutHead,
   cutRange,
   cutRefused,
+  PartSize,
   sizeOf,
 } from "../../core/routing/range-parts.ts";
 import type { Span } from "../../core/rpc/json.ts";
@@ -79,6 +82,7 @@ export class RangeRun implements RunningJob {
   readonly #endsAtMs: number;
   readonly #providers = new Set<Provider>();
   readonly #timers = new Set<Timer>();
+  readonly #partSize = new PartSize();
   /** In order; those before `#next` were passed on. */
   #queue: Part[] = [];
   #next = 0;
@@ -155,10 +159,11 @@ export class RangeRun implements RunningJob {
 
   #begin(range: BlockRange): void {
     const { limit, maxParts } = this.#terms;
-    const size = limit === null ? Math.ceil(blocksIn(range) / 2) : sizeOf(limit);
-    const most = maxParts * CUT_FACTOR;
-    if (blocksIn(range) / Math.max(1, size) > most) return this.#refuse(null);
-    this.#queue = cutRange(range, Math.max(1, size), this.#finalized).map(newPart);
+    const size = limit === null ? Math.max(1, blocksIn(range)) : sizeOf(limit);
+    if (blocksIn(range) / size > maxParts * CUT_FACTOR) return this.#refuse(null);
+    const last = this.#job.failed.findLast(isRange);
+    if (limit === null) this.#partSize.refused(range, advisedBlocks(last?.failure.message, range));
+    this.#queue = cutRange(range, size, this.#finalized).map(newPart);
     this.#pump();
   }
 
@@ -243,9 +248,12 @@ export class RangeRun implements RunningJob {
 
   /** Cuts a part that nobody accepts any more by what was learned since. */
   #isCut(part: Part): boolean {
+    const { range } = part;
     const limit = this.#limitOf(part);
-    if (part.range.to - part.range.from <= limit) return false;
-    this.#replace(part, cutRange(part.range, sizeOf(limit)));
+    const size = this.#partSize.blocks ?? Number.POSITIVE_INFINITY;
+    if (range.to - range.from > limit) this.#replace(part, cutRange(range, sizeOf(limit)));
+    else if (blocksIn(range) > size) this.#replace(part, cutHead(range, size));
+    else return false;
     return true;
   }
 
@@ -300,11 +308,12 @@ export class RangeRun implements RunningJob {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
     else if (!this.#list.hold(body.length)) this.#end(faultAnswer(noRoom()));
-    else if (this.#isTooLong()) this.#refuse(null);
+    else if (this.#isTooLong()) this.#end(faultAnswer(TOO_LONG));
     else {
       part.body = body;
       part.elements = elements;
       const { range } = part;
+      this.#partSize.answered(range, body.length);
       const readAgain = this.#readingAgain(part);
       const span = { start, end };
       if (this.#isYoung(part)) this.#check(part, { range, provider, body, span, readAgain });
@@ -382,9 +391,11 @@ export class RangeRun implements RunningJob {
       part.state = "waiting";
       return;
     }
-    const ranges = cutRefused(range, isLimit ? limit : Number.POSITIVE_INFINITY);
-    if (ranges.length === 0) this.#refuse(failure);
-    else this.#replace(part, ranges);
+    if (blocksIn(range) <= 1) return this.#refuse(failure);
+    if (isLimit) return this.#replace(part, cutRefused(range, limit));
+    const advised = advisedBlocks(failure.message, range);
+    this.#partSize.refused(range, advised);
+    this.#replace(part, cutHead(range, advised ?? Math.ceil(blocksIn(range) / 2)));
   }
 
   /** A part failed: it is asked for again after a pause, or in pieces that more accept. */
@@ -486,6 +497,12 @@ const NO_BYTES = Buffer.alloc(0);
 const TOO_LARGE = fault(
   "log_range_limit",
   "the blocks or results of this call come to more parts than one call may have",
+);
+
+const TOO_LONG = fault(
+  "log_range_limit",
+  "the answer to this call, gathered from parts, is longer than is allowed",
+  { nextAction: "ask for fewer blocks" },
 );
 
 function newPart(range: BlockRange): Part {

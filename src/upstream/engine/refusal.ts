@@ -120,7 +120,7 @@ export function outcomeUnknown(failed: readonly FailedAttempt[], hash: string | 
 export function rangeRefused(failure: Failure): Fault {
   return fault(
     "log_range_limit",
-    "the block range or result of this eth_getLogs call is too large for every provider",
+    "the block range or result of this call is too large for every provider that was asked",
     {
       details: { provider_error: { code: failure.code, message: failure.message } },
     },

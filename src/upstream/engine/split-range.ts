@@ -3,7 +3,7 @@
 // all refuse as too large, is asked for in parts. Decides which; `range-run.ts` does it.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
-import { decideSplit, mostBlocks } from "../../core/routing/range-parts.ts";
+import { blocksIn, decideSplit, mostBlocks } from "../../core/routing/range-parts.ts";
 import { type RangeCall, readRangeCall } from "../../core/rpc/range-call.ts";
 import { type Answer, faultAnswer } from "./answer.ts";
 import type { Job } from "./job.ts";
@@ -126,14 +126,21 @@ class SplitCall implements JobListener, RunningJob {
     return named.length === 0 ? null : Math.max(...named);
   }
 
-  /** A refusal, with the largest range that would be served. */
+  /**
+   * A refusal, with the largest range that would be served. None is told where this call was within
+   * it: then it was refused for its results, and nobody knows how many blocks have fewer.
+   */
   #withMostBlocks(answer: Answer): Answer {
     const { outcome } = answer;
     const limit = this.#limit();
     if (outcome.kind !== "fault" || limit === null || "max_blocks" in outcome.fault.details)
       return answer;
+    const { request } = this.#job;
+    const range = rangeOf(request.call.block, request.tracker);
+    const mostServed = mostBlocks(limit, this.#bounds());
+    if (range !== null && blocksIn(range) <= mostServed) return answer;
     const { message, details } = outcome.fault;
-    const most = { ...details, max_blocks: mostBlocks(limit, this.#bounds()) };
+    const most = { ...details, max_blocks: mostServed };
     return faultAnswer(fault("log_range_limit", message, { details: most }));
   }
 

@@ -34,6 +34,8 @@ export interface InstanceFacts {
   readonly wallMs: number;
   readonly uptimeMs: number;
   readonly version: string;
+  /** Where this node runs; empty = not stated. */
+  readonly region: string;
   /** The nodes that serve together; null = this one serves alone. */
   readonly cluster: ClusterHealth | null;
 }
@@ -45,18 +47,20 @@ export function healthDocument(facts: InstanceFacts): unknown {
     timestamp: new Date(facts.wallMs).toISOString(),
     uptime_seconds: Math.floor(facts.uptimeMs / 1000),
     version: facts.version,
-    cluster: facts.cluster === null ? STANDALONE : clusterDocument(facts.cluster),
+    cluster: facts.cluster === null ? standalone(facts.region) : clusterDocument(facts.cluster),
   };
 }
 
-const STANDALONE = {
-  enabled: false,
-  nodes_connected: 1,
-  nodes_responding: 1,
-  nodes_total: 1,
-  regions: [],
-  status: "standalone",
-};
+function standalone(region: string): unknown {
+  return {
+    enabled: false,
+    nodes_connected: 1,
+    nodes_responding: 1,
+    nodes_total: 1,
+    regions: region === "" ? [] : [region],
+    status: "standalone",
+  };
+}
 
 function clusterDocument(cluster: ClusterHealth): unknown {
   return {

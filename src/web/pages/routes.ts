@@ -52,6 +52,8 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly uptimeBeforeMs: number;
   /** This node for those who may not see its name; null = it serves alone. */
   readonly publicNode: NodeLabels | null;
+  /** Where this node runs; empty = not stated. */
+  readonly region: string;
   readonly documents: Documents;
   /** Null = documents are never compressed. */
   readonly compression: Compression | null;
@@ -161,15 +163,15 @@ const NOT_PUBLIC = fault("unauthorized", "the status of this instance is for tho
 const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
 
 function instancePages(
-  { registry, runtime, version, isDraining, cluster }: PageParts,
+  { registry, runtime, version, isDraining, region, cluster }: PageParts,
   uptimeMs: () => number,
   documents: ServiceDocuments,
 ): Readonly<Record<string, PageHandler>> {
   return {
     "/api/chains": (response, headers) => json(response, 200, headers, chainsDocument(registry)),
     "/api/health": (response, headers) => {
-      const facts = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), version, cluster: cluster() };
-      json(response, 200, headers, healthDocument(facts));
+      const now = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), cluster: cluster() };
+      json(response, 200, headers, healthDocument({ ...now, version, region }));
     },
     "/api/ready": (response, headers) => {
       documents.read({ kind: "ready" }, (merged) => {

@@ -234,9 +234,9 @@ test("an archive that was pruned counts as none for ten minutes", () => {
 test("a learned range holds for an hour; a named limit beats a guess and a guess only narrows", () => {
   const facts = createLearnedFacts();
   learnRange(facts, null, 5_000, 0);
-  assert.equal(learnedRange(facts, 0), 4_999);
+  assert.equal(learnedRange(facts, 0), 3_750);
   learnRange(facts, null, 9_000, 0);
-  assert.equal(learnedRange(facts, 0), 4_999);
+  assert.equal(learnedRange(facts, 0), 3_750);
   learnRange(facts, 8_000, null, 0);
   assert.equal(learnedRange(facts, 0), 8_000);
   const block = range(1_000, 9_001);
@@ -248,6 +248,20 @@ test("a learned range holds for an hour; a named limit beats a guess and a guess
   };
   assert.equal(reasonOf(asked), "block_range_limit");
   assert.equal(reasonOf({ ...asked, view: { nowMs: RANGE_FACT_MS } }), null);
+});
+
+test("what is learned of a limit without a number is soon accepted, and near it", () => {
+  for (const limit of [120, 500, 1_000, 2_999, 10_000, 50_000]) {
+    const facts = createLearnedFacts();
+    let refusals = 0;
+    for (let span = 199_999; span > limit; span = learnedRange(facts, 0) ?? 0) {
+      learnRange(facts, null, span, 0);
+      refusals++;
+    }
+    const learned = learnedRange(facts, 0) ?? 0;
+    assert.ok(learned <= limit && learned >= Math.floor(limit * 0.75), `${learned} of ${limit}`);
+    assert.ok(refusals <= 30, `${refusals} refusals until ${limit}`);
+  }
 });
 
 test("a refused span that is small or unknown, and a senseless limit, teach no range", () => {

@@ -4,12 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
+  advisedBlocks,
   type BlockRange,
   blocksIn,
+  cutHead,
   cutRange,
   cutRefused,
   decideSplit,
   mostBlocks,
+  PartSize,
   sizeOf,
 } from "../../../src/core/routing/range-parts.ts";
 
@@ -82,4 +85,68 @@ test("a refused range becomes smaller with every cut, down to one block, which i
       for (const part of parts) assert.ok(blocksIn(part) < blocksIn(whole));
     }),
   );
+});
+
+test("an error's advice counts where it begins with the refused range and is smaller", () => {
+  const refused = { from: 16, to: 100_000 };
+  const advised = (message: unknown): number | null => advisedBlocks(message, refused);
+  assert.equal(advised("this block range should work: [0x10, 0x7df]"), 2_000);
+  assert.equal(advised("query exceeds max results 20000, retry with the range 16-1015"), 1_000);
+  assert.equal(advised("more than 10000 results. Try with this block range [0x10, 0x10]."), 1);
+  for (const message of [
+    "this block range should work: [0x11, 0x7df]",
+    "this block range should work: [0x10, 0xfffffff]",
+    "this block range should work: [0x10, 0xf]",
+    "query returned more than 10000 results",
+    `${" ".repeat(4_000)}[0x10, 0x7df]`,
+    { advice: "[0x10, 0x7df]" },
+    null,
+  ])
+    assert.equal(advised(message), null, JSON.stringify(message).slice(0, 80));
+});
+
+test("the head of a range and its rest are the range", () => {
+  fc.assert(
+    fc.property(range, fc.integer({ min: 0, max: 6_000 }), (whole, size) => {
+      const parts = cutHead(whole, size);
+      assertWhole(parts, whole);
+      assert.ok(parts.length <= 2);
+      const [head] = parts;
+      assert.ok(head !== undefined && blocksIn(head) <= Math.max(1, size));
+    }),
+  );
+});
+
+/** Calls for `blocks` blocks where a call for more than `accepted(first block)` is refused. */
+function callsFor(blocks: number, accepted: (from: number) => number, advice: number | null) {
+  const size = new PartSize();
+  let [answered, refused] = [0, 0];
+  const queue: BlockRange[] = [{ from: 0, to: blocks - 1 }];
+  for (let part = queue.shift(); part !== undefined; part = queue.shift()) {
+    const [head = part, rest] = cutHead(part, size.blocks ?? blocks);
+    if (rest !== undefined) queue.unshift(rest);
+    if (blocksIn(head) > accepted(head.from)) {
+      refused++;
+      size.refused(head, advice);
+      queue.unshift(head);
+    } else {
+      answered++;
+      size.answered(head, Math.ceil((1_000 * blocksIn(head)) / accepted(head.from)));
+    }
+  }
+  return { answered, refused };
+}
+
+test("a size that is found is kept: refusals do not go on, advised well, badly or not at all", () => {
+  for (const advice of [2_000, 2, null]) {
+    const { answered, refused } = callsFor(200_000, () => 2_000, advice);
+    assert.ok(answered <= 220 && refused <= 12, `${advice}: ${answered} and ${refused}`);
+  }
+});
+
+test("behind a few blocks that are full of results, parts become large again", () => {
+  const accepted = (from: number): number => (from < 1_000 ? 10 : 50_000);
+  const { answered, refused } = callsFor(200_000, accepted, null);
+  assert.ok(answered <= 210, `${answered} calls`);
+  assert.ok(refused <= 40, `${refused} refusals`);
 });
