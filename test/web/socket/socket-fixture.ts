@@ -106,6 +106,7 @@ export async function createFixture(
   const { page } = createPages({
     service: null,
     uptimeBeforeMs: 0,
+    region: "",
     runtime,
     registry,
     observer,
