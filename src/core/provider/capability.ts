@@ -166,9 +166,9 @@ export function learnPruned(facts: LearnedFacts, nowMs: number): void {
 }
 
 /**
- * Learns the largest block range: the limit that the error names, or else three quarters of the span
- * that was refused (null = neither is known). One block less would be refused as well, and so would
- * be nearly every part of that size.
+ * Learns the largest block range: the limit that the error names, or else three quarters of the
+ * span that was refused (null = neither is known). One block less would be refused as well, and so
+ * would be nearly every part of that size.
  */
 export function learnRange(
   facts: LearnedFacts,
