@@ -6,6 +6,7 @@ import type { z } from "zod";
 import { publicNode, serviceNodeOf } from "../cluster/identity.ts";
 import type { MemberProcess } from "../cluster/membership.ts";
 import { readReports, type StoredJob, writeReport } from "../cluster/node-reports.ts";
+import { parseJson } from "../core/fields.ts";
 import type { Bus, QuestionTopic } from "../core/workers/bus.ts";
 import type { Observer } from "../observe/observer.ts";
 import { LoadMeter } from "../observe/process-load.ts";
@@ -215,11 +216,7 @@ async function storedReports({ store }: JoinedNode): Promise<Stored> {
 /** Another version may have written it; null = it cannot be read. */
 function parseReport(text: string): NodeReport | null {
   if (text.length > MAX_REPORT_CHARACTERS) return null;
-  try {
-    return REPORT.safeParse(JSON.parse(text)).data ?? null;
-  } catch {
-    return null;
-  }
+  return REPORT.safeParse(parseJson(text)).data ?? null;
 }
 
 type RowOfReports = Omit<ServiceNode, "alias" | "this" | "region" | "jobs">;

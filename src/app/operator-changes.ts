@@ -1,6 +1,7 @@
 // What operators do at one node of a cluster that the others have to follow: told over the log of
 // changes, and heard from it.
 import { recordChange } from "../cluster/change-log.ts";
+import { type Fields, isRecord, parseJson } from "../core/fields.ts";
 import type { ProviderRef } from "../hosted/operator/records.ts";
 import type { Store } from "../store/store.ts";
 import type { Requester } from "../web/api/operator-providers.ts";
@@ -80,7 +81,7 @@ interface Recorded {
 
 /** What a node recorded; null = of a later version, or nothing at all. */
 function parseRecorded(ref: string): Recorded | null {
-  const value = fieldsOf(parsed(ref));
+  const value = fieldsOf(parseJson(ref));
   const node = value?.["node"];
   if (value === null || typeof node !== "string") return null;
   switch (value["kind"]) {
@@ -110,16 +111,8 @@ export function parseProviderRef(value: unknown): ProviderRef | null {
   return isText(profile) && isText(chain) && isText(provider) ? { profile, chain, provider } : null;
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
-  return typeof value === "object" && value !== null ? { ...value } : null;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
+function fieldsOf(value: unknown): Fields | null {
+  return isRecord(value) ? value : null;
 }
 
 function isText(value: unknown): value is string {

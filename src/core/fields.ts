@@ -1,4 +1,4 @@
-// Values of unknown shape that have fields: messages of other processes, JSON of anybody.
+// Values of unknown shape: messages of other processes, rows of other versions, JSON of anybody.
 
 /** A value with fields of unknown types. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -6,4 +6,13 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Whether a value is an object with fields; a list is none. */
 export function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The value of a JSON text; null also where the text is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

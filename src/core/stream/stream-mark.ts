@@ -1,6 +1,6 @@
 // Where a subscription to heads or logs stands, as a text that another process can go on from: the
 // last blocks that were delivered, and the logs that were delivered of them. Pure.
-import { isRecord } from "../fields.ts";
+import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/block-height.ts";
 import { asRemoved, type Block } from "./chain-event.ts";
 import { createDeliveredLogs, type DeliveredLogs } from "./delivered-logs.ts";
@@ -249,14 +249,6 @@ function logsIn(blocks: readonly Block[], value: unknown): StreamMark["logs"] | 
     logs.set(block.hash, marked);
   }
   return logs;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 function isNumber(value: unknown): value is number {

@@ -1,7 +1,7 @@
 // What changed lately in the whole service: circuits, cordons, heads, streams, configuration,
 // workers and nodes. Keeps the latest; what several workers tell of the same change counts once.
 // Knows no reader.
-import { isRecord } from "../../core/fields.ts";
+import { isRecord, parseJson } from "../../core/fields.ts";
 import { FEED_EVENT_TYPES, type FeedEvent } from "./feed-event.ts";
 
 /** An event that is no call. */
@@ -92,12 +92,8 @@ function stateOf({ type, data }: ChangeEvent): string {
 
 /** A change as a worker wrote it; null = it is none. The workers run the same code. */
 export function parseChange(type: string, text: string): ChangeEvent | null {
-  try {
-    const event: unknown = { type, data: JSON.parse(text) };
-    return isChange(event) ? event : null;
-  } catch {
-    return null;
-  }
+  const event: unknown = { type, data: parseJson(text) };
+  return isChange(event) ? event : null;
 }
 
 /** Whether a value is a change, as far as it is relied upon. */

@@ -1,5 +1,6 @@
 // A row of history as a text that is kept for months: columns by name and only those that are not
 // 0, so that versions with other columns read each other's rows.
+import { isRecord, parseJson } from "../../core/fields.ts";
 import { CIRCUIT_STATES } from "../../upstream/health/health-report.ts";
 import { columnNames, type RowLayout } from "./history-row.ts";
 
@@ -51,12 +52,7 @@ function columnFor(names: readonly string[], name: string): number {
 }
 
 function parseObject(text: string): readonly [string, unknown][] | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-    const entries = Object.entries(value);
-    return entries.length > MAX_NAMES ? null : entries;
-  } catch {
-    return null;
-  }
+  const value = parseJson(text);
+  const entries = isRecord(value) ? Object.entries(value) : null;
+  return entries === null || entries.length > MAX_NAMES ? null : entries;
 }

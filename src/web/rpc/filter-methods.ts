@@ -1,6 +1,7 @@
 // The filter methods as callers see them: who owns a filter, which calls are refused, how each is
 // answered. Filters and their events are kept in `upstream/filter`.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { parseJson } from "../../core/fields.ts";
 import { type Provider, profileId } from "../../core/provider/profile.ts";
 import { NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
@@ -151,7 +152,7 @@ function revivedRequest(
   const at = placeOf(parts, record);
   const strategy = STRATEGY_NAMES.find((name) => name === record.strategy);
   if (at === null || strategy === undefined) return null;
-  const params: unknown = JSON.parse(record.params);
+  const params = parseJson(record.params);
   const requested = requestedFilter({ methodName, params, ...at });
   if (requested === null || requested.kind === "fault") return null;
   return {
@@ -259,7 +260,7 @@ function logsQuery(
 
 /** Where and how the logs of a recorded filter are queried; null = it is not a log filter. */
 function recordedPlace({ method, params, profile, chain, pin }: FilterRecord): FilterPlace | null {
-  const criteria = method === "eth_newFilter" ? readCriteria(JSON.parse(params)) : null;
+  const criteria = method === "eth_newFilter" ? readCriteria(parseJson(params)) : null;
   return criteria?.kind === "criteria" ? { profile, chain, pin, query: criteria.query } : null;
 }
 
