@@ -78,7 +78,11 @@ import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
 import { createLiveSide, type LiveSide } from "./live-side.ts";
-import { createOperatorInbox, type OperatorChanges } from "./operator-changes.ts";
+import {
+  type ChangesPlace,
+  createOperatorInbox,
+  type OperatorChanges,
+} from "./operator-changes.ts";
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
@@ -223,8 +227,7 @@ async function openStored(
     const { hosted: settings } = config;
     const hosting = await openHosting({ ...parts, operatorInbox, config, settings });
     const { store, node, joined, console, close } = hosting;
-    const place = node === null ? null : { store, node: node.identity.id };
-    const changes = operatorInbox.changes(place);
+    const changes = operatorInbox.changes(changesPlace(store, node));
     return { hosting, store, node, joined, console, changes, close };
   }
   const { runtime, log, worker, service } = parts;
@@ -232,26 +235,24 @@ async function openStored(
     log.warn({ problem: textOf(error) }, "the database does not answer as it should");
   const place = { config, runtime, log, worker, service, operatorInbox };
   const router = await openRouterNode({ ...place, onError });
+  const { store = null, view: node = null, joined = null } = router ?? {};
   const console = createConsoleSide({
     config,
     runtime,
     log,
-    records: await openRecords({ config, log, store: router?.store ?? null, service }),
+    records: await openRecords({ config, log, store, service }),
     accounts: null,
     openLimit: limitsOf({ runtime, service }),
-    node: router?.view.identity.id ?? null,
+    node: node?.identity.id ?? null,
   });
-  return {
-    hosting: null,
-    store: router?.store ?? null,
-    node: router?.view ?? null,
-    joined: router?.joined ?? null,
-    console,
-    changes: operatorInbox.changes(
-      router === null ? null : { store: router.store, node: router.view.identity.id },
-    ),
-    close: () => router?.close() ?? Promise.resolve(),
-  };
+  const changes = operatorInbox.changes(changesPlace(store, node));
+  const close = () => router?.close() ?? Promise.resolve();
+  return { hosting: null, store, node, joined, console, changes, close };
+}
+
+/** Where this node records what operators do; null = it is the only one. */
+function changesPlace(store: Store | null, node: NodeView | null): ChangesPlace | null {
+  return store === null || node === null ? null : { store, node: node.identity.id };
 }
 
 /** Shares filters with the other nodes; null = this service is one node. */

@@ -20,7 +20,7 @@ const EVENTS: Topic<FeedBatch> = { name: "feed events", parse: parseBatch };
 const REPEAT_MS = 4_000;
 const HOLDS_MS = 11_000;
 /** Bounds of one message; there are fewer. */
-const MAX_EVENTS = 5_000;
+const MAX_EVENTS = 20_000;
 const MAX_FILTERS = 256;
 const MAX_TEXT = 16_384;
 
