@@ -826,7 +826,8 @@ export const configFile = z
       .describe(
         "Answers that are known are not asked for again: for good where their block is " +
           "finalized, above it as long as the block keeps its hash, and of the newest block until " +
-          "the next one. `off`, or how much. Reloaded.",
+          "the next one. Above it only where providers push their heads (`ws_url`). `off`, or how " +
+          "much. Reloaded.",
       ),
     coalesce: z
       .enum(["on", "off"])
