@@ -1,5 +1,9 @@
 // A real service with many chains and providers under real traffic, to look at the console with:
-// one provider fails, one is slow, one has a name that is HTML.
+// one provider fails, one is slow, one has a name that is HTML. An account has many keys.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ManyKeys, writeManyKeys } from "../test/fakes/many-keys.ts";
 import { type Service, startService } from "../test/fakes/service.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../test/fakes/upstream.ts";
 
@@ -8,11 +12,13 @@ export interface ConsoleServiceSize {
   readonly chains: number;
   readonly providers: number;
   readonly callsPerSecond: number;
+  readonly keys: number;
 }
 
 /** A running service under traffic. */
 export interface ConsoleService {
   readonly service: Service;
+  readonly manyKeys: ManyKeys;
   close(): Promise<void>;
 }
 
@@ -50,17 +56,20 @@ export async function startConsoleService(size: ConsoleServiceSize): Promise<Con
   const chains = CHAINS.slice(0, size.chains);
   const upstreams = await Promise.all(chains.map(() => scriptedUpstream()));
   for (const [at, upstream] of upstreams.entries()) behave(upstream, chains[at]?.[1] ?? 1);
-  const service = await startService(configOf(size, chains, upstreams));
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-console-bench-"));
+  const manyKeys = await writeManyKeys(dataDir, size.keys);
+  const service = await startService(configOf(size, chains, upstreams, dataDir));
   const traffic = setInterval(
     () => void callOne(service, chains).catch(() => {}),
     1_000 / size.callsPerSecond,
   );
   return {
-    service,
+    ...{ service, manyKeys },
     async close() {
       clearInterval(traffic);
       await service.close();
       await Promise.all(upstreams.map((upstream) => upstream.close()));
+      rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }
@@ -69,6 +78,7 @@ function configOf(
   { chains: count, providers: total }: ConsoleServiceSize,
   chains: readonly (readonly [string, number, string])[],
   upstreams: readonly ScriptedUpstream[],
+  dataDir: string,
 ): string {
   const providersOf = (at: number) =>
     Array.from({ length: Math.ceil((total - at) / count) }, (_, nth) => {
@@ -80,7 +90,7 @@ function configOf(
   const blockTimes = { block_time_ms: 2_000 };
   return JSON.stringify({
     server: { port: 0, operator_token: OPERATOR_TOKEN },
-    log_level: "error",
+    ...{ log_level: "error", data_dir: dataDir, hosted: { enabled: true, keyless: true } },
     chains: Object.fromEntries(
       chains.map(([slug, id, name]) => [slug, { chain_id: id, name, ...blockTimes }]),
     ),

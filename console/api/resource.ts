@@ -30,20 +30,26 @@ export function useResource<T>(
   const [reading, setReading] = useState<Reading<T>>(unread(key));
   const latest = useRef(read);
   latest.current = read;
-  const run = useRef<() => void>(() => {});
+  const current = useRef<Poll | null>(null);
   useEffect(() => {
     const poll = createPoll(key, latest, setReading);
-    run.current = poll.run;
+    current.current = poll;
     poll.run();
-    const timer = everyMs > 0 ? setInterval(poll.runIfVisible, everyMs) : null;
     document.addEventListener("visibilitychange", poll.runIfVisible);
     return () => {
       poll.end();
-      if (timer !== null) clearInterval(timer);
       document.removeEventListener("visibilitychange", poll.runIfVisible);
     };
+  }, [key]);
+  // Apart from the reading itself: another interval is no reason to read at once.
+  useEffect(() => {
+    const again = (): void => current.current?.runIfVisible();
+    const timer = everyMs > 0 ? setInterval(again, everyMs) : null;
+    return () => {
+      if (timer !== null) clearInterval(timer);
+    };
   }, [key, everyMs]);
-  const reload = useCallback(() => run.current(), []);
+  const reload = useCallback(() => current.current?.runAgain(), []);
   const { data, readAtMs, failure } = reading.key === key ? reading : unread<T>(key);
   return { data, readAtMs, failure, reload };
 }
@@ -54,6 +60,8 @@ function unread<T>(key: string): Reading<T> {
 
 interface Poll {
   readonly run: () => void;
+  /** Also where a reading is under way, which may not show what has changed: after its end. */
+  readonly runAgain: () => void;
   readonly runIfVisible: () => void;
   readonly end: () => void;
 }
@@ -65,18 +73,24 @@ function createPoll<T>(
   set: (change: (before: Reading<T>) => Reading<T>) => void,
 ): Poll {
   const abort = new AbortController();
-  const state = { busy: false };
+  const state = { busy: false, isOutdated: false };
   const run = (): void => {
     if (state.busy || abort.signal.aborted) return;
     state.busy = true;
+    state.isOutdated = false;
     void latest.current(abort.signal).then((result) => {
       state.busy = false;
       if (abort.signal.aborted) return;
       set((before) => after(before, key, result));
+      if (state.isOutdated) run();
     });
   };
   return {
     run,
+    runAgain: () => {
+      state.isOutdated = state.busy;
+      run();
+    },
     runIfVisible: () => {
       if (!document.hidden) run();
     },

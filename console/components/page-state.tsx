@@ -57,18 +57,37 @@ export function Failed({ failure, retry }: FailedProps): JSX.Element {
 
 /** Nobody is signed in who may see this. */
 export function Forbidden(): JSX.Element {
-  const { router } = useApp();
+  const { router, session } = useApp();
   const place = useStore(router.place);
+  const { title, text, verb } = FORBIDDEN[useStore(session.state)?.role ?? "none"];
   return (
     <div class="state">
-      <strong>Sign in to see this</strong>
-      <p>It is shown to the operator of this service, or to the account that it belongs to.</p>
+      <strong>{title}</strong>
+      <p>{text}</p>
       <a class="button button-primary" href={router.href(signInPath(place))}>
-        Sign in
+        {verb}
       </a>
     </div>
   );
 }
+
+const FORBIDDEN = {
+  none: {
+    title: "Sign in to see this",
+    text: "It is shown to the operator of this service, or to the account that it belongs to.",
+    verb: "Sign in",
+  },
+  account: {
+    title: "This page is for the operator",
+    text: "You are signed in with the token of an account.",
+    verb: "Sign in as the operator",
+  },
+  operator: {
+    title: "This page is for the owner of an account",
+    text: "You are signed in as the operator. The money page tells of every account.",
+    verb: "Sign in with a management token",
+  },
+} as const;
 
 /** Whether a failure says that the reader may not see it. */
 export function isForbidden(failure: Failure): boolean {

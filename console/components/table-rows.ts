@@ -36,6 +36,9 @@ export function sortRows<Row>(
     .map(({ row }) => row);
 }
 
+/** Made once: `localeCompare` with options makes one for each pair of rows. */
+const IN_ORDER = new Intl.Collator("en", { numeric: true });
+
 function compare(
   left: Exclude<SortValue, undefined>,
   right: Exclude<SortValue, undefined>,
@@ -43,7 +46,7 @@ function compare(
 ): number {
   if (left === null || right === null) return Number(left === null) - Number(right === null);
   if (typeof left === "string" && typeof right === "string")
-    return direction * left.localeCompare(right, "en", { numeric: true });
+    return direction * IN_ORDER.compare(left, right);
   return direction * (Number(left) - Number(right));
 }
 

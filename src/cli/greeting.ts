@@ -1,4 +1,5 @@
 // The lines that `svc serve` prints once it is ready: its URLs, and a first call.
+import { isIPv6 } from "node:net";
 import type { Config } from "../config/config.ts";
 import type { LocalChain } from "./local-chain.ts";
 
@@ -11,7 +12,7 @@ export interface Greeting {
 
 /** Prints the URLs of the service. */
 export function greet(config: Config, port: number, { local, signIn }: Greeting): void {
-  const base = config.server.publicUrl ?? `http://${config.server.host}:${port}`;
+  const base = baseUrlOf(config, port);
   const profile =
     config.profiles.find((candidate) => candidate.slug === "public") ?? config.profiles[0];
   const served = config.chains.find((candidate) => profile?.chains.has(candidate.chainName));
@@ -26,11 +27,16 @@ ${config.hosted === null ? "" : `  a key      curl -s -X POST ${base}/api/v1/age
   console    ${base}/dashboard
   chains     ${base}/api/chains
   all of it  ${base}/llms.txt
-${signIn === null ? "" : `  sign in    ${signInLink(port, signIn)}  (once, as the operator)\n`}
+${signIn === null ? "" : `  sign in    ${signInLink(base, signIn)}  (once, as the operator)\n`}
 ${local?.payingLines(base) ?? ""}`);
 }
 
+/** The one address of all these lines: a session of the console is valid at its own host alone. */
+function baseUrlOf({ server: { publicUrl, host } }: Config, port: number): string {
+  return publicUrl ?? `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
 /** The page of the console that takes the code out of its address and signs in. */
-function signInLink(port: number, code: string): string {
-  return `http://localhost:${port}/dashboard/sign-in#sign-in=${code}`;
+function signInLink(base: string, code: string): string {
+  return `${base}/dashboard/sign-in#sign-in=${code}`;
 }

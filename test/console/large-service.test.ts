@@ -4,10 +4,17 @@
 import assert from "node:assert/strict";
 import { connect, createServer, type Socket } from "node:net";
 import { after, before, test } from "node:test";
-import type { Browser, BrowserContext, Page, Route } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { newVisitor, startChromium, type Visitor, WITHOUT_CHROMIUM } from "./console-browser.ts";
 import { HOSTILE } from "./console-service.ts";
-import { type LargeService, OPERATOR_TOKEN, startLargeService } from "./large-service.ts";
+import {
+  CUSTOM,
+  type LargeService,
+  LONG_ID,
+  OPERATOR_TOKEN,
+  startLargeService,
+  UNSHOWN,
+} from "./large-service.ts";
 
 const OPTIONS = { skip: WITHOUT_CHROMIUM };
 const SESSION_MS = 43_200_000;
@@ -64,6 +71,30 @@ const OVERFLOWING = `[...document.body.querySelectorAll("*")].filter((element) =
   return true;
 }).map((element) => element.outerHTML.slice(0, 200))`;
 
+/**
+ * Texts that may run from right to left and that stand in one line with other texts, which they
+ * would turn around: nothing between the two isolates them.
+ */
+const TURNING = `(() => {
+  const isApart = (element) => {
+    const { display, unicodeBidi } = getComputedStyle(element);
+    return display !== "inline" || /isolate|plaintext/.test(unicodeBidi);
+  };
+  const inlineText = (element) => [...element.childNodes].map((node) =>
+    node.nodeType === Node.TEXT_NODE ? node.data
+      : node.nodeType !== Node.ELEMENT_NODE || isApart(node) ? "" : inlineText(node)).join("");
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (texts.nextNode()) {
+    const { data, parentElement } = texts.currentNode;
+    if (!/[\\u202a-\\u202e\\u2066-\\u2069]/.test(data)) continue;
+    let box = parentElement;
+    while (!isApart(box)) box = box.parentElement;
+    if (inlineText(box).trim() !== data.trim()) found.push(box.outerHTML.slice(0, 300));
+  }
+  return found;
+})()`;
+
 async function isWhole(page: Page, path: string): Promise<void> {
   for (const width of [390, 1400]) {
     await page.setViewportSize({ width, height: 900 });
@@ -74,6 +105,9 @@ async function isWhole(page: Page, path: string): Promise<void> {
     assert.ok(Number(wide) <= 0, `${path} at ${width} px scrolls sideways by ${wide} px`);
   }
   assert.equal(await page.evaluate("window.hacked"), undefined, path);
+  assert.deepEqual(await page.evaluate(TURNING), [], `${path}: texts that turn others around`);
+  const shown = await page.evaluate("document.documentElement.outerHTML");
+  assert.ok(!String(shown).includes(UNSHOWN), `${path} shows a header or a parameter`);
 }
 
 test("names of any kind run nowhere and break no page of the operator", OPTIONS, async () => {
@@ -85,8 +119,9 @@ test("names of any kind run nowhere and break no page of the operator", OPTIONS,
     ["/dashboard", () => rows("Chains").nth(20).waitFor()],
     ["/dashboard/chain/premium/chain-1", () => rows("Providers").nth(3).waitFor()],
     ["/dashboard/chain/premium/chain-2", () => rows("Providers").nth(3).waitFor()],
+    ["/dashboard/chain/premium/chain-3", () => cordonOf(page).waitFor()],
     ["/dashboard/requests", () => rows("Calls").nth(2).waitFor()],
-    ["/dashboard/streams", () => page.getByText("Nobody subscribes to anything").waitFor()],
+    ["/dashboard/streams", () => rows("Open streams").getByText(LONG_ID).nth(1).waitFor()],
     ["/dashboard/errors", () => rows("Errors of providers").nth(1).waitFor()],
     ["/dashboard/tester", () => heading(page, "Tester")],
     ["/dashboard/money", () => rows("Accounts").getByText(account.id).waitFor()],
@@ -104,6 +139,15 @@ test("names of any kind run nowhere and break no page of the operator", OPTIONS,
   await page.waitForURL("**/dashboard/requests/*");
   await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
   await isWhole(page, "a request");
+  await page.goto(`/dashboard/requests?profile=${account.id}/${CUSTOM}`);
+  await rows("Calls").getByText(`${account.id}/${CUSTOM}`).first().click();
+  await page.waitForURL("**/dashboard/requests/*");
+  await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
+  await isWhole(page, "a request by a Custom profile");
+  await page.goto("/dashboard/errors");
+  await rows("Errors of providers").getByText("<img src=x").first().click();
+  await page.getByRole("button", { name: "Copy the sample" }).waitFor();
+  await isWhole(page, "an error");
   await page.goto("/dashboard/tester?chain=chain-1&method=eth_gasPrice");
   await page.getByRole("button", { name: "Compare" }).click();
   await rows("Answers by provider").getByText("error").first().waitFor();
@@ -111,6 +155,9 @@ test("names of any kind run nowhere and break no page of the operator", OPTIONS,
   visitor.clean();
   await visitor.close();
 });
+
+/** The reason of the cordon at `chain-3`, which is markup. */
+const cordonOf = (page: Page) => page.getByText(`Cordoned by the operator: ${HOSTILE}`);
 
 test("names of any kind run nowhere and break no page of an account", OPTIONS, async () => {
   const visitor = await visitAs(fixture.account.token);
@@ -120,6 +167,7 @@ test("names of any kind run nowhere and break no page of an account", OPTIONS, a
     ["/dashboard/account/keys", "Keys"],
     ["/dashboard/account/profiles", "Custom profiles"],
     ["/dashboard/account/profiles/new-one", "new-one"],
+    [`/dashboard/account/profiles/${CUSTOM}`, CUSTOM],
     ["/dashboard/account/payments", "Payments"],
     ["/dashboard/account/tokens", "Management tokens"],
   ] as const) {
@@ -129,44 +177,84 @@ test("names of any kind run nowhere and break no page of an account", OPTIONS, a
     await isWhole(page, path);
     await visitor.shots(`large${path.replaceAll("/", "-")}`);
   }
+  await page.goto(`/dashboard/account/profiles/${CUSTOM}`);
+  await page.getByRole("button", { name: "Test the providers" }).click();
+  await page.getByRole("list", { name: "Providers that were tested" }).waitFor();
+  await isWhole(page, "a test of providers");
+  for (const path of ["/requests", "/streams", "/errors", "/money"]) {
+    await page.goto(`/dashboard${path}`);
+    await page.getByText("This page is for the operator").waitFor();
+    await isWhole(page, path);
+  }
   visitor.clean();
   await visitor.close();
 });
 
 test(
-  "ten thousand keys are shown by the page, found by a word, and cut with a word",
+  "ten thousand keys are read once, found by a word, sorted, changed, and read page by page by " +
+    "the operator",
   OPTIONS,
   async () => {
-    const visitor = await visitAs(fixture.account.token);
+    const { manyKeys, manage } = fixture;
+    const visitor = await visitAs(manyKeys.token);
     const { page } = visitor;
-    const { json } = await fixture.manage(fixture.account.token, "GET", "/api/v1/keys");
-    const [sample] = json.keys;
-    let pages = 0;
-    await page.route("**/api/v1/keys?*", fulfill);
-    await page.route("**/api/v1/keys", fulfill);
-    async function fulfill(route: Route): Promise<void> {
-      const first = (pages++ % 10) * 1_000;
-      const keys = Array.from({ length: 1_000 }, (_, at) => ({
-        ...sample,
-        id: `key_${first + at}`,
-        name: `key number ${first + at}`,
-      }));
-      await route.fulfill({ json: { keys, next: "more" } });
-    }
+    let lists = 0;
+    page.on("request", (request) => {
+      if (request.method() === "GET" && request.url().includes("/api/v1/keys")) lists++;
+    });
     await page.goto("/dashboard/account/keys");
     const table = page.getByRole("table", { name: "Keys of the account" });
-    await page.getByText("The first 10,000 keys are shown.").waitFor();
+    const first = table.getByRole("row").nth(1);
     await page.getByText("1–100 of 10,000").waitFor();
     assert.equal(await table.getByRole("row").count(), 101);
     await page.getByRole("button", { name: "Next" }).click();
     await page.getByText("101–200 of 10,000").waitFor();
-    await page.getByLabel("Filter: Keys of the account").fill("9876");
+    for (const name of ["key number 0", "key number 9999"]) {
+      await table.getByRole("button", { name: "Name" }).click();
+      await first.getByText(name, { exact: true }).waitFor();
+    }
+    const filter = page.getByLabel("Filter: Keys of the account");
+    await filter.fill("9876");
     await table.getByText("key number 9876").waitFor();
     assert.equal(await table.getByRole("row").count(), 2);
+    await isWhole(page, "ten thousand keys");
+    await page.getByRole("button", { name: "Change key number 9876" }).click();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.equal(lists, 10, "each key is read once, and a cancelled dialog reads nothing");
+    await page.getByRole("button", { name: "Delete key number 9876" }).click();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByText("No row matches the filter").waitFor();
+    await filter.fill("");
+    await page.getByText("1–100 of 9,999").waitFor();
+    const { json } = await manage(manyKeys.token, "GET", "/api/v1/accounts/current");
+    assert.equal(json.keys, 9_999);
     visitor.clean();
     await visitor.close();
+    await operatorReadsKeys(manyKeys.accountId);
   },
 );
+
+/** Keys of an account on the operator's page: the next hundred stand on the next page. */
+async function operatorReadsKeys(accountId: string): Promise<void> {
+  const visitor = await visitAs(OPERATOR_TOKEN);
+  const { page } = visitor;
+  await page.goto(`/dashboard/money?account=${accountId}`);
+  await page.getByRole("table", { name: "Accounts", exact: true }).getByText(accountId).click();
+  const keys = page.getByRole("table", { name: `Keys of ${accountId}` });
+  const first = keys.getByRole("row").nth(1);
+  await keys.getByRole("row").nth(100).waitFor();
+  const before = String(await first.textContent());
+  const pages = page.getByRole("navigation", { name: `Pages of keys of ${accountId}` });
+  await pages.getByRole("button", { name: "More" }).click();
+  await first.filter({ hasNotText: before }).waitFor();
+  assert.equal(await keys.getByRole("row").count(), 101);
+  await pages.getByRole("button", { name: "Back" }).click();
+  await first.filter({ hasText: before }).waitFor();
+  await isWhole(page, "keys of an account");
+  visitor.clean();
+  await visitor.close();
+}
 
 test(
   "a key gets another name; an approved program reads the account until it is revoked",

@@ -7,7 +7,10 @@ import { Dialog } from "../../components/dialog.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import type { Key, KeyDialog } from "./keys-page.tsx";
 
-type Done = (next: KeyDialog) => void;
+/** A key is another than before; what is shown next. */
+type Changed = (next: KeyDialog) => void;
+
+const NO_DIALOG: KeyDialog = { kind: "none" };
 
 /** An action under way, and why the last one failed. */
 function useAction(): {
@@ -76,12 +79,12 @@ interface EditProps {
   /** Null = a new key. */
   readonly keyShown: Key | null;
   readonly profiles: readonly string[];
-  readonly done: Done;
+  readonly changed: Changed;
   readonly close: () => void;
 }
 
 /** Creates a key, or changes its name and profiles. */
-export function EditKey({ keyShown, profiles, done, close }: EditProps): JSX.Element {
+export function EditKey({ keyShown, profiles, changed, close }: EditProps): JSX.Element {
   const { client, toasts } = useApp();
   const action = useAction();
   const [name, setName] = useState(keyShown?.name ?? "");
@@ -95,12 +98,12 @@ export function EditKey({ keyShown, profiles, done, close }: EditProps): JSX.Ele
     };
     if (keyShown === null)
       return action.run(client.call("POST /api/v1/keys", { body }), (made) =>
-        done({ kind: "secret", secret: secretOf(name, made, null) }),
+        changed({ kind: "secret", secret: secretOf(name, made, null) }),
       );
     const change = client.call("PATCH /api/v1/keys/{id}", { params: { id: keyShown.id }, body });
     return action.run(change, () => {
       toasts.show("good", "The key was changed.");
-      close();
+      changed(NO_DIALOG);
     });
   };
   return (
@@ -183,15 +186,12 @@ const USUAL_GRACE = 3_600;
 
 interface KeyProps {
   readonly keyShown: Key;
+  readonly changed: Changed;
   readonly close: () => void;
 }
 
 /** Replaces the secret of a key. */
-export function RotateKey({
-  keyShown,
-  done,
-  close,
-}: KeyProps & { readonly done: Done }): JSX.Element {
+export function RotateKey({ keyShown, changed, close }: KeyProps): JSX.Element {
   const { client } = useApp();
   const action = useAction();
   const [grace, setGrace] = useState<number>(USUAL_GRACE);
@@ -202,7 +202,7 @@ export function RotateKey({
         body: { grace_seconds: grace },
       }),
       (rotated) =>
-        done({
+        changed({
           kind: "secret",
           secret: secretOf(keyShown.name, rotated, rotated.previous_valid_until),
         }),
@@ -235,13 +235,13 @@ export function RotateKey({
 }
 
 /** Deletes a key after a question. */
-export function DeleteKey({ keyShown, close }: KeyProps): JSX.Element {
+export function DeleteKey({ keyShown, changed, close }: KeyProps): JSX.Element {
   const { client, toasts } = useApp();
   const action = useAction();
   const submit = (): void =>
     action.run(client.call("DELETE /api/v1/keys/{id}", { params: { id: keyShown.id } }), () => {
       toasts.show("good", "The key was deleted.");
-      close();
+      changed(NO_DIALOG);
     });
   return (
     <Dialog title="Delete a key" close={close}>

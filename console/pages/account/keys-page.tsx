@@ -1,7 +1,7 @@
 // The keys of the account: list, create, rename, rotate, delete. A secret is shown once and is gone
 // with its dialog.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Client, Result } from "../../api/client.ts";
 import type { AnswerOf } from "../../api/contract-types.ts";
 import { useResource } from "../../api/resource.ts";
@@ -42,7 +42,12 @@ export function KeysPage(): JSX.Element {
     client.call("GET /api/v1/accounts/current", {}, signal),
   );
   const isReadOnly = state?.read_only === true;
-  const done = (next: KeyDialog): void => {
+  const columns = useMemo(
+    () => (isReadOnly ? COLUMNS : [...COLUMNS, actionsColumn(setDialog)]),
+    [isReadOnly],
+  );
+  const close = (): void => setDialog({ kind: "none" });
+  const changed = (next: KeyDialog): void => {
     setDialog(next);
     keys.reload();
   };
@@ -74,7 +79,7 @@ export function KeysPage(): JSX.Element {
               <Table
                 name="keys"
                 caption="Keys of the account"
-                columns={isReadOnly ? COLUMNS : [...COLUMNS, actionsColumn(setDialog)]}
+                columns={columns}
                 rows={rows}
                 keyOf={(row) => row.id}
                 textOf={(row) => `${row.name} ${row.key_prefix} ${row.profile}`}
@@ -84,30 +89,32 @@ export function KeysPage(): JSX.Element {
           )}
         </Loaded>
       </Card>
-      <OpenDialog {...{ dialog, done }} profiles={account.data?.profiles ?? []} />
+      <OpenDialog {...{ dialog, changed, close }} profiles={account.data?.profiles ?? []} />
     </>
   );
 }
 
 interface OpenDialogProps {
   readonly dialog: KeyDialog;
-  readonly done: (next: KeyDialog) => void;
+  /** A key is another than before; what is shown next. */
+  readonly changed: (next: KeyDialog) => void;
+  readonly close: () => void;
   readonly profiles: readonly string[];
 }
 
-function OpenDialog({ dialog, done, profiles }: OpenDialogProps): JSX.Element | null {
-  const close = (): void => done({ kind: "none" });
+function OpenDialog(props: OpenDialogProps): JSX.Element | null {
+  const { dialog, changed, close, profiles } = props;
   switch (dialog.kind) {
     case "none":
       return null;
     case "create":
-      return <EditKey keyShown={null} {...{ profiles, done, close }} />;
+      return <EditKey keyShown={null} {...{ profiles, changed, close }} />;
     case "edit":
-      return <EditKey keyShown={dialog.key} {...{ profiles, done, close }} />;
+      return <EditKey keyShown={dialog.key} {...{ profiles, changed, close }} />;
     case "rotate":
-      return <RotateKey keyShown={dialog.key} {...{ done, close }} />;
+      return <RotateKey keyShown={dialog.key} {...{ changed, close }} />;
     case "delete":
-      return <DeleteKey keyShown={dialog.key} close={close} />;
+      return <DeleteKey keyShown={dialog.key} {...{ changed, close }} />;
     case "secret":
       return <SecretDialog secret={dialog.secret} close={close} />;
   }

@@ -9,10 +9,11 @@ import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
 import { count } from "../../format/numbers.ts";
 import { usd } from "../../format/usd.ts";
-import type { AccountPage, AccountRow, KeyRow } from "./money.ts";
+import type { AccountPage, AccountRow, KeyPage, KeyRow } from "./money.ts";
 
 const POLL_MS = 30_000;
 const HOURS = 720;
+const KEYS_A_PAGE = 100;
 const SORTS = [
   { value: "spend", label: "Spend" },
   { value: "balance", label: "Balance" },
@@ -64,6 +65,7 @@ export function AccountsCard(): JSX.Element {
               empty="No account"
             />
             <Pager
+              of="accounts"
               hasBefore={pages.length > 0}
               next={data.next}
               back={() => setPages(pages.slice(0, -1))}
@@ -106,6 +108,8 @@ function Order({ search, sort, choose }: OrderProps): JSX.Element {
 }
 
 interface PagerProps {
+  /** What the pages list. */
+  readonly of: string;
   readonly hasBefore: boolean;
   readonly next: string | null;
   readonly back: () => void;
@@ -113,10 +117,10 @@ interface PagerProps {
 }
 
 /** Moves between pages of the service. */
-function Pager({ hasBefore, next, back, go }: PagerProps): JSX.Element | null {
+function Pager({ of, hasBefore, next, back, go }: PagerProps): JSX.Element | null {
   if (!hasBefore && next === null) return null;
   return (
-    <nav class="pager" aria-label="Pages of the service">
+    <nav class="pager" aria-label={`Pages of ${of}`}>
       <button type="button" class="button button-small" disabled={!hasBefore} onClick={back}>
         Back
       </button>
@@ -156,12 +160,15 @@ const ACCOUNT_COLUMNS: readonly Column<AccountRow>[] = [
   { id: "created", label: "Created", render: (row) => <Time at={row.created_at} /> },
 ];
 
+/** The keys of an account, oldest first, also those that were deleted. */
 function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
   const { client } = useApp();
-  const path = `/api/v1/operator/accounts/${accountId}/keys?hours=${HOURS}&limit=100`;
-  const keys = useResource(path, 0, () =>
-    client.request<{ readonly keys: readonly KeyRow[] }>("GET", path),
-  );
+  const [pages, setPages] = useState<readonly string[]>([]);
+  const query = new URLSearchParams({ hours: String(HOURS), limit: String(KEYS_A_PAGE) });
+  const after = pages.at(-1) ?? "";
+  if (after !== "") query.set("after", after);
+  const path = `/api/v1/operator/accounts/${accountId}/keys?${query}`;
+  const keys = useResource(path, 0, () => client.request<KeyPage>("GET", path));
   return (
     <Loaded resource={keys}>
       {(data) => (
@@ -173,6 +180,13 @@ function Keys({ accountId }: { readonly accountId: string }): JSX.Element {
             rows={data.keys}
             keyOf={(row) => row.id}
             empty="No key"
+          />
+          <Pager
+            of={`keys of ${accountId}`}
+            hasBefore={pages.length > 0}
+            next={data.next}
+            back={() => setPages(pages.slice(0, -1))}
+            go={(next) => setPages([...pages, next])}
           />
         </div>
       )}

@@ -8,8 +8,9 @@ export type Revenue = AnswerOf<"GET /api/v1/operator/revenue">;
 export type AccountPage = AnswerOf<"GET /api/v1/operator/accounts">;
 export type AccountRow = AccountPage["accounts"][number];
 
-/** A key of an account. */
-export type KeyRow = AnswerOf<"GET /api/v1/operator/accounts/{id}/keys">["keys"][number];
+/** Keys of an account, and one of them. */
+export type KeyPage = AnswerOf<"GET /api/v1/operator/accounts/{id}/keys">;
+export type KeyRow = KeyPage["keys"][number];
 
 /** States of purchases. */
 export const PURCHASE_STATES = ["accepted", "submitted", "settled", "failed"] as const;

@@ -64,22 +64,10 @@ function Body(props: BodyProps & { readonly app: App }): JSX.Element {
   const { state, app } = props;
   if (state.role !== "none")
     return (
-      <Card title="You are signed in">
-        <div class="stack">
-          <p>
-            As {state.role === "operator" ? "the operator" : `the account ${state.account_id}`}. The
-            session ends <Time at={state.expires_at} />.
-          </p>
-          <p class="page-actions">
-            <Link class="button button-primary" to={state.role === "account" ? "/account" : "/"}>
-              Go on
-            </Link>
-            <button type="button" class="button" onClick={() => void app.session.signOut()}>
-              Sign out
-            </button>
-          </p>
-        </div>
-      </Card>
+      <>
+        <SignedIn {...{ state, app }} />
+        <TokenForm {...props} />
+      </>
     );
   const { operator_sign_in, account_sign_in } = state.instance;
   if (!operator_sign_in && !account_sign_in)
@@ -92,6 +80,45 @@ function Body(props: BodyProps & { readonly app: App }): JSX.Element {
       </Card>
     );
   return <TokenForm {...props} />;
+}
+
+function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App }): JSX.Element {
+  return (
+    <Card title="You are signed in">
+      <div class="stack">
+        <p>
+          As {state.role === "operator" ? "the operator" : `the account ${state.account_id}`}. The
+          session ends <Time at={state.expires_at} />.
+        </p>
+        <p class="page-actions">
+          <Link class="button button-primary" to={state.role === "account" ? "/account" : "/"}>
+            Go on
+          </Link>
+          <button type="button" class="button" onClick={() => void app.session.signOut()}>
+            Sign out
+          </button>
+        </p>
+      </div>
+    </Card>
+  );
+}
+
+/** This machine has two names, and a browser sends the cookie of one to that one alone. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  localhost: "127.0.0.1",
+  "127.0.0.1": "localhost",
+};
+
+function OtherAddress(): JSX.Element | null {
+  const { protocol, hostname, host } = window.location;
+  const other = OTHER_NAMES[hostname];
+  if (other === undefined || protocol !== "http:") return null;
+  return (
+    <p class="field-hint">
+      This signs in at <code>{host}</code> alone, not at{" "}
+      <code>{host.replace(hostname, other)}</code>.
+    </p>
+  );
 }
 
 /** Why nobody was signed in, and when the service takes another try, where it says so. */
@@ -123,7 +150,7 @@ function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
     ...(account_sign_in ? ["the management token of an account (svc_mt_…)"] : []),
   ];
   return (
-    <Card>
+    <Card title={state.role === "none" ? undefined : "Sign in with another token"}>
       <form class="stack sign-in" onSubmit={submit}>
         {failure === null ? null : (
           <p class="notice bad" role="alert">
@@ -147,6 +174,7 @@ function TokenForm({ state, busy, failure, signIn }: BodyProps): JSX.Element {
           <p class="field-hint" id="token-hint">
             {`Type ${kinds.join(", or ")}. It is sent once; this browser then keeps a cookie for twelve hours that no script can read.`}
           </p>
+          <OtherAddress />
         </div>
         <p>
           <button type="submit" class="button button-primary" disabled={busy}>

@@ -122,7 +122,8 @@ export async function insertAccount(
   return id;
 }
 
-async function insertKey(
+/** Creates a key within the caller's transaction; counts nothing. */
+export async function insertKey(
   tx: Transaction<Tables>,
   { accountId, agentId, ...chosen }: NewKeyRow,
   nowMs: number,

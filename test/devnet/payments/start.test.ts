@@ -162,8 +162,10 @@ test("a plain router starts no payment chain, and its link to the sign-in page s
   const service = await started(t, {}, { enabled: false });
   assert.ok(!/payment|Tempo/.test(service.log()), service.log());
   // The page that reads the code: console/pages/sign-in/sign-in-page.tsx.
-  const [, token] =
-    /http:\/\/localhost:\d+\/dashboard\/sign-in#sign-in=(\S+)/.exec(service.log()) ?? [];
+  // A session is valid at one host: the link names the one of every other line, and of README.
+  const [, base, token] = /(\S+)\/dashboard\/sign-in#sign-in=(\S+)/.exec(service.log()) ?? [];
+  assert.equal(base, service.url);
+  assert.match(service.log(), new RegExp(`ready at ${base}\n`));
   assert.ok(token !== undefined, service.log());
   const statuses: number[] = [];
   for (let tries = 0; tries < 2; tries++) {

@@ -55,7 +55,9 @@ export function sessionHandlers(parts: InstanceParts): SessionHandlers {
 const DONE = { target: null, detail: null, outcome: "done" } as const;
 
 const NO_COOKIE = apiFault("forbidden", "nobody can sign in over plain http from elsewhere", {
-  nextAction: "use https (server.public_url), or open the console at http://localhost",
+  nextAction:
+    "use https (server.public_url), or open the console on the machine of the service itself, at " +
+    "http://127.0.0.1 and its port",
 });
 
 function cookieHeader(form: CookieForm, id: string | null): readonly string[] {
