@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { axisTexts } from "../format/axis.ts";
 import { DASH } from "../format/numbers.ts";
 
 /** One line of a graph. */
@@ -119,7 +120,7 @@ function optionsOf(parent: HTMLElement, props: () => GraphProps): uPlot.Options 
         ...axis,
         size: 56,
         space: 34,
-        values: (_, splits) => splits.map(format),
+        values: (_, splits) => axisTexts(splits, format),
         ...(whole ? { incrs: WHOLE_STEPS } : {}),
       },
     ],

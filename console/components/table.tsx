@@ -162,7 +162,12 @@ function Body<Row>(props: TableProps<Row>): JSX.Element {
     // biome-ignore lint/a11y/noRedundantRoles: see the table
     <tbody role="rowgroup" onKeyDown={moveByKeys}>
       {rows.map((row) => (
-        <RowView key={keyOf(row)} row={row} columns={columns} open={open} detail={detail?.(row)} />
+        <RowView
+          key={keyOf(row)}
+          {...{ row, columns, open }}
+          expands={detail !== undefined}
+          detail={detail?.(row) ?? null}
+        />
       ))}
     </tbody>
   );
@@ -172,15 +177,18 @@ interface RowProps<Row> {
   readonly row: Row;
   readonly columns: readonly Column<Row>[];
   readonly open: ((row: Row) => void) | undefined;
+  /** True = what it opens to is shown below it; false = elsewhere. */
+  readonly expands: boolean;
+  /** Null = it is not open. */
   readonly detail: ComponentChildren;
 }
 
-function RowView<Row>({ row, columns, open, detail }: RowProps<Row>): JSX.Element {
+function RowView<Row>({ row, columns, open, expands, detail }: RowProps<Row>): JSX.Element {
   const attributes =
     open === undefined
       ? {}
       : {
-          class: "can-open",
+          class: `can-open${expands ? " expands" : ""}${detail === null ? "" : " is-open"}`,
           tabIndex: 0,
           onClick: (event: MouseEvent) => {
             if (!isOnControl(event.target)) open(row);
@@ -205,7 +213,7 @@ function RowView<Row>({ row, columns, open, detail }: RowProps<Row>): JSX.Elemen
           </td>
         ))}
       </tr>
-      {detail === undefined || detail === null ? null : (
+      {detail === null ? null : (
         // biome-ignore lint/a11y/noRedundantRoles: see the table
         <tr role="row" class="detail">
           {/* biome-ignore lint/a11y/noRedundantRoles: see the table */}

@@ -37,10 +37,10 @@ const CORDONS: Readonly<Record<string, string>> = {
   operator: "by the operator",
 };
 
-/** How a provider does over one transport. */
-export function judgeTransport(transport: TransportMetrics): Verdict {
+/** How a provider does over one transport; with more lag than this it is asked after others. */
+export function judgeTransport(transport: TransportMetrics, maxLagBlocks: number): Verdict {
   const circuit = transport.circuit_breaker_state;
-  const notes = notesOf(transport);
+  const notes = notesOf(transport, maxLagBlocks);
   const { word } = CIRCUITS[circuit];
   if (transport.cordoned !== null || circuit === "open") return { tone: "bad", word, notes };
   if (!hasAnswered(transport)) {
@@ -51,9 +51,9 @@ export function judgeTransport(transport: TransportMetrics): Verdict {
   return { tone, word, notes: isSilent(transport) ? [...notes, "no height for 30 s"] : notes };
 }
 
-function notesOf(transport: TransportMetrics): readonly string[] {
-  const circuit = transport.circuit_breaker_state;
-  const { cordoned, half_open_in_ms: trialInMs, rate_limited_for_ms: limitedMs } = transport;
+function notesOf(transport: TransportMetrics, maxLagBlocks: number): readonly string[] {
+  const { circuit_breaker_state: circuit, lag_blocks: lag, cordoned } = transport;
+  const { half_open_in_ms: trialInMs, rate_limited_for_ms: limitedMs } = transport;
   const notes: string[] = [];
   if (cordoned !== null) notes.push(`cordoned: ${CORDONS[cordoned] ?? cordoned}`);
   if (circuit === "open")
@@ -63,6 +63,7 @@ function notesOf(transport: TransportMetrics): readonly string[] {
   if (circuit === "half_open") notes.push("one trial at a time");
   if (limitedMs > 0) notes.push(`rate-limited for ${duration(limitedMs)}`);
   if (transport.socket?.state === "waiting") notes.push("waiting to reconnect");
+  if (lag !== null && lag > maxLagBlocks) notes.push(`${plural(lag, "block")} behind`);
   return notes;
 }
 
@@ -108,10 +109,13 @@ function isUsable(provider: ProviderMetrics): boolean {
   );
 }
 
-/** How a provider does. */
-export function toneOfProvider(provider: ProviderMetrics): Tone {
+/** How a provider of a profile does. */
+export function toneOfProvider(provider: ProviderMetrics, profile: ProfileMetrics): Tone {
   if (isCordoned(provider)) return "bad";
-  return worstTone(shownTransports(provider).map((transport) => judgeTransport(transport).tone));
+  const verdicts = shownTransports(provider).map((transport) =>
+    judgeTransport(transport, profile.max_lag_blocks),
+  );
+  return worstTone(verdicts.map(({ tone }) => tone));
 }
 
 /** One line on a profile on a chain. */
@@ -129,7 +133,7 @@ export function judgeProfile(profile: ProfileMetrics): ProfileVerdict {
   const { providers, subscriptions, calls, head_block: head } = profile;
   const usable = providers.filter(isUsable).length;
   const facts = { usable, providers: providers.length, calls, head };
-  const tones = providers.map(toneOfProvider);
+  const tones = providers.map((provider) => toneOfProvider(provider, profile));
   const problems = tones.filter((tone) => tone === "warn" || tone === "bad").length;
   const recovering = subscriptions.streams.filter(({ state }) => state === "recovering").length;
   if (usable === 0) return { ...facts, tone: "bad", words: "No usable provider" };
@@ -142,29 +146,36 @@ export function judgeProfile(profile: ProfileMetrics): ProfileVerdict {
   return { ...facts, tone: "good", words: "Normal" };
 }
 
-/** One sentence that says how the service is. */
+/** A profile on a chain, judged. */
+export interface JudgedChain {
+  readonly chain: string;
+  readonly verdict: ProfileVerdict;
+}
+
+/** One sentence that says how the service is; a chain may be served in several profiles. */
 export function headline(
   readiness: Readiness | null,
-  verdicts: readonly ProfileVerdict[],
+  judged: readonly JudgedChain[],
 ): { readonly tone: Tone; readonly words: string } {
-  if (readiness === null || verdicts.length === 0)
+  if (readiness === null || judged.length === 0)
     return { tone: "idle", words: "Reading the service" };
-  const dead = verdicts.filter(({ tone }) => tone === "bad").length;
-  const troubled = verdicts.filter(({ tone }) => tone === "warn").length;
-  const all = verdicts.length;
   if (!readiness.ready) return { tone: "bad", words: `Not ready: ${readiness.reasons.join(", ")}` };
+  const chains = [...new Set(judged.map(({ chain }) => chain))].map((chain) =>
+    judged.filter((each) => each.chain === chain).map(({ verdict }) => verdict.tone),
+  );
+  const all = chains.length;
+  const dead = chains.filter((tones) => tones.every((tone) => tone === "bad")).length;
+  const partly = chains.filter((tones) => tones.includes("bad")).length - dead;
+  const troubled = chains.filter((tones) => tones.includes("warn")).length;
   if (dead > 0) {
-    const verb = dead === 1 ? "has" : "have";
-    return { tone: "bad", words: `${count(dead)} of ${plural(all, "chain")} ${verb} no provider` };
+    const subject = all === 1 ? "The chain" : `${count(dead)} of ${plural(all, "chain")}`;
+    return { tone: "bad", words: `${subject} ${dead === 1 ? "has" : "have"} no usable provider` };
   }
-  if (troubled > 0 && all === 1)
-    return { tone: "warn", words: "The chain is served, with problems" };
-  if (troubled > 0) {
-    const words = `All ${count(all)} chains are served, ${count(troubled)} of them with problems`;
-    return { tone: "warn", words };
-  }
-  if (all === 1) return { tone: "good", words: "The chain is served normally" };
-  return { tone: "good", words: `All ${count(all)} chains are served normally` };
+  const served = all === 1 ? "The chain is served" : `All ${count(all)} chains are served`;
+  const some = (n: number): string => (all === 1 ? "" : ` ${count(n)} of them`);
+  if (partly > 0) return { tone: "bad", words: `${served},${some(partly)} not in every profile` };
+  if (troubled > 0) return { tone: "warn", words: `${served},${some(troubled)} with problems` };
+  return { tone: "good", words: `${served} normally` };
 }
 
 /** What is used of the limits of a provider; only the operator is told. */

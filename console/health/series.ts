@@ -24,10 +24,25 @@ function sumColumns(columns: readonly Column[], length: number): Column {
   return Array.from({ length }, (_, at) => total(columns.map((column) => column[at] ?? null)));
 }
 
-/** The latest value that is known. */
-export function latest(column: Column | null): number | null {
-  return column?.findLast((value) => value !== null) ?? null;
+/** The latest value that is known, and its step; null = none is. */
+export function latest(
+  column: Column | null,
+): { readonly value: number; readonly step: number } | null {
+  const step = column?.findLastIndex((value) => value !== null) ?? -1;
+  const value = column?.[step] ?? null;
+  return value === null ? null : { value, step };
 }
+
+/** Kinds of errors that are not called as the API names them. */
+const ERROR_WORDS: Readonly<Record<string, string>> = {
+  fault: "refused by the service",
+  provider_error: "error of a provider",
+  cancelled: "caller left",
+  cut: "ended by the service",
+  rejected: "wrong calls and reverts",
+  unknown: "unknown error",
+  server: "server error",
+};
 
 /** Errors by their kind over several series, the most frequent first, and no more than `most`. */
 function errorsByGroup(
@@ -38,7 +53,8 @@ function errorsByGroup(
   const groups = new Set(series.flatMap(({ errors }) => Object.keys(errors)));
   const sums = [...groups].map((group) => {
     const columns = series.flatMap(({ errors }) => (errors[group] ? [errors[group]] : []));
-    return { label: group.replaceAll("_", " "), values: sumColumns(columns, length) };
+    const label = ERROR_WORDS[group] ?? group.replaceAll("_", " ");
+    return { label, values: sumColumns(columns, length) };
   });
   return sums
     .filter(({ values }) => (total(values) ?? 0) > 0)

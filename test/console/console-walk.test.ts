@@ -67,17 +67,17 @@ test("a key is created, called with, seen in usage, rotated and deleted", OPTION
   const key = await shownSecret(page);
   assert.equal(await fixture.call(key), 200);
   await visitor.accessible();
-  await page.getByRole("button", { name: "I have kept it" }).click();
+  await page.getByRole("button", { name: "I have saved it" }).click();
   assert.ok(!(await page.content()).includes(key), "the secret stays on the page");
   await usageShows(page, "made on the page");
   await page.getByRole("link", { name: "Keys" }).click();
   await page.getByRole("button", { name: "Rotate made on the page" }).click();
-  await page.getByLabel("The present secret ends").selectOption("At once");
+  await page.getByLabel("The old secret ends").selectOption("At once");
   await page.getByRole("button", { name: "Rotate", exact: true }).click();
   const rotated = await shownSecret(page);
   assert.notEqual(rotated, key);
   assert.deepEqual([await fixture.call(key), await fixture.call(rotated)], [401, 200]);
-  await page.getByRole("button", { name: "I have kept it" }).click();
+  await page.getByRole("button", { name: "I have saved it" }).click();
   await page.getByRole("button", { name: "Delete made on the page" }).click();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await page.getByText("The key was deleted.").waitFor();
@@ -112,7 +112,7 @@ test("a wallet pays on the page, and the money arrives in the ledger", OPTIONS, 
   await heading(page, "Account");
   await page.getByRole("link", { name: "Payments" }).click();
   await page.getByLabel("Amount in US dollars").fill("2.5");
-  await page.getByRole("button", { name: "Go on with a wallet" }).click();
+  await page.getByRole("button", { name: "Continue with a wallet" }).click();
   const shown = page.getByText(recipient.address);
   await shown.waitFor();
   await page.getByText(`2.5 ${evm.token.name}`).waitFor();
@@ -154,13 +154,13 @@ test(
     await page.getByRole("link", { name: "Buy days" }).click();
     await page.getByRole("button", { name: "Custom access" }).click();
     await page.getByLabel(/^Days, /).fill("2");
-    await page.getByRole("button", { name: "Go on with a wallet" }).click();
+    await page.getByRole("button", { name: "Continue with a wallet" }).click();
     await page.getByRole("button", { name: "Pay with Browser wallet" }).click();
     await page.getByText("The payment has arrived and is credited.").waitFor();
     await page.getByRole("link", { name: "Custom profiles" }).click();
     await page.getByText(/^Custom access ends/).waitFor();
-    await page.getByLabel("Name in addresses").fill("mine");
-    await page.getByRole("button", { name: "Write it" }).click();
+    await page.getByLabel("Name in URLs").fill("mine");
+    await page.getByRole("button", { name: "Write the profile" }).click();
     await heading(page, "mine");
     const editor = page.getByLabel("Document of the profile");
     const write = (url: string, name = "own"): Promise<void> =>
@@ -331,7 +331,7 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   const table = page.getByRole("table", { name: "Answers by provider" });
   await compare.click();
   await page.getByText("Every answer is the same.").waitFor();
-  await table.getByText("as most say").waitFor();
+  await table.getByText("same as most").first().waitFor();
   fixture.failing.script((_, reply) => reply.result('"0x2"'));
   await compare.click();
   await page.getByText("2 different answers.").waitFor();

@@ -129,7 +129,8 @@ test("history is added up without taking unknown for 0", () => {
   const many = series("many", [null, 10, 30]);
   assert.deepEqual(perSecond([null, 10], 10), [null, 1]);
   assert.equal(total([null, null]), null);
-  assert.equal(latest([1, 2, null]), 2);
+  assert.deepEqual(latest([1, 2, null]), { value: 2, step: 1 });
+  assert.equal(latest([null]), null);
   assert.equal(latest(null), null);
   assert.deepEqual(
     busiest([few, many], 1).map(({ provider }) => provider),
@@ -139,7 +140,7 @@ test("history is added up without taking unknown for 0", () => {
   assert.equal(errorShare(many), 2 / 40);
   assert.equal(errorShare(series("idle", [null])), null);
   const [first] = errorRates({ times: [0, 1, 2], step_s: 1 }, [few, many], 1);
-  assert.deepEqual(first, { label: "rejected", values: [10, 10, 10] });
+  assert.deepEqual(first, { label: "wrong calls and reverts", values: [10, 10, 10] });
 });
 
 test("the last step, which is not over, is left out: half of it would look like a fall", () => {

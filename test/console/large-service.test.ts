@@ -30,8 +30,7 @@ before(async () => {
 });
 
 after(async () => {
-  if (WITHOUT_CHROMIUM !== false) return;
-  await Promise.all([browser.close(), fixture.close()]);
+  await Promise.all([browser?.close(), fixture?.close()]);
 });
 
 async function signIn(page: Page, token: string): Promise<void> {
@@ -139,8 +138,10 @@ test("names of any kind run nowhere and break no page of the operator", OPTIONS,
   await page.waitForURL("**/dashboard/requests/*");
   await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
   await isWhole(page, "a request");
-  await page.goto(`/dashboard/requests?profile=${account.id}/${CUSTOM}`);
-  await rows("Calls").getByText(`${account.id}/${CUSTOM}`).first().click();
+  await page.goto("/dashboard/requests?profile=custom");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await fixture.callCustom(HOSTILE);
+  await rows("Calls").getByText("<img src=x").first().click();
   await page.waitForURL("**/dashboard/requests/*");
   await page.getByRole("heading", { level: 1, name: "<img src=x" }).waitFor();
   await isWhole(page, "a request by a Custom profile");
@@ -178,8 +179,12 @@ test("names of any kind run nowhere and break no page of an account", OPTIONS, a
     await visitor.shots(`large${path.replaceAll("/", "-")}`);
   }
   await page.goto(`/dashboard/account/profiles/${CUSTOM}`);
+  const providers = [{ name: "own", url: `${fixture.upstreamUrl}/1/fails` }];
+  const editor = page.getByLabel("Document of the profile");
+  await editor.fill(JSON.stringify({ name: HOSTILE, chains: { "chain-1": { providers } } }));
   await page.getByRole("button", { name: "Test the providers" }).click();
-  await page.getByRole("list", { name: "Providers that were tested" }).waitFor();
+  const tested = page.getByRole("list", { name: "Providers that were tested" });
+  await tested.getByText("failed").waitFor();
   await isWhole(page, "a test of providers");
   for (const path of ["/requests", "/streams", "/errors", "/money"]) {
     await page.goto(`/dashboard${path}`);
@@ -274,7 +279,7 @@ test(
     await page.getByRole("link", { name: "Management tokens" }).click();
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("Program that gets it").fill(HOSTILE);
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Continue" }).click();
     const opened = page.context().waitForEvent("page");
     await page.getByRole("link", { name: "Open the approval page" }).click();
     const approval = await opened;
@@ -292,7 +297,7 @@ test(
       (await manage(String(secret), "GET", "/api/v1/accounts/current")).status;
     assert.equal(await mayRead(), 200);
     assert.equal((await manage(String(secret), "POST", "/api/v1/keys", {})).status, 403);
-    await page.getByRole("button", { name: "I have kept it" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("button", { name: /^Revoke/ }).click();
     await page.getByText("The token was revoked.").waitFor();
     assert.equal(await mayRead(), 401);

@@ -42,11 +42,15 @@ export interface LargeService {
   readonly account: { readonly id: string; readonly token: string; readonly key: string };
   /** Another account, with ten thousand keys. */
   readonly manyKeys: ManyKeys;
+  /** Its paths name a chain and how calls end: `works`, `fails`, `own`. */
+  readonly upstreamUrl: string;
   manage: ReturnType<typeof manageAt>;
   /** Moves the clock of sessions on. */
   later(ms: number): void;
   /** A call to a chain, by its number. */
   call(chain: number, method?: string): Promise<number>;
+  /** A call to the Custom profile, whose provider answers with an error. */
+  callCustom(method: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -74,12 +78,14 @@ export async function startLargeService(): Promise<LargeService> {
   for (const method of [HOSTILE, `eth_${LONG}`, `eth_${BACKWARDS}`, `eth_${CONTROLS}`])
     await call(1, method);
   await cordonHostilely(manage);
-  await writeCustomProfile(manage, account, `${upstream.url}/1/fails`);
-  const own = { jsonrpc: "2.0", id: 1, method: HOSTILE, params: [UNSHOWN] };
-  await service.post(`/rpc/profile/${CUSTOM}/chain-1?key=${account.key}`, own);
+  await writeCustomProfile(manage, account, `${upstream.url}/1/own`);
   const sockets = await subscribeHostilely(service.port, account.key);
   return {
-    ...{ service, account, manyKeys, manage, call },
+    ...{ service, account, manyKeys, manage, call, upstreamUrl: upstream.url },
+    async callCustom(method) {
+      const body = { jsonrpc: "2.0", id: 1, method, params: [UNSHOWN] };
+      await service.post(`/rpc/profile/${CUSTOM}/chain-1?key=${account.key}`, body);
+    },
     later: (ms) => {
       skippedMs += ms;
     },
@@ -105,7 +111,7 @@ async function makeAccount(manage: Manage): Promise<LargeService["account"]> {
 /** What an operator wrote is shown in the table of providers, and among the actions. */
 async function cordonHostilely(manage: Manage): Promise<void> {
   const ref = { profile: "premium", chain: "chain-3", provider: "p3-0" };
-  const body = { ...ref, reason: `${HOSTILE} ${LONG}` };
+  const body = { ...ref, reason: `${HOSTILE} ${BACKWARDS} ${LONG}` };
   const { status } = await manage(OPERATOR_TOKEN, "POST", "/api/v1/operator/cordons", body);
   assert.equal(status, 200);
 }
@@ -148,7 +154,9 @@ async function hostileUpstream(): Promise<ScriptedUpstream> {
     if (method === "eth_chainId") return reply.result(`"0x${Number(chain).toString(16)}"`);
     if (method === "eth_blockNumber") return reply.result('"0x64"');
     if (method === "eth_getBlockByNumber") return reply.result("null");
-    if (kind === "fails")
+    // What a provider of a user must answer before a profile is saved.
+    if (kind === "own" && method === "eth_call") return reply.result('"0x"');
+    if (kind !== "works")
       return reply.error(
         JSON.stringify({ code: -32055, message: `${HOSTILE} ${BACKWARDS} ${LONG} ${CONTROLS}` }),
         500,

@@ -17,10 +17,13 @@ import {
   parseOrder,
   sortRows,
 } from "../../console/components/table-rows.ts";
+import { axisTexts } from "../../console/format/axis.ts";
 import { ago, duration } from "../../console/format/durations.ts";
 import { count, milliseconds, share, success } from "../../console/format/numbers.ts";
+import { usd } from "../../console/format/usd.ts";
 import {
   headline,
+  type JudgedChain,
   judgeProfile,
   judgeTransport,
   type ProfileMetrics,
@@ -123,27 +126,52 @@ test("ten thousand rows are filtered by words and cut into pages", () => {
 });
 
 test("a transport is judged by circuit, cordon, limits and silence", () => {
-  assert.deepEqual(judgeTransport(TRANSPORT), { tone: "good", word: "Closed", notes: [] });
+  assert.deepEqual(judgeTransport(TRANSPORT, 2), { tone: "good", word: "Closed", notes: [] });
   const open = { ...TRANSPORT, circuit_breaker_state: "open", half_open_in_ms: 4_200 } as const;
-  assert.deepEqual(judgeTransport(open), { tone: "bad", word: "Open", notes: ["trial in 5 s"] });
-  const cordoned = judgeTransport({ ...TRANSPORT, cordoned: "auth" });
+  assert.deepEqual(judgeTransport(open, 2), { tone: "bad", word: "Open", notes: ["trial in 5 s"] });
+  const cordoned = judgeTransport({ ...TRANSPORT, cordoned: "auth" }, 2);
   assert.deepEqual(cordoned.notes, ["cordoned: credentials refused"]);
   const latency = { average: null, p50: null, p95: null, p99: null, probe: null };
-  const silent = judgeTransport({ ...TRANSPORT, latency_ms: latency });
+  const silent = judgeTransport({ ...TRANSPORT, latency_ms: latency }, 2);
   assert.deepEqual([silent.tone, silent.notes], ["idle", ["no answer yet"]]);
-  const limited = judgeTransport({ ...TRANSPORT, rate_limited_for_ms: 1_000 });
+  const limited = judgeTransport({ ...TRANSPORT, rate_limited_for_ms: 1_000 }, 2);
   assert.equal(limited.tone, "warn");
+  const behind = judgeTransport({ ...TRANSPORT, lag_blocks: 3 }, 2);
+  assert.deepEqual([behind.tone, behind.notes], ["warn", ["3 blocks behind"]]);
+  assert.equal(judgeTransport({ ...TRANSPORT, lag_blocks: 2 }, 2).tone, "good");
 });
 
 test("one sentence says how the service is", () => {
   const ready = { ready: true, reasons: [], chains: [] };
-  const good = judgeProfile(PROFILE);
-  const dead = judgeProfile({ ...PROFILE, providers: [] });
-  assert.equal(headline(ready, [good]).words, "The chain is served normally");
-  assert.equal(headline(ready, [good, dead]).words, "1 of 2 chains has no provider");
+  const good = { chain: "a", verdict: judgeProfile(PROFILE) };
+  const dead = { chain: "b", verdict: judgeProfile({ ...PROFILE, providers: [] }) };
+  const words = (...judged: readonly JudgedChain[]) => headline(ready, judged).words;
+  assert.equal(words(good), "The chain is served normally");
+  assert.equal(words(dead), "The chain has no usable provider");
+  assert.equal(words(good, dead), "1 of 2 chains has no usable provider");
+  const other = { ...dead, chain: "a" };
+  assert.equal(words(good, other), "The chain is served, not in every profile");
+  const served = { ...good, chain: "b" };
+  assert.equal(words(good, other, served), "All 2 chains are served, 1 of them not in every profile");
+  const [provider] = PROFILE.providers;
+  assert.ok(provider !== undefined);
+  const transports = [{ ...TRANSPORT, lag_blocks: 9 }];
+  const lagging = judgeProfile({ ...PROFILE, providers: [{ ...provider, transports }] });
+  assert.equal(lagging.words, "1 provider has problems");
+  const troubled = { chain: "b", verdict: lagging };
+  assert.equal(words(good, troubled), "All 2 chains are served, 1 of them with problems");
   assert.equal(headline(null, []).tone, "idle");
   const draining = headline({ ready: false, reasons: ["draining"], chains: [] }, [good]);
   assert.equal(draining.words, "Not ready: draining");
+});
+
+test("an axis shows decimals where one of its values has them, and 0 without", () => {
+  const fixed = (value: number): string => value.toFixed(2);
+  assert.deepEqual(axisTexts([0, 5, 10], milliseconds), ["0", "5", "10"]);
+  assert.deepEqual(axisTexts([0, 0.5, 1], share), ["0 %", "50 %", "100 %"]);
+  assert.deepEqual(axisTexts([0, 0.5, 1, 1.5], fixed), ["0", "0.50", "1.00", "1.50"]);
+  assert.deepEqual(axisTexts([0, 10, 20], usd), ["$0", "$10", "$20"]);
+  assert.deepEqual(axisTexts([100, 1_000], count), ["100", "1,000"]);
 });
 
 test("a clock that is off is noticed once, and forgiven when it is right again", () => {

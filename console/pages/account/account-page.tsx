@@ -83,7 +83,8 @@ function Standing({ account, usage }: StandingProps): JSX.Element {
             </>
           }
         />
-        <Figure label="Keys" value={count(account.keys)} note={<Access account={account} />} />
+        <Figure label="Providers" value={<Access account={account} />} />
+        <Figure label="Keys" value={count(account.keys)} />
       </Figures>
       <AccessNotice account={account} />
     </>
@@ -98,9 +99,9 @@ function dayText(atMs: number, nowMs: number): string {
 }
 
 const ACCESS = {
-  premium: { tone: "good", words: "Served by premium" },
-  public: { tone: "warn", words: "Served by public providers" },
-  none: { tone: "bad", words: "Not served" },
+  premium: { tone: "good", words: "Premium" },
+  public: { tone: "warn", words: "Public" },
+  none: { tone: "bad", words: "None" },
 } as const;
 
 function Access({ account }: { readonly account: Account }): JSX.Element {
@@ -115,7 +116,7 @@ function AccessNotice({ account }: { readonly account: Account }): JSX.Element |
     <p class={`notice ${account.managed_access === "none" ? "bad" : "warn"}`}>
       {account.managed_access === "none"
         ? "The balance and the free allowance are used up: calls are refused until you top up."
-        : "The balance is used up: calls go to public providers, at load-balanced only."}{" "}
+        : "Without a balance, calls go to public providers, with the strategy load-balanced only."}{" "}
       {until === null ? null : (
         <>
           This ends <Time at={until} />.

@@ -212,10 +212,10 @@ export function RotateKey({ keyShown, changed, close }: KeyProps): JSX.Element {
       <Form {...{ submit, close, action }} verb="Rotate">
         <p>
           <bdi>{keyShown.name}</bdi> <span class="mono">{keyShown.key_prefix}…</span> gets a new
-          secret. Programs need it before the present one ends.
+          secret. Programs need it before the old one ends.
         </p>
         <div class="field">
-          <label for="key-grace">The present secret ends</label>
+          <label for="key-grace">The old secret ends</label>
           <select
             id="key-grace"
             class="input"

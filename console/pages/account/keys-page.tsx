@@ -164,7 +164,7 @@ const COLUMNS: readonly Column<Key>[] = [
   },
   {
     id: "previous",
-    label: "Secret before",
+    label: "Old secret",
     title: "Until when the secret before the last rotation works",
     render: (row) =>
       row.previous_valid_until === null ? (

@@ -89,7 +89,7 @@ function NewProfile({ open }: { readonly open: (slug: string) => void }): JSX.El
         }}
       >
         <div class="field">
-          <label for="slug">Name in addresses</label>
+          <label for="slug">Name in URLs</label>
           <input
             id="slug"
             class="input mono"
@@ -101,7 +101,7 @@ function NewProfile({ open }: { readonly open: (slug: string) => void }): JSX.El
           />
         </div>
         <button type="submit" class="button">
-          Write it
+          Write the profile
         </button>
       </form>
     </Card>

@@ -32,22 +32,22 @@ export function SecretDialog({ secret, close }: SecretProps): JSX.Element {
     >
       <div class="stack">
         <p class="notice warn">
-          The secret is shown only now. Keep it where programs read secrets; anybody who has it
-          spends the balance of the account.
+          The secret is shown only now. Store it where your programs read secrets: anybody who has it
+          can spend the balance of the account.
         </p>
         <Named name="Secret" text={key} what="the secret" />
-        <Named name="HTTP address" text={rpcUrl} what="the HTTP address" />
-        <Named name="WebSocket address" text={wsUrl} what="the WebSocket address" />
+        <Named name="HTTP URL" text={rpcUrl} what="the HTTP URL" />
+        <Named name="WebSocket URL" text={wsUrl} what="the WebSocket URL" />
         {previousUntil === null ? null : (
           <p class="muted small">
-            The secret before ends <Time at={previousUntil} />.
+            The old secret ends <Time at={previousUntil} />.
           </p>
         )}
         <h3>First call</h3>
         <Snippets call={call} />
         <div class="dialog-foot">
           <button type="button" class="button button-primary" onClick={close}>
-            I have kept it
+            I have saved it
           </button>
         </div>
       </div>

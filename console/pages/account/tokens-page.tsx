@@ -180,7 +180,7 @@ function RequestView({ request, setRequest, close }: RequestProps): JSX.Element 
           {request.token === null ? null : <Snippet text={request.token} what="the token" />}
           <div class="dialog-foot">
             <button type="button" class="button button-primary" onClick={close}>
-              I have kept it
+              I have saved it
             </button>
           </div>
         </div>
@@ -225,7 +225,7 @@ function Naming({ problem, setRequest }: NamingProps): JSX.Element {
       )}
       <div class="dialog-foot">
         <button type="submit" class="button button-primary">
-          Go on
+          Continue
         </button>
       </div>
     </form>

@@ -63,7 +63,7 @@ export function TopUp({ accountId, terms, bought }: TopUpProps): JSX.Element {
     });
   };
   return (
-    <Card title="Top up" lead={`${usd(terms.minUsd)} to ${usd(terms.maxUsd)} at once`}>
+    <Card title="Top up" lead={`${usd(terms.minUsd)} to ${usd(terms.maxUsd)} at a time`}>
       <StepView {...{ step, accountId, terms, requestOffer, pay, setStep, bought }} />
     </Card>
   );
@@ -206,7 +206,7 @@ function Choosing({ step, accountId, terms, requestOffer }: StepViewProps): JSX.
           class="button button-primary"
           disabled={step.kind === "asking" || !terms.byWallet}
         >
-          Go on with a wallet
+          Continue with a wallet
         </button>
       </p>
       <details>
@@ -306,7 +306,9 @@ function Offered({ step, pay, again }: OfferedProps): JSX.Element {
             class="button button-primary"
             onClick={() => pay(wallet, offer, step.request)}
           >
-            Pay with <bdi>{wallet.name}</bdi>
+            <span>
+              Pay with <bdi>{wallet.name}</bdi>
+            </span>
           </button>
         ))}
         <button type="button" class="button" onClick={again}>

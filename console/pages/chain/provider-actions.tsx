@@ -2,8 +2,10 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../api/contract-types.ts";
+import { queryText } from "../../app/address.ts";
 import { useApp, useStore } from "../../app/app.ts";
 import { Badge } from "../../components/badge.tsx";
+import { Link } from "../../components/link.tsx";
 import { failureText } from "../../components/page-state.tsx";
 import { count, milliseconds } from "../../format/numbers.ts";
 import type { ProviderMetrics } from "../../health/judge.ts";
@@ -82,6 +84,12 @@ function Actions({ name, provider, changed }: ActionsProps): JSX.Element {
           Uncordon
         </button>
       )}
+      <Link class="button button-small" to={`/requests${queryText({ ...name })}`}>
+        Requests
+      </Link>
+      <Link class="button button-small" to={`/errors${queryText({ "errors.find": name.provider })}`}>
+        Errors
+      </Link>
       {results === null ? null : <TestResults results={results} />}
       {isAsking ? (
         <CordonDialog name={name} changed={changed} close={() => setAsking(false)} />
@@ -98,7 +106,11 @@ function TestResults({ results }: { readonly results: readonly TestResult[] }): 
           <Badge tone={ok ? "good" : "bad"}>{ok ? "Answered" : "Failed"}</Badge>{" "}
           {transport === "ws" ? "WebSocket" : "HTTP"}, {milliseconds(ms)} ms
           {height === null ? "" : `, block ${count(height)}`}
-          {error === null ? "" : `: ${error.category.replaceAll("_", " ")}, ${error.message}`}
+          {error === null ? null : (
+            <>
+              : {error.category.replaceAll("_", " ")}, <bdi>{error.message}</bdi>
+            </>
+          )}
         </p>
       ))}
     </div>

@@ -12,9 +12,11 @@ import {
   judgeTransport,
   learnedNotes,
   limitNotes,
+  type ProfileMetrics,
   type ProviderMetrics,
   shownTransports,
   type TransportMetrics,
+  type Verdict,
 } from "../../health/judge.ts";
 import { MethodTable } from "./method-table.tsx";
 import { ProviderActions } from "./provider-actions.tsx";
@@ -23,28 +25,26 @@ import { ProviderActions } from "./provider-actions.tsx";
 export interface ProviderRow {
   readonly provider: ProviderMetrics;
   readonly transport: TransportMetrics;
+  readonly verdict: Verdict;
 }
 
 const LOW_SUCCESS = 0.9;
 
 interface ProviderTableProps {
-  readonly profile: string;
+  readonly profile: ProfileMetrics;
   readonly chain: string;
-  readonly providers: readonly ProviderMetrics[];
   /** Reads the page again. */
   readonly changed: () => void;
 }
 
 /** The table of providers. */
-export function ProviderTable({
-  profile,
-  chain,
-  providers,
-  changed,
-}: ProviderTableProps): JSX.Element {
+export function ProviderTable({ profile, chain, changed }: ProviderTableProps): JSX.Element {
   const [opened, setOpened] = useState<string | null>(null);
-  const rows = providers.flatMap((provider) =>
-    shownTransports(provider).map((transport) => ({ provider, transport })),
+  const rows = profile.providers.flatMap((provider) =>
+    shownTransports(provider).map((transport): ProviderRow => {
+      const verdict = judgeTransport(transport, profile.max_lag_blocks);
+      return { provider, transport, verdict };
+    }),
   );
   return (
     <Table
@@ -53,16 +53,16 @@ export function ProviderTable({
       columns={COLUMNS}
       rows={rows}
       keyOf={keyOf}
-      textOf={({ provider, transport }) =>
+      textOf={({ provider, transport, verdict }) =>
         `${provider.name} ${provider.id} ${provider.region ?? ""} ${transport.transport} ` +
-        judgeTransport(transport).word
+        verdict.word
       }
       open={(row) => setOpened(opened === keyOf(row) ? null : keyOf(row))}
       detail={(row) =>
         opened !== keyOf(row) ? null : (
           <>
             <ProviderActions
-              name={{ profile, chain, provider: row.provider.id }}
+              name={{ profile: profile.profile, chain, provider: row.provider.id }}
               provider={row.provider}
               changed={changed}
             />
@@ -106,7 +106,9 @@ const COLUMNS: readonly Column<ProviderRow>[] = [
     id: "success",
     label: "Success",
     kind: "number",
-    title: "A recent average; unknown after 10 minutes without a call",
+    title:
+      "A recent average of attempts that say how the provider does: no reverts, wrong calls or " +
+      "unknown errors. Unknown after 10 minutes without a call.",
     value: ({ transport }) => transport.success_rate,
     render: ({ transport: { success_rate: rate } }) => (
       <span class={rate !== null && rate < LOW_SUCCESS ? "warn toned" : ""}>{success(rate)}</span>
@@ -168,8 +170,8 @@ function socketText(provider: ProviderMetrics, transport: TransportMetrics): str
   return `WebSocket ${SOCKETS[socket.state] ?? socket.state}`;
 }
 
-function Circuit({ provider, transport }: ProviderRow): JSX.Element {
-  const { tone, word, notes } = judgeTransport(transport);
+function Circuit({ provider, transport, verdict }: ProviderRow): JSX.Element {
+  const { tone, word, notes } = verdict;
   const isFirst = transport === provider.transports[0];
   const limits = isFirst ? limitNotes(provider) : [];
   const learned = learnedNotes(transport);
@@ -178,7 +180,12 @@ function Circuit({ provider, transport }: ProviderRow): JSX.Element {
     <>
       {cordon === null ? null : (
         <small class="bad toned">
-          Cordoned by the operator{cordon.reason === null ? "" : `: ${cordon.reason}`}
+          Cordoned by the operator
+          {cordon.reason === null ? null : (
+            <>
+              : <bdi>{cordon.reason}</bdi>
+            </>
+          )}
         </small>
       )}
       <span class="with-dot">

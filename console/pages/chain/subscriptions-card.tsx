@@ -57,7 +57,7 @@ function totalsText(subscriptions: Subscriptions): string {
   const failed = sumOf(failovers);
   const checked = sumOf(checks);
   const facts = [
-    open === 0 ? "none open" : `${count(open)} open, ${plural(subscribers, "subscriber")}`,
+    open === 0 ? "None open" : `${count(open)} open, ${plural(subscribers, "subscriber")}`,
     sent === 0 ? "" : `${plural(sent, "event")} sent`,
     failed === 0 ? "" : `${plural(failed, "failover")} (${listed(failovers, FAILOVERS)})`,
     filled === 0 ? "" : `${plural(filled, "block")} filled`,

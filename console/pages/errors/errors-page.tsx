@@ -28,7 +28,10 @@ export function ErrorsPage(): JSX.Element {
     <>
       <PageHead
         title="Errors"
-        lead="What providers answered, by shape. Secrets are taken out of every sample."
+        lead={
+          "What providers answered, by shape. A row opens to its sample, and to a rule where none " +
+          "knows it. Secrets are taken out of every sample."
+        }
       />
       <Card flush>
         <Loaded resource={errors}>{(data) => <ErrorTable {...data} />}</Loaded>

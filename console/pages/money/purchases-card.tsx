@@ -45,7 +45,7 @@ export function PurchasesCard(): JSX.Element {
             rows={data.purchases}
             keyOf={(row) => row.id ?? ""}
             textOf={(row) => `${row.id} ${row.account_id} ${row.payer} ${row.state}`}
-            empty="No purchase"
+            empty="No purchases yet"
           />
         )}
       </Loaded>
@@ -58,6 +58,13 @@ const TONES: Readonly<Record<PurchaseState, Tone>> = {
   submitted: "warn",
   settled: "good",
   failed: "bad",
+};
+
+const BUYS: Readonly<Record<PurchaseRow["buys"], string>> = {
+  fund_key: "Credit of a key",
+  create_key: "A new key",
+  credit_account: "Credit",
+  custom_access: "Custom access",
 };
 
 const COLUMNS: readonly Column<PurchaseRow>[] = [
@@ -73,7 +80,7 @@ const COLUMNS: readonly Column<PurchaseRow>[] = [
     ),
   },
   numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  { id: "buys", label: "Buys", value: (row) => row.buys, render: (row) => row.buys },
+  { id: "buys", label: "Buys", value: (row) => row.buys, render: (row) => BUYS[row.buys] },
   {
     id: "account",
     label: "Account",

@@ -18,7 +18,7 @@ export function WalletsCard(): JSX.Element {
     client.request<{ readonly wallets: readonly WalletRow[] }>("GET", PATH),
   );
   return (
-    <Card title="Rails and wallets" lead="As this process saw them last" flush>
+    <Card title="Rails and wallets" lead="As this node last saw them; gas in coins of the chain" flush>
       <Loaded resource={wallets}>
         {(data) => (
           <Table
@@ -77,5 +77,6 @@ const SHOWN_DIGITS = 4;
 /** Wei as coins, cut to four places. */
 function coinText(wei: string): string {
   const digits = wei.padStart(WEI_DIGITS + 1, "0");
-  return `${digits.slice(0, -WEI_DIGITS)}.${digits.slice(-WEI_DIGITS).slice(0, SHOWN_DIGITS)}`;
+  const coins = BigInt(digits.slice(0, -WEI_DIGITS)).toLocaleString("en");
+  return `${coins}.${digits.slice(-WEI_DIGITS).slice(0, SHOWN_DIGITS)}`;
 }

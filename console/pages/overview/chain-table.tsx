@@ -72,6 +72,7 @@ const COLUMNS: readonly Column<ChainRow>[] = [
   {
     id: "state",
     label: "State",
+    kind: "wide",
     value: rankOf,
     render: ({ verdict }) => <Badge tone={verdict.tone}>{verdict.words}</Badge>,
   },
@@ -82,7 +83,10 @@ const COLUMNS: readonly Column<ChainRow>[] = [
     render: (row) => <Usable {...row} />,
   },
   numberColumn("head", "Head block", ({ verdict }) => verdict.head),
-  numberColumn("calls", "Calls", ({ verdict }) => verdict.calls),
+  {
+    ...numberColumn<ChainRow>("calls", "Calls", ({ verdict }) => verdict.calls),
+    title: "Calls to its providers since the start",
+  },
 ];
 
 function Usable({ profile, verdict }: ChainRow): JSX.Element {
@@ -90,7 +94,7 @@ function Usable({ profile, verdict }: ChainRow): JSX.Element {
     <>
       <span class="ticks" aria-hidden="true">
         {profile.providers.map((provider) => (
-          <i key={provider.id} class={toneOfProvider(provider)} />
+          <i key={provider.id} class={toneOfProvider(provider, profile)} />
         ))}
       </span>
       <small>

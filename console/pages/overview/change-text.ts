@@ -76,6 +76,21 @@ function changeIn(name: string, fields: Fields): Change | null {
   };
 }
 
+/** What opens a circuit, and what takes a provider out of use. */
+const CAUSES: Readonly<Record<string, string>> = {
+  server: "server errors",
+  network: "network errors",
+  timeout: "timeouts",
+  auth: "refused credentials",
+  quota: "quota used up",
+  wrong_chain: "answers for another chain",
+  operator: "by the operator",
+};
+
+function causeText(cause: string): string {
+  return CAUSES[cause] ?? cause.replaceAll("_", " ");
+}
+
 type Said = Pick<Change, "tone" | "text"> | null;
 
 function sentence(name: string, fields: Fields): Said {
@@ -84,14 +99,14 @@ function sentence(name: string, fields: Fields): Said {
   switch (name) {
     case "circuit": {
       const isOpen = fields["state"] === "open";
-      const why = cause === "" ? "" : ` (${cause.replaceAll("_", " ")})`;
+      const why = cause === "" ? "" : ` (${causeText(cause)})`;
       return isOpen
         ? { tone: "bad", text: `Circuit of ${provider} opened${why}` }
         : { tone: "good", text: `Circuit of ${provider} closed` };
     }
     case "cordon":
       return fields["cordoned"] === true
-        ? { tone: "warn", text: `${provider} was cordoned (${cause.replaceAll("_", " ")})` }
+        ? { tone: "warn", text: `${provider} was cordoned (${causeText(cause)})` }
         : { tone: "good", text: `${provider} is no longer cordoned` };
     case "head": {
       const lag = fields["lag_blocks"];

@@ -6,7 +6,9 @@ import { Card, Figure, Figures } from "../../components/card.tsx";
 import { ErrorCard } from "../../components/error-card.tsx";
 import { Graph } from "../../components/graph.tsx";
 import { Loaded } from "../../components/page-state.tsx";
-import { compact, milliseconds, rate, share } from "../../format/numbers.ts";
+import { Time } from "../../components/time.tsx";
+import { duration } from "../../format/durations.ts";
+import { compact, DASH, milliseconds, rate, share } from "../../format/numbers.ts";
 import { hoursNotice, pollMsOf, type Range } from "../../health/ranges.ts";
 import {
   errorRates,
@@ -35,19 +37,25 @@ export function HistoryCards({ history }: { readonly history: Resource<History> 
   return (
     <Loaded resource={history}>
       {(answer) => {
-        const data = trimHistory(answer);
-        const service = data.series.find(({ kind }) => kind === "service");
-        const notice = hoursNotice(data);
-        if (service === undefined) return null;
+        const shown = trimHistory(answer);
+        const all = serviceIn(answer);
+        const service = serviceIn(shown);
+        const notice = hoursNotice(answer);
+        if (service === undefined || all === undefined) return null;
         return (
           <>
             {notice === null ? null : <p class="notice warn">{notice}</p>}
-            <ServiceHistory history={data} service={service} />
+            <HistoryFigures history={shown} {...{ service, all }} />
+            <ServiceHistory history={shown} service={service} />
           </>
         );
       }}
     </Loaded>
   );
+}
+
+function serviceIn({ series }: History): HistorySeries | undefined {
+  return series.find(({ kind }) => kind === "service");
 }
 
 interface ServiceHistoryProps {
@@ -58,9 +66,7 @@ interface ServiceHistoryProps {
 function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element {
   const { times, step_s: stepS } = history;
   return (
-    <>
-      <HistoryFigures service={service} />
-      <div class="grid grid-2">
+    <div class="grid grid-2">
         <Card title="Calls a second">
           <Graph
             title="Calls a second"
@@ -98,20 +104,57 @@ function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element 
           />
         </Card>
       </div>
-    </>
   );
 }
 
-function HistoryFigures({ service }: { readonly service: HistorySeries }): JSX.Element {
-  const added = latest(service.added_p50_ms);
+interface HistoryFiguresProps extends ServiceHistoryProps {
+  /** The series with the step that runs: no call is left out of a sum. */
+  readonly all: HistorySeries;
+}
+
+const RANGES: Readonly<Record<Range, string>> = {
+  hour: "in the last hour",
+  day: "in the last day",
+  "90d": "in the last 90 days",
+};
+
+function HistoryFigures({ history, service, all }: HistoryFiguresProps): JSX.Element {
+  const range = RANGES[history.range];
   return (
     <Figures>
-      <Figure label="Calls" value={compact(total(service.calls))} />
-      <Figure label="Failed" value={share(errorShare(service))} />
-      <Figure label="p50 now" value={milliseconds(latest(service.p50_ms))} unit="ms" />
-      <Figure label="p95 now" value={milliseconds(latest(service.p95_ms))} unit="ms" />
-      <Figure label="p99 now" value={milliseconds(latest(service.p99_ms))} unit="ms" />
-      <Figure label="Added now, p50" value={added === null ? "–" : added.toFixed(2)} unit="ms" />
+      <Figure label="Calls" value={compact(total(all.calls))} note={range} />
+      <Figure label="Failed" value={share(errorShare(all))} note={range} />
+      <Latest label="p50" history={history} values={service.p50_ms} />
+      <Latest label="p95" history={history} values={service.p95_ms} />
+      <Latest label="p99" history={history} values={service.p99_ms} />
+      <Latest label="Added, p50" history={history} values={service.added_p50_ms ?? []} exact />
     </Figures>
+  );
+}
+
+interface LatestProps {
+  readonly label: string;
+  readonly history: History;
+  readonly values: readonly (number | null)[];
+  /** True = with hundredths. */
+  readonly exact?: boolean;
+}
+
+/** The latest milliseconds that were measured, and of when they are. */
+function Latest({ label, history, values, exact = false }: LatestProps): JSX.Element {
+  const { times, step_s: stepS } = history;
+  const found = latest(values);
+  if (found === null) return <Figure label={label} value={DASH} unit="ms" />;
+  const { value: ms, step } = found;
+  const endMs = ((times[step] ?? 0) + stepS) * 1_000;
+  return (
+    <Figure
+      label={label}
+      value={exact ? ms.toFixed(2) : milliseconds(ms)}
+      unit="ms"
+      note={
+        step === times.length - 1 ? `in the last ${duration(stepS * 1_000)}` : <Time at={endMs} />
+      }
+    />
   );
 }

@@ -37,10 +37,7 @@ function OverviewView({ readiness, health, chains }: Overview): JSX.Element {
   const range = rangeIn(rangeText);
   const history = useServiceHistory(range);
   const rows = chains.flatMap(rowsOf);
-  const { tone, words } = headline(
-    readiness,
-    rows.map(({ verdict }) => verdict),
-  );
+  const { tone, words } = headline(readiness, rows);
   const usable = rows.reduce((sum, { verdict }) => sum + verdict.usable, 0);
   const providers = rows.reduce((sum, { verdict }) => sum + verdict.providers, 0);
   const sockets = chains[0]?.open_sockets ?? 0;

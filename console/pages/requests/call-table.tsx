@@ -13,7 +13,7 @@ const OUTCOMES: Readonly<
   result: { tone: "good", word: "Result" },
   error: { tone: "warn", word: "Error" },
   fault: { tone: "bad", word: "Refused" },
-  cancelled: { tone: "idle", word: "Left" },
+  cancelled: { tone: "idle", word: "Caller left" },
 };
 
 interface CallTableProps {

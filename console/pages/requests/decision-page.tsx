@@ -173,5 +173,5 @@ function hedgeText({ hedged, hedge_over_budget: isOver }: Decision): string {
 }
 
 function errorText({ provider, category, message }: NonNullable<Decision["error"]>): string {
-  return `${provider}: ${category}${message === null ? "" : `, ${message}`}`;
+  return `${provider}: ${category.replaceAll("_", " ")}${message === null ? "" : `, ${message}`}`;
 }

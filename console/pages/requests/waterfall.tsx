@@ -54,7 +54,7 @@ function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
       <span class="waterfall-time">{milliseconds(took)} ms</span>
       <div class="waterfall-verdict">
         <Badge tone={tone}>
-          {outcome === "success" ? "Answered" : (attempt.category ?? "Failed")}
+          {outcome === "success" ? "Answered" : categoryText(attempt.category)}
         </Badge>
         <span class="muted small wrap-anywhere">{verdictText(attempt)}</span>
       </div>
@@ -62,14 +62,39 @@ function AttemptRow({ attempt, spanMs }: RowProps): JSX.Element {
   );
 }
 
-/** What followed from a failed attempt, and what the provider said. */
+function categoryText(category: string | null): string {
+  if (category === null) return "Failed";
+  return category === "unknown" ? "Unknown error" : category.replaceAll("_", " ");
+}
+
+/** What may be done after a failed attempt. */
+const STEPS: Readonly<Record<string, string>> = {
+  return: "returned to the caller",
+  next: "another provider may be asked",
+  next_once: "one more provider may be asked",
+  stop: "no other provider may be asked",
+  known: "the transaction was known",
+  verify: "whether it was sent is checked",
+  range: "may be asked in parts",
+};
+/** What a failed attempt changes in the health of its provider. */
+const EFFECTS: Readonly<Record<string, string>> = {
+  ignored: "does not count against it",
+  failure: "counts against it",
+  cooldown: "it is rate-limited for a while",
+  cordon: "it is cordoned",
+  learn: "remembered of it",
+  lag: "it counts as behind",
+};
+
+/** What the provider said, and what followed from it. */
 function verdictText({ step, effect, code, message }: Attempt): string {
   return [
-    step === null ? "" : `then: ${step}`,
-    effect === null ? "" : `effect: ${effect}`,
     code === null ? "" : `code ${code}`,
     message ?? "",
+    step === null ? "" : (STEPS[step] ?? step),
+    effect === null ? "" : (EFFECTS[effect] ?? effect),
   ]
     .filter((part) => part !== "")
-    .join(", ");
+    .join("; ");
 }

@@ -45,7 +45,7 @@ export function WhatIf({ decision }: { readonly decision: Decision }): JSX.Eleme
               </Badge>{" "}
               <span class="muted small">
                 {random
-                  ? "The order depends on chance: it is the one of this call's random numbers."
+                  ? "The order depends on chance; this one uses the random numbers of this call."
                   : ""}
               </span>
             </p>

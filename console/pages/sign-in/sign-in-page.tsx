@@ -2,11 +2,12 @@
 // development instance prints at its start signs in by itself.
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Failure } from "../../api/client.ts";
+import { type Failure, SERVICE_URL } from "../../api/client.ts";
 import { placeAfterSignIn } from "../../app/address.ts";
 import { type App, useApp, useQuery, useStore } from "../../app/app.ts";
 import type { SessionState } from "../../app/session.ts";
 import { Card, PageHead } from "../../components/card.tsx";
+import { Snippet } from "../../components/copy-button.tsx";
 import { Link } from "../../components/link.tsx";
 import { failureSentence, failureText, Loading } from "../../components/page-state.tsx";
 import { Time } from "../../components/time.tsx";
@@ -79,7 +80,12 @@ function Body(props: BodyProps & { readonly app: App }): JSX.Element {
         </p>
       </Card>
     );
-  return <TokenForm {...props} />;
+  return (
+    <>
+      <TokenForm {...props} />
+      {account_sign_in ? <NoAccount /> : null}
+    </>
+  );
 }
 
 function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App }): JSX.Element {
@@ -92,13 +98,27 @@ function SignedIn({ state, app }: Pick<BodyProps, "state"> & { readonly app: App
         </p>
         <p class="page-actions">
           <Link class="button button-primary" to={state.role === "account" ? "/account" : "/"}>
-            Go on
+            Continue
           </Link>
           <button type="button" class="button" onClick={() => void app.session.signOut()}>
             Sign out
           </button>
         </p>
       </div>
+    </Card>
+  );
+}
+
+/** Accounts are made by the API alone. */
+function NoAccount(): JSX.Element {
+  const url = new URL("api/v1/keys", SERVICE_URL).href;
+  const command = `curl -s -X POST ${url} -H 'content-type: application/json' -d '{}'`;
+  return (
+    <Card
+      title="No account yet?"
+      lead="This makes one, and answers with its first key and the management token that signs in here."
+    >
+      <Snippet text={command} what="the command" />
     </Card>
   );
 }

@@ -39,7 +39,7 @@ function StreamsView({ totals, streams, truncated }: Streams): JSX.Element {
       <Figures>
         <Figure label="Streams" value={count(totals.streams)} />
         <Figure label="Subscribers" value={count(totals.subscribers)} />
-        <Figure label="Events delivered" value={compact(totals.events)} />
+        <Figure label="Events" value={compact(totals.events)} note="each counted once" />
         <Figure label="Failovers" value={count(sumOf(totals.failovers))} />
         <Figure label="Blocks filled" value={count(totals.blocks_filled)} />
         <Figure label="Ended" value={count(totals.ended)} note="could not go on without a gap" />

@@ -112,20 +112,28 @@ function ProfileSelect({ profiles, profile, choose }: ProfileSelectProps): JSX.E
 }
 
 /** A result with the group of equal ones that it is in. */
-type Row = CompareResult & { readonly group: number | null };
+type Row = CompareResult & {
+  readonly group: number | null;
+  /** Whether another provider gave the same answer. */
+  readonly isShared: boolean;
+};
 
 function Results({ comparison }: { readonly comparison: Comparison }): JSX.Element {
   const [opened, setOpened] = useState<string | null>(null);
   const { results } = comparison;
   const groups = groupsOf(results);
-  const rows = results.map((result, at): Row => ({ ...result, group: groups[at] ?? null }));
+  const rows = results.map((result, at): Row => {
+    const group = groups[at] ?? null;
+    return { ...result, group, isShared: groups.filter((other) => other === group).length > 1 };
+  });
   const usual = rows.find(({ group }) => group === 0) ?? null;
   const others = new Set(groups.filter((group) => group !== null && group > 0)).size;
   return (
     <>
-      <p class={`notice ${others === 0 ? "good" : "warn"}`} role="status">
+      <p class={`notice ${others === 0 && usual?.isShared === true ? "good" : "warn"}`} role="status">
         {usual === null && "No provider answered."}
-        {usual !== null && others === 0 && "Every answer is the same."}
+        {usual !== null && others === 0 && usual.isShared && "Every answer is the same."}
+        {usual !== null && others === 0 && !usual.isShared && "Only one provider answered."}
         {others > 0 && `${others + 1} different answers. Open a row to see what differs.`}
       </p>
       <Table
@@ -168,10 +176,11 @@ const COLUMNS: readonly Column<Row>[] = [
   },
 ];
 
-function outcomeOf({ outcome, group, skipped }: Row): JSX.Element {
+function outcomeOf({ outcome, group, isShared, skipped }: Row): JSX.Element {
   if (outcome === "skipped") return <Badge tone="idle">not asked: {skipped}</Badge>;
   if (outcome === "error") return <Badge tone="bad">error</Badge>;
-  if (group === 0) return <Badge tone="good">as most say</Badge>;
+  if (group === 0 && !isShared) return <Badge tone="idle">compared with</Badge>;
+  if (group === 0) return <Badge tone="good">same as most</Badge>;
   return <Badge tone="warn">differs</Badge>;
 }
 
