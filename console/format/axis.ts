@@ -6,7 +6,7 @@ const EMPTY_DECIMALS = /\.0+(?!\d)/;
 export function axisTexts(
   values: readonly number[],
   format: (value: number) => string,
-): readonly string[] {
+): string[] {
   const texts = values.map(format);
   const isWhole = values.every(
     (value, at) => value === 0 || !/\.\d/.test((texts[at] ?? "").replace(EMPTY_DECIMALS, "")),

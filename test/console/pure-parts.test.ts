@@ -152,7 +152,10 @@ test("one sentence says how the service is", () => {
   const other = { ...dead, chain: "a" };
   assert.equal(words(good, other), "The chain is served, not in every profile");
   const served = { ...good, chain: "b" };
-  assert.equal(words(good, other, served), "All 2 chains are served, 1 of them not in every profile");
+  assert.equal(
+    words(good, other, served),
+    "All 2 chains are served, 1 of them not in every profile",
+  );
   const [provider] = PROFILE.providers;
   assert.ok(provider !== undefined);
   const transports = [{ ...TRANSPORT, lag_blocks: 9 }];

@@ -32,8 +32,8 @@ export function SecretDialog({ secret, close }: SecretProps): JSX.Element {
     >
       <div class="stack">
         <p class="notice warn">
-          The secret is shown only now. Store it where your programs read secrets: anybody who has it
-          can spend the balance of the account.
+          The secret is shown only now. Store it where your programs read secrets: anybody who has
+          it can spend the balance of the account.
         </p>
         <Named name="Secret" text={key} what="the secret" />
         <Named name="HTTP URL" text={rpcUrl} what="the HTTP URL" />

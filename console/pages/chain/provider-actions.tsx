@@ -87,7 +87,10 @@ function Actions({ name, provider, changed }: ActionsProps): JSX.Element {
       <Link class="button button-small" to={`/requests${queryText({ ...name })}`}>
         Requests
       </Link>
-      <Link class="button button-small" to={`/errors${queryText({ "errors.find": name.provider })}`}>
+      <Link
+        class="button button-small"
+        to={`/errors${queryText({ "errors.find": name.provider })}`}
+      >
         Errors
       </Link>
       {results === null ? null : <TestResults results={results} />}

@@ -9,6 +9,7 @@ import { numberColumn } from "../../components/columns.ts";
 import { Loaded } from "../../components/page-state.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { Time } from "../../components/time.tsx";
+import { DASH } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
 import { usd } from "../../format/usd.ts";
 import { PURCHASE_STATES, type PurchaseRow, type PurchaseState, type Purchases } from "./money.ts";
@@ -60,7 +61,7 @@ const TONES: Readonly<Record<PurchaseState, Tone>> = {
   failed: "bad",
 };
 
-const BUYS: Readonly<Record<PurchaseRow["buys"], string>> = {
+const BUYS: Readonly<Record<NonNullable<PurchaseRow["buys"]>, string>> = {
   fund_key: "Credit of a key",
   create_key: "A new key",
   credit_account: "Credit",
@@ -80,7 +81,12 @@ const COLUMNS: readonly Column<PurchaseRow>[] = [
     ),
   },
   numberColumn("amount", "Amount", (row) => Number(row.amount_usd), usd),
-  { id: "buys", label: "Buys", value: (row) => row.buys, render: (row) => BUYS[row.buys] },
+  {
+    id: "buys",
+    label: "Buys",
+    value: (row) => row.buys,
+    render: ({ buys }) => (buys === undefined ? DASH : BUYS[buys]),
+  },
   {
     id: "account",
     label: "Account",

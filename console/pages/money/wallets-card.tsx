@@ -18,7 +18,11 @@ export function WalletsCard(): JSX.Element {
     client.request<{ readonly wallets: readonly WalletRow[] }>("GET", PATH),
   );
   return (
-    <Card title="Rails and wallets" lead="As this node last saw them; gas in coins of the chain" flush>
+    <Card
+      title="Rails and wallets"
+      lead="As this node last saw them; gas in coins of the chain"
+      flush
+    >
       <Loaded resource={wallets}>
         {(data) => (
           <Table

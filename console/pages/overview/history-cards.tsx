@@ -67,43 +67,43 @@ function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element 
   const { times, step_s: stepS } = history;
   return (
     <div class="grid grid-2">
-        <Card title="Calls a second">
-          <Graph
-            title="Calls a second"
-            times={times}
-            series={[{ label: "Calls", values: perSecond(service.calls, stepS) }]}
-            format={rate}
-          />
-        </Card>
-        <Card title="Latency, ms">
-          <Graph
-            title="Latency in milliseconds"
-            times={times}
-            series={[
-              { label: "p50", values: service.p50_ms },
-              { label: "p95", values: service.p95_ms },
-              { label: "p99", values: service.p99_ms },
-            ]}
-            format={milliseconds}
-          />
-        </Card>
-        <ErrorCard
-          title="Calls that failed, a second"
+      <Card title="Calls a second">
+        <Graph
+          title="Calls a second"
           times={times}
-          rates={errorRates(history, [service], MAX_GROUPS)}
+          series={[{ label: "Calls", values: perSecond(service.calls, stepS) }]}
+          format={rate}
         />
-        <Card title="Added by the service, ms">
-          <Graph
-            title="Milliseconds that the service itself added"
-            times={times}
-            series={[
-              { label: "p50", values: service.added_p50_ms ?? [] },
-              { label: "p95", values: service.added_p95_ms ?? [] },
-            ]}
-            format={(value) => value.toFixed(2)}
-          />
-        </Card>
-      </div>
+      </Card>
+      <Card title="Latency, ms">
+        <Graph
+          title="Latency in milliseconds"
+          times={times}
+          series={[
+            { label: "p50", values: service.p50_ms },
+            { label: "p95", values: service.p95_ms },
+            { label: "p99", values: service.p99_ms },
+          ]}
+          format={milliseconds}
+        />
+      </Card>
+      <ErrorCard
+        title="Calls that failed, a second"
+        times={times}
+        rates={errorRates(history, [service], MAX_GROUPS)}
+      />
+      <Card title="Added by the service, ms">
+        <Graph
+          title="Milliseconds that the service itself added"
+          times={times}
+          series={[
+            { label: "p50", values: service.added_p50_ms ?? [] },
+            { label: "p95", values: service.added_p95_ms ?? [] },
+          ]}
+          format={(value) => value.toFixed(2)}
+        />
+      </Card>
+    </div>
   );
 }
 

@@ -63,7 +63,9 @@ const COLUMNS: readonly Column<Candidate>[] = [
     render: ({ circuit, limited, stalled }) => (
       <>
         <Badge tone={CIRCUITS[circuit].tone}>{CIRCUITS[circuit].word}</Badge>
-        <small>{[limited ? "limited" : "", stalled ? "stalled" : ""].filter(Boolean).join(", ")}</small>
+        <small>
+          {[limited ? "limited" : "", stalled ? "stalled" : ""].filter(Boolean).join(", ")}
+        </small>
       </>
     ),
   },

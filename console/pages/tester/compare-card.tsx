@@ -130,7 +130,10 @@ function Results({ comparison }: { readonly comparison: Comparison }): JSX.Eleme
   const others = new Set(groups.filter((group) => group !== null && group > 0)).size;
   return (
     <>
-      <p class={`notice ${others === 0 && usual?.isShared === true ? "good" : "warn"}`} role="status">
+      <p
+        class={`notice ${others === 0 && usual?.isShared === true ? "good" : "warn"}`}
+        role="status"
+      >
         {usual === null && "No provider answered."}
         {usual !== null && others === 0 && usual.isShared && "Every answer is the same."}
         {usual !== null && others === 0 && !usual.isShared && "Only one provider answered."}
