@@ -65,16 +65,23 @@ export function Table<Row>(props: TableProps<Row>): JSX.Element {
     return column?.value === undefined ? found : sortRows(found, column.value, order.falling);
   }, [rows, columns, textOf, find, order.column, order.falling]);
   const current = pageOf(shown, page, PAGE_ROWS);
+  // Other rows come first then, which a later page does not show.
+  const toFirstPage =
+    (change: (text: string) => void) =>
+    (text: string): void => {
+      setPage(0);
+      change(text);
+    };
   if (rows.length === 0) return <Empty title={props.empty ?? "Nothing here yet"} />;
   const hasFilter = textOf !== undefined && (rows.length >= MIN_FILTERED_ROWS || find !== "");
   return (
     <>
-      {hasFilter ? <Filter {...props} find={find} setFind={setFind} /> : null}
+      {hasFilter ? <Filter {...props} find={find} setFind={toFirstPage(setFind)} /> : null}
       <div class="table-wrap">
         {/* Roles are named: a phone shows the table as a list, and its meaning stays. */}
         {/* biome-ignore lint/a11y/noRedundantRoles: see above */}
         <table class="table" role="table" aria-label={props.caption}>
-          <Head columns={columns} order={order} setOrder={setOrder} />
+          <Head columns={columns} order={order} setOrder={toFirstPage(setOrder)} />
           <Body {...props} rows={current.rows} />
         </table>
       </div>

@@ -330,6 +330,9 @@ test("the operator compares providers, and sees what operators did", OPTIONS, as
   const compare = page.getByRole("button", { name: "Compare" });
   const table = page.getByRole("table", { name: "Answers by provider" });
   await compare.click();
+  await page.getByText("Only one provider answered.").waitFor();
+  fixture.failing.script((_, reply) => reply.result('"0x1"'));
+  await compare.click();
   await page.getByText("Every answer is the same.").waitFor();
   await table.getByText("same as most").first().waitFor();
   fixture.failing.script((_, reply) => reply.result('"0x2"'));
