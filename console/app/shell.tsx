@@ -2,9 +2,10 @@
 // the whole application.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Card, PageHead } from "../components/card.tsx";
 import { Icon } from "../components/icons.tsx";
 import { Link } from "../components/link.tsx";
-import { Empty, Loading } from "../components/page-state.tsx";
+import { Empty, Forbidden, Loading } from "../components/page-state.tsx";
 import { ToastList } from "../components/toast-list.tsx";
 import { duration } from "../format/durations.ts";
 import { signInPath } from "./address.ts";
@@ -169,8 +170,10 @@ function Banners(): JSX.Element {
 
 function CurrentPage({ path }: { readonly path: string }): JSX.Element {
   const found = pageAt(path);
+  const { session } = useApp();
   // Nobody reads on what somebody else was shown.
-  const reader = useStore(useApp().session.reader);
+  const reader = useStore(session.reader);
+  const state = useStore(session.state);
   useEffect(() => {
     document.title = found === null ? "Not found – svc" : `${found.entry.title} – svc`;
   }, [found?.entry]);
@@ -179,6 +182,15 @@ function CurrentPage({ path }: { readonly path: string }): JSX.Element {
       <Empty title="There is no such page">
         <Link to="/">Go to the overview</Link>
       </Empty>
+    );
+  if (state !== null && !isOffered(found.entry, state))
+    return (
+      <>
+        <PageHead title={found.entry.title} />
+        <Card flush>
+          <Forbidden />
+        </Card>
+      </>
     );
   const { page } = found.entry;
   if ("show" in page) return <page.show key={reader} params={found.params} />;

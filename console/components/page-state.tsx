@@ -59,7 +59,10 @@ export function Failed({ failure, retry }: FailedProps): JSX.Element {
 export function Forbidden(): JSX.Element {
   const { router, session } = useApp();
   const place = useStore(router.place);
-  const { title, text, verb } = FORBIDDEN[useStore(session.state)?.role ?? "none"];
+  const state = useStore(session.state);
+  const { title, text, verb } = FORBIDDEN[state?.role ?? "none"];
+  if (state?.instance.hosted === false && state.role === "operator")
+    return <Empty title="This service has no accounts">It is a router without metering.</Empty>;
   return (
     <div class="state">
       <strong>{title}</strong>
