@@ -30,7 +30,8 @@ export const CIRCUITS = {
   open: { tone: "bad", word: "Open" },
   cordoned: { tone: "bad", word: "Cordoned" },
 } as const satisfies Readonly<Record<string, Pick<Verdict, "tone" | "word">>>;
-const CORDONS: Readonly<Record<string, string>> = {
+/** Why a provider is taken out of use, by the names of the API. */
+export const CORDONS: Readonly<Record<string, string>> = {
   auth: "credentials refused",
   quota: "quota used up",
   wrong_chain: "answers for another chain",

@@ -3,6 +3,7 @@ import type { AnswerOf } from "../../api/contract-types.ts";
 import type { StreamEvent } from "../../api/event-parser.ts";
 import { count } from "../../format/numbers.ts";
 import type { Tone } from "../../format/tone.ts";
+import { CORDONS } from "../../health/judge.ts";
 
 /** Something that changed. */
 export interface Change {
@@ -81,10 +82,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   server: "server errors",
   network: "network errors",
   timeout: "timeouts",
-  auth: "refused credentials",
-  quota: "quota used up",
-  wrong_chain: "answers for another chain",
-  operator: "by the operator",
+  ...CORDONS,
 };
 
 function causeText(cause: string): string {
