@@ -1,8 +1,8 @@
 // Measures the console in a real browser before a real service of 50 providers on 20 chains under
 // traffic: size of the scripts, first paint with an empty cache, how busy the main thread is while
-// everything on a page is read and drawn anew 60 times a minute, and how long ten thousand keys keep
-// it busy. `--screenshots FOLDER` keeps pictures of the pages, `--seconds N` is the time that is
-// measured. Exit code 1: a bound was missed.
+// everything on a page is read and drawn anew 60 times a minute, and how long it runs for ten
+// thousand keys. `--screenshots FOLDER` keeps pictures of the pages, `--seconds N` is the time that
+// is measured. Exit code 1: a bound was missed.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";

@@ -36,7 +36,7 @@ export function latest(
 /** Kinds of errors that are not called as the API names them. */
 const ERROR_WORDS: Readonly<Record<string, string>> = {
   fault: "refused by the service",
-  provider_error: "error of a provider",
+  provider_error: "error from a provider",
   cancelled: "caller left",
   cut: "ended by the service",
   rejected: "wrong calls and reverts",

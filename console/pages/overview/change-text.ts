@@ -82,6 +82,7 @@ const CAUSES: Readonly<Record<string, string>> = {
   server: "server errors",
   network: "network errors",
   timeout: "timeouts",
+  unsent: "no connection",
   ...CORDONS,
 };
 

@@ -88,7 +88,7 @@ function ServiceHistory({ history, service }: ServiceHistoryProps): JSX.Element 
         />
       </Card>
       <ErrorCard
-        title="Calls that failed, a second"
+        title="Calls that ended in an error, a second"
         times={times}
         rates={errorRates(history, [service], MAX_GROUPS)}
       />
@@ -123,7 +123,7 @@ function HistoryFigures({ history, service, all }: HistoryFiguresProps): JSX.Ele
   return (
     <Figures>
       <Figure label="Calls" value={compact(total(all.calls))} note={range} />
-      <Figure label="Failed" value={share(errorShare(all))} note={range} />
+      <Figure label="Ended in an error" value={share(errorShare(all))} note="reverts included" />
       <Latest label="p50" history={history} values={service.p50_ms} />
       <Latest label="p95" history={history} values={service.p95_ms} />
       <Latest label="p99" history={history} values={service.p99_ms} />
