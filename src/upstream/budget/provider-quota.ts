@@ -32,7 +32,7 @@ const LEAST_PARTS = 200;
 const MOST_PARTS = 20;
 /** A lease suffices for as many seconds like the last one. */
 const LEASE_SECONDS = 2;
-/** A lease may be spent for so long at least, also where its day ends sooner. */
+/** Where the clock of those who hand out is behind, a lease may be spent for so long. */
 const LEAST_LEASE_MS = 1_000;
 /** Least time between two requests that bring nothing. */
 const ASK_EVERY_MS = 1_000;
@@ -212,17 +212,18 @@ export class ProviderQuota {
 
   #request(credits: number): void {
     const { runtime, source } = this.#parts;
-    this.#heardAtMs = runtime.now();
+    const askedAtMs = runtime.now();
+    this.#heardAtMs = askedAtMs;
     this.#asking = source.lease({ key: this.#key, limits: this.#limits, credits }).then((lease) => {
       this.#asking = null;
       this.#isUnanswered = lease === null;
       if (lease === null) return;
       if (credits > 0) this.#brought = lease.credits;
-      this.#take(lease);
+      this.#take(lease, askedAtMs);
     });
   }
 
-  #take(lease: QuotaLease): void {
+  #take(lease: QuotaLease, askedAtMs: number): void {
     const isOther = this.#lease?.dayMs !== lease.dayMs || this.#lease.monthMs !== lease.monthMs;
     if (isOther) this.#giveBack(0);
     this.#left += lease.credits;
@@ -232,8 +233,9 @@ export class ProviderQuota {
     const endMs = monotonicOf(
       Math.min(dayOf(lease.dayMs).endMs, monthOf(lease.monthMs, this.#limits.resetsOn).endMs),
     );
-    // Where the clock of those who hand out is behind, the day goes on for a while.
-    this.#endsAtMs = Math.max(endMs, now() + LEAST_LEASE_MS);
+    // A day that was over when this was asked goes on for those who hand out: their clock is behind.
+    // One that ended on the way is over, or the lease would come on top of the next day's limit.
+    this.#endsAtMs = endMs > askedAtMs ? endMs : now() + LEAST_LEASE_MS;
     const monthSpent = lease.monthSpent - this.#left;
     this.#onPaceAtMs = monotonicOf(onPaceAtMs({ ...lease, monthSpent }, this.#limits));
     if (this.#isClosed) this.#giveBack(0);

@@ -73,7 +73,12 @@ function spendAll(
   return spent;
 }
 
-for (const seed of namedSeeds(1, 2, 3))
+/** How much can be spent hangs on how many days chance brings: in these there are enough. */
+const LONG = [1, 2, 3];
+/** A lease was under way when its day ended, and came on top of the next day's limit. */
+const OVER_MIDNIGHT = [2_001, 2_004];
+
+for (const seed of namedSeeds(...LONG, ...OVER_MIDNIGHT))
   test(`never more than the limits, whatever crashes and however often (seed ${seed})`, async () => {
     const runtime = simulatedWorld(seed);
     const random = seededRandom(seed);
@@ -112,7 +117,7 @@ for (const seed of namedSeeds(1, 2, 3))
     for (const [day, spent] of byDay) assert.ok(spent <= 2_000, `day ${day}: ${spent}`);
     assert.ok(runtime.wallMs() < Date.UTC(2026, 1, 1), "all of it in one month");
     assert.ok(month <= 7_000, `${month} in a month`);
-    assert.ok(month >= 5_000, `${month}: crashes cost little`);
+    assert.ok(month >= 5_000 || !LONG.includes(seed), `${month}: crashes cost little`);
   });
 
 test("one process can spend all of it, and names what it lacks until the day turns", async () => {
