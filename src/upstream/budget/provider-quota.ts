@@ -233,8 +233,8 @@ export class ProviderQuota {
     const endMs = monotonicOf(
       Math.min(dayOf(lease.dayMs).endMs, monthOf(lease.monthMs, this.#limits.resetsOn).endMs),
     );
-    // A day that was over when this was asked goes on for those who hand out: their clock is behind.
-    // One that ended on the way is over, or the lease would come on top of the next day's limit.
+    // Where the day was over when this was asked, the clock of those who hand out is behind. A day
+    // that ended on the way is over: the lease would come on top of the next day's limit.
     this.#endsAtMs = endMs > askedAtMs ? endMs : now() + LEAST_LEASE_MS;
     const monthSpent = lease.monthSpent - this.#left;
     this.#onPaceAtMs = monotonicOf(onPaceAtMs({ ...lease, monthSpent }, this.#limits));

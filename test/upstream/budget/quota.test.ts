@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { QuotaLimits } from "../../../src/core/provider/quota.ts";
 import { ProviderQuota } from "../../../src/upstream/budget/provider-quota.ts";
 import { createQuotaLedger, type QuotaRecords } from "../../../src/upstream/budget/quota-ledger.ts";
-import type { QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
+import type { QuotaLease, QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 
@@ -119,6 +119,32 @@ for (const seed of namedSeeds(...LONG, ...OVER_MIDNIGHT))
     assert.ok(month <= 7_000, `${month} in a month`);
     assert.ok(month >= 5_000 || !LONG.includes(seed), `${month}: crashes cost little`);
   });
+
+test("a lease is over with its day, unless those who hand out still have that day", async () => {
+  const runtime = simulatedWorld(6);
+  const today = { dayMs: runtime.wallMs(), daySpent: 50, monthMs: runtime.wallMs() };
+  const lease = { ...today, monthSpent: 50, credits: 50 };
+  const answers: ((lease: QuotaLease) => void)[] = [];
+  const returned: number[] = [];
+  const source: QuotaSource = {
+    lease: () => new Promise((resolve) => void answers.push(resolve)),
+    giveBack: (_, { credits }) => void returned.push(credits),
+    close: async () => {},
+  };
+  runtime.advance(DAY_MS - 500);
+  const limits: QuotaLimits = { daily: 100, monthly: null, resetsOn: 1 };
+  const quota = new ProviderQuota(KEY, limits, { runtime, source });
+  runtime.advance(600);
+  answers[0]?.(lease);
+  await turn();
+  assert.equal(quota.shortageOf(1, runtime.now()), "daily_limit", "its day ended on the way");
+  assert.deepEqual([returned, answers.length], [[50], 2], "it goes back, and another is asked for");
+  answers[1]?.(lease);
+  await turn();
+  assert.equal(quota.shortageOf(1, runtime.now()), null, "their clock is behind ours");
+  runtime.advance(1_000);
+  assert.equal(quota.shortageOf(1, runtime.now()), "daily_limit", "that holds for a second");
+});
 
 test("one process can spend all of it, and names what it lacks until the day turns", async () => {
   const runtime = simulatedWorld(5);
