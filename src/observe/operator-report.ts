@@ -172,7 +172,7 @@ function ownErrors({ observer }: ReportParts): ReportAnswers["errors"] {
   );
   const known = all.flatMap(({ profile, chain, errors }) =>
     Array.from(errors.values()).flatMap(
-      ({ httpStatus, firstMs, lastMs, category, ...rest }): readonly ErrorShape[] =>
+      ({ httpStatus, firstMs, lastMs, category, sampledMs: _, ...rest }): readonly ErrorShape[] =>
         category === "unknown"
           ? []
           : [

@@ -12,6 +12,8 @@ export interface SeenError {
   readonly httpStatus: number;
   /** Redacted; null = the provider said nothing, or nothing that may be shown. */
   readonly sample: string | null;
+  /** When it was taken (wall clock, ms). */
+  readonly sampledMs: number;
   readonly count: number;
   /** When it was first and last seen (wall clock, ms). */
   readonly firstMs: number;
@@ -40,8 +42,8 @@ export function noteSeen(
 ): void {
   const key = `${about.provider} ${about.category}`;
   const known = seen.get(key);
-  const isStale = known === undefined || wallMs - known.lastMs >= SAMPLE_MS;
-  const described = isStale ? { ...about, ...describe() } : known;
+  const isStale = known === undefined || Math.abs(wallMs - known.sampledMs) >= SAMPLE_MS;
+  const described = isStale ? { ...about, ...describe(), sampledMs: wallMs } : known;
   // In the order of use.
   seen.delete(key);
   const [oldest] = seen.keys();
