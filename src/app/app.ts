@@ -86,7 +86,7 @@ import {
 import { type OpenOperatorProviders, openOperatorProviders } from "./operator-providers.ts";
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
-import type { Reload } from "./reload-service.ts";
+import { createReloadAsked, type Reload, reloadAskedOver } from "./reload-service.ts";
 import type { ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
 import { workerConfig } from "./worker-limits.ts";
@@ -154,6 +154,7 @@ interface Foundation {
 
 /** Starts the service. */
 export async function build(given: Config, surroundings: Outside): Promise<App> {
+  const startedAtMs = surroundings.runtime.now();
   const config = workerConfig(named(given, surroundings.runtime), workersOf(surroundings));
   const outside = { ...surroundings, log: labelled(surroundings.log, config) };
   const { runtime, log } = outside;
@@ -177,7 +178,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     await stored.close();
     throw error;
   };
-  const operators = { config, outside, providers, ...stored };
+  const operators = { config, outside, startedAtMs, providers, ...stored };
   const operatorProviders = await operatorProvidersOf(operators, log).catch(closing);
   const proxies = trustedProxiesOf(config.server.trustedProxies);
   const foundation: Foundation = {
@@ -227,7 +228,7 @@ async function openStored(
     const { hosted: settings } = config;
     const hosting = await openHosting({ ...parts, operatorInbox, config, settings });
     const { store, node, joined, console, close } = hosting;
-    const changes = operatorInbox.changes(changesPlace(store, node));
+    const changes = operatorInbox.changes(changesPlace(parts.runtime, store, node));
     return { hosting, store, node, joined, console, changes, close };
   }
   const { runtime, log, worker, service } = parts;
@@ -245,14 +246,18 @@ async function openStored(
     openLimit: limitsOf({ runtime, service }),
     node: node?.identity.id ?? null,
   });
-  const changes = operatorInbox.changes(changesPlace(store, node));
+  const changes = operatorInbox.changes(changesPlace(runtime, store, node));
   const close = () => router?.close() ?? Promise.resolve();
   return { hosting: null, store, node, joined, console, changes, close };
 }
 
 /** Where this node records what operators do; null = it is the only one. */
-function changesPlace(store: Store | null, node: NodeView | null): ChangesPlace | null {
-  return store === null || node === null ? null : { store, node: node.identity.id };
+function changesPlace(
+  runtime: Runtime,
+  store: Store | null,
+  node: NodeView | null,
+): ChangesPlace | null {
+  return store === null || node === null ? null : { store, node: node.identity.id, runtime };
 }
 
 /** Shares filters with the other nodes; null = this service is one node. */
@@ -276,10 +281,11 @@ function sharedFiltersOf(
 
 /** What operators do with providers, with the cordons that hold in effect. */
 function operatorProvidersOf(
-  { config, outside, providers, console, changes }: OperatorFoundation,
+  { config, outside, startedAtMs, providers, console, changes }: OperatorFoundation,
   log: Logger,
 ): Promise<OpenOperatorProviders> {
   const { runtime, service, reload = cannotReload } = outside;
+  const bus = service === undefined || service.workers === 1 ? null : service.bus;
   const { timerWheel, upstreams, registry, cordons, subscriptions } = providers;
   return openOperatorProviders({
     runtime,
@@ -291,15 +297,19 @@ function operatorProvidersOf(
     records: console.records,
     recordAction: console.recordAction,
     changes,
-    bus: service === undefined || service.workers === 1 ? null : service.bus,
+    bus,
     isShared: config.cluster.enabled,
-    onError: (error) => log.warn({ problem: textOf(error) }, "cordons cannot be read now"),
+    onError: (error) =>
+      log.warn({ problem: textOf(error) }, "what operators did elsewhere cannot be read now"),
     reload,
+    reloadAsked:
+      bus === null ? createReloadAsked(runtime, startedAtMs, reload) : reloadAskedOver(bus),
   });
 }
 
 type OperatorFoundation = Pick<Foundation, "config" | "outside" | "providers" | "console"> & {
   readonly changes: OperatorChanges;
+  readonly startedAtMs: number;
 };
 
 const cannotReload: Reload = async () => ({

@@ -1,8 +1,10 @@
 // What operators do at one node of a cluster that the others have to follow: told over the log of
-// changes, and heard from it.
+// changes, and heard from it. Who missed a change finds what holds in the store.
+import { type AskedReload, askForReload, lastAskedReload } from "../cluster/asked-reloads.ts";
 import { recordChange } from "../cluster/change-log.ts";
 import { type Fields, isRecord, parseJson } from "../core/fields.ts";
 import type { ProviderRef } from "../hosted/operator/records.ts";
+import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import type { Requester } from "../web/api/operator-providers.ts";
 
@@ -12,14 +14,18 @@ export type OperatorChange =
   | { readonly kind: "cordons" }
   | { readonly kind: "waits_ended"; readonly provider: ProviderRef }
   /** Each node is to read its own configuration again. */
-  | { readonly kind: "reload"; readonly by: Requester; readonly node: string };
+  | { readonly kind: "reload" };
 
 /** Changes of this node and of others. */
 export interface OperatorChanges {
   /** The name of this node; null = the service is one node. */
   readonly node: string | null;
   /** Has the other nodes follow; does nothing where there are none. */
-  record(change: OperatorChange): Promise<void>;
+  record(change: Exclude<OperatorChange, { readonly kind: "reload" }>): Promise<void>;
+  /** Asks the other nodes to reload their configuration. */
+  askForReload(by: Requester): Promise<void>;
+  /** The last reload that another node was asked for; null = there is none. */
+  reloadOfOthers(): Promise<AskedReload | null>;
   /** Passes on what other nodes recorded, until the returned function is called. */
   follow(run: (change: OperatorChange) => void): () => void;
 }
@@ -28,6 +34,7 @@ export interface OperatorChanges {
 export interface ChangesPlace {
   readonly store: Store;
   readonly node: string;
+  readonly runtime: Pick<Runtime, "wallMs">;
 }
 
 /** Receives what nodes recorded, from where the log of changes is read. */
@@ -53,15 +60,28 @@ export function createOperatorInbox(): OpenInbox {
       const recorded = parseRecorded(ref);
       if (recorded !== null && recorded.node !== own) run(recorded.change);
     },
-    missed: () => run({ kind: "cordons" }),
+    missed() {
+      run({ kind: "cordons" });
+      run({ kind: "reload" });
+    },
     changes(place) {
       own = place?.node ?? null;
       return {
         node: own,
         async record(change) {
           if (place === null) return;
-          const ref = JSON.stringify({ node: place.node, ...change });
+          const ref = recordedText(place, change);
           await place.store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
+        },
+        async askForReload({ actor, address }) {
+          if (place === null) return;
+          const { store, node, runtime } = place;
+          const ref = recordedText(place, { kind: "reload" });
+          await askForReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
+        },
+        async reloadOfOthers() {
+          const asked = place === null ? null : await lastAskedReload(place.store);
+          return asked === null || asked.node === own ? null : asked;
         },
         follow(next) {
           run = next;
@@ -72,6 +92,10 @@ export function createOperatorInbox(): OpenInbox {
       };
     },
   };
+}
+
+function recordedText({ node }: ChangesPlace, change: OperatorChange): string {
+  return JSON.stringify({ node, ...change });
 }
 
 interface Recorded {
@@ -91,12 +115,8 @@ function parseRecorded(ref: string): Recorded | null {
       const provider = parseProviderRef(value["provider"]);
       return provider === null ? null : { node, change: { kind: "waits_ended", provider } };
     }
-    case "reload": {
-      const by = fieldsOf(value["by"]);
-      const [actor, address] = [by?.["actor"], by?.["address"]];
-      if (!isText(actor) || !isText(address)) return null;
-      return { node, change: { kind: "reload", by: { actor, address }, node } };
-    }
+    case "reload":
+      return { node, change: { kind: "reload" } };
     default:
       return null;
   }

@@ -20,7 +20,7 @@ import type {
   Requester,
 } from "../web/api/operator-providers.ts";
 import { type OperatorChange, type OperatorChanges, parseProviderRef } from "./operator-changes.ts";
-import type { Reload } from "./reload-service.ts";
+import type { Reload, ReloadAsked } from "./reload-service.ts";
 
 export interface OperatorProvidersParts extends QueryParts {
   readonly runtime: Runtime;
@@ -36,6 +36,7 @@ export interface OperatorProvidersParts extends QueryParts {
   readonly changes: OperatorChanges;
   readonly recordAction: RecordAction;
   readonly reload: Reload;
+  readonly reloadAsked: ReloadAsked;
 }
 
 /** The same, kept up to date until closed. */
@@ -43,7 +44,7 @@ export interface OpenOperatorProviders extends OperatorProviders {
   close(): void;
 }
 
-/** How often cordons are read anew where other processes change them; a hint comes sooner. */
+/** How often what others changed is read anew, where there are others; a hint comes sooner. */
 const READ_MS = 2_000;
 
 const CORDONS_CHANGED: Topic<true> = {
@@ -67,11 +68,15 @@ export async function openOperatorProviders(
     await changes.record({ kind: "cordons" }).catch(onError);
   };
   await refresh();
+  const catchUp = { cordons: refresh, reload: createReloadFollower(parts) };
+  const readAgain = async (): Promise<void> => {
+    await Promise.all([refresh(), catchUp.reload()]);
+  };
   const ends = [
     bus?.subscribe(CORDONS_CHANGED, () => void refresh().catch(onError)),
     bus?.subscribe(WAITS_ENDED, (ref) => void endWaits(registry, ref)),
-    changes.follow((change) => void followed(parts, change, refresh).catch(onError)),
-    bus === null && !parts.isShared ? undefined : repeat(runtime, () => refresh().catch(onError)),
+    changes.follow((change) => void followed(parts, change, catchUp).catch(onError)),
+    bus === null && !parts.isShared ? undefined : repeat(runtime, () => readAgain().catch(onError)),
   ];
   return {
     cordons: () => records.cordons(),
@@ -116,19 +121,25 @@ function repeat(runtime: Runtime, read: () => Promise<void>): () => void {
   };
 }
 
+/** Reads what holds now, and follows it. */
+interface CatchUp {
+  readonly cordons: () => Promise<void>;
+  readonly reload: () => Promise<void>;
+}
+
 /** Does what an operator did at another node. */
 async function followed(
-  parts: OperatorProvidersParts,
+  { registry }: OperatorProvidersParts,
   change: OperatorChange,
-  readCordons: () => Promise<void>,
+  catchUp: CatchUp,
 ): Promise<void> {
   switch (change.kind) {
     case "cordons":
-      return readCordons();
+      return catchUp.cordons();
     case "waits_ended":
-      return void endWaits(parts.registry, change.provider);
+      return void endWaits(registry, change.provider);
     case "reload":
-      return reloadForOther(parts, change);
+      return catchUp.reload();
   }
 }
 
@@ -138,25 +149,41 @@ async function reload(
 ): Promise<ReloadedNode> {
   const outcome = await reloadHere();
   const { node } = changes;
-  const areOthersAsked = node !== null && outcome.problem === null;
-  if (areOthersAsked) await changes.record({ kind: "reload", by, node }).catch(onError);
+  let areOthersAsked = false;
+  if (node !== null && outcome.problem === null)
+    areOthersAsked = await changes.askForReload(by).then(
+      () => true,
+      (error: unknown) => {
+        onError(error);
+        return false;
+      },
+    );
   return { ...outcome, node, areOthersAsked };
 }
 
-/** Once at each node, with a line of its own: nodes may have other files. */
-async function reloadForOther(
-  { bus, recordAction, reload: reloadHere }: OperatorProvidersParts,
-  { by, node }: Extract<OperatorChange, { readonly kind: "reload" }>,
-): Promise<void> {
-  if (bus !== null && bus.workers().toSorted()[0] !== bus.self) return;
-  const { problem, revision } = await reloadHere();
-  await recordAction({
-    ...by,
-    action: "reloadConfiguration",
-    target: null,
-    detail: `asked at ${node}; ${reloadDetail({ problem, revision })}`,
-    outcome: problem === null ? "done" : "refused",
-  });
+/**
+ * The reload that other nodes were asked for last, whether or not this one heard of it: once at
+ * each node, with a line of its own, since nodes may have other files.
+ */
+function createReloadFollower(parts: OperatorProvidersParts): () => Promise<void> {
+  const { changes, recordAction, reloadAsked } = parts;
+  let lastId: string | null = null;
+  return async () => {
+    const asked = await changes.reloadOfOthers();
+    if (asked === null || asked.id === lastId) return;
+    lastId = asked.id;
+    const outcome = await reloadAsked(asked);
+    if (outcome === null) return;
+    const { actor, address, node } = asked;
+    await recordAction({
+      actor,
+      address,
+      action: "reloadConfiguration",
+      target: null,
+      detail: `asked at ${node}; ${reloadDetail(outcome)}`,
+      outcome: outcome.problem === null ? "done" : "refused",
+    });
+  };
 }
 
 /** A provider that is served, with its tracker. */

@@ -9,7 +9,12 @@ import { openFileRecords, serveRecords } from "../app/operator-records.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
 import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
-import { type Reload, serveReload } from "../app/reload-service.ts";
+import {
+  createReloadAsked,
+  type Reload,
+  type ReloadAsked,
+  serveReload,
+} from "../app/reload-service.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
 import { serveFile, serveStatements } from "../app/store-service.ts";
 import { openSupervisedHistory } from "../app/supervised-history.ts";
@@ -41,6 +46,7 @@ export const CLOSE_MS = 30_000;
 /** Starts the workers; throws an error for the operator if none of them can serve. */
 export async function startWorkers(start: ServiceStart): Promise<Service> {
   const { log } = start;
+  const startedAtMs = realRuntime.now();
   const running = await settled(start.config);
   warnOfKeyless(running, log);
   const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
@@ -63,7 +69,9 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
     hungMs: ({ hosted }) => hosted?.nodeTimeoutMs ?? HUNG_MS,
     drainMs: ({ limits }) => limits.drainTimeoutMs + CLOSE_MS,
   });
-  serveOverBus(supervisor.bus, { file, quotas, records, reload: start.reload });
+  const { reload } = start;
+  const reloadAsked = createReloadAsked(realRuntime, startedAtMs, reload);
+  serveOverBus(supervisor.bus, { file, quotas, records, reload, reloadAsked });
   const stored = { config: running, runtime: realRuntime, log, file: file?.store ?? null };
   const endHistory = openSupervisedHistory({ ...stored, supervisor });
   const started = await supervisor.started;
@@ -102,16 +110,18 @@ interface SharedParts {
   readonly quotas: Awaited<ReturnType<typeof openQuotaLedger>> | null;
   readonly records: Awaited<ReturnType<typeof openFileRecords>> | null;
   readonly reload: ServiceStart["reload"];
+  readonly reloadAsked: ReloadAsked;
 }
 
-function serveOverBus(bus: Bus, { file, quotas, records, reload }: SharedParts): void {
+function serveOverBus(bus: Bus, shared: SharedParts): void {
+  const { file, quotas, records, reload, reloadAsked } = shared;
   if (file !== null) {
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);
   }
   if (quotas !== null) serveQuotas(bus, quotas);
   if (records !== null) serveRecords(bus, records);
-  serveReload(bus, reload);
+  serveReload(bus, reload, reloadAsked);
   serveTokens(bus, realRuntime);
   serveServiceDocuments({ bus, runtime: realRuntime, ownFamilies });
 }

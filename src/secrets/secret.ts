@@ -87,7 +87,7 @@ export function isSameSecret(given: string, expected: string): boolean {
 
 /** A new id, for example `key_…`: later ones come later in order, and none can be guessed. */
 export function newId(
-  mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur" | "act",
+  mark: "acc" | "key" | "agt" | "con" | "prf" | "fbk" | "pur" | "act" | "rld",
   wallMs: number,
 ): string {
   const time = Math.max(0, Math.floor(wallMs))

@@ -1,5 +1,5 @@
 // The steps of a store that are about the operators of an instance: sessions in the console,
-// cordons and actions; results of audits. A step that was released is never changed.
+// cordons, actions and reloads; results of audits. A step that was released is never changed.
 import type { Kysely } from "kysely";
 
 /** Sessions in the console, cordoned providers, and the actions of operators. */
@@ -59,5 +59,18 @@ export async function createAuditResults(db: Kysely<unknown>): Promise<void> {
     .addColumn("runner", "text", (column) => column.notNull())
     .addColumn("node", "text")
     .addColumn("checked_at", "bigint", (column) => column.notNull())
+    .execute();
+}
+
+/** The last reload that every node was asked for. */
+export async function createOperatorReload(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("operator_reload")
+    .addColumn("slot", "text", (column) => column.primaryKey())
+    .addColumn("id", "text", (column) => column.notNull())
+    .addColumn("node", "text", (column) => column.notNull())
+    .addColumn("actor", "text", (column) => column.notNull())
+    .addColumn("address", "text", (column) => column.notNull())
+    .addColumn("asked_at", "bigint", (column) => column.notNull())
     .execute();
 }

@@ -5,7 +5,7 @@ import { type Kysely, sql } from "kysely";
 import { type Migration, Migrator } from "kysely/migration";
 import { createCluster, createFilters, createProviderLimits } from "./migrations-cluster.ts";
 import { createHistory, createNodeReports } from "./migrations-history.ts";
-import { createAuditResults, createOperator } from "./migrations-operator.ts";
+import { createAuditResults, createOperator, createOperatorReload } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
 import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
@@ -32,6 +32,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "023_provider_limits": { up: createProviderLimits },
   "024_filters": { up: createFilters },
   "025_node_reports": { up: createNodeReports },
+  "026_operator_reload": { up: createOperatorReload },
 };
 
 /**

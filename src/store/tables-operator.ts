@@ -1,5 +1,6 @@
 // The tables of the operators of an instance, as types: sessions in the console, providers that are
-// cordoned, a line for each action, and the last results of audits.
+// cordoned, a line for each action, the last reload that all nodes were asked for, and the last
+// results of audits.
 
 /** A session in the console, or a sign-in link that was used. */
 export interface ConsoleSessionTable {
@@ -38,6 +39,20 @@ export interface OperatorActionTable {
   /** The node that did it; null = the service is one node. */
   readonly node: string | null;
   readonly created_at: bigint;
+}
+
+/** The last reload of the configuration that every node was asked for: one row. */
+export interface OperatorReloadTable {
+  readonly slot: "last";
+  /** `rld_…` */
+  readonly id: string;
+  /** The node at which it was asked for. */
+  readonly node: string;
+  readonly actor: string;
+  /** IP address of the caller. */
+  readonly address: string;
+  /** By the clock of the database. */
+  readonly asked_at: bigint;
 }
 
 /** How one part of the last audit ended. */

@@ -17,6 +17,7 @@ import type {
   ConsoleSessionTable,
   OperatorActionTable,
   OperatorCordonTable,
+  OperatorReloadTable,
 } from "./tables-operator.ts";
 import type {
   PurchaseSubmissionTable,
@@ -71,6 +72,7 @@ export interface Tables {
   readonly console_session: ConsoleSessionTable;
   readonly operator_cordon: OperatorCordonTable;
   readonly operator_action: OperatorActionTable;
+  readonly operator_reload: OperatorReloadTable;
   readonly audit_result: AuditResultTable;
   readonly history_hour: HistoryHourTable;
   readonly node_report: NodeReportTable;

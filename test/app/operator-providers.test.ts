@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOperatorInbox } from "../../src/app/operator-changes.ts";
 import { openOperatorProviders } from "../../src/app/operator-providers.ts";
+import { createReloadAsked, type ReloadAsked } from "../../src/app/reload-service.ts";
+import type { AskedReload } from "../../src/cluster/asked-reloads.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
 import { createMemoryRecords } from "../../src/hosted/operator/memory-records.ts";
@@ -19,10 +21,20 @@ import { configOf, configText } from "../fakes/service.ts";
 const REF = { profile: "team", chain: "ethereum", provider: "a" };
 const CORDON = { ...REF, reason: null, actor: "operator token", atMs: 1 };
 
-async function openWorker(runtime: SimulatedWorld, bus: Bus, records: OperatorRecords) {
+/** The reload that another node was asked for, as all workers of the service find it. */
+interface Asked {
+  reload: AskedReload | null;
+  readonly once: ReloadAsked;
+}
+
+async function openWorker(
+  runtime: SimulatedWorld,
+  bus: Bus,
+  records: OperatorRecords,
+  asked: Asked = { reload: null, once: async () => null },
+) {
   const inbox = createOperatorInbox();
   const actions: Parameters<RecordAction>[0][] = [];
-  let reloads = 0;
   const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
   const cordons = createCordonTable();
   const settings = { ...SELECTION, cordonOf: cordons.of };
@@ -40,12 +52,10 @@ async function openWorker(runtime: SimulatedWorld, bus: Bus, records: OperatorRe
     bus,
     isShared: false,
     onError: (error) => void errors.push(error),
-    changes: inbox.changes(null),
+    changes: { ...inbox.changes(null), reloadOfOthers: async () => asked.reload },
     recordAction: async (action) => void actions.push(action),
-    reload: async () => {
-      reloads++;
-      return { problem: "no file", revision: "0123456789ab" };
-    },
+    reload: async () => ({ problem: null, revision: null }),
+    reloadAsked: asked.once,
   });
   const tracker = registry.profile("team")?.trackers.get("ethereum");
   const provider = tracker?.set.providers[0];
@@ -54,7 +64,7 @@ async function openWorker(runtime: SimulatedWorld, bus: Bus, records: OperatorRe
     inbox.heard(JSON.stringify({ node: "n2", ...change }));
     await settled();
   };
-  const followed = { inbox, heard, actions, reloads: () => reloads };
+  const followed = { inbox, heard, actions };
   return { operator, registry, tracker, provider, errors, profiles, ...followed };
 }
 
@@ -131,7 +141,7 @@ test("waits end at every worker", async () => {
   assert.equal(workers[0]?.operator.endWaits({ ...REF, chain: "nowhere" }), null);
 });
 
-test("what an operator does at another node is followed: once a node, and nothing that is not one", async () => {
+test("what an operator does at another node is followed, and nothing that is not one", async () => {
   const { world, worker } = testBus(["1", "2"]);
   const records = createMemoryRecords({
     kept: { cordons: [], actions: [] },
@@ -149,25 +159,61 @@ test("what an operator does at another node is followed: once a node, and nothin
     assert.equal(tracker.health(provider, "http").breaker, "half_open");
     await heard({ kind: "cordons" });
     assert.notEqual(tracker.cordonOf(provider), null);
-    await heard({ kind: "reload", by: { actor: "operator token", address: "192.0.2.1" } });
-    for (const change of [{}, { kind: "later" }, { kind: "waits_ended" }, { kind: "reload" }])
-      await heard(change);
+    for (const change of [{}, { kind: "later" }, { kind: "waits_ended" }]) await heard(change);
   }
-  assert.deepEqual([one.reloads(), two.reloads()], [1, 0]);
-  assert.deepEqual(one.actions, [
-    {
-      actor: "operator token",
-      address: "192.0.2.1",
-      action: "reloadConfiguration",
-      target: null,
-      detail: "asked at n2; revision 0123456789ab: no file",
-      outcome: "refused",
-    },
-  ]);
   for (const ref of ["", "null", "[]", "{", '{"node":7}']) one.inbox.heard(ref);
   await records.uncordon(REF);
   one.inbox.missed();
   await settled();
   assert.equal(one.tracker.cordonOf(one.provider), null);
   assert.deepEqual([one.errors, two.errors], [[], []]);
+});
+
+test("a reload asked for at another node is followed once a node, also if no worker heard of it", async () => {
+  const { world, worker } = testBus(["1", "2"]);
+  const records = createMemoryRecords({
+    kept: { cordons: [], actions: [] },
+    keep: async () => {},
+  });
+  let reloads = 0;
+  const reload = async () => {
+    reloads++;
+    return { problem: reloads === 1 ? "no file" : null, revision: "0123456789ab" };
+  };
+  const asked: Asked = { reload: null, once: createReloadAsked(world, world.now(), reload) };
+  const one = await openWorker(world, worker("1").bus, records, asked);
+  const two = await openWorker(world, worker("2").bus, records, asked);
+  world.advance(10);
+  const ask = (id: string): void => {
+    asked.reload = { id, ageMs: 1, node: "n2", actor: "operator token", address: "192.0.2.1" };
+  };
+  const lines = () => [...one.actions.splice(0), ...two.actions.splice(0)];
+  ask("rld_1");
+  await two.heard({ kind: "reload" });
+  await one.heard({ kind: "reload" });
+  const line = { actor: "operator token", address: "192.0.2.1", target: null };
+  const action = "reloadConfiguration";
+  assert.deepEqual(lines(), [
+    {
+      ...line,
+      action,
+      detail: "asked at n2; revision 0123456789ab: no file",
+      outcome: "refused",
+    },
+  ]);
+  world.advance(20_000);
+  await settled();
+  assert.deepEqual(lines(), [], "the same is not asked for again");
+  ask("rld_2");
+  world.advance(2_000);
+  await settled();
+  assert.deepEqual(lines(), [
+    { ...line, action, detail: "asked at n2; revision 0123456789ab", outcome: "done" },
+  ]);
+  ask("rld_3");
+  one.inbox.missed();
+  await settled();
+  assert.deepEqual([lines().length, reloads], [1, 3]);
+  assert.deepEqual([one.errors, two.errors], [[], []]);
+  for (const { operator } of [one, two]) operator.close();
 });

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
+import { Client } from "pg";
+import { type DatabaseProxy, databaseProxy } from "../fakes/database-proxy.ts";
 import { newDatabase, postgresAvailability, waitLongFor } from "../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
@@ -24,12 +26,17 @@ interface Nodes {
   readonly second: ServiceProcess;
   readonly a: ScriptedUpstream;
   readonly b: ScriptedUpstream;
+  /** The way of the second one to the database. */
+  readonly link: DatabaseProxy;
+  readonly databaseUrl: string;
 }
 
-/** Two plain routers before two providers, of which `a` is asked first. */
+/** Two plain routers before two providers, of which `a` is asked first; the second has a link. */
 async function startNodes(t: TestContext): Promise<Nodes> {
   const { url, drop } = await newDatabase();
   t.after(drop);
+  const link = await databaseProxy(url);
+  t.after(() => link.close());
   waitLongFor(url);
   const [a, b] = [await scriptedUpstream(), await scriptedUpstream()];
   t.after(() => Promise.all([a.close(), b.close()]));
@@ -37,17 +44,17 @@ async function startNodes(t: TestContext): Promise<Nodes> {
     { id: "a", url: a.url, priority: 1 },
     { id: "b", url: b.url, priority: 2 },
   ];
-  const start = (node: string): Promise<ServiceProcess> =>
+  const start = (node: string, place: string, workers: number): Promise<ServiceProcess> =>
     startProcess(
       t,
       configText(providers, {
-        server: { port: 0, operator_token: TOKEN },
-        storage: { url },
+        server: { port: 0, operator_token: TOKEN, workers },
+        storage: { url: place },
         cluster: { enabled: true, node_id: node },
       }),
     );
-  const [first, second] = await Promise.all([start("n1"), start("n2")]);
-  return { first, second, a, b };
+  const [first, second] = await Promise.all([start("n1", url, 1), start("n2", link.url, 2)]);
+  return { first, second, a, b, link, databaseUrl: url };
 }
 
 async function act(
@@ -144,4 +151,27 @@ test("a reload reaches every node, each with its own file and a line with its re
   const failed = await act(second, "POST /api/v1/operator/reload");
   assert.deepEqual([failed.json.reloaded, failed.json.others_asked], [false, false]);
   await until("its own line", async () => (await lines()).length === 5);
+});
+
+test("a node that was cut off, and missed the change, reloads as soon as it is back", {
+  skip,
+}, async (t) => {
+  const { first, second, link, databaseUrl } = await startNodes(t);
+  const lines = async (): Promise<readonly string[]> =>
+    (await act(first, "GET /api/v1/operator/actions")).json.actions.map(
+      (line: Json) => `${line.node} ${line.outcome}: ${line.detail?.slice(0, 11)}`,
+    );
+  link.cut();
+  const { json } = await act(first, "POST /api/v1/operator/reload");
+  assert.deepEqual([json.reloaded, json.others_asked], [true, true]);
+  const database = new Client({ connectionString: databaseUrl });
+  await database.connect();
+  const { rowCount } = await database.query("delete from change_log");
+  await database.end();
+  assert.equal(rowCount, 1);
+  assert.deepEqual(await lines(), [`n1 done: revision ${json.revision.slice(0, 2)}`]);
+  link.mend();
+  await until("the line of the other", async () => (await lines()).length === 2);
+  assert.equal((await lines())[0], "n2 done: asked at n1");
+  assert.equal(second.log().match(/configuration reloaded/g)?.length, 1);
 });

@@ -24,6 +24,7 @@ type ExportedTable = Exclude<
   | "session_hold"
   | "console_session"
   | "node_report"
+  | "operator_reload"
 >;
 
 /** Number of rows by table. */
