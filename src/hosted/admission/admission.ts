@@ -75,8 +75,8 @@ export interface Admission {
   readonly keyless: boolean;
   /** The batches that wait for the rate limit of their account. */
   readonly batches: WaitingBatches;
-  /** Requests a grant for one call. `final` = it has waited before, and must be decided now. */
-  admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait;
+  /** Requests a grant for one call. `waits`: how often it has waited; see `MOST_WAITS`. */
+  admit(keyContext: KeyContext, call: AdmissionRequest, waits: number): Grant | Refusal | Wait;
   /**
    * Whether a caller could be served at all now; null = it could. For the handshake of a socket.
    */
@@ -126,6 +126,11 @@ export interface AdmissionParts {
 
 /** How often open sockets are checked for whether they may stay open. */
 const SWEEP_MS = 1_000;
+/**
+ * How often a call waits at most: a second time where others have used the credit that it waited
+ * for while it waited for a token of its rate limit, and more is to be had.
+ */
+const MOST_WAITS = 2;
 
 /** Admission over the keys and the credit in memory. */
 export function createAdmission(parts: AdmissionParts): Admission {
@@ -149,7 +154,7 @@ class KeyAdmission implements Admission {
     this.#cancelSweep = parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 
-  admit(keyContext: KeyContext, call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
+  admit(keyContext: KeyContext, call: AdmissionRequest, waits: number): Grant | Refusal | Wait {
     const { settings, credit, profiles } = this.#parts;
     const { account } = keyContext;
     const { parts = 1 } = call;
@@ -161,14 +166,8 @@ class KeyAdmission implements Admission {
       const cu = parts * cuOf(settings.tariff, call.method, strategy);
       const held = this.#hold(account, wallet, service, cu);
       if (held === "no_funds") continue;
-      if (held === "unknown")
-        return final
-          ? refusalOf(keyContext, BALANCE_UNKNOWN_FAULT)
-          : this.#waitFor(
-              wallet,
-              awaitedLimit(account, service.rateLimit, this.#limitNow(service)),
-            );
-      const refused = this.#takeTokens(keyContext, service, { parts, isFinal: final });
+      if (held === "unknown") return this.#waitForCredit(keyContext, { wallet, service, waits });
+      const refused = this.#takeTokens(keyContext, service, { parts, isFinal: waits > 0 });
       if (refused !== null) {
         credit.release(wallet, held, freeCuOf(service, cu));
         return refused;
@@ -320,6 +319,22 @@ class KeyAdmission implements Admission {
     return { kind: "refusal", fault: why, keyContext, limit };
   }
 
+  /** Waits for credit, and at first for what is left of the rate limit as well. */
+  #waitForCredit(
+    keyContext: KeyContext,
+    { wallet, service, waits }: CreditWait,
+  ): Refusal | Wait {
+    const { account } = keyContext;
+    if (waits === 0)
+      return this.#waitFor(
+        wallet,
+        awaitedLimit(account, service.rateLimit, this.#limitNow(service)),
+      );
+    return waits < MOST_WAITS && wallet.state === "open"
+      ? this.#waitFor(wallet, null)
+      : refusalOf(keyContext, BALANCE_UNKNOWN_FAULT);
+  }
+
   /** Waits for credit and for a token, as far as they are not known. */
   #waitFor(wallet: Wallet | null, limit: SharedLimit | null): Wait {
     const { credit, sharing } = this.#parts;
@@ -372,6 +387,13 @@ class KeyAdmission implements Admission {
       this.#parts.profiles.touch({ accountId: keyContext.account.id, slug: socket.profile });
     return this.#isServed(keyContext, socket.profile) ? null : "balance_exhausted";
   }
+}
+
+/** A call whose price could not be held. */
+interface CreditWait {
+  readonly wallet: Wallet;
+  readonly service: ServiceTier;
+  readonly waits: number;
 }
 
 /** Calls back once when all of them have; the returned function cancels. */

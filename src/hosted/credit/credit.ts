@@ -350,12 +350,14 @@ class LeasedCredit implements Credit {
     wallet: OpenWallet,
     { amountN, nowMs }: { readonly amountN: number; readonly nowMs: number },
   ): false {
+    wallet.needN = Math.max(wallet.needN, amountN);
     if (nowMs >= this.#flushLoop.stopAtMs) {
       wallet.state = "unreachable";
+      // Many may come before something is leased again: they do not add up.
+      wallet.shortN = Math.max(wallet.shortN, amountN);
       return false;
     }
     wallet.shortN += amountN;
-    wallet.needN = Math.max(wallet.needN, amountN);
     if (wallet.state === "empty" && wallet.isShortReported && nowMs < wallet.retryAtMs)
       return false;
     // The first call that finds too little is told at once: from then on its account counts as run
@@ -440,10 +442,8 @@ class LeasedCredit implements Credit {
   }
 
   async #refill(wallets: readonly OpenWallet[]): Promise<void> {
+    const epoch = await this.#flushLoop.resume();
     const nowMs = this.#runtime.now();
-    const { epoch } = this.#flushLoop;
-    if (epoch === null || nowMs >= this.#flushLoop.stopAtMs)
-      throw new Error("the store has not been reached for too long: nothing is leased");
     const { minSliceN, smallestN } = this.#settings;
     const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
     const terms = { minSliceN, smallestN, atMs: this.#agreedMs(), month: this.#usage.month };

@@ -63,6 +63,8 @@ const CROWDED_SPEEDUP = 10;
 const LEASES_MISSING =
   "the store does not have leases from which this node has served: its epoch ends";
 
+const TOO_LONG_SILENT = "the store has not been reached for too long: nothing is leased";
+
 /** The shortest time between two flushes, as a part of the usual one. */
 const LEAST_PAUSE = 1 / 4;
 
@@ -88,6 +90,8 @@ export class FlushLoop {
   #upkeep: Promise<void> | null = null;
   #cancelTimer: () => void = () => undefined;
   #isClosed = false;
+  /** A flush that began when nothing could be spent any more has failed, and none succeeded since. */
+  #isCutOff = false;
   /** The flush after the one under way; null = not requested. */
   #next: Promise<void> | null = null;
   #returning: readonly OpenWallet[] = [];
@@ -136,11 +140,26 @@ export class FlushLoop {
   flush(): Promise<void> {
     this.#next ??= this.#running.then(() => {
       this.#next = null;
-      const run = this.#flush().finally(() => this.#reportLost());
+      const run = this.#tryToFlush().finally(() => this.#reportLost());
       this.#running = run.catch(() => undefined);
       return run;
     });
     return this.#next;
+  }
+
+  /**
+   * Waits until credit may be spent again. A process that stood still, or that hears late from a
+   * slow store, is not refused by it: it has not asked. Throws at once where the store was asked
+   * since in vain.
+   */
+  async resume(): Promise<Epoch> {
+    if (!this.#maySpend()) {
+      if (this.#isCutOff) throw new Error(TOO_LONG_SILENT);
+      await this.flush();
+    }
+    const { epoch } = this;
+    if (epoch === null || !this.#maySpend()) throw new Error(TOO_LONG_SILENT);
+    return epoch;
   }
 
   /** Whether a batch is in flight or its result is unknown. */
@@ -218,6 +237,21 @@ export class FlushLoop {
       this.report(error);
     }
     this.#upkeep = null;
+  }
+
+  #maySpend(): boolean {
+    return this.epoch !== null && this.#parts.runtime.now() < this.stopAtMs;
+  }
+
+  async #tryToFlush(): Promise<void> {
+    const isLastChance = !this.#maySpend();
+    try {
+      await this.#flush();
+      this.#isCutOff = false;
+    } catch (error) {
+      this.#isCutOff = isLastChance;
+      throw error;
+    }
   }
 
   async #flush(): Promise<void> {

@@ -20,10 +20,10 @@ export interface CallPayment {
    */
   partsOf(start: number, plan: () => number): number;
   /**
-   * Requests a grant for one call. `final` = the call has waited for credit already and may not
-   * wait again.
+   * Requests a grant for one call. `waits`: how often the call has waited for credit, or for a
+   * token of its rate limit.
    */
-  admit(call: AdmissionRequest, final: boolean): CallGrant | Refusal | Wait;
+  admit(call: AdmissionRequest, waits: number): CallGrant | Refusal | Wait;
 }
 
 /**
@@ -79,8 +79,8 @@ class KeyPayment implements CallPayment {
     return plan();
   }
 
-  admit(call: AdmissionRequest, final: boolean): Grant | Refusal | Wait {
-    return this.#admission.admit(this.#keyContext, call, final);
+  admit(call: AdmissionRequest, waits: number): Grant | Refusal | Wait {
+    return this.#admission.admit(this.#keyContext, call, waits);
   }
 }
 

@@ -24,26 +24,26 @@ export type Serve = (
 ) => Cancel | null;
 
 /**
- * Admits and serves a request. If credit is being refilled, waits for it once; `final` = it has
- * waited already.
+ * Admits and serves a request. Waits where credit is being refilled; `waits`: how often it has
+ * waited.
  */
 export function admit(
   request: ValidRequest,
   serve: Serve,
   done: ReplyCallback,
-  final = false,
+  waits = 0,
 ): Cancel | null {
   const { parts, incoming, envelope, method, calls } = request;
   const { target } = incoming;
   const admitted = incoming.payment.admit(
     { profile: target.named, method, strategy: target.strategy, parts: calls },
-    final,
+    waits,
   );
   switch (admitted.kind) {
     case "wait": {
       let cancel: Cancel | null = null;
       const stop = admitted.refilled(() => {
-        cancel = admit(request, serve, done, true);
+        cancel = admit(request, serve, done, waits + 1);
       });
       return (why) => {
         stop();

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import type { Contact } from "../../../src/cluster/contact.ts";
 import { customServiceTiers, lapsedServiceTiers } from "../../../src/core/billing/access.ts";
 import { tariffOf } from "../../../src/core/billing/price.ts";
+import { type LimitSharing, SharedLimit } from "../../../src/core/billing/shared-limit.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import {
   type Admission,
@@ -62,7 +63,9 @@ interface Fixture {
   readonly purse: Purse;
   readonly keyContext: KeyContext;
   readonly closed: SocketEnd[];
-  ask(want?: Partial<AdmissionRequest>, final?: boolean): Grant | Refusal | Wait;
+  /** Has rate limits shared with other nodes from now on. */
+  share(sharing: LimitSharing): void;
+  ask(want?: Partial<AdmissionRequest>, waits?: number): Grant | Refusal | Wait;
 }
 
 function createFixture(
@@ -162,20 +165,29 @@ function createFixture(
     size: 1,
   };
   const profiles = { prepare: () => () => {}, touch: () => {} };
-  const admission = createAdmission({
+  const parts = {
     runtime,
     settings: { ...SETTINGS, tariff: { ...SETTINGS.tariff, cachePercent } },
     credit,
     keyCache,
     profiles,
-  });
-  const ask: Fixture["ask"] = (want = {}, final = false) =>
+    sharing: noSharing(),
+  };
+  const admission = createAdmission(parts);
+  const share: Fixture["share"] = (sharing) => {
+    parts.sharing = sharing;
+  };
+  const ask: Fixture["ask"] = (want = {}, waits = 0) =>
     admission.admit(
       keyContext,
       { profile: "premium", method: methodOf("eth_call"), strategy: "fastest", ...want },
-      final,
+      waits,
     );
-  return { admission, runtime, purse, keyContext, closed, ask };
+  return { admission, runtime, purse, keyContext, closed, ask, share };
+}
+
+function noSharing(): LimitSharing | null {
+  return null;
 }
 
 function granted(it: Grant | Refusal | Wait): Grant {
@@ -326,20 +338,58 @@ test("who asks for public uses the allowance before the balance, and pays when i
 });
 
 test(
-  "a balance that the store has yet to tell is waited for once; then it is unavailable, never " +
-    "exhausted",
+  "a balance that the store has yet to tell is waited for once, and once more where others used " +
+    "what came of it; then it is unavailable, never exhausted",
   () => {
     const { purse, ask } = createFixture(0);
-    for (const state of ["unknown", "open", "unreachable"] as const) {
+    for (const state of ["unknown", "unreachable"] as const) {
       purse.state = state;
       assert.equal(ask().kind, "wait");
-      assert.equal(refused(ask({}, true)), "unavailable");
+      assert.equal(refused(ask({}, 1)), "unavailable");
     }
+    purse.state = "open";
+    assert.deepEqual([ask().kind, ask({}, 1).kind], ["wait", "wait"]);
+    assert.equal(refused(ask({}, 2)), "unavailable");
     purse.state = "empty";
     purse.freeUsedCu = null;
     assert.equal(ask().kind, "wait");
   },
 );
+
+test("a call that waited for a token while others used up the credit waits for credit as well", () => {
+  const price = 30_000;
+  const { runtime, purse, ask, share } = createFixture(price);
+  const limits: SharedLimit[] = [];
+  const waiting: (() => void)[] = [];
+  const sharing: LimitSharing = {
+    nodes: 3,
+    begin(scope, size, start) {
+      const limit = new SharedLimit({ scope, size, sharing }, start);
+      limits.push(limit);
+      return limit;
+    },
+    due: () => {},
+    wait(_, run) {
+      waiting.push(run);
+      return () => {};
+    },
+  };
+  share(sharing);
+  const first = ask();
+  assert.ok(first.kind === "wait");
+  assert.equal(purse.availableN, price, "nothing is held meanwhile");
+  const outcomes: (Grant | Refusal | Wait)[] = [];
+  first.refilled(() => void outcomes.push(ask({}, 1)));
+  purse.availableN = 0;
+  limits[0]?.answer({ granted: 5, waitMs: 0, debt: 5 }, runtime.now());
+  for (const run of waiting.splice(0)) run();
+  assert.deepEqual(
+    outcomes.map(({ kind }) => kind),
+    ["wait"],
+  );
+  purse.availableN = price;
+  granted(ask({}, 2)).release();
+});
 
 test(
   "the bucket of the access binds: 200 at once with premium, 60 without; a refusal costs " +

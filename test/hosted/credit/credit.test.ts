@@ -354,6 +354,70 @@ eachStore(({ engine, open }) => {
   );
 
   test(
+    "a process that stood still asks the store before it refuses, once as long as that fails " +
+      `(${engine})`,
+    async (t) => {
+      const { store, faults } = faultyStore(await open(t));
+      await createPaid(store, "acc_a", 1_000_000_000n);
+      const { credit, runtime } = await node(t, store);
+      const wallet = credit.wallet("acc_a");
+      await refill(credit, runtime, wallet, SLICE);
+      await credit.flush();
+      runtime.jump(SETTINGS.nodeTimeoutMs / 2 + 1);
+      assert.equal(credit.hold(wallet, 3 * CU), false, "others may take it for dead soon");
+      await refill(credit, runtime, wallet);
+      assert.equal(spend(credit, wallet, 1), 1);
+      faults.isGone = true;
+      runtime.jump(SETTINGS.nodeTimeoutMs / 2 + 1);
+      assert.equal(credit.hold(wallet, 3 * CU), false);
+      await refill(credit, runtime, wallet);
+      assert.equal(spend(credit, wallet, 1), 0);
+      const asked = faults.count;
+      assert.ok(asked > 0);
+      let isRefused = false;
+      credit.refilled(wallet, () => {
+        isRefused = true;
+      });
+      runtime.advance(300);
+      await until(() => isRefused);
+      assert.equal(faults.count, asked, "the store does not answer: nobody waits for it");
+      faults.isGone = false;
+      await credit.flush();
+      assert.equal(spend(credit, wallet, 1), 1);
+      await credit.close();
+      assert.equal(await balanceOf(store, "acc_a"), 1_000_000_000n - BigInt(2 * 3 * CU));
+      assert.deepEqual(await audit(store), []);
+    },
+  );
+
+  test(
+    "a process that stood still until it was taken for dead serves the calls that waited for it " +
+      `(${engine})`,
+    async (t) => {
+      const store = await open(t);
+      await createPaid(store, "acc_a", 1_000_000_000n);
+      const silent = await node(t, store, "silent");
+      const other = await node(t, store, "other");
+      const wallet = silent.credit.wallet("acc_a");
+      await refill(silent.credit, silent.runtime, wallet, SLICE);
+      await silent.credit.flush();
+      await passUntil(
+        other.runtime,
+        3_000,
+        async () => (await balanceOf(store, "acc_a")) === 1_000_000_000n,
+      );
+      silent.runtime.jump(SETTINGS.nodeTimeoutMs + 1);
+      assert.equal(silent.credit.hold(wallet, 3 * CU), false);
+      await refill(silent.credit, silent.runtime, wallet);
+      assert.equal(spend(silent.credit, wallet, 1), 1);
+      await silent.credit.close();
+      await other.credit.close();
+      assert.equal(await balanceOf(store, "acc_a"), 1_000_000_000n - BigInt(3 * CU));
+      assert.deepEqual(await audit(store), []);
+    },
+  );
+
+  test(
     "a node that is silent is taken for dead: its unspent credit returns, and it stops and " +
       `begins anew (${engine})`,
     async (t) => {

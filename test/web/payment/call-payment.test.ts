@@ -86,7 +86,7 @@ test("a voucher pays for facts of the configuration only where a provider is ask
 test("callers without a key are granted every call, and nothing is charged", () => {
   assert.equal(callPaymentOf(null, null), KEYLESS);
   for (const source of SOURCES) {
-    const grant = KEYLESS.admit(callOf("eth_call"), false);
+    const grant = KEYLESS.admit(callOf("eth_call"), 0);
     assert.ok(grant.kind === "keyless");
     assert.equal(grant.settle(source), null);
     assert.equal(grant.release(), null);
