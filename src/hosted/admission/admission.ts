@@ -320,10 +320,7 @@ class KeyAdmission implements Admission {
   }
 
   /** Waits for credit, and at first for what is left of the rate limit as well. */
-  #waitForCredit(
-    keyContext: KeyContext,
-    { wallet, service, waits }: CreditWait,
-  ): Refusal | Wait {
+  #waitForCredit(keyContext: KeyContext, { wallet, service, waits }: CreditWait): Refusal | Wait {
     const { account } = keyContext;
     if (waits === 0)
       return this.#waitFor(
