@@ -71,7 +71,7 @@ export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
     },
   });
   const { total, responding } = joined.membership.health();
-  log.info({ node: node.id, alias: publicNode(node).id, responding, total }, "joined the cluster");
+  log.info({ alias: publicNode(node).id, responding, total }, "joined the cluster");
   return joined;
 }
 

@@ -1,6 +1,6 @@
 // What operators do at one node of a cluster that the others have to follow: told over the log of
 // changes, and heard from it. Who missed a change finds what holds in the store.
-import { type AskedReload, askForReload, lastAskedReload } from "../cluster/asked-reloads.ts";
+import { type AskedReload, lastAskedReload, requestReload } from "../cluster/asked-reloads.ts";
 import { recordChange } from "../cluster/change-log.ts";
 import { type Fields, isRecord, parseJson } from "../core/fields.ts";
 import type { ProviderRef } from "../hosted/operator/records.ts";
@@ -23,7 +23,7 @@ export interface OperatorChanges {
   /** Has the other nodes follow; does nothing where there are none. */
   record(change: Exclude<OperatorChange, { readonly kind: "reload" }>): Promise<void>;
   /** Asks the other nodes to reload their configuration. */
-  askForReload(by: Requester): Promise<void>;
+  requestReload(by: Requester): Promise<void>;
   /** The last reload that another node was asked for; null = there is none. */
   reloadOfOthers(): Promise<AskedReload | null>;
   /** Passes on what other nodes recorded, until the returned function is called. */
@@ -73,11 +73,11 @@ export function createOperatorInbox(): OpenInbox {
           const ref = recordedText(place, change);
           await place.store.transaction((tx) => recordChange(tx, { topic: "operator", ref }));
         },
-        async askForReload({ actor, address }) {
+        async requestReload({ actor, address }) {
           if (place === null) return;
           const { store, node, runtime } = place;
           const ref = recordedText(place, { kind: "reload" });
-          await askForReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
+          await requestReload(store, { node, actor, address }, { ref, wallMs: runtime.wallMs() });
         },
         async reloadOfOthers() {
           const asked = place === null ? null : await lastAskedReload(place.store);

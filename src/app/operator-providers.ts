@@ -151,7 +151,7 @@ async function reload(
   const { node } = changes;
   let areOthersAsked = false;
   if (node !== null && outcome.problem === null)
-    areOthersAsked = await changes.askForReload(by).then(
+    areOthersAsked = await changes.requestReload(by).then(
       () => true,
       (error: unknown) => {
         onError(error);

@@ -88,15 +88,15 @@ export function serveReload(bus: Bus, reload: Reload, reloadAsked: ReloadAsked):
 
 /** Reloads from a worker. */
 export async function reloadOver(bus: Bus): Promise<ReloadOutcome> {
-  return (await ask(bus, null)) ?? NOT_READ;
+  return (await requestOver(bus, null)) ?? NOT_READ;
 }
 
 /** Reloads from a worker as another node was asked for it. */
 export function reloadAskedOver(bus: Bus): ReloadAsked {
-  return (asked) => ask(bus, asked);
+  return (asked) => requestOver(bus, asked);
 }
 
-async function ask(bus: Bus, asked: RemoteReload | null): Promise<ReloadOutcome | null> {
+async function requestOver(bus: Bus, asked: RemoteReload | null): Promise<ReloadOutcome | null> {
   const message = { asked };
   const reply = await bus.request(SUPERVISOR, { topic: RELOAD, message, timeoutMs: RELOAD_MS });
   return reply.ok ? reply.value.outcome : NOT_READ;

@@ -24,7 +24,7 @@ export interface AskedReload extends ReloadRequest {
 }
 
 /** Asks every node for a reload; `ref` is what the change log says of it. */
-export function askForReload(
+export function requestReload(
   store: Store,
   { node, actor, address }: ReloadRequest,
   { ref, wallMs }: { readonly ref: string; readonly wallMs: number },

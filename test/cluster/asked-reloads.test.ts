@@ -1,7 +1,7 @@
 // The reload that every node was last asked for, on both engines of the store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { askForReload, lastAskedReload } from "../../src/cluster/asked-reloads.ts";
+import { lastAskedReload, requestReload } from "../../src/cluster/asked-reloads.ts";
 import { currentPosition, readChanges } from "../../src/cluster/change-log.ts";
 import { eachStore } from "../fakes/stores.ts";
 
@@ -12,9 +12,9 @@ eachStore(({ engine, open }) => {
     const store = await open(t);
     assert.equal(await lastAskedReload(store), null);
     const from = await currentPosition(store);
-    await askForReload(store, { ...BY, node: "n1" }, { ref: "first", wallMs: 1 });
+    await requestReload(store, { ...BY, node: "n1" }, { ref: "first", wallMs: 1 });
     const first = await lastAskedReload(store);
-    await askForReload(store, { ...BY, node: "n2" }, { ref: "second", wallMs: 1 });
+    await requestReload(store, { ...BY, node: "n2" }, { ref: "second", wallMs: 1 });
     const second = await lastAskedReload(store);
     assert.ok(first !== null && second !== null);
     assert.notEqual(first.id, second.id, "the clock of a node does not matter");

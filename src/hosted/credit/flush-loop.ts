@@ -90,7 +90,7 @@ export class FlushLoop {
   #upkeep: Promise<void> | null = null;
   #cancelTimer: () => void = () => undefined;
   #isClosed = false;
-  /** A flush that began when nothing could be spent any more has failed, and none succeeded since. */
+  /** A flush that began when nothing could be spent any more has failed; none succeeded since. */
   #isCutOff = false;
   /** The flush after the one under way; null = not requested. */
   #next: Promise<void> | null = null;
