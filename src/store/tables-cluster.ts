@@ -29,7 +29,7 @@ export interface JobTable {
 
 /** A rate limit that the nodes share: what of it is granted. May be lost at any time. */
 export interface RateLimitTable {
-  /** Which limit, and of whom, as a digest. */
+  /** Digest of the name of the limit and of its holder. */
   readonly scope: string;
   /** When it is full; clock of the database. */
   readonly full_at: number;

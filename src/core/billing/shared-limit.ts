@@ -5,7 +5,7 @@ import { FULL_MS, type RateLimitSize, take, waitMs } from "./gcra.ts";
 
 /** What a process asks the book for. */
 export interface TokenRequest {
-  /** Which limit, and of whom. */
+  /** The limit and its holder. */
   readonly scope: string;
   readonly size: RateLimitSize;
   readonly wanted: number;

@@ -79,7 +79,7 @@ export interface KeepFacts {
   readonly blockTimeMs: number;
 }
 
-/** An empty answer is given no longer than this, whatever its block. */
+/** An empty answer of any block is given no longer than this. */
 const EMPTY_MS = 60_000;
 /** An answer by the hash of a block that is not final is given no longer than this. */
 const HASH_MS = 60_000;

@@ -3,7 +3,7 @@
 
 import type { ClusterHealth } from "../../core/cluster-health.ts";
 import type { Chain } from "../../core/provider/chain.ts";
-import type { Provider, Transport } from "../../core/provider/profile.ts";
+import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
 import { unknownShapes } from "../../core/provider-errors/unknown-errors.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
@@ -11,8 +11,6 @@ import type { BudgetReport } from "../../upstream/budget/provider-budget.ts";
 import type { ProviderCordon, Tracker } from "../../upstream/health/tracker.ts";
 import type { ProfileRegistry, ServedProfile } from "../../upstream/registry/profile-registry.ts";
 import { socketDocument, subscriptionsDocument } from "./stream-document.ts";
-
-const TRANSPORTS: readonly Transport[] = ["http", "ws"];
 
 /** `GET /api/chains`. */
 export function chainsDocument(registry: ProfileRegistry): unknown {
@@ -108,7 +106,7 @@ function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness
     (provider) =>
       tracker.refusalOf(provider) === null &&
       tracker.cordonOf(provider) === null &&
-      TRANSPORTS.some((transport) => isUsable(tracker, provider, transport)),
+      transportsOf(provider).some((transport) => isUsable(tracker, provider, transport)),
   ).length;
   return {
     profile: served.profile.slug,
@@ -195,11 +193,6 @@ function profileMetrics(
       })),
     })),
   };
-}
-
-/** The transports that a provider is configured for. */
-function transportsOf({ url, wsUrl }: Provider): readonly Transport[] {
-  return TRANSPORTS.filter((transport) => (transport === "http" ? url : wsUrl) !== null);
 }
 
 /** That an operator took a provider out of use; null = it is in use. */

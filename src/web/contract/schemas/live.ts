@@ -364,7 +364,7 @@ export const streams = z
         ended: count.describe("Streams that could not go on without a gap."),
         log_checks: z.record(z.string(), count).describe("Checks for logs left out, by result."),
       })
-      .describe("Of the whole service, whatever the query."),
+      .describe("Of the whole service, for every query."),
     streams: z
       .array(
         z.object({
