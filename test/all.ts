@@ -7,6 +7,7 @@ import { existsSync, globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
+import { checkFailure, type Failure, failureLines, fileFailure } from "./failures.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
 import { FILE_OPTIONS, type FileResult, runFile } from "./file-process.ts";
@@ -19,13 +20,14 @@ interface Result {
   readonly seconds: number;
   /** Null = it is no run of test files. */
   readonly parts: readonly Part[] | null;
+  readonly failures: readonly Failure[];
 }
 
-/** A test file, the part that it counts to, and the environment of its process. */
+/** A test file, the part that it counts to, and the variables that its process has besides. */
 interface TestFile {
   readonly path: string;
   readonly part: string;
-  readonly env: NodeJS.ProcessEnv;
+  readonly variables: Readonly<Record<string, string>>;
 }
 
 /** What the test files of one folder came to. */
@@ -40,8 +42,11 @@ interface Part {
 
 /** Many times what the longest test takes, also on a machine that does much else. */
 const TEST_TIMEOUT_MS = 600_000;
-/** Test files wait for timers, sockets and chains for half of their time: two a core. */
-const FILES_AT_ONCE = availableParallelism() * 2;
+/**
+ * Test files wait for timers, sockets and chains for more than half of their time: with two a core
+ * a sixth of the cores was idle.
+ */
+const FILES_AT_ONCE = availableParallelism() * 3;
 const SLOWEST_SHOWN = 20;
 /** Characters of a failed file's output. */
 const SHOWN_AGAIN = 6_000;
@@ -114,13 +119,13 @@ function runChosen(args: readonly string[]): Promise<Result> {
 }
 
 function asIs(path: string): TestFile {
-  return { path, part: partOf(path), env: process.env };
+  return { path, part: partOf(path), variables: {} };
 }
 
 /** The walks of HTTP with the service's own HTTP implementations switched off. */
 function httpWalks(): readonly TestFile[] {
-  const env = { ...process.env, [HTTP_VARIANT]: LIBRARIES };
-  return HTTP_WALKS.map((path) => ({ path, part: "walks, libraries", env }));
+  const variables = { [HTTP_VARIANT]: LIBRARIES };
+  return HTTP_WALKS.map((path) => ({ path, part: "walks, libraries", variables }));
 }
 
 /** Runs test files in this order, some at a time, and shows what each printed when it ends. */
@@ -131,7 +136,8 @@ async function runFiles(name: string, files: readonly TestFile[]): Promise<Resul
   const waiting = [...files];
   const runWaiting = async (): Promise<void> => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const result = { ...file, ...(await runFile(file.path, file.env)) };
+      const env = { ...process.env, ...file.variables };
+      const result = { ...file, ...(await runFile(file.path, env)) };
       console.log(`\n${result.output}${result.ok ? "passed" : "FAILED"}: ${nameOf(result)}`);
       results.push(result);
     }
@@ -140,7 +146,10 @@ async function runFiles(name: string, files: readonly TestFile[]): Promise<Resul
   showSlowest(results);
   showFailed(results);
   const seconds = (performance.now() - startedAt) / 1000;
-  return { name, ok: results.every(({ ok }) => ok), seconds, parts: partsOf(results) };
+  const failures = results
+    .filter(({ ok }) => !ok)
+    .map(({ path, output, variables }) => fileFailure(path, output, variables));
+  return { name, ok: failures.length === 0, seconds, parts: partsOf(results), failures };
 }
 
 function nameOf({ path, part }: TestFile): string {
@@ -215,9 +224,11 @@ function run(
   child.once("error", (error) => output.push(Buffer.from(error.message)));
   child.once("close", (code) => {
     const seconds = (performance.now() - startedAt) / 1000;
-    const result = { name, ok: code === 0, seconds, parts: null };
+    const text = Buffer.concat(output).toString();
+    const failures = code === 0 || show === "always" ? [] : [checkFailure(name, text)];
+    const result = { name, ok: code === 0, seconds, parts: null, failures };
     if (show !== "always") console.log(line(result));
-    if (!result.ok) process.stdout.write(Buffer.concat(output));
+    if (!result.ok) process.stdout.write(text);
     resolve(result);
   });
   return promise;
@@ -230,6 +241,9 @@ function report(results: readonly Result[]): boolean {
     console.log(line(result));
     for (const part of result.parts ?? []) console.log(partLine(part));
   }
+  const failures = results.flatMap((result) => result.failures);
+  if (failures.length > 0) heading("what failed");
+  for (const failure of failures) console.log(failureLines(failure).join("\n"));
   return ok;
 }
 
