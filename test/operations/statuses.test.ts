@@ -284,7 +284,10 @@ const CASES: Readonly<Record<string, Case>> = {
     send(api, { ...good, body: JSON.stringify({ name: "x".repeat(70_000) }) }),
   unsupported_media_type: ({ api }, good) =>
     send(api, { ...good, headers: { "content-encoding": "gzip" } }),
-  unknown_field: ({ api }, good) => send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
+  unknown_field: ({ api }, good) =>
+    good.what.startsWith("DELETE")
+      ? send(api, { ...good, what: `${good.what}&nope=1` })
+      : send(api, { ...good, body: { ...Object(good.body), nope: 1 } }),
   invalid_field: ({ api }, good) =>
     send(api, { ...good, what: good.what.replace(/\/(key|acc|con|pur)_\w+/, "/{id}") }),
   not_found: ({ api }, good) =>

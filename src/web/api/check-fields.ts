@@ -35,16 +35,17 @@ export function checkFields(schema: z.ZodObject, given: object): Checked {
   });
 }
 
-/** The query parameters that a schema knows, as an object; digits are parsed as numbers. */
-export function queryOf(url: string, schema: z.ZodObject): object {
+/**
+ * The query parameters as an object, the first of each name; digits are parsed as numbers. A schema
+ * leaves out those that it does not know, or refuses them if it is strict.
+ */
+export function queryOf(url: string): object {
   const mark = url.indexOf("?");
   const query = new URLSearchParams(mark === -1 ? "" : url.slice(mark + 1));
-  return Object.fromEntries(
-    Object.keys(schema.shape).flatMap((name) => {
-      const text = query.get(name);
-      return text === null ? [] : [[name, /^\d{1,15}$/.test(text) ? Number(text) : text]];
-    }),
-  );
+  const fields = new Map<string, string | number>();
+  for (const [name, text] of query)
+    if (!fields.has(name)) fields.set(name, /^\d{1,15}$/.test(text) ? Number(text) : text);
+  return Object.fromEntries(fields);
 }
 
 const MAX_NAMED = 20;

@@ -164,9 +164,7 @@ export function inputOf({
   const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
   if (given.kind === "api_fault") return wrongPath(operation, given);
   const query =
-    operation.query === null
-      ? NOTHING
-      : checkFields(operation.query, queryOf(request.url ?? "/", operation.query));
+    operation.query === null ? NOTHING : checkFields(operation.query, queryOf(request.url ?? "/"));
   if (query.kind === "api_fault") return query;
   const object = operation.body === null ? NO_FIELDS : parseBody(bytes, request);
   if (object.kind === "api_fault") return object;

@@ -98,7 +98,7 @@ export const CONSOLE_OPERATIONS = {
     description: "Also one that is in use, or unknown: then nothing changes.",
     query: shape.cordonQuery,
     answers: { 204: { description: "It is in use.", schema: null } },
-    faults: ["unauthorized", "forbidden", "invalid_field", ...ANY],
+    faults: ["unauthorized", "forbidden", "unknown_field", "invalid_field", ...ANY],
     idempotent: true,
   },
   endProviderWait: {
@@ -108,7 +108,7 @@ export const CONSOLE_OPERATIONS = {
     summary: "End the waits of a provider",
     description:
       "An open circuit is half-open now, and what refusals of the provider began (limits of its " +
-      "rate, credentials, quota) no longer holds. At the node that answers.",
+      "rate, credentials, quota) no longer holds. Holds at every worker and node.",
     body: shape.providerRequest,
     answers: { 200: { description: "The circuits.", schema: shape.endedWaits } },
     faults: CHANGE,

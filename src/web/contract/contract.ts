@@ -304,7 +304,7 @@ export const CONTRACT = {
       "knows profiles and chains only and loses all that it has of them.",
     query: open.purgeQuery,
     answers: { 200: { description: "What was removed.", schema: open.purgedCache } },
-    faults: ["unauthorized", "forbidden", "not_found", "invalid_field", ...ANY],
+    faults: ["unauthorized", "forbidden", "not_found", "unknown_field", "invalid_field", ...ANY],
   },
   ...LIVE_OPERATIONS,
   getOperatorAudit: {

@@ -65,7 +65,7 @@ export const cordonRequest = z
   .meta({ id: "CordonRequest", description: "Which provider is taken out of use, and why." });
 
 /** Query of `uncordonProvider`. */
-export const cordonQuery = z.object(providerRef);
+export const cordonQuery = z.strictObject(providerRef);
 
 const cordon = z
   .object({

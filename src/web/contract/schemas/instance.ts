@@ -202,11 +202,10 @@ export const operatorUsage = z
     description: "What was used, as far as it is written down: some seconds late.",
   });
 
-/** Answer of `getOperatorAudit`. */
 const purgedName = z.string().min(1).max(200).optional();
 
-/** Query of `purgeCache`. */
-export const purgeQuery = z.object({
+/** Query of `purgeCache`: a mistyped name must not remove more than was meant. */
+export const purgeQuery = z.strictObject({
   profile: purgedName.describe("By slug; of an account by `<account>/<slug>`."),
   chain: z
     .union([z.int().min(1), z.string().min(1).max(200)])
