@@ -43,7 +43,6 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     void local?.close();
     return refuse(`svc: ${startProblem(error, config)}`);
   });
-  announce(config, { service, log, local, workers, signIn });
   reloader.begin(service);
   process.on("SIGHUP", () => void reloader.reload());
   endOnSignals({
@@ -54,6 +53,8 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     },
     kill: service.kill,
   });
+  // Last: who reads that it serves may send a signal at once.
+  announce(config, { service, log, local, workers, signIn });
 }
 
 /** A running service and the local chain that belongs to it. */

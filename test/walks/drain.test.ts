@@ -1,10 +1,15 @@
 // The end of the process: every accepted request is answered, nobody new is let in, the exit code
 // is 0, and nothing is left behind.
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { withHttpVariant } from "../fakes/http-variant.ts";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText, PATIENT } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -125,6 +130,28 @@ test("requests that outlast the drain time are given up, and the process still e
   service.signal("SIGTERM");
   assert.equal(await call, "given up");
   assert.equal(await service.ended, 0);
+});
+
+test("a signal that comes with the line that it serves ends it in order", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "svc-signal-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const file = join(directory, "svc.yml");
+  const text = configText([{ id: "a", url: "http://127.0.0.1:9" }], { data_dir: directory });
+  writeFileSync(file, withHttpVariant(text));
+  const main = new URL("../../src/main.ts", import.meta.url).pathname;
+  const child = spawn(process.execPath, [main, "serve", "--config", file], {
+    env: { ...process.env, SVC_WORKERS: "1" },
+  });
+  t.after(() => void child.kill("SIGKILL"));
+  let log = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    const isServing = log.includes("svc is serving");
+    log += chunk.toString();
+    if (!isServing && log.includes("svc is serving")) child.kill("SIGTERM");
+  });
+  const [code, signal] = await once(child, "close");
+  assert.deepEqual([code, signal], [0, null], log);
+  assert.match(log, /"msg":"ended"/);
 });
 
 test("with local nodes running, the end of the service is the end of every node", {
