@@ -42,11 +42,8 @@ interface Part {
 
 /** Many times what the longest test takes, also on a machine that does much else. */
 const TEST_TIMEOUT_MS = 600_000;
-/**
- * Test files wait for timers, sockets and chains for more than half of their time: with two a core
- * a sixth of the cores was idle.
- */
-const FILES_AT_ONCE = availableParallelism() * 3;
+/** Test files wait for timers, sockets and chains for half of their time: two a core. */
+const FILES_AT_ONCE = availableParallelism() * 2;
 const SLOWEST_SHOWN = 20;
 /** Characters of a failed file's output. */
 const SHOWN_AGAIN = 6_000;

@@ -32,10 +32,12 @@ describe("what a failed run ends with", () => {
     ]);
   });
 
-  it("is the last line of a file that had to be ended, with the variables it ran with", () => {
-    const output = "✔ a (1ms)\ntest/a.test.ts was killed: it did not end within 600 s\n";
+  it("is what failed and the last line of a file that had to be ended, with the variables it ran with", () => {
+    const output =
+      "▶ b\n  ✖ c (2.5ms)\n✔ a (1ms)\ntest/a.test.ts was killed: it did not end within 600 s\n";
     assert.deepEqual(failureLines(fileFailure("test/a.test.ts", output, { HTTP: "libraries" })), [
       "FAILED  test/a.test.ts",
+      "        c",
       "        test/a.test.ts was killed: it did not end within 600 s",
       "        run it alone: HTTP=libraries npm test -- test/a.test.ts",
     ]);

@@ -5,7 +5,8 @@
 export interface FailedTest {
   /** The first line of its name. */
   readonly name: string;
-  readonly line: number;
+  /** Null = the file was ended before it told. */
+  readonly line: number | null;
 }
 
 /** A test file that failed, or a check. */
@@ -15,12 +16,14 @@ export interface Failure {
   /** The command that runs it alone. */
   readonly alone: string;
   readonly tests: readonly FailedTest[];
-  /** Told where no test failed: a file that was killed, for example. */
-  readonly lastLine: string;
+  /** Told where the file did not list its failed tests: it was killed, for example. */
+  readonly lastLine: string | null;
 }
 
 /** Names shown of one file. */
 const SHOWN = 20;
+/** As a test ends; the places of those that failed follow when the file ends. */
+const ENDED_TEST = /^ *✖ (.*?)(?: \([\d.]+ms\))?$/gm;
 const SUMMARY = "✖ failing tests:";
 const FAILED_TEST = /^test at .+:(\d+):\d+\n✖ (.*?)(?: \([\d.]+ms\))?$/gm;
 
@@ -31,13 +34,14 @@ export function fileFailure(
   variables: Readonly<Record<string, string>> = {},
 ): Failure {
   const summary = output.lastIndexOf(SUMMARY);
-  const tests = summary === -1 ? [] : failedTests(output.slice(summary));
+  const isListed = summary !== -1;
+  const tests = isListed ? failedTests(output.slice(summary)) : endedTests(output);
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value} `);
   return {
     name: path,
     alone: `${settings.join("")}npm test -- ${path}`,
     tests,
-    lastLine: lastLineOf(output),
+    lastLine: isListed && tests.length > 0 ? null : lastLineOf(output),
   };
 }
 
@@ -57,13 +61,21 @@ function failedTests(summary: string): readonly FailedTest[] {
   }));
 }
 
+function endedTests(output: string): readonly FailedTest[] {
+  return [...output.matchAll(ENDED_TEST)].map(([, name = ""]) => ({ name, line: null }));
+}
+
 /** Lines that tell of a failure. */
 export function failureLines({ name, alone, tests, lastLine }: Failure): readonly string[] {
-  const shown = tests.slice(0, SHOWN).map((test) => `        line ${test.line}: ${test.name}`);
+  const shown = tests
+    .slice(0, SHOWN)
+    .map((test) => `        ${test.line === null ? "" : `line ${test.line}: `}${test.name}`);
   const more = tests.length > SHOWN ? [`        and ${tests.length - SHOWN} more`] : [];
   return [
     `FAILED  ${name}`,
-    ...(tests.length === 0 ? [`        ${lastLine}`] : [...shown, ...more]),
+    ...shown,
+    ...more,
+    ...(lastLine === null ? [] : [`        ${lastLine}`]),
     `        run it alone: ${alone}`,
   ];
 }

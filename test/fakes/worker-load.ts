@@ -90,9 +90,19 @@ export function childrenOf(pid: number): readonly number[] {
 
 /** Whether a process is alive; one that is only remembered by its parent is not. */
 export function isAlive(pid: number): boolean {
+  return !"ZX".includes(stateOf(pid));
+}
+
+/** Whether a process stands still after `SIGSTOP`. */
+export function isStopped(pid: number): boolean {
+  return stateOf(pid) === "T";
+}
+
+/** The letter of its state in `/proc`; `X` = there is none. */
+function stateOf(pid: number): string {
   try {
-    return !/^\d+ \(.*\) [ZX] /s.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+    return /^\d+ \(.*\) (\w) /s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1] ?? "X";
   } catch {
-    return false;
+    return "X";
   }
 }

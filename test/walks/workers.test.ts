@@ -13,7 +13,13 @@ import { type ServiceProcess, startProcess } from "../fakes/process.ts";
 import { configText } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { type ScriptedUpstream, scriptedUpstream } from "../fakes/upstream.ts";
-import { childrenOf, isAlive, openCaller, type WorkerCaller } from "../fakes/worker-load.ts";
+import {
+  childrenOf,
+  isAlive,
+  isStopped,
+  openCaller,
+  type WorkerCaller,
+} from "../fakes/worker-load.ts";
 
 const TWO_WORKERS = { server: { port: 0, workers: 2 } };
 
@@ -30,6 +36,14 @@ async function fixture(t: TestContext, extra: Record<string, unknown> = {}): Pro
   const text = configText([{ id: "a", url: upstream.url }], settings, {}, "public");
   const service = await startProcess(t, text);
   return { upstream, service, port: Number(new URL(service.url).port) };
+}
+
+/** Stops a process; killed when the test is over, since one that stands still would stay for ever. */
+function stand(t: TestContext, pid: number): void {
+  process.kill(pid, "SIGSTOP");
+  t.after(() => {
+    if (isStopped(pid)) process.kill(pid, "SIGKILL");
+  });
 }
 
 /** Calls on every connection until told to stop; resolves when all are idle. */
@@ -119,7 +133,7 @@ test("a worker that stands still keeps no new connection waiting, and is ended i
   assert.equal(countBy(callers).size, 2);
   const [victim] = childrenOf(service.pid);
   assert.ok(victim);
-  process.kill(victim, "SIGSTOP");
+  stand(t, victim);
   const stoppedAtMs = performance.now();
   // Far more than the other one is ahead by: each of them would be passed on to the one that
   // stands still. A call that hung would hold this loop up.
@@ -156,7 +170,7 @@ test("a worker that stood still for a while serves on, and no sum has changed", 
   const workers = childrenOf(service.pid);
   const [victim] = workers;
   assert.ok(victim);
-  process.kill(victim, "SIGSTOP");
+  stand(t, victim);
   await until("the line about its silence", () =>
     service.log().includes("a worker does not answer"),
   );
@@ -189,7 +203,7 @@ test("when the last worker has closed its socket, nobody takes connections that 
   const { service, port } = await fixture(t);
   const workers = childrenOf(service.pid);
   const [slow = 0] = workers;
-  process.kill(slow, "SIGSTOP");
+  stand(t, slow);
   service.signal("SIGTERM");
   const drains = () => service.log().split("draining: ").length - 1;
   await until("the drain of the supervisor and the other worker", () => drains() === 2);

@@ -17,6 +17,7 @@ import type { TempoRailSettings } from "../../../src/payments/rails/tempo/settin
 import { realRuntime } from "../../../src/runtime.ts";
 import { type ServiceProcess, startProcess } from "../../fakes/process.ts";
 import { PATIENT } from "../../fakes/service.ts";
+import { until } from "../../fakes/service-fixture.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const CLI = fileURLToPath(new URL("../../../node_modules/mppx/dist/bin.js", import.meta.url));
@@ -51,7 +52,10 @@ async function started(
 ): Promise<ServiceProcess> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-paying-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  return startProcess(t, configOf(dataDir, server, hosted));
+  const service = await startProcess(t, configOf(dataDir, server, hosted));
+  // Its lines for people follow the line that it serves.
+  await until("its greeting", () => service.log().includes("all of it  "));
+  return service;
 }
 
 /**

@@ -470,7 +470,7 @@ test("refusals teach methods, tags, ranges and pruned state, and never count aga
   const report = it.tracker.health(first, "http");
   assert.deepEqual(report.learned, {
     methods: ["eth_feeHistory"],
-    maxBlockRange: 4_999,
+    maxBlockRange: 3_750,
     pruned: true,
     requestsPerSecond: null,
   });
