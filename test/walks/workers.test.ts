@@ -38,7 +38,7 @@ async function fixture(t: TestContext, extra: Record<string, unknown> = {}): Pro
   return { upstream, service, port: Number(new URL(service.url).port) };
 }
 
-/** Stops a process; killed when the test is over, since one that stands still would stay for ever. */
+/** Stops a process; killed when the test is over, since one that is stopped would stay. */
 function stand(t: TestContext, pid: number): void {
   process.kill(pid, "SIGSTOP");
   t.after(() => {
