@@ -16,11 +16,6 @@ import { PATHS, type System, startServiceWith } from "./systems.ts";
 const MAX_BYTES = 128 * 1_048_576;
 /** Resident memory beyond that without a cache, compared with the setting. */
 const MOST = 1.3;
-/**
- * Both services begin with the young generation that V8 gives every process after some hundred
- * thousand calls, sooner where answers are kept: it is no part of the cache.
- */
-const NODE_FLAGS = ["--min-semi-space-size=32"];
 const CONNECTIONS = 32;
 const CALLS_A_STEP = 5_000;
 /** The bytes that are kept in all: the cache is full once and replaced twice. */
@@ -43,7 +38,7 @@ export async function measureCacheMemory(): Promise<number> {
     const start = async (cache: string): Promise<System> => {
       const own = join(dir, cache.startsWith("off") ? "off" : "on");
       mkdirSync(own);
-      const site = { dir: own, upstreamPorts: [], nodeFlags: NODE_FLAGS };
+      const site = { dir: own, upstreamPorts: [], nodeFlags: [] };
       const system = await startServiceWith(site, configOf(own, port, cache));
       stops.push(system.stop);
       return system;

@@ -1,64 +1,67 @@
 // Kept answers in memory, bounded by their bytes: stores, finds, removes. Whether an answer may be
-// kept or given is decided elsewhere. Values are outside the heap of JavaScript, in segments that
-// are filled one after the other: in the heap, long-lived garbage took more than what was kept.
+// kept or given is decided elsewhere. Keys and values are outside the heap of JavaScript, in segments
+// that are filled one after the other: in the heap, long-lived garbage took more than what was kept.
 // Makes room a segment at a time, oldest first; what was asked for since stays (second chance), so
-// that a hit only marks its entry.
-import type { Provider } from "../../core/provider/profile.ts";
-import type { CacheTerms } from "../../core/routing/cache-terms.ts";
+// that a hit only marks its slot.
 import type { Span } from "../../core/rpc/json.ts";
+import type { AnswerKey } from "./answer-key.ts";
+import { AnswerSlots, type KeptFacts, NONE } from "./answer-slots.ts";
 
-/** What one provider has told, as far as it may still be given: false = it may not. */
-export interface ProviderTrust {
-  trusted: boolean;
-}
-
-/** What is known of a kept answer. */
-export interface KeptFacts {
-  readonly provider: Provider;
-  readonly trust: ProviderTrust;
-  /** True = the value is the provider's error object. */
-  readonly isError: boolean;
-  /** When it was asked for (ms). */
-  readonly askedAtMs: number;
-  /** Until when it may be given (ms). */
-  readonly endsAtMs: number;
-  /** What must hold while it is given; changed when its block becomes final. */
-  terms: CacheTerms;
-}
-
-/** A kept answer; valid until the next `set`. */
-export interface KeptAnswer {
-  readonly facts: KeptFacts;
-  /** Of its JSON. */
-  readonly length: number;
-  /** A copy of its JSON. */
-  copy(): Buffer;
-  /** Copies its JSON to a place in other memory. */
-  copyTo(memory: Buffer, at: number): void;
-}
-
-/**
- * What an entry takes in the heap beside its key. Its objects and its places in the map and in its
- * segment are 450 bytes; the rest is what V8 lets lie of those that are gone, and of the heap
- * around them, until it collects: measured as resident memory (`npm run bench -- --cache-memory`).
- */
-const ENTRY_BYTES = 1_800;
-/** The same of a character of its key. */
-const KEY_CHAR_BYTES = 2;
 /** Of one value; never more than this share of the whole. */
 const MAX_VALUE_BYTES = 1_048_576;
 const LARGEST_SHARE = 1 / 64;
 /** So little that making room for the next one is not noticed. */
 const SEGMENT_BYTES = 262_144;
-/** A segment of very short values is full when its entries take this many times its memory. */
-const MAX_HEAP_SHARE = 8;
+/** Before each key in a segment: the slot, and the bytes up to the next one. */
+const ENTRY_HEAD_BYTES = 8;
+const LENGTH_AT = 4;
+/** Up to this size a loop compares faster than a call to `Buffer.compare`. */
+const SHORT_KEY_BYTES = 32;
+
+/** A kept answer; valid until the next `set`. */
+export class KeptAnswer {
+  readonly slot: number;
+  readonly facts: KeptFacts;
+  /** Of its JSON. */
+  readonly length: number;
+  readonly #memory: Buffer;
+  readonly #span: Span;
+
+  constructor(slot: number, facts: KeptFacts, memory: Buffer, span: Span) {
+    this.slot = slot;
+    this.facts = facts;
+    this.length = span.end - span.start;
+    this.#memory = memory;
+    this.#span = span;
+  }
+
+  /** The same answer, of which other things hold. */
+  with(facts: KeptFacts): KeptAnswer {
+    return new KeptAnswer(this.slot, facts, this.#memory, this.#span);
+  }
+
+  /** A copy of its JSON. */
+  copy(): Buffer {
+    const copy = Buffer.allocUnsafe(this.length);
+    this.copyTo(copy, 0);
+    return copy;
+  }
+
+  /** Copies its JSON to a place in other memory. */
+  copyTo(memory: Buffer, at: number): void {
+    this.#memory.copy(memory, at, this.#span.start, this.#span.end);
+  }
+}
 
 /** Answers by their keys, within a number of bytes. */
 export class AnswerCache {
   readonly #maxBytes: () => number;
-  readonly #entries = new Map<string, Entry>();
+  readonly #slots = new AnswerSlots();
   /** Oldest first; the last one is being filled. */
   readonly #segments: Segment[] = [];
+  /** By their numbers; null = given up. */
+  readonly #numbered: (Segment | null)[] = [];
+  readonly #freeNumbers: number[] = [];
   /**
    * The memory of an emptied segment, for the next one; null = none. If it were given up each time,
    * as much again would wait for V8 to collect it.
@@ -66,7 +69,6 @@ export class AnswerCache {
   #spare: Buffer | null = null;
   /** With the spare one. */
   #segmentBytes = 0;
-  #heapBytes = 0;
   #size = 0;
   #evicted = 0;
 
@@ -76,7 +78,7 @@ export class AnswerCache {
 
   /** The memory that it takes, whether all of it is used or not. */
   get bytes(): number {
-    return this.#segmentBytes + this.#heapBytes;
+    return this.#segmentBytes + this.#slots.bytes;
   }
 
   get size(): number {
@@ -93,56 +95,120 @@ export class AnswerCache {
     return valueBytes <= Math.min(MAX_VALUE_BYTES, this.#maxBytes() * LARGEST_SHARE);
   }
 
-  get(key: string): KeptAnswer | null {
-    const entry = this.#entries.get(key);
-    if (entry === undefined || !entry.isLive) return null;
-    entry.wanted = true;
-    return entry;
+  get(key: AnswerKey): KeptAnswer | null {
+    const slots = this.#slots;
+    const slot = this.#find(key);
+    const facts = slot === NONE ? null : slots.factsOf(slot);
+    const segment = this.#numbered[slots.segmentOf(slot)] ?? null;
+    if (facts === null || segment === null) return null;
+    slots.want(slot);
+    const start = slots.keyAt(slot) + slots.keyBytesOf(slot);
+    const span = { start, end: start + slots.valueBytesOf(slot) };
+    return new KeptAnswer(slot, facts, segment.memory, span);
   }
 
   /** Keeps a copy of the value, in place of what was kept under the key. */
-  set(key: string, facts: KeptFacts, value: Buffer, span: Span): void {
-    const known = this.#entries.get(key);
-    if (known !== undefined) {
-      if (known.replace(facts, value, span)) return this.#revive(known);
+  set(key: AnswerKey, facts: KeptFacts, value: Buffer, span: Span): void {
+    const known = this.#find(key);
+    if (known !== NONE) {
+      if (this.#replace(known, facts, value, span)) return this.#shrink();
       this.#remove(known);
     }
-    const segment = this.#segmentFor(span.end - span.start);
-    if (segment === null) return;
-    const entry = new Entry(flat(key), facts, segment);
-    entry.append(value, span);
-    this.#entries.set(entry.key, entry);
-    this.#heapBytes += entry.heapBytes;
+    const segment = this.#segmentFor(bytesOf(key, span));
+    const slot = segment === null ? NONE : this.#slots.take(key);
+    if (segment === null || slot === NONE) return;
+    this.#append({ segment, slot, key }, value, span);
+    this.#slots.describe(slot, facts);
     this.#size++;
+    this.#shrink();
+  }
+
+  /** Gives it no more. Its memory is used again for the next value of the key. */
+  delete(key: AnswerKey): void {
+    const slot = this.#find(key);
+    if (slot !== NONE) this.#retire(slot);
+  }
+
+  /** The same of an answer that was just found. */
+  retire({ slot }: KeptAnswer): void {
+    this.#retire(slot);
+  }
+
+  /** Other things hold for an answer that was just found. */
+  describe(kept: KeptAnswer, facts: KeptFacts): KeptAnswer {
+    this.#slots.describe(kept.slot, facts);
+    return kept.with(facts);
+  }
+
+  #retire(slot: number): void {
+    if (!this.#slots.isLive(slot)) return;
+    this.#slots.retire(slot);
+    this.#size--;
+  }
+
+  /** The slot of a key; `NONE` = nothing is kept under it. */
+  #find(key: AnswerKey): number {
+    const slots = this.#slots;
+    let slot = slots.first(key);
+    while (slot !== NONE && !this.#hasKey(slot, key)) slot = slots.following(slot);
+    return slot;
+  }
+
+  #hasKey(slot: number, { bytes, start, end }: AnswerKey): boolean {
+    const slots = this.#slots;
+    const segment = this.#numbered[slots.segmentOf(slot)] ?? null;
+    if (segment === null || slots.keyBytesOf(slot) !== end - start) return false;
+    const { memory } = segment;
+    const at = slots.keyAt(slot);
+    if (end - start > SHORT_KEY_BYTES)
+      return memory.compare(bytes, start, end, at, at + end - start) === 0;
+    for (let n = 0; n < end - start; n++) if (memory[at + n] !== bytes[start + n]) return false;
+    return true;
+  }
+
+  /** Puts another value in the place of one; false = it is too long for that. */
+  #replace(slot: number, facts: KeptFacts, value: Buffer, { start, end }: Span): boolean {
+    const slots = this.#slots;
+    const segment = this.#numbered[slots.segmentOf(slot)] ?? null;
+    if (segment === null || !slots.fits(slot, end - start)) return false;
+    value.copy(segment.memory, slots.keyAt(slot) + slots.keyBytesOf(slot), start, end);
+    if (!slots.isLive(slot)) this.#size++;
+    slots.describe(slot, facts);
+    return true;
+  }
+
+  #append({ segment, slot, key }: Placing, value: Buffer, span: Span): void {
+    const { memory, used } = segment;
+    const at = used + ENTRY_HEAD_BYTES;
+    const keyBytes = key.end - key.start;
+    key.bytes.copy(memory, at, key.start, key.end);
+    value.copy(memory, at + keyBytes, span.start, span.end);
+    memory.writeUInt32LE(slot, used);
+    const bytes = bytesOf(key, span);
+    memory.writeUInt32LE(bytes, used + LENGTH_AT);
+    segment.used += bytes;
+    const valueBytes = span.end - span.start;
+    this.#slots.place(slot, { segment: segment.number, at, keyBytes, valueBytes });
+  }
+
+  /** Comes back within the bytes, which may be fewer since a reload. */
+  #shrink(): void {
     for (let left = 2 * this.#segments.length; left > 0 && this.#isOver(0); left--) {
       this.#giveUpSpare();
       if (this.#isOver(0) && this.#turnOldest()?.used === 0) this.#dropNewest();
     }
   }
 
-  /** Gives it no more. Its memory is used again for the next value of the key. */
-  delete(key: string): void {
-    const entry = this.#entries.get(key);
-    if (entry === undefined || !entry.isLive) return;
-    entry.isLive = false;
-    this.#size--;
-  }
-
-  #revive(entry: Entry): void {
-    if (!entry.isLive) this.#size++;
-    entry.isLive = true;
-  }
-
   #isOver(further: number): boolean {
     return this.bytes + further > this.#maxBytes();
   }
 
-  /** A segment with room for a value; null = there is none. */
-  #segmentFor(valueBytes: number): Segment | null {
+  /** A segment with room for an entry; null = there is none. */
+  #segmentFor(entryBytes: number): Segment | null {
     const filling = this.#segments.at(-1);
-    if (filling !== undefined && hasRoom(filling, valueBytes)) return filling;
+    if (filling !== undefined && hasRoom(filling, entryBytes)) return filling;
     const usual = Math.min(SEGMENT_BYTES, Math.floor(this.#maxBytes() * LARGEST_SHARE));
-    const bytes = Math.max(usual, valueBytes);
+    const bytes = Math.max(usual, entryBytes);
     const spare = this.#spare;
     if (spare !== null && spare.length >= bytes) {
       this.#spare = null;
@@ -152,9 +218,9 @@ export class AnswerCache {
     // What is passed over is wanted no more, so that all have had their chance after one turn.
     for (let left = 2 * this.#segments.length; left > 0 && this.#isOver(bytes); left--) {
       const turned = this.#turnOldest();
-      if (turned === null || hasRoom(turned, valueBytes)) return turned;
+      if (turned === null || hasRoom(turned, entryBytes)) return turned;
       if (turned.used === 0) this.#dropNewest();
-      // It is too short for this value.
+      // It is too short for this entry.
       this.#giveUpSpare();
     }
     if (this.#isOver(bytes)) return null;
@@ -163,7 +229,9 @@ export class AnswerCache {
   }
 
   #addSegment(memory: Buffer): Segment {
-    const segment = { memory, used: 0, heapBytes: 0, entries: [] };
+    const number = this.#freeNumbers.pop() ?? this.#numbered.length;
+    const segment = { number, memory, used: 0 };
+    this.#numbered[number] = segment;
     this.#segments.push(segment);
     return segment;
   }
@@ -180,7 +248,11 @@ export class AnswerCache {
   /** Keeps the memory of the newest segment, which holds nothing, for another one. */
   #dropNewest(): void {
     this.#giveUpSpare();
-    this.#spare = this.#segments.pop()?.memory ?? null;
+    const newest = this.#segments.pop();
+    if (newest === undefined) return;
+    this.#numbered[newest.number] = null;
+    this.#freeNumbers.push(newest.number);
+    this.#spare = newest.memory;
   }
 
   #giveUpSpare(): void {
@@ -190,118 +262,61 @@ export class AnswerCache {
 
   /** Removes what nobody has asked for, and moves the rest to the beginning of the segment. */
   #keepWanted(segment: Segment): void {
-    const { entries } = segment;
-    segment.entries = [];
+    const { number, memory, used } = segment;
+    const slots = this.#slots;
     segment.used = 0;
-    segment.heapBytes = 0;
-    for (const entry of entries) {
-      if (entry.isRemoved) continue;
-      if (entry.isLive && entry.wanted && entry.facts.trust.trusted) entry.moveDown();
-      else this.#evict(entry);
+    let next = 0;
+    for (let from = 0; from < used; from = next) {
+      const slot = memory.readUInt32LE(from);
+      next = from + memory.readUInt32LE(from + LENGTH_AT);
+      // Where another value has replaced it, its slot is elsewhere.
+      if (!slots.isAt(slot, number, from + ENTRY_HEAD_BYTES)) continue;
+      if (slots.takeWanted(slot)) this.#moveDown(segment, slot, from);
+      else this.#evict(slot);
     }
   }
 
-  #evict(entry: Entry): void {
-    if (entry.isLive) this.#evicted++;
-    this.#remove(entry);
+  /** Moves an entry to where the segment is free, which is before it or where it is. */
+  #moveDown(segment: Segment, slot: number, from: number): void {
+    const { number, memory, used } = segment;
+    const keyBytes = this.#slots.keyBytesOf(slot);
+    const valueBytes = this.#slots.valueBytesOf(slot);
+    const bytes = ENTRY_HEAD_BYTES + keyBytes + valueBytes;
+    memory.copyWithin(used, from, from + bytes);
+    memory.writeUInt32LE(bytes, used + LENGTH_AT);
+    segment.used += bytes;
+    this.#slots.place(slot, { segment: number, at: used + ENTRY_HEAD_BYTES, keyBytes, valueBytes });
   }
 
-  #remove(entry: Entry): void {
-    this.#entries.delete(entry.key);
-    this.#heapBytes -= entry.heapBytes;
-    if (entry.isLive) this.#size--;
-    entry.isRemoved = true;
+  #evict(slot: number): void {
+    if (this.#slots.isLive(slot)) this.#evicted++;
+    this.#remove(slot);
+  }
+
+  #remove(slot: number): void {
+    if (this.#slots.isLive(slot)) this.#size--;
+    this.#slots.free(slot);
   }
 }
 
-/** Memory for values in a row. */
+/** Memory for keys and values in a row. */
 interface Segment {
+  readonly number: number;
   readonly memory: Buffer;
   used: number;
-  /** What its entries take in the heap. */
-  heapBytes: number;
-  /** Of the values in it, in their order. */
-  entries: Entry[];
 }
 
-/** A kept answer and where its value is. */
-class Entry implements KeptAnswer {
-  readonly key: string;
-  facts: KeptFacts;
-  /** Somebody has asked for it since it was last looked at. */
-  wanted = false;
-  /** False = it is given no more, and waits for the next value of its key. */
-  isLive = true;
-  isRemoved = false;
-  readonly #segment: Segment;
-  #at = 0;
-  #bytes = 0;
-  /** Of the place that its value has. */
-  #mostBytes = 0;
-
-  constructor(key: string, facts: KeptFacts, segment: Segment) {
-    this.key = key;
-    this.facts = facts;
-    this.#segment = segment;
-  }
-
-  get heapBytes(): number {
-    return ENTRY_BYTES + KEY_CHAR_BYTES * this.key.length;
-  }
-
-  get length(): number {
-    return this.#bytes;
-  }
-
-  copy(): Buffer {
-    const copy = Buffer.allocUnsafe(this.#bytes);
-    this.copyTo(copy, 0);
-    return copy;
-  }
-
-  copyTo(memory: Buffer, at: number): void {
-    this.#segment.memory.copy(memory, at, this.#at, this.#at + this.#bytes);
-  }
-
-  append(value: Buffer, { start, end }: Span): void {
-    value.copy(this.#segment.memory, this.#segment.used, start, end);
-    this.#bytes = end - start;
-    this.#place();
-  }
-
-  /** Puts another value in its place; false = that is too long. */
-  replace(facts: KeptFacts, value: Buffer, { start, end }: Span): boolean {
-    if (end - start > this.#mostBytes) return false;
-    this.facts = facts;
-    this.#bytes = end - start;
-    value.copy(this.#segment.memory, this.#at, start, end);
-    return true;
-  }
-
-  /** Moves its value to where the segment is free, which is before it or where it is. */
-  moveDown(): void {
-    const { memory, used } = this.#segment;
-    memory.copyWithin(used, this.#at, this.#at + this.#bytes);
-    this.wanted = false;
-    this.#place();
-  }
-
-  /** Its value is the last one of the segment. */
-  #place(): void {
-    const segment = this.#segment;
-    this.#at = segment.used;
-    this.#mostBytes = this.#bytes;
-    segment.used += this.#bytes;
-    segment.heapBytes += this.heapBytes;
-    segment.entries.push(this);
-  }
+/** Where an answer is to be kept, and under which key. */
+interface Placing {
+  readonly segment: Segment;
+  readonly slot: number;
+  readonly key: AnswerKey;
 }
 
-function hasRoom({ memory, used, heapBytes }: Segment, valueBytes: number): boolean {
-  return memory.length - used >= valueBytes && heapBytes < MAX_HEAP_SHARE * memory.length;
+function bytesOf(key: AnswerKey, value: Span): number {
+  return ENTRY_HEAD_BYTES + key.end - key.start + value.end - value.start;
 }
 
-/** The text in one piece: one that was put together keeps its parts. Keys have no other chars. */
-function flat(latin1: string): string {
-  return Buffer.from(latin1, "latin1").toString("latin1");
+function hasRoom({ memory, used }: Segment, entryBytes: number): boolean {
+  return memory.length - used >= entryBytes;
 }

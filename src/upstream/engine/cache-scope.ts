@@ -4,7 +4,8 @@ import type { Provider } from "../../core/provider/profile.ts";
 import type { KnownBlocks } from "../health/known-blocks.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import { type SecondTier, tierScope } from "../second-tier/second-tier.ts";
-import type { AnswerCache, ProviderTrust } from "./answer-cache.ts";
+import type { AnswerCache } from "./answer-cache.ts";
+import type { ProviderTrust } from "./answer-slots.ts";
 
 /** Which kept answers of a scope to remove; null = any. */
 export interface ScopeSelection {
@@ -15,8 +16,8 @@ export interface ScopeSelection {
 /** Where the answers of a scope are kept. */
 export interface ScopeParts {
   readonly cache: AnswerCache;
-  /** Unique among scopes. */
-  readonly number: number;
+  /** Numbers the methods of all scopes. */
+  readonly nextSpace: () => number;
   /** Null = in memory alone. */
   readonly tier: SecondTier | null;
 }
@@ -28,21 +29,22 @@ export class CacheScope {
   readonly chainName: string;
   /** What its tracker knows of blocks: kept answers are bound to these, also for other profiles. */
   readonly blocks: KnownBlocks;
-  /** Begins every key. */
-  readonly prefix: string;
   /** Its name in the second tier; null = its answers are kept in memory alone. */
   readonly tierScope: string | null;
   /** Counts removals: what was asked for before one is not kept after it. */
   purges = 0;
+  /** By method. */
+  readonly #spaces = new Map<string, number>();
+  readonly #nextSpace: () => number;
   /** By provider and method. */
   readonly #trust = new Map<string, ProviderTrust>();
 
-  constructor(tracker: RoutingState, { cache, number, tier }: ScopeParts) {
+  constructor(tracker: RoutingState, { cache, nextSpace, tier }: ScopeParts) {
     this.cache = cache;
     this.profileId = tracker.profileId;
     this.chainName = tracker.set.chain.chainName;
     this.blocks = tracker.blocks;
-    this.prefix = `${number.toString(36)} `;
+    this.#nextSpace = nextSpace;
     const tierScope = tier === null || isCustom(tracker.profileId) ? null : tierScopeOf(tracker);
     this.tierScope = tierScope;
     tracker.attend({
@@ -54,11 +56,20 @@ export class CacheScope {
     });
   }
 
-  trustOf({ id }: Provider, method: string): ProviderTrust {
-    const key = `${id}\n${method}`;
+  /** The number under which answers to a method are kept, unlike that of any other scope. */
+  spaceOf(method: string): number {
+    const known = this.#spaces.get(method);
+    if (known !== undefined) return known;
+    const space = this.#nextSpace();
+    this.#spaces.set(method, space);
+    return space;
+  }
+
+  trustOf(provider: Provider, method: string): ProviderTrust {
+    const key = `${provider.id}\n${method}`;
     const known = this.#trust.get(key);
     if (known !== undefined) return known;
-    const trust = { trusted: true };
+    const trust = { provider, trusted: true };
     this.#trust.set(key, trust);
     return trust;
   }

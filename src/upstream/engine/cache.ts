@@ -27,7 +27,9 @@ import {
 } from "../second-tier/second-tier.ts";
 import type { StoredAnswer } from "../second-tier/stored-answer.ts";
 import type { Answer, Outcome } from "./answer.ts";
-import type { KeptAnswer, KeptFacts } from "./answer-cache.ts";
+import type { KeptAnswer } from "./answer-cache.ts";
+import { type AnswerKey, answerKeyOf } from "./answer-key.ts";
+import type { KeptFacts } from "./answer-slots.ts";
 import type { CacheScope } from "./cache-scope.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import type { Job } from "./job.ts";
@@ -55,16 +57,22 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
   return {
     appliesTo: (policy) => policy.cache,
     layer: (next) => (job, listener) => {
-      const query = answers === null ? null : queryOf(job, answers);
-      if (answers === null || query === null) return next(job, listener);
+      const place = answers === null ? null : placeOf(job, answers);
+      if (answers === null || place === null) return next(job, listener);
       const nowMs = runtime.now();
-      const kept = lookUp(answers, query, job, nowMs);
+      const look = { answers, nowMs };
+      const own = checked(look, place.scope, place.key);
+      // What an answer depends on is read only where none is kept under the same parameters.
+      const subject = own === null ? subjectOf(job) : null;
+      const kept =
+        own ?? (subject === null ? null : sharedAnswer(look, { ...place, subject }, job));
       if (kept !== null) {
         hit(job, kept.facts, nowMs, "memory");
         listener.ended({ outcome: outcomeOf(kept, job, answers), source: sourceOf(kept.facts) });
         return ENDED;
       }
-      const parts = { answers, query, job, listener, runtime };
+      if (subject === null) return next(job, listener);
+      const parts = { answers, query: { ...place, subject }, job, listener, runtime };
       const tier = tierKeyOf(parts);
       if (tier !== null) return new TierLookUp({ ...parts, ...tier, next });
       job.cacheUse = MISS;
@@ -74,9 +82,9 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
 }
 
 /** A call is answered with what is kept. */
-function hit(job: Job, { askedAtMs, terms }: KeptFacts, nowMs: number, tier: CacheTier): void {
-  const ageMs = Math.max(0, nowMs - askedAtMs);
-  job.cacheUse = { result: "hit", ageMs, class: terms.class, tier };
+function hit(job: Job, facts: KeptFacts, nowMs: number, tier: CacheTier): void {
+  const ageMs = Math.max(0, nowMs - facts.askedAtMs);
+  job.cacheUse = { result: "hit", ageMs, class: facts.class, tier };
 }
 
 /** What comes before the result in an answer of ours, under an id that the caller's replaces. */
@@ -106,51 +114,59 @@ function bareOutcome({ isError }: KeptFacts, bytes: Buffer): Outcome {
   return { kind: "result", body: bytes, start: 0, end: bytes.length, idAt: null };
 }
 
-function sourceOf({ provider }: KeptFacts): AnswerSource {
+function sourceOf({ trust: { provider } }: KeptFacts): AnswerSource {
   return { kind: "cache", provider };
 }
 
-/** A call, as it is looked up. */
-interface CacheQuery {
+/** Where the answer to a call is looked up. */
+interface CachePlace {
   readonly scope: CacheScope;
-  readonly subject: CacheSubject;
-  /** Everything that decides the answer, in full. */
-  readonly key: string;
-  /** The key without its scope. */
-  readonly text: string;
+  readonly key: AnswerKey;
 }
 
-function queryOf({ request }: Job, answers: CachedAnswers): CacheQuery | null {
+/** A call, as it is looked up. */
+interface CacheQuery extends CachePlace {
+  readonly subject: CacheSubject;
+}
+
+function placeOf({ request }: Job, answers: CachedAnswers): CachePlace | null {
   const { call, tracker, caller } = request;
   const { body, params, method } = call;
   if (params === undefined || params.start < 0 || params.end - params.start > MAX_PARAMS_BYTES)
     return null;
-  const subject = cacheSubjectOf(body, params, method);
-  if (subject === null) return null;
   const scope = answers.scopeOf(tracker);
-  const asker = answers.settings?.byAccount === true ? `${caller.key}\n` : "";
-  const text = `${asker}${method.name} ${body.toString("latin1", params.start, params.end)}`;
-  return { scope, subject, text, key: scope.prefix + text };
+  const space = scope.spaceOf(method.name);
+  if (answers.settings?.byAccount !== true)
+    return { scope, key: answerKeyOf(space, body, params.start, params.end) };
+  const own = Buffer.concat([
+    Buffer.from(`${caller.key}\n`),
+    body.subarray(params.start, params.end),
+  ]);
+  return { scope, key: answerKeyOf(space, own, 0, own.length) };
 }
 
-/** What is kept and still true; null = nothing is. */
-function lookUp(
-  answers: CachedAnswers,
-  { scope, key, text, subject }: CacheQuery,
+/** What the answer depends on; null = it must not be kept. */
+function subjectOf({ request: { call } }: Job): CacheSubject | null {
+  const { body, params, method } = call;
+  return params === undefined ? null : cacheSubjectOf(body, params, method);
+}
+
+/** What another profile of the operator has kept, and is still true. */
+function sharedAnswer(
+  look: LookUp,
+  { scope, key, subject }: CacheQuery,
   { request }: Job,
-  nowMs: number,
 ): KeptAnswer | null {
   const { set } = request.tracker;
-  const look = { answers, nowMs };
-  const own = checked(look, scope, key);
   const shareWith = set.cache?.shareWith;
-  if (own !== null || shareWith === undefined || shareWith.length === 0) return own;
+  if (shareWith === undefined || shareWith.length === 0) return null;
   if (subject.kind === "head" || subject.kind === "tag") return null;
   for (const profile of shareWith) {
-    const other = answers.sharedWith(profile, set.chain.chainName);
+    const other = look.answers.sharedWith(profile, set.chain.chainName);
     if (other === null || other === scope) continue;
-    const kept = checked(look, other, other.prefix + text);
-    const kind = kept?.facts.terms.class;
+    const space = other.spaceOf(request.call.method.name);
+    const kept = checked(look, other, { ...key, space });
+    const kind = kept?.facts.class;
     if (kind === "immutable" || kind === "hash") return kept;
   }
   return null;
@@ -162,29 +178,28 @@ interface LookUp {
   readonly nowMs: number;
 }
 
-/** Removes what is true no more, by what the scope knows of blocks. */
+/** What a scope has kept and is still true, by what it knows of blocks. */
 function checked(
   { answers, nowMs }: LookUp,
   { cache: entries, blocks }: CacheScope,
-  key: string,
+  key: AnswerKey,
 ): KeptAnswer | null {
   const kept = entries.get(key);
   if (kept === null) return null;
   const { facts } = kept;
-  const { terms } = facts;
   if (!facts.trust.trusted || nowMs >= facts.endsAtMs || nowMs < facts.askedAtMs) {
-    entries.delete(key);
+    entries.retire(kept);
     return null;
   }
-  if (terms.guard === null) return kept;
-  if (!isStillTrue(terms, blocks)) {
-    entries.delete(key);
-    if (terms.class !== "head") answers.countAbandoned();
+  if (facts.guard === null) return kept;
+  if (!isStillTrue(facts, blocks)) {
+    entries.retire(kept);
+    if (facts.class !== "head") answers.countAbandoned();
     return null;
   }
-  if (terms.class === "block" && isFinal(terms.guard.number, blocks))
-    facts.terms = { class: "immutable", guard: null, lifeMs: terms.lifeMs };
-  return kept;
+  return facts.class === "block" && isFinal(facts.guard.number, blocks)
+    ? entries.describe(kept, { ...facts, class: "immutable", guard: null })
+    : kept;
 }
 
 /** A call that is looked up in the second tier, and asked of providers if that has no answer. */
@@ -233,12 +248,18 @@ interface TierLookUpParts extends KeepingParts {
 /** What is looked up in the second tier; null = it has no answer to this call, or not in time. */
 function tierKeyOf({ answers, query, job, runtime }: KeepingParts) {
   const { secondTier: tier } = answers;
-  const { scope, subject, text } = query;
+  const { scope, subject } = query;
   if (tier === null || scope.tierScope === null || !tier.isUsable(scope.tierScope)) return null;
   if (job.endsAtMs - runtime.now() < 2 * TIER_LIMIT_MS) return null;
   if (subject.kind === "head" || subject.kind === "tag") return null;
   if (subject.kind === "number" && !isFinal(subject.number, scope.blocks)) return null;
-  return { tier, tierKey: tierKey(scope.tierScope, text) };
+  return { tier, tierKey: tierKey(scope.tierScope, textOf(query, job)) };
+}
+
+/** Everything that decides the answer, in full. */
+function textOf({ key }: CacheQuery, { request }: Job): string {
+  const asked = key.bytes.toString("latin1", key.start, key.end);
+  return `${request.call.method.name} ${asked}`;
 }
 
 /**
@@ -325,7 +346,7 @@ class KeepingListener implements JobListener {
   #store({ tier, tierKey, generation }: TierPlace, facts: KeptFacts, value: Buffer): void {
     const { runtime } = this.#parts;
     tier.store(tierKey, generation, {
-      provider: facts.provider.id,
+      provider: facts.trust.provider.id,
       isError: facts.isError,
       askedAtWallMs: runtime.wallMs() - (runtime.now() - facts.askedAtMs),
       value,
@@ -390,12 +411,12 @@ function factsOf(
   const { name } = job.request.call.method;
   const most = answers.settings?.methods.get(name) ?? Number.POSITIVE_INFINITY;
   return {
-    provider,
     trust: query.scope.trustOf(provider, name),
     isError,
     askedAtMs,
     endsAtMs: askedAtMs + Math.min(most, terms.lifeMs ?? Number.POSITIVE_INFINITY),
-    terms,
+    class: terms.class,
+    guard: terms.guard,
   };
 }
 

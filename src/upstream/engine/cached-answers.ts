@@ -37,7 +37,7 @@ export class CachedAnswers {
   readonly #scopes = new WeakMap<RoutingState, CacheScope>();
   /** The scope of a profile on a chain as it is served now. */
   readonly #byName = new Map<string, CacheScope>();
-  #scopesMade = 0;
+  #spaces = 0;
   #abandoned = 0;
 
   /** Null = answers are kept in memory alone. */
@@ -74,8 +74,8 @@ export class CachedAnswers {
     if (known !== undefined) return known;
     const { profileId } = tracker;
     const cache = isCustom(profileId) ? this.#accountOf(profileId) : this.#shared;
-    const number = ++this.#scopesMade;
-    const scope = new CacheScope(tracker, { cache, number, tier: this.secondTier });
+    const nextSpace = (): number => ++this.#spaces;
+    const scope = new CacheScope(tracker, { cache, nextSpace, tier: this.secondTier });
     this.#scopes.set(tracker, scope);
     this.#name(scope);
     return scope;

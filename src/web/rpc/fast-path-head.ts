@@ -6,8 +6,12 @@ export interface RequestHead {
   /** Path and query. */
   readonly url: string;
   readonly bodyBytes: number;
-  /** Header fields by lower-case name; a repeated name is never accepted. */
+  /**
+   * Header fields by lower-case name, without `content-length`; a repeated name is never accepted.
+   */
   readonly fields: ReadonlyMap<string, string>;
+  /** The text before and after the digits of `content-length`. */
+  readonly around: readonly [before: string, after: string];
 }
 
 const HEAD =
@@ -17,6 +21,8 @@ const HEAD =
  * as whitespace.
  */
 const SPACE_AROUND = /^[\t ]+|[\t ]+$/g;
+const DIGITS = /^\d{1,9}$/;
+const LENGTH_LINE = /\r\ncontent-length:[\t ]*(?=\d)/i;
 const MAX_FIELDS = 64;
 /**
  * Fields that change the framing or the purpose of the connection, and fields that can carry a
@@ -54,13 +60,31 @@ export function readRequestHead(text: string): RequestHead | null {
   const length = fields.get("content-length") ?? "";
   const connection = fields.get("connection") ?? "keep-alive";
   if (
-    !/^\d{1,9}$/.test(length) ||
+    !DIGITS.test(length) ||
     connection.toLowerCase() !== "keep-alive" ||
     (fields.get("host") ?? "") === ""
   )
     return null;
   if (NOT_HERE.some((name) => fields.has(name)) || mayPay(fields.get("authorization"))) return null;
-  return { url: parts[1] ?? "/", bodyBytes: Number(length), fields };
+  fields.delete("content-length");
+  return { url: parts[1] ?? "/", bodyBytes: Number(length), fields, around: around(text, length) };
+}
+
+/**
+ * Parses a head that differs from the one before it in the length of the body alone, as the heads
+ * of one client usually do; null = it differs in more.
+ */
+export function readNextHead(text: string, last: RequestHead): RequestHead | null {
+  const [before, after] = last.around;
+  if (!text.startsWith(before) || !text.endsWith(after)) return null;
+  const length = text.slice(before.length, text.length - after.length);
+  return DIGITS.test(length) ? { ...last, bodyBytes: Number(length) } : null;
+}
+
+function around(text: string, length: string): RequestHead["around"] {
+  const line = LENGTH_LINE.exec(text);
+  const at = line === null ? 0 : line.index + line[0].length;
+  return [text.slice(0, at), text.slice(at + length.length)];
 }
 
 /** Whether an `Authorization` value may contain a payment credential, alone or in a list. */

@@ -7,7 +7,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Activity } from "../http/activity.ts";
 import type { Headers } from "../http/respond.ts";
 import type { Borrowed, HttpExchange } from "./caller.ts";
-import { type RequestHead, readRequestHead } from "./fast-path-head.ts";
+import { type RequestHead, readNextHead, readRequestHead } from "./fast-path-head.ts";
 import { type HeadEnd, type HeadEnds, headEnds } from "./head-end.ts";
 import { type Credential, credentialOf } from "./key-credential.ts";
 import { NO_ROOM_FOR_REQUEST, STALL_MS } from "./limits.ts";
@@ -339,9 +339,7 @@ class Connection implements HttpExchange {
     if (!beginsWithHead(chunk, this.#headText)) {
       end = chunk.indexOf("\r\n\r\n");
       if (end === -1 || end > MAX_HEAD_BYTES) return null;
-      this.#headText = chunk.toString("latin1", 0, end + 2);
-      this.#head = readRequestHead(this.#headText);
-      this.#credential = null;
+      this.#readHead(chunk.toString("latin1", 0, end + 2));
     }
     const head = this.#head;
     if (
@@ -351,6 +349,13 @@ class Connection implements HttpExchange {
     )
       return null;
     return isRpcPath(head.url) ? chunk.subarray(end + 4) : null;
+  }
+
+  #readHead(text: string): void {
+    const next = this.#head === null ? null : readNextHead(text, this.#head);
+    if (next === null) this.#credential = null;
+    this.#head = next ?? readRequestHead(text);
+    this.#headText = text;
   }
 
   /** Writes the pending answer if the client is still connected. */

@@ -2,24 +2,30 @@
 // bytes, and what is asked for again outlives what is not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AnswerCache, type KeptFacts } from "../../../src/upstream/engine/answer-cache.ts";
-
+import { AnswerCache } from "../../../src/upstream/engine/answer-cache.ts";
+import { type AnswerKey, answerKeyOf } from "../../../src/upstream/engine/answer-key.ts";
+import type { KeptFacts } from "../../../src/upstream/engine/answer-slots.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeed } from "../../fakes/seed.ts";
 
 const FACTS: KeptFacts = {
-  provider: fakeProvider(0),
-  trust: { trusted: true },
+  trust: { provider: fakeProvider(0), trusted: true },
   isError: false,
   askedAtMs: 0,
   endsAtMs: Number.POSITIVE_INFINITY,
-  terms: { class: "immutable", guard: null, lifeMs: null },
+  class: "immutable",
+  guard: null,
 };
+
+function keyOf(text: string, space = 1): AnswerKey {
+  const bytes = Buffer.from(`[${text}]`);
+  return answerKeyOf(space, bytes, 1, bytes.length - 1);
+}
 
 function keep(cache: AnswerCache, key: string, value: string): void {
   const bytes = Buffer.from(`<${value}>`);
-  cache.set(key, FACTS, bytes, { start: 1, end: bytes.length - 1 });
+  cache.set(keyOf(key), FACTS, bytes, { start: 1, end: bytes.length - 1 });
 }
 
 test("what is kept comes back unaltered through thousands of changes, within its bytes", () => {
@@ -41,11 +47,11 @@ test("what is kept comes back unaltered through thousands of changes, within its
       }
       assert.ok(cache.bytes <= maxBytes, `seed ${seed}, step ${step}: ${cache.bytes} bytes`);
     } else if (kind < 0.55) {
-      cache.delete(key);
+      cache.delete(keyOf(key));
       last.delete(key);
-      assert.equal(cache.get(key), null);
+      assert.equal(cache.get(keyOf(key)), null);
     } else {
-      const kept = cache.get(key)?.copy().toString();
+      const kept = cache.get(keyOf(key))?.copy().toString();
       if (kept !== undefined) assert.equal(kept, last.get(key), `seed ${seed}, step ${step}`);
       if (kept !== undefined) found++;
     }
@@ -59,13 +65,13 @@ test("a value takes the place of the one before it, and what is longer a new one
   keep(cache, "head", "0x1234");
   const { bytes } = cache;
   for (let block = 0; block < 10_000; block++) {
-    cache.delete("head");
+    cache.delete(keyOf("head"));
     keep(cache, "head", block % 2 === 0 ? "0x12" : "0x5678");
   }
   assert.equal(cache.bytes, bytes);
   assert.equal(cache.size, 1);
   keep(cache, "head", "longer than it was");
-  assert.equal(cache.get("head")?.copy().toString(), "longer than it was");
+  assert.equal(cache.get(keyOf("head"))?.copy().toString(), "longer than it was");
   assert.equal(cache.size, 1);
 });
 
@@ -74,7 +80,7 @@ test("what is asked for again stays while everything else is replaced", () => {
   keep(cache, "wanted", "as it was");
   for (let n = 0; n < 5_000; n++) {
     keep(cache, `k${n}`, "x".repeat(1 + (n % 900)));
-    assert.equal(cache.get("wanted")?.copy().toString(), "as it was", `after ${n}`);
+    assert.equal(cache.get(keyOf("wanted"))?.copy().toString(), "as it was", `after ${n}`);
   }
   assert.ok(cache.evicted > 4_000);
 });
@@ -96,4 +102,41 @@ test("once it is full, it takes no further memory for what replaces the rest", (
     further.every((count) => count <= 20),
     `segments made each time: ${further}`,
   );
+});
+
+test("keys of one hash are told apart, and too many of them are not kept", () => {
+  const cache = new AnswerCache(() => 1_000_000);
+  const keys = Array.from({ length: 200 }, (_, n) => ({ ...keyOf(`long enough ${n}`), hash: 5 }));
+  for (const [n, key] of keys.entries()) {
+    const bytes = Buffer.from(`value ${n}`);
+    cache.set(key, FACTS, bytes, { start: 0, end: bytes.length });
+  }
+  const found = keys.map((key) => cache.get(key)?.copy().toString() ?? null);
+  assert.equal(cache.size, 64);
+  for (const [n, value] of found.entries()) assert.ok(value === null || value === `value ${n}`);
+  assert.equal(found.filter((value) => value !== null).length, 64);
+  const [first, second] = keys;
+  if (first === undefined || second === undefined) return assert.fail();
+  assert.equal(cache.get({ ...first, space: 2 }), null);
+  cache.delete(first);
+  assert.equal(cache.get(first), null);
+  assert.equal(cache.get(second)?.copy().toString(), "value 1");
+});
+
+test("what is known of an answer comes back with it, and is changed with it", () => {
+  const cache = new AnswerCache(() => 1_000_000);
+  const guard = { number: 7, hash: "0x07", epoch: 3 };
+  const facts: KeptFacts = { ...FACTS, isError: true, askedAtMs: 1.5, class: "block", guard };
+  const bytes = Buffer.from("{}");
+  const key = keyOf("young");
+  cache.set(key, facts, bytes, { start: 0, end: 2 });
+  const kept = cache.get(key);
+  assert.deepEqual(kept?.facts, facts);
+  if (kept === null) return;
+  cache.describe(kept, { ...facts, class: "immutable", guard: null });
+  assert.deepEqual(cache.get(key)?.facts, { ...facts, class: "immutable", guard: null });
+  cache.retire(kept);
+  assert.equal(cache.get(key), null);
+  assert.equal(cache.size, 0);
+  assert.equal(cache.evicted, 0);
 });

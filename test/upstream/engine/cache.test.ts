@@ -403,14 +403,14 @@ test("a shared answer of an abandoned block is not given to those who never knew
 });
 
 test("memory is bounded, and what is asked for again stays longest", () => {
-  const it = createFixture({ settings: { maxBytes: 196_608 } });
+  const it = createFixture({ settings: { maxBytes: 32_768 } });
   const wanted = balance('"0x1"');
   it.ask("eth_getBalance", wanted);
   for (let n = 2; n <= 80; n++) {
     for (let index = 0; index < 5; index++)
       it.ask("eth_getStorageAt", `[${ADDRESS},"0x${index}","0x${n.toString(16)}"]`);
     assert.match(it.ask("eth_getBalance", wanted), /immutable/);
-    assert.ok(it.cached.report().bytes <= 196_608);
+    assert.ok(it.cached.report().bytes <= 32_768);
   }
   const { entries, evicted } = it.cached.report();
   assert.ok(entries > 50 && evicted > 100, `${entries} kept, ${evicted} removed`);
