@@ -386,6 +386,60 @@ test("without finality, one provider alone is believed about logs far below the 
   assertIdle(it);
 });
 
+/** Nodes whose blocks below the linked headers are not final. */
+function deepFixture(seed: number, nodes: number): RangeFixture {
+  const limits = { blocks: 501, results: null };
+  return rangeFixture({ seed, nodes, view: TRUTH, density: sparse, declared: 500, limits });
+}
+
+test("without finality, one that a second provider fails to contradict for a moment is not believed", () => {
+  for (let seed = 1; seed <= 12; seed++) {
+    const it = deepFixture(seed, 2);
+    const [liar, other] = it.nodes;
+    assert.ok(liar !== undefined && other !== undefined);
+    liar.lies = { head: HEAD, forks: [{ from: HEAD - 3_000, id: 1 }] };
+    other.failShare = 1;
+    const call = it.ask({ fromBlock: hex(HEAD - 4_000), toBlock: "latest" });
+    settle(it);
+    const outcome = call.answers[0]?.outcome;
+    assert.ok(outcome?.kind === "fault", `seed ${seed}: ${call.state()}`);
+    assert.equal(outcome.fault.details["reason"], "unconfirmed", `seed ${seed}`);
+    assertIdle(it);
+  }
+});
+
+test("without finality, a part is told once the second provider has come back", () => {
+  let again = 0;
+  for (let seed = 1; seed <= 12; seed++) {
+    const it = deepFixture(seed, 2);
+    const [, other] = it.nodes;
+    assert.ok(other !== undefined);
+    // Fewer failures than open its circuit.
+    const logQueries = () => other.asked.filter(({ method }) => method === "eth_getLogs").length;
+    Object.defineProperty(other, "failShare", {
+      get: () => (other.asked.at(-1)?.method === "eth_getLogs" && logQueries() <= 3 ? 1 : 0),
+    });
+    const call = it.ask({ fromBlock: hex(HEAD - 1_500), toBlock: hex(HEAD - 600) });
+    settle(it);
+    assert.equal(call.text(), oracle(HEAD - 1_500, HEAD - 600, TRUTH, sparse), `seed ${seed}`);
+    again += it.counts.again;
+    assertIdle(it);
+  }
+  assert.ok(again > 0);
+});
+
+test("without finality, providers that cannot give a part leave one alone with it", () => {
+  const it = deepFixture(26, 3);
+  const [, shorter, shortest] = it.nodes;
+  assert.ok(shorter !== undefined && shortest !== undefined);
+  shorter.limits = { blocks: 100, results: null };
+  shortest.limits = { blocks: 50, results: null };
+  const call = it.ask({ fromBlock: hex(HEAD - 4_000), toBlock: hex(HEAD - 600) });
+  settle(it);
+  assert.equal(call.text(), oracle(HEAD - 4_000, HEAD - 600, TRUTH, sparse));
+  assertIdle(it);
+});
+
 const FIXED_SEEDS = 40;
 
 test("by chance, on known days: most calls are answered whole", () => {

@@ -5,6 +5,7 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import { HeaderChain } from "../../core/routing/header-chain.ts";
 import type { BlockRange } from "../../core/routing/range-parts.ts";
+import type { Unanswered } from "../../core/routing/unanswered.ts";
 import type { Span } from "../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../core/stream/chain-event.ts";
@@ -21,16 +22,22 @@ export interface PartResult {
   readonly readAgain: (avoid: ReadonlySet<string> | null, done: HeardAgain) => void;
 }
 
-/** Hears the blocks that the same part names elsewhere; null = nobody gave it. */
+/** Hears which blocks the same part names elsewhere, or why nobody gave it. */
 type HeardAgain = (
-  other: { readonly provider: Provider; readonly named: readonly BlockPlace[] | null } | null,
+  other:
+    | {
+        readonly kind: "given";
+        readonly provider: Provider;
+        readonly named: readonly BlockPlace[] | null;
+      }
+    | ({ readonly kind: "unanswered" } & Unanswered),
 ) => void;
 
 /**
  * What a check found. `foreign`: the part is not of this chain. `lost`: the headers of the chain
- * cannot be had any more.
+ * cannot be had any more. `unconfirmed`: a second provider could tell, and does not for now.
  */
-export type PartVerdict = "agrees" | "foreign" | "lost";
+export type PartVerdict = "agrees" | "foreign" | "lost" | "unconfirmed";
 
 /** Headers that are asked for at once. */
 const HEADERS_AT_ONCE = 8;
@@ -91,22 +98,27 @@ export class PinnedChain {
 
   /**
    * Looks for another provider that names the same blocks in a part, as far as these are too deep
-   * to be linked. Where nobody else gives the part, it is read once more of the same one.
+   * to be linked. Where nobody else can give the part, it is read once more of the same one.
    */
   #compare(
     part: PartResult,
     deep: ReadonlyMap<number, string>,
     done: (verdict: PartVerdict) => void,
-    asked: ReadonlySet<string> = new Set([part.provider.id]),
+    { asked, differs }: Compared = { asked: new Set([part.provider.id]), differs: false },
   ): void {
-    const isAlone = asked.size === 1;
     part.readAgain(asked, (other) => {
-      if (other !== null && this.#namesAll(other.named, deep)) return done("agrees");
-      if (other !== null && !asked.has(other.provider.id))
-        return this.#compare(part, deep, done, new Set([...asked, other.provider.id]));
-      if (other !== null || !isAlone) return done("foreign");
+      if (other.kind === "given") {
+        if (this.#namesAll(other.named, deep)) return done("agrees");
+        const further = withOthers(asked, [other.provider.id]);
+        if (further === null) return done("foreign");
+        return this.#compare(part, deep, done, { asked: further, differs: true });
+      }
+      const further = withOthers(asked, other.unable);
+      if (further !== null) return this.#compare(part, deep, done, { asked: further, differs });
+      if (differs) return done("foreign");
+      if (other.isForNow) return done("unconfirmed");
       part.readAgain(null, (again) => {
-        if (again === null) return done("lost");
+        if (again.kind === "unanswered") return done("lost");
         done(this.#namesAll(again.named, deep) ? "agrees" : "foreign");
       });
     });
@@ -122,10 +134,12 @@ export class PinnedChain {
 
   /** Compares a block too deep to be linked with what another provider has there. */
   #settle(
-    { number, hash }: BlockPlace,
-    avoid: Provider,
+    place: BlockPlace,
+    provider: Provider,
     done: (verdict: PartVerdict) => void,
+    asked: ReadonlySet<string> = new Set([provider.id]),
   ): void {
+    const { number, hash } = place;
     if (this.#chain.mustLink(number)) return done("agrees");
     const known = this.#deep.get(number);
     if (known === hash) return done("agrees");
@@ -135,10 +149,13 @@ export class PinnedChain {
       if (head.hash === hash) this.#deep.set(number, hash);
       done(head.hash === hash ? "agrees" : "foreign");
     };
-    this.#subJobs.block({ ...query, avoid }, (other) => {
-      // Where it is the only provider, there is nobody to contradict it.
-      if (other !== null) compare(other);
-      else this.#subJobs.block({ ...query, avoid: null }, compare);
+    this.#subJobs.block({ ...query, avoid: asked }, (other, { unable, isForNow }) => {
+      if (other !== null) return compare(other);
+      const further = withOthers(asked, unable);
+      if (further !== null) return this.#settle(place, provider, done, further);
+      if (isForNow) return done("unconfirmed");
+      // Where it is the only provider that has the block, there is nobody to contradict it.
+      this.#subJobs.block({ ...query, pin: provider, avoid: null }, compare);
     });
   }
 
@@ -199,4 +216,20 @@ export class PinnedChain {
     this.#waiting = [];
     for (const { done } of waiting) done(linked);
   }
+}
+
+/** Those with whom a part was compared. */
+interface Compared {
+  /** Ids of providers that gave it or cannot give it. */
+  readonly asked: ReadonlySet<string>;
+  /** One of them gave it differently. */
+  readonly differs: boolean;
+}
+
+/** More ids; null = they were all among these. */
+function withOthers(
+  asked: ReadonlySet<string>,
+  more: readonly string[],
+): ReadonlySet<string> | null {
+  return more.some((id) => !asked.has(id)) ? new Set([...asked, ...more]) : null;
 }

@@ -33,7 +33,7 @@ import { type PartResult, PinnedChain } from "./pinned-chain.ts";
 import { noRoom, rangeRefused } from "./refusal.ts";
 import type { SplitParts } from "./split-parts.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
-import { SubJobs } from "./sub-jobs.ts";
+import { SubJobs, whyUnanswered } from "./sub-jobs.ts";
 
 /** What is split, and how. */
 export interface RangeTerms {
@@ -333,10 +333,12 @@ export class RangeRun implements RunningJob {
       const deadlineMs = Math.max(1, endsAtMs - this.#parts.runtime.now());
       const call = partCall(request.call, this.#terms.range, part.range);
       const query = { call, policy: this.#policyOfParts(), pin: null, avoid, deadlineMs };
-      this.#subJobs.run(query, ({ outcome, source }) => {
+      this.#subJobs.run(query, (answer, sub) => {
+        const { outcome, source } = answer;
         const provider = providerOf(source);
-        if (outcome.kind !== "result" || provider === null) return done(null);
-        done({ provider, named: blocksNamed(outcome.body, outcome) });
+        if (outcome.kind !== "result" || provider === null)
+          return done({ kind: "unanswered", ...whyUnanswered(answer, sub) });
+        done({ kind: "given", provider, named: blocksNamed(outcome.body, outcome) });
       });
     };
   }
@@ -361,6 +363,7 @@ export class RangeRun implements RunningJob {
         this.#list.giveUp(result.body.length);
         if (part.state === "gone") return this.#pump();
         if (verdict === "foreign") this.#foreign(part, result.provider);
+        else if (verdict === "unconfirmed") this.#again(part, UNCONFIRMED);
         else if (!this.#pinAgain()) this.#end(unavailable("chain_changed"));
       }
       this.#pump();
@@ -503,6 +506,13 @@ const TOO_LONG = fault(
   "log_range_limit",
   "the answer to this call, gathered from parts, is longer than is allowed",
   { nextAction: "ask for fewer blocks" },
+);
+
+const UNCONFIRMED = faultAnswer(
+  fault("unavailable", "a part of the range could not be compared with a second provider", {
+    status: 200,
+    details: { reason: "unconfirmed" },
+  }),
 );
 
 function newPart(range: BlockRange): Part {

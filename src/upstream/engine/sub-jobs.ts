@@ -2,7 +2,9 @@
 // the stages below; their attempts are evidence of the job that they are made for.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import { providerOf } from "../../core/routing/answer-source.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
+import { type Unanswered, unansweredOf } from "../../core/routing/unanswered.ts";
 import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -38,8 +40,8 @@ export interface HeaderQuery {
   readonly block: string;
   /** The only one to ask; null = any. */
   readonly pin: Provider | null;
-  /** One not to ask; null = none. */
-  readonly avoid: Provider | null;
+  /** Ids of providers that are not asked; null = those that the job itself avoids. */
+  readonly avoid: ReadonlySet<string> | null;
 }
 
 /** The calls under way for one job. */
@@ -79,8 +81,11 @@ export class SubJobs {
     if (!over) this.#out.set(sub, running);
   }
 
-  /** Asks for a block; null = nobody gave it. Never calls back after `close`. */
-  block({ method, block, pin, avoid }: HeaderQuery, done: (head: Head | null) => void): void {
+  /** Asks for a block; null = nobody gave it, and why. Never calls back after `close`. */
+  block(
+    { method, block, pin, avoid }: HeaderQuery,
+    done: (head: Head | null, why: Unanswered) => void,
+  ): void {
     const { request, policy } = this.#job;
     const row = methodOf(method);
     const call = {
@@ -94,16 +99,17 @@ export class SubJobs {
       call,
       policy: policyOf(row, NO_BLOCK, { ...policy, coalesce: false, hedge: null, split: false }),
       pin,
-      avoid: avoid === null ? null : new Set([avoid.id]),
+      avoid,
       deadlineMs: Math.max(1, Math.min(request.deadlineMs, leftMs)),
     };
-    this.run(query, ({ outcome }) =>
-      done(
+    this.run(query, (answer, sub) => {
+      const { outcome } = answer;
+      const head =
         outcome.kind === "result"
           ? readHead(outcome.body.subarray(outcome.start, outcome.end))
-          : null,
-      ),
-    );
+          : null;
+      done(head, whyUnanswered(answer, sub));
+    });
   }
 
   /** Cancels what is out, and tells what of it may have been carried out. */
@@ -126,4 +132,11 @@ export class SubJobs {
     this.#job.absorb(sub);
     if (plan.candidates.length > 0) this.#job.plan = plan;
   }
+}
+
+/** Why a call has no answer that tells something. A provider that answered it cannot tell more. */
+export function whyUnanswered({ source }: Answer, { plan, failed, request }: Job): Unanswered {
+  const answering = providerOf(source);
+  const { unable, isForNow } = unansweredOf({ plan, failed, avoid: request.avoid });
+  return { unable: answering === null ? unable : [...unable, answering.id], isForNow };
 }
