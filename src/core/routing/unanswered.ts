@@ -6,7 +6,7 @@ import type { FailedAttempt } from "./failover.ts";
 import type { Plan } from "./plan.ts";
 
 /** A call without an answer. */
-export interface Unanswered {
+export interface NoAnswer {
   /** Ids of the providers that cannot answer it. */
   readonly unable: readonly string[];
   /** Somebody else could answer it, and did not for now. */
@@ -21,7 +21,7 @@ export interface UnansweredCall {
 }
 
 /** Who could not answer, and whether anybody else might have. */
-export function unansweredOf({ plan, failed, avoid }: UnansweredCall): Unanswered {
+export function unansweredOf({ plan, failed, avoid }: UnansweredCall): NoAnswer {
   const unable = failed
     .filter(({ verdict }) => isUnable(verdict))
     .map(({ attempt }) => attempt.provider.id);

@@ -1,8 +1,8 @@
 // Kept answers in memory, bounded by their bytes: stores, finds, removes. Whether an answer may be
-// kept or given is decided elsewhere. Keys and values are outside the heap of JavaScript, in segments
-// that are filled one after the other: in the heap, long-lived garbage took more than what was kept.
-// Makes room a segment at a time, oldest first; what was asked for since stays (second chance), so
-// that a hit only marks its slot.
+// kept or given is decided elsewhere. Keys and values are outside the heap of JavaScript, in
+// segments that are filled one after the other: in the heap, long-lived garbage took more than what
+// was kept. Makes room a segment at a time, oldest first; what was asked for since stays (second
+// chance), so that a hit only marks its slot.
 import type { Span } from "../../core/rpc/json.ts";
 import type { AnswerKey } from "./answer-key.ts";
 import { AnswerSlots, type KeptFacts, NONE } from "./answer-slots.ts";
@@ -126,12 +126,12 @@ export class AnswerCache {
   /** Gives it no more. Its memory is used again for the next value of the key. */
   delete(key: AnswerKey): void {
     const slot = this.#find(key);
-    if (slot !== NONE) this.#retire(slot);
+    if (slot !== NONE) this.#withdraw(slot);
   }
 
   /** The same of an answer that was just found. */
-  retire({ slot }: KeptAnswer): void {
-    this.#retire(slot);
+  withdraw({ slot }: KeptAnswer): void {
+    this.#withdraw(slot);
   }
 
   /** Other things hold for an answer that was just found. */
@@ -140,9 +140,9 @@ export class AnswerCache {
     return kept.with(facts);
   }
 
-  #retire(slot: number): void {
+  #withdraw(slot: number): void {
     if (!this.#slots.isLive(slot)) return;
-    this.#slots.retire(slot);
+    this.#slots.withdraw(slot);
     this.#size--;
   }
 

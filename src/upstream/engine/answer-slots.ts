@@ -1,6 +1,6 @@
-// What is known of each kept answer, and how it is found by the hash of its key: in slots of 64 bytes
-// outside the heap of JavaScript, which are used again. Objects and strings that live as long as a
-// kept answer make the heap of the whole process grow. Knows no keys and no values.
+// What is known of each kept answer, and how it is found by the hash of its key: in slots of 64
+// bytes outside the heap of JavaScript, which are used again. Objects and strings that live as long
+// as a kept answer make the heap of the whole process grow. Knows no keys and no values.
 import type { Provider } from "../../core/provider/profile.ts";
 import type { CacheClass, KeptBlock } from "../../core/routing/cache-terms.ts";
 import type { AnswerKey } from "./answer-key.ts";
@@ -213,7 +213,7 @@ export class AnswerSlots {
   }
 
   /** Its answer is given no more. */
-  retire(slot: number): void {
+  withdraw(slot: number): void {
     this.#set(slot, FLAGS, this.#word(slot, FLAGS) & ~LIVE);
   }
 

@@ -188,12 +188,12 @@ function checked(
   if (kept === null) return null;
   const { facts } = kept;
   if (!facts.trust.trusted || nowMs >= facts.endsAtMs || nowMs < facts.askedAtMs) {
-    entries.retire(kept);
+    entries.withdraw(kept);
     return null;
   }
   if (facts.guard === null) return kept;
   if (!isStillTrue(facts, blocks)) {
-    entries.retire(kept);
+    entries.withdraw(kept);
     if (facts.class !== "head") answers.countAbandoned();
     return null;
   }

@@ -5,7 +5,7 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import { HeaderChain } from "../../core/routing/header-chain.ts";
 import type { BlockRange } from "../../core/routing/range-parts.ts";
-import type { Unanswered } from "../../core/routing/unanswered.ts";
+import type { NoAnswer } from "../../core/routing/unanswered.ts";
 import type { Span } from "../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../core/stream/chain-event.ts";
@@ -30,7 +30,7 @@ type HeardAgain = (
         readonly provider: Provider;
         readonly named: readonly BlockPlace[] | null;
       }
-    | ({ readonly kind: "unanswered" } & Unanswered),
+    | ({ readonly kind: "unanswered" } & NoAnswer),
 ) => void;
 
 /**

@@ -4,7 +4,7 @@ import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
-import { type Unanswered, unansweredOf } from "../../core/routing/unanswered.ts";
+import { type NoAnswer, unansweredOf } from "../../core/routing/unanswered.ts";
 import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { methodOf } from "../../core/rpc/method.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
@@ -84,7 +84,7 @@ export class SubJobs {
   /** Asks for a block; null = nobody gave it, and why. Never calls back after `close`. */
   block(
     { method, block, pin, avoid }: HeaderQuery,
-    done: (head: Head | null, why: Unanswered) => void,
+    done: (head: Head | null, why: NoAnswer) => void,
   ): void {
     const { request, policy } = this.#job;
     const row = methodOf(method);
@@ -135,7 +135,7 @@ export class SubJobs {
 }
 
 /** Why a call has no answer that tells something. A provider that answered it cannot tell more. */
-export function whyUnanswered({ source }: Answer, { plan, failed, request }: Job): Unanswered {
+export function whyUnanswered({ source }: Answer, { plan, failed, request }: Job): NoAnswer {
   const answering = providerOf(source);
   const { unable, isForNow } = unansweredOf({ plan, failed, avoid: request.avoid });
   return { unable: answering === null ? unable : [...unable, answering.id], isForNow };

@@ -135,7 +135,7 @@ test("what is known of an answer comes back with it, and is changed with it", ()
   if (kept === null) return;
   cache.describe(kept, { ...facts, class: "immutable", guard: null });
   assert.deepEqual(cache.get(key)?.facts, { ...facts, class: "immutable", guard: null });
-  cache.retire(kept);
+  cache.withdraw(kept);
   assert.equal(cache.get(key), null);
   assert.equal(cache.size, 0);
   assert.equal(cache.evicted, 0);
