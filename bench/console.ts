@@ -14,13 +14,15 @@ const CHROMIUM = "/usr/bin/chromium";
 const MAX_SCRIPT_BYTES = 150_000;
 const MAX_FIRST_PAINT_MS = 1_000;
 const MAX_BUSY = 0.2;
-/** What is done at once for whom it is done. */
-const MAX_STEP_MS = 100;
+/** The bound of a good answer to a click, by the measure "Interaction to Next Paint". */
+const MAX_STEP_MS = 200;
 const MAX_OPENING_MS = 1_000;
 const SIZE = { chains: 20, providers: 50, callsPerSecond: 60, keys: 10_000 };
 const WARM_UP_MS = 15_000;
 const PAGES = ["", "/chain/public/ethereum", "/requests", "/streams", "/errors"];
 const WIDTHS = [1400, 390];
+/** Tasks are counted by their processor time: what else the machine does is not the page's. */
+const CPU_TIME = { timeDomain: "threadTicks" } as const;
 /** Runs in the page. */
 const PAINT_TIMES = `({
   paintMs: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN,
@@ -100,7 +102,7 @@ async function busyRow(context: BrowserContext, path: string, seconds: number): 
   await page.evaluate(UPDATE_EVERY_SECOND);
   await page.waitForTimeout(5_000);
   const debug = await context.newCDPSession(page);
-  await debug.send("Performance.enable", { timeDomain: "timeTicks" });
+  await debug.send("Performance.enable", CPU_TIME);
   const before = await taskSeconds(debug);
   await page.waitForTimeout(seconds * 1_000);
   const busy = ((await taskSeconds(debug)) - before) / seconds;
@@ -117,7 +119,7 @@ async function manyKeysRows(from: Browser): Promise<readonly Row[]> {
   const context = await signedIn(from, {}, manyKeys.token);
   const page = await context.newPage();
   const debug = await context.newCDPSession(page);
-  await debug.send("Performance.enable", { timeDomain: "timeTicks" });
+  await debug.send("Performance.enable", CPU_TIME);
   const table = page.getByRole("table", { name: "Keys of the account" });
   const first = table.getByRole("row").nth(1);
   const found: Row[] = [];
