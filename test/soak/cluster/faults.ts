@@ -125,6 +125,8 @@ export interface Disturbances {
   begin(nodes: readonly string[]): () => void;
   /** Whether a node has been undisturbed since a time. */
   isCalmSince(node: string, sinceMs: number): boolean;
+  /** Whether a node was undisturbed from one time to another. */
+  wasCalm(node: string, fromMs: number, toMs: number): boolean;
 }
 
 /** After its end a disturbance counts for so long: connections are opened again. */
@@ -134,16 +136,24 @@ const AFTERMATH_MS = 3_000;
 export function createDisturbances(): Disturbances {
   const open = new Map<string, number>();
   const endedAtMs = new Map<string, number>();
+  const spans: { readonly nodes: readonly string[]; readonly fromMs: number; toMs: number }[] = [];
   return {
     begin(nodes) {
+      const span = { nodes, fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
+      spans.push(span);
       for (const node of nodes) open.set(node, (open.get(node) ?? 0) + 1);
       return () => {
+        span.toMs = performance.now() + AFTERMATH_MS;
         for (const node of nodes) {
           open.set(node, (open.get(node) ?? 1) - 1);
-          endedAtMs.set(node, performance.now() + AFTERMATH_MS);
+          endedAtMs.set(node, span.toMs);
         }
       };
     },
+    wasCalm: (node, fromMs, toMs) =>
+      !spans.some(
+        (span) => span.nodes.includes(node) && span.fromMs <= toMs && span.toMs >= fromMs,
+      ),
     isCalmSince: (node, sinceMs) =>
       (open.get(node) ?? 0) === 0 && (endedAtMs.get(node) ?? Number.NEGATIVE_INFINITY) < sinceMs,
   };

@@ -2,6 +2,7 @@
 // number in its parameters, so that a call that was asked twice counts once. Some calls fail.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { ChainQuestion, MovingChain } from "./moving-chain.ts";
 
 /** What all providers of a site served. */
 export interface ServedCalls {
@@ -35,8 +36,11 @@ export function markOf(caller: number, call: number): string {
   return `0x${hex(caller, CALLER_DIGITS)}${hex(call, CALL_DIGITS)}`;
 }
 
-/** Starts providers; the first of them fails now and then. */
-export async function startProviders(count: number): Promise<Providers> {
+/** The path of the chain that moves. */
+export const MOVING_PATH = "/moving";
+
+/** Starts providers of both chains; the first of them fails now and then. */
+export async function startProviders(count: number, moving: MovingChain): Promise<Providers> {
   const calls = new Map<number, Map<number, string>>();
   const servers = Array.from({ length: count }, (_, index) =>
     createServer((request, response) => {
@@ -45,7 +49,9 @@ export async function startProviders(count: number): Promise<Providers> {
         body += chunk.toString();
       });
       request.on("end", () =>
-        answer({ body, path: request.url ?? "/", fails: index === 0, calls }, response),
+        request.url === MOVING_PATH
+          ? answerOfMoving(moving, index, body, response)
+          : answer({ body, path: request.url ?? "/", fails: index === 0, calls }, response),
       );
     }),
   );
@@ -89,6 +95,24 @@ function answer({ body, path, fails, calls }: AskedCall, response: ServerRespons
   const own = calls.get(caller) ?? new Map<number, string>();
   calls.set(caller, own.set(call, path));
   reply(markOf(caller, call));
+}
+
+function answerOfMoving(
+  moving: MovingChain,
+  provider: number,
+  body: string,
+  response: ServerResponse,
+): void {
+  const { id, method, params }: ChainRequest = JSON.parse(body);
+  if (provider === 0 && id % FAILS_ONE_OF === 0) return void response.writeHead(500).end();
+  const members = moving.answer(provider, { method, params });
+  response
+    .writeHead(200, { "content-type": "application/json" })
+    .end(`{"jsonrpc":"2.0","id":${id},${members}}`);
+}
+
+interface ChainRequest extends ChainQuestion {
+  readonly id: number;
 }
 
 function parseAddress(address: string | AddressInfo | null): AddressInfo {

@@ -16,6 +16,7 @@ import {
   faultText,
   untilAllWell,
 } from "./faults.ts";
+import { type FilterFindings, startFilters } from "./filters.ts";
 import { answersWithin, watchNodes } from "./node-watch.ts";
 import { type RateFindings, tryRateLimit } from "./rate-limit.ts";
 import { type ClusterSite, manage, OPERATOR } from "./site.ts";
@@ -44,6 +45,7 @@ export interface ScheduleFindings {
   readonly changes: number;
   readonly credits: number;
   readonly rate: RateFindings;
+  readonly filters: FilterFindings;
 }
 
 const MAX_BEATS = 3;
@@ -69,8 +71,10 @@ export async function runSchedule(site: ClusterSite, seed: number): Promise<Sche
   site.providers.forget();
   const cast = await prepare(site, { seed, random });
   const watch = watchNodes(site.databaseUrl, site.times.nodeTimeoutMs);
+  const polled = await startFilters({ ...site, ...cast, account: cast.filtering, random });
   const rate = await perform(site, cast, { beats, random });
   await untilAllWell(site);
+  const filters = await polled.finish();
   await watch.untilAllWrite();
   const lost = await settle(site, cast);
   await watch.stop();
@@ -82,6 +86,7 @@ export async function runSchedule(site: ClusterSite, seed: number): Promise<Sche
     wrong: [
       ...cast.record.wrong,
       ...cast.credits.wrong,
+      ...filters.wrong,
       ...lost,
       ...books.wrong,
       ...(await wrongCredits(site.databaseUrl, cast.credits.sent)),
@@ -94,6 +99,7 @@ export async function runSchedule(site: ClusterSite, seed: number): Promise<Sche
     unbilledBound,
     ends: watch.losses().length,
     rate,
+    filters,
   };
 }
 
@@ -102,6 +108,8 @@ export interface Cast {
   readonly spenders: readonly SpendingAccount[];
   readonly owner: OwnedAccount;
   readonly limited: SpendingAccount;
+  /** Pays for the callers with filters; its books are compared by the audit alone. */
+  readonly filtering: SpendingAccount;
   readonly record: CallRecord;
   readonly credits: Credits;
   readonly changes: Changes;
@@ -121,7 +129,7 @@ export async function prepare(site: ClusterSite, { seed, random }: Drawn): Promi
   const prefix = `${seed}-${process.pid}-${Math.floor(performance.now())}`;
   const credits = createCredits({ nodes, random, prefix });
   const made: OwnedAccount[] = [];
-  for (let caller = 1; caller <= SPENDERS + 2; caller++) {
+  for (let caller = 1; caller <= SPENDERS + 3; caller++) {
     const answer = await manage(pick(nodes, random), "", "POST", "/api/v1/keys", { name: "soak" });
     if (answer?.status !== 201) throw new Error(`no account could be made: ${answer?.text}`);
     const { account_id: id, key, management_token: token } = answer.json;
@@ -130,8 +138,9 @@ export async function prepare(site: ClusterSite, { seed, random }: Drawn): Promi
     const credit = await credits.give(account, caller > 2 ? RICH_N : POOR_N, TRIES);
     if (!credit.isAcknowledged) throw new Error("an account could not be credited");
   }
-  const [limited, owner, ...spenders] = made.toReversed();
-  if (limited === undefined || owner === undefined) throw new Error("there are no accounts");
+  const [filtering, limited, owner, ...spenders] = made.toReversed();
+  if (filtering === undefined || limited === undefined || owner === undefined)
+    throw new Error("there are no accounts");
   await manage(
     pick(nodes, random),
     OPERATOR,
@@ -148,7 +157,7 @@ export async function prepare(site: ClusterSite, { seed, random }: Drawn): Promi
     served: site.providers.served,
     isCalmSince: disturbances.isCalmSince,
   });
-  return { spenders, owner, limited, record, credits, changes, disturbances };
+  return { spenders, owner, limited, filtering, record, credits, changes, disturbances };
 }
 
 /** Traffic, changes and credits, first in peace, then under the faults. */

@@ -4,14 +4,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { manageAt } from "../../fakes/hosted-fixture.ts";
 import { type Cluster, createDatabase, startCluster } from "../../fakes/postgres.ts";
+import { seededRandom } from "../../fakes/runtime.ts";
 import { PATIENT } from "../../fakes/service.ts";
+import { createMovingChain, MOVING_CHAIN_ID, type MovingChain } from "./moving-chain.ts";
 import { createNode, type NodeProcess } from "./node-process.ts";
-import { type Providers, startProviders } from "./provider.ts";
+import { MOVING_PATH, type Providers, startProviders } from "./provider.ts";
 
 /** A site. */
 export interface ClusterSite {
   readonly nodes: readonly NodeProcess[];
   readonly providers: Providers;
+  /** The chain of the callers with filters. */
+  readonly moving: MovingChain;
   readonly postgres: Cluster;
   /** The database by a way that nothing breaks but the end of the server. */
   readonly databaseUrl: string;
@@ -58,7 +62,8 @@ export async function startSite(plan: SitePlan): Promise<ClusterSite> {
     stops.push(() => postgres.stop());
     await createDatabase(postgres.urlOf("postgres"), DATABASE);
     const databaseUrl = postgres.urlOf(DATABASE);
-    const providers = await startProviders(PROVIDERS);
+    const moving = createMovingChain(seededRandom(MOVING_CHAIN_ID), PROVIDERS);
+    const providers = await startProviders(PROVIDERS, moving);
     stops.push(() => providers.close());
     const nodes: NodeProcess[] = [];
     for (let n = 1; n <= plan.nodes; n++) {
@@ -70,7 +75,7 @@ export async function startSite(plan: SitePlan): Promise<ClusterSite> {
       nodes.push(node);
     }
     for (const node of nodes) await node.start();
-    return { nodes, providers, postgres, databaseUrl, times: plan.times, close };
+    return { nodes, providers, moving, postgres, databaseUrl, times: plan.times, close };
   } catch (error) {
     await close();
     throw error;
@@ -85,14 +90,23 @@ interface NodeConfig extends Pick<SitePlan, "workers" | "times"> {
 }
 
 function configOf({ id, dataDir, urls, count, workers, times }: NodeConfig): string {
-  const providers = urls.map((url, index) => ({ id: `p${index + 1}`, url, priority: index + 1 }));
-  const profile = { chains: { ethereum: { providers } } };
+  const providersAt = (path: string) =>
+    urls.map((url, index) => ({ id: `p${index + 1}`, url: url + path, priority: index + 1 }));
+  const profile = {
+    chains: {
+      ethereum: { providers: providersAt("") },
+      moving: { providers: providersAt(MOVING_PATH) },
+    },
+  };
   return JSON.stringify({
     server: { port: 0, workers },
     data_dir: dataDir,
     log_level: "info",
     cluster: { enabled: true, node_id: id, region: "soak", expected_nodes: count },
-    chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
+    chains: {
+      ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 },
+      moving: { chain_id: MOVING_CHAIN_ID, name: "Moving", block_time_ms: 600 },
+    },
     profiles: { premium: profile, public: profile },
     deadlines: PATIENT,
     hosted: {

@@ -85,7 +85,16 @@ function lineOf(found: ScheduleFindings): string {
   return (
     `seed ${seed}: ${faults.join(", ")}; ${answered} answered, ${unknown} lost, ${changes} changes, ` +
     `${credits} credits, ${unbilledCalls} of at most ${unbilledBound} unbilled, ` +
-    `${found.rate.served} of ${found.rate.allowed} within the limit`
+    `${found.rate.served} of ${found.rate.allowed} within the limit; ${filtersOf(found)}`
+  );
+}
+
+function filtersOf({ filters }: Pick<ScheduleFindings, "filters">): string {
+  const { polls, moves, blocks, logs, removed, again, reorgs, refused, lost, unread } = filters;
+  return (
+    `${polls} polls of filters, ${moves} at another node, told ${blocks} blocks, ${logs} logs, ` +
+    `${removed} taken back in ${reorgs} reorganisations, ${again} again; ${refused} refused, ` +
+    `${lost} lost${unread === 0 ? "" : `, ${unread} filters not judged`}`
   );
 }
 
@@ -132,6 +141,12 @@ function figuresOf(findings: readonly ScheduleFindings[]): {
       `${total((found) => found.unbilledBound)}`,
     `revocations, median, worst        ${times.length}, ${medianMs.toFixed(0)} ms, ` +
       `${worstMs.toFixed(0)} ms`,
+    `polls of filters, at another node ${total(({ filters }) => filters.polls)}, ` +
+      `${total(({ filters }) => filters.moves)}`,
+    `blocks, logs told; taken back     ${total(({ filters }) => filters.blocks)}, ` +
+      `${total(({ filters }) => filters.logs)}; ${total(({ filters }) => filters.removed)} ` +
+      `(${total(({ filters }) => filters.reorgs)} reorganisations)`,
+    `told again, for a named reason    ${total(({ filters }) => filters.again)}`,
     `served of what a limit allows     ${share(Math.floor(rates.length * HALF))} % median, ` +
       `${share(-1)} % most`,
   ];
