@@ -121,11 +121,17 @@ export function faultText(fault: Fault): string {
 
 /** Which node was disturbed when. */
 export interface Disturbances {
-  /** Begins one of these nodes; the returned function ends it. */
-  begin(nodes: readonly string[]): () => void;
+  /**
+   * Begins one of these nodes; the returned function ends it. `holdsLocks`: what they have locked in
+   * the database stays so, and others wait for it.
+   */
+  begin(nodes: readonly string[], holdsLocks?: boolean): () => void;
   /** Whether a node has been undisturbed since a time. */
   isCalmSince(node: string, sinceMs: number): boolean;
-  /** Whether a node was undisturbed from one time to another. */
+  /**
+   * Whether a node was undisturbed from one time to another, and had to wait for no other one's
+   * locks.
+   */
   wasCalm(node: string, fromMs: number, toMs: number): boolean;
 }
 
@@ -136,10 +142,11 @@ const AFTERMATH_MS = 3_000;
 export function createDisturbances(): Disturbances {
   const open = new Map<string, number>();
   const endedAtMs = new Map<string, number>();
-  const spans: { readonly nodes: readonly string[]; readonly fromMs: number; toMs: number }[] = [];
+  const spans: Span[] = [];
   return {
-    begin(nodes) {
-      const span = { nodes, fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
+    begin(nodes, holdsLocks = false) {
+      const fromMs = performance.now();
+      const span: Span = { nodes, holdsLocks, fromMs, toMs: Number.POSITIVE_INFINITY };
       spans.push(span);
       for (const node of nodes) open.set(node, (open.get(node) ?? 0) + 1);
       return () => {
@@ -152,11 +159,26 @@ export function createDisturbances(): Disturbances {
     },
     wasCalm: (node, fromMs, toMs) =>
       !spans.some(
-        (span) => span.nodes.includes(node) && span.fromMs <= toMs && span.toMs >= fromMs,
+        (span) =>
+          (span.holdsLocks || span.nodes.includes(node)) &&
+          span.fromMs <= toMs &&
+          span.toMs >= fromMs,
       ),
     isCalmSince: (node, sinceMs) =>
       (open.get(node) ?? 0) === 0 && (endedAtMs.get(node) ?? Number.NEGATIVE_INFINITY) < sinceMs,
   };
+}
+
+interface Span {
+  readonly nodes: readonly string[];
+  readonly holdsLocks: boolean;
+  readonly fromMs: number;
+  toMs: number;
+}
+
+/** A connection that stays open and says nothing keeps its transaction open. */
+function holdsLocks(fault: Fault): boolean {
+  return fault.kind === "stop" || (fault.kind === "link" && fault.how !== "cut");
 }
 
 /** Carries out the beats of a schedule; everything is healed when it resolves. */
@@ -171,7 +193,10 @@ export async function carryOut(
       faults.map(async (fault) => {
         const index = nodeOf(fault);
         const nodes = site.nodes.filter((_, at) => index === null || at === index);
-        const end = disturbances.begin(nodes.map(({ id }) => id));
+        const end = disturbances.begin(
+          nodes.map(({ id }) => id),
+          holdsLocks(fault),
+        );
         await carryOutOne(site, fault);
         end();
       }),

@@ -35,8 +35,9 @@ export interface FilterCounts {
   blocks: number;
   logs: number;
   removed: number;
-  /** Told again, for a reason. */
+  /** Told again, and never taken back, for a reason. */
   again: number;
+  left: number;
 }
 
 /** How a view is made. */
@@ -49,11 +50,13 @@ export interface ViewPlan {
   readonly fromHeight: number;
   /** Whether something may be told again by `later` after `earlier` told it. */
   readonly mayRepeat: (earlier: Telling, later: Telling) => boolean;
+  /** Whether a node that goes on may not know what an answer told. */
+  readonly mayForget: (telling: Telling) => boolean;
 }
 
 /** A view to which nothing was told. */
 export function createFilterView(plan: ViewPlan): FilterView {
-  const counts: FilterCounts = { blocks: 0, logs: 0, removed: 0, again: 0 };
+  const counts: FilterCounts = { blocks: 0, logs: 0, removed: 0, again: 0, left: 0 };
   /** By key: told or taken back, and by which answer. */
   const told = new Map<string, { readonly isThere: boolean; readonly by: Telling }>();
   const { chain, kind, fromHeight } = plan;
@@ -80,9 +83,13 @@ export function createFilterView(plan: ViewPlan): FilterView {
     for (let number = fromHeight + 1; number <= tip.number; number++)
       for (const key of keysOf(plan, chain.at(tip, number)))
         if (told.get(key)?.isThere !== true) found.push(`${key} of block ${number} was never told`);
-    if (kind === "logs")
-      for (const [key, { isThere }] of told)
-        if (isThere && !isCanonical(chain, key)) found.push(`${key} was never taken back`);
+    const left =
+      kind === "logs"
+        ? [...told].filter(([key, { isThere }]) => isThere && !isCanonical(chain, key))
+        : [];
+    counts.left = left.filter(([, { by }]) => plan.mayForget(by)).length;
+    for (const [key, { by }] of left)
+      if (!plan.mayForget(by)) found.push(`${key} was told by ${by.node} and never taken back`);
     return found.map((text) => `${plan.name}: ${text}`);
   };
   return {

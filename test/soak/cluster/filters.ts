@@ -35,6 +35,8 @@ export interface FilterFindings {
   readonly logs: number;
   readonly removed: number;
   readonly again: number;
+  /** Logs of blocks that are gone, told in an answer that was not noted and never taken back. */
+  readonly left: number;
   readonly reorgs: number;
 }
 
@@ -56,6 +58,8 @@ const ANSWER_MS = 30_000;
 const COMPLETE_MS = 60_000;
 /** A node that is polled waits so long for an answer that another one may have on its way. */
 const WAITED_MS = 1_900;
+/** By then a node that is well has noted what it told. */
+const NOTED_MS = 2_000;
 const TRIES = 20;
 
 /** One filter and what came of its polls. */
@@ -122,6 +126,7 @@ function findingsOf(
     logs: sum(({ view }) => view.counts.logs),
     removed: sum(({ view }) => view.counts.removed),
     again: sum(({ view }) => view.counts.again),
+    left: sum(({ view }) => view.counts.left),
     reorgs,
   };
 }
@@ -130,7 +135,7 @@ async function createFilter(
   parts: FilterParts,
   { kind, address }: (typeof CRITERIA)[number],
 ): Promise<Polled> {
-  const { nodes, moving, random } = parts;
+  const { nodes, moving, random, disturbances } = parts;
   const filter = address === null ? {} : { address: ADDRESSES[address] ?? "" };
   const method = kind === "blocks" ? "eth_newBlockFilter" : "eth_newFilter";
   for (let tries = 0; tries < TRIES; tries++) {
@@ -141,6 +146,8 @@ async function createFilter(
       const fromHeight = moving.chain.tip().number;
       const mayRepeat = (earlier: Telling, later: Telling): boolean =>
         mayTellAgain(parts, earlier, later);
+      const mayForget = ({ node, sentMs, atMs }: Telling): boolean =>
+        !disturbances.wasCalm(node, sentMs, atMs + NOTED_MS);
       const view = createFilterView({
         name,
         kind,
@@ -148,6 +155,7 @@ async function createFilter(
         filter,
         fromHeight,
         mayRepeat,
+        mayForget,
       });
       const counts = { polls: 0, moves: 0, refused: 0, lost: 0, isUnread: false };
       return { id: answer.value, view, lastNode: null, ...counts, wrong: [] };
@@ -158,12 +166,13 @@ async function createFilter(
 }
 
 /**
- * What decision 046 names: the node that told it was disturbed before it could note so, or the next
- * one waited in vain for the outcome of its answer.
+ * What decision 046 names: the node that told it was disturbed before it could note so, the next one
+ * could not see that, or waited in vain for the outcome of its answer.
  */
 function mayTellAgain({ disturbances }: FilterParts, earlier: Telling, later: Telling): boolean {
   return (
     !disturbances.wasCalm(earlier.node, earlier.sentMs, later.atMs) ||
+    !disturbances.wasCalm(later.node, earlier.sentMs, later.atMs) ||
     later.atMs - later.sentMs >= WAITED_MS
   );
 }

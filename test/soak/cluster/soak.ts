@@ -90,10 +90,11 @@ function lineOf(found: ScheduleFindings): string {
 }
 
 function filtersOf({ filters }: Pick<ScheduleFindings, "filters">): string {
-  const { polls, moves, blocks, logs, removed, again, reorgs, refused, lost, unread } = filters;
+  const { polls, moves, blocks, logs, removed, again, left, reorgs } = filters;
+  const { refused, lost, unread } = filters;
   return (
     `${polls} polls of filters, ${moves} at another node, told ${blocks} blocks, ${logs} logs, ` +
-    `${removed} taken back in ${reorgs} reorganisations, ${again} again; ${refused} refused, ` +
+    `${removed} taken back in ${reorgs} reorganisations, ${again} again, ${left} never taken back; ${refused} refused, ` +
     `${lost} lost${unread === 0 ? "" : `, ${unread} filters not judged`}`
   );
 }
@@ -146,7 +147,8 @@ function figuresOf(findings: readonly ScheduleFindings[]): {
     `blocks, logs told; taken back     ${total(({ filters }) => filters.blocks)}, ` +
       `${total(({ filters }) => filters.logs)}; ${total(({ filters }) => filters.removed)} ` +
       `(${total(({ filters }) => filters.reorgs)} reorganisations)`,
-    `told again, for a named reason    ${total(({ filters }) => filters.again)}`,
+    `again, left, for a named reason   ${total(({ filters }) => filters.again)}, ` +
+      `${total(({ filters }) => filters.left)}`,
     `served of what a limit allows     ${share(Math.floor(rates.length * HALF))} % median, ` +
       `${share(-1)} % most`,
   ];
