@@ -122,8 +122,8 @@ export function faultText(fault: Fault): string {
 /** Which node was disturbed when. */
 export interface Disturbances {
   /**
-   * Begins one of these nodes; the returned function ends it. `holdsLocks`: what they have locked in
-   * the database stays so, and others wait for it.
+   * Begins one of these nodes; the returned function ends it. `holdsLocks`: what they have locked
+   * in the database stays so, and others wait for it.
    */
   begin(nodes: readonly string[], holdsLocks?: boolean): () => void;
   /** Whether a node has been undisturbed since a time. */

@@ -166,8 +166,8 @@ async function createFilter(
 }
 
 /**
- * What decision 046 names: the node that told it was disturbed before it could note so, the next one
- * could not see that, or waited in vain for the outcome of its answer.
+ * What decision 046 names: the node that told it was disturbed before it could note so, the next
+ * one could not see that, or waited in vain for the outcome of its answer.
  */
 function mayTellAgain({ disturbances }: FilterParts, earlier: Telling, later: Telling): boolean {
   return (
