@@ -52,7 +52,7 @@ function Summary({ health }: { readonly health: Health }): JSX.Element {
           label="Nodes that respond"
           value={count(cluster.nodes_responding)}
           unit={`of ${count(cluster.nodes_total)}`}
-          note={`${count(cluster.nodes_connected)} connected`}
+          note={`joined and not left: ${count(cluster.nodes_connected)}`}
         />
         <Figure label="Version" value={version} note="of this node" />
         <Figure label="Up for" value={duration(uptime_seconds * MS_PER_S)} note="this node" />
