@@ -1,5 +1,5 @@
 // What operators do at one node of a cluster that the others have to follow: told over the log of
-// changes, and heard from it. Who missed a change finds what holds in the store.
+// changes, and heard from it. A node that missed a change reads what holds from the store.
 import { type AskedReload, lastAskedReload, requestReload } from "../cluster/asked-reloads.ts";
 import { recordChange } from "../cluster/change-log.ts";
 import { type Fields, isRecord, parseJson } from "../core/fields.ts";

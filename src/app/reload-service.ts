@@ -2,6 +2,7 @@
 // has all workers apply it. What was asked for at another node is done once, whichever worker hears
 // of it.
 import type { AskedReload } from "../cluster/asked-reloads.ts";
+import { isRecord } from "../core/fields.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ReloadOutcome } from "../web/api/operator-providers.ts";
@@ -32,43 +33,42 @@ export function createReloadAsked(
 
 const MAX_TEXT = 100_000;
 
-/** `asked` null = it was asked for here. The answer null = it was done already. */
-interface Question {
+interface ReloadMessage {
+  /** Null = it was asked for here. */
   readonly asked: RemoteReload | null;
 }
 
-interface Answer {
+interface ReloadReply {
+  /** Null = it was done already. */
   readonly outcome: ReloadOutcome | null;
 }
 
-const RELOAD: QuestionTopic<Question, Answer> = {
+const RELOAD: QuestionTopic<ReloadMessage, ReloadReply> = {
   name: "operator.reload",
   parse(value) {
-    if (typeof value !== "object" || value === null || !("asked" in value)) return null;
-    if (value.asked === null) return { asked: null };
-    const asked = parseAsked(value.asked);
+    if (!isRecord(value) || value["asked"] === undefined) return null;
+    if (value["asked"] === null) return { asked: null };
+    const asked = parseAsked(value["asked"]);
     return asked === null ? null : { asked };
   },
   parseAnswer(value) {
-    if (typeof value !== "object" || value === null || !("outcome" in value)) return null;
-    if (value.outcome === null) return { outcome: null };
-    const outcome = parseOutcome(value.outcome);
+    if (!isRecord(value) || value["outcome"] === undefined) return null;
+    if (value["outcome"] === null) return { outcome: null };
+    const outcome = parseOutcome(value["outcome"]);
     return outcome === null ? null : { outcome };
   },
 };
 
 function parseAsked(value: unknown): RemoteReload | null {
-  if (typeof value !== "object" || value === null || !("id" in value) || !("ageMs" in value))
-    return null;
+  if (!isRecord(value)) return null;
   const { id, ageMs } = value;
   return typeof id === "string" && typeof ageMs === "number" ? { id, ageMs } : null;
 }
 
 function parseOutcome(value: unknown): ReloadOutcome | null {
-  if (typeof value !== "object" || value === null || !("problem" in value)) return null;
+  if (!isRecord(value)) return null;
   const { problem } = value;
-  const revision =
-    "revision" in value && typeof value.revision === "string" ? value.revision : null;
+  const revision = typeof value["revision"] === "string" ? value["revision"] : null;
   if (problem === null) return { problem, revision };
   return typeof problem === "string" && problem.length <= MAX_TEXT ? { problem, revision } : null;
 }

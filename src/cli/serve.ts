@@ -53,7 +53,7 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     },
     kill: service.kill,
   });
-  // Last: who reads that it serves may send a signal at once.
+  // Last: a signal may come as soon as the line is read that it serves.
   announce(config, { service, log, local, workers, signIn });
 }
 

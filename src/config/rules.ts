@@ -1,6 +1,7 @@
 // Rules that span several settings: uniqueness, references, exclusions. Works on data that has not
 // been validated, so that it also reports where single settings are wrong. Knows no positions in
 // the file, only paths, and never puts a value into a message.
+import { isRecord } from "../core/fields.ts";
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
@@ -385,7 +386,7 @@ function providerRules(path: Breach["path"], providers: readonly unknown[]): rea
         );
       if (!aliases.has(alias)) aliases.set(alias, index);
     }
-    if (isMap(provider)) {
+    if (isRecord(provider)) {
       breaches.push(...endpointRules([...path, index], provider));
       const hasPrice = typeof member(provider, "price") === "number";
       const limits = { limits: member(provider, "limits"), hasPrice };
@@ -472,7 +473,7 @@ function endpointRules(path: Breach["path"], provider: unknown): readonly Breach
     member(member(provider, "capabilities"), "error_rules"),
   ).entries())
     if (
-      isMap(rule) &&
+      isRecord(rule) &&
       (member(rule, "code") ?? null) === null &&
       !hasItems(member(rule, "message_contains"))
     )
@@ -494,12 +495,8 @@ function shown(key: string): string {
   return `\`${key.slice(0, 64)}\``;
 }
 
-function isMap(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isPresentButBroken(value: unknown): boolean {
-  return value !== undefined && !isMap(value);
+  return value !== undefined && !isRecord(value);
 }
 
 function hasItems(value: unknown): boolean {
@@ -507,11 +504,11 @@ function hasItems(value: unknown): boolean {
 }
 
 function member(value: unknown, key: string): unknown {
-  return isMap(value) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+  return isRecord(value) && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
 }
 
 function entriesOf(value: unknown): readonly Entry[] {
-  return isMap(value) ? Object.entries(value) : [];
+  return isRecord(value) ? Object.entries(value) : [];
 }
 
 function listOf(value: unknown): readonly unknown[] {

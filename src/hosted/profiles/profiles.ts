@@ -3,6 +3,7 @@
 // them.
 import { type Change, recordChange } from "../../cluster/change-log.ts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
+import { isRecord } from "../../core/fields.ts";
 import type { Tx } from "../../ledger/ledger.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { newId } from "../../secrets/secret.ts";
@@ -309,7 +310,7 @@ function contextOf(id: string): string {
 /** Canonical text of a document, independent of the order of fields. */
 function textOf(document: ProfileDocument | null): string {
   return JSON.stringify(document, (_, value: unknown) =>
-    typeof value === "object" && value !== null && !Array.isArray(value)
+    isRecord(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   );

@@ -275,10 +275,7 @@ eachStore(({ engine, open }) => {
       `after it (${engine})`,
     async (t) => {
       const { store, faults } = faultyStore(await open(t));
-      await createPaid(store, "acc_a", 1_000_000_000n);
-      const { credit, runtime } = await node(t, store);
-      const wallet = credit.wallet("acc_a");
-      await refill(credit, runtime, wallet, SLICE);
+      const { credit, wallet } = await leased(t, store);
       spend(credit, wallet, 2);
       faults.answers = 0;
       await assert.rejects(credit.flush(), /lost/);
@@ -330,10 +327,7 @@ eachStore(({ engine, open }) => {
       `node counts as dead (${engine})`,
     async (t) => {
       const { store, faults } = faultyStore(await open(t));
-      await createPaid(store, "acc_a", 1_000_000_000n);
-      const { credit, runtime } = await node(t, store);
-      const wallet = credit.wallet("acc_a");
-      await refill(credit, runtime, wallet, SLICE);
+      const { credit, runtime, wallet } = await leased(t, store);
       await credit.flush();
       faults.isGone = true;
       for (let seconds = 0; seconds < 14; seconds++) {
@@ -358,10 +352,7 @@ eachStore(({ engine, open }) => {
       `(${engine})`,
     async (t) => {
       const { store, faults } = faultyStore(await open(t));
-      await createPaid(store, "acc_a", 1_000_000_000n);
-      const { credit, runtime } = await node(t, store);
-      const wallet = credit.wallet("acc_a");
-      await refill(credit, runtime, wallet, SLICE);
+      const { credit, runtime, wallet } = await leased(t, store);
       await credit.flush();
       runtime.jump(SETTINGS.nodeTimeoutMs / 2 + 1);
       assert.equal(credit.hold(wallet, 3 * CU), false, "others may take it for dead soon");
@@ -508,10 +499,7 @@ eachStore(({ engine, open }) => {
       `(${engine})`,
     async (t) => {
       const store = await open(t);
-      await createPaid(store, "acc_a", 1_000_000_000n);
-      const { credit, runtime } = await node(t, store);
-      const wallet = credit.wallet("acc_a");
-      await refill(credit, runtime, wallet, SLICE);
+      const { credit, runtime, wallet } = await leased(t, store);
       for (const hours of [0, 5, -5, 5, -9]) {
         runtime.jump(hours * 3_600_000);
         spend(credit, wallet, 1);
@@ -684,6 +672,15 @@ async function node(
     onError: (error) => errors.push(error),
   });
   return { credit, runtime, errors };
+}
+
+/** A node that has leased a slice of the credit of `acc_a`. */
+async function leased(t: TestContext, store: Store): Promise<Node & { readonly wallet: Wallet }> {
+  await createPaid(store, "acc_a", 1_000_000_000n);
+  const created = await node(t, store);
+  const wallet = created.credit.wallet("acc_a");
+  await refill(created.credit, created.runtime, wallet, SLICE);
+  return { ...created, wallet };
 }
 
 /** Lets an account ask, and waits for the answer. */

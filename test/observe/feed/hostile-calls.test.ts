@@ -1,6 +1,6 @@
 // Calls whose callers and providers mean harm, as the live feed and its decisions show and keep
-// them: no secret is shown, whatever a provider answers, and memory stays within its bounds,
-// however many names, texts and readers there are.
+// them: no answer of a provider makes a secret visible, and no number of names, texts and readers
+// takes memory beyond its bounds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
