@@ -387,26 +387,30 @@ test("without finality, one provider alone is believed about logs far below the 
 });
 
 /** Nodes whose blocks below the linked headers are not final. */
-function deepFixture(seed: number, nodes: number): RangeFixture {
+function deepFixture(seed: number, nodes: number, density = sparse): RangeFixture {
   const limits = { blocks: 501, results: null };
-  return rangeFixture({ seed, nodes, view: TRUTH, density: sparse, declared: 500, limits });
+  return rangeFixture({ seed, nodes, view: TRUTH, density, declared: 500, limits });
 }
 
-test("without finality, one that a second provider fails to contradict for a moment is not believed", () => {
-  for (let seed = 1; seed <= 12; seed++) {
-    const it = deepFixture(seed, 2);
-    const [liar, other] = it.nodes;
-    assert.ok(liar !== undefined && other !== undefined);
-    liar.lies = { head: HEAD, forks: [{ from: HEAD - 3_000, id: 1 }] };
-    other.failShare = 1;
-    const call = it.ask({ fromBlock: hex(HEAD - 4_000), toBlock: "latest" });
-    settle(it);
-    const outcome = call.answers[0]?.outcome;
-    assert.ok(outcome?.kind === "fault", `seed ${seed}: ${call.state()}`);
-    assert.equal(outcome.fault.details["reason"], "unconfirmed", `seed ${seed}`);
-    assertIdle(it);
-  }
-});
+for (const [what, density] of [
+  ["a list of logs", sparse],
+  ["the lack of logs", () => 0],
+] as const)
+  test(`without finality, ${what} is not believed that a second provider fails to contradict for a moment`, () => {
+    for (let seed = 1; seed <= 12; seed++) {
+      const it = deepFixture(seed, 2, density);
+      const [liar, other] = it.nodes;
+      assert.ok(liar !== undefined && other !== undefined);
+      liar.lies = { head: HEAD, forks: [{ from: HEAD - 3_000, id: 1 }] };
+      other.failShare = 1;
+      const call = it.ask({ fromBlock: hex(HEAD - 4_000), toBlock: "latest" });
+      settle(it);
+      const outcome = call.answers[0]?.outcome;
+      assert.ok(outcome?.kind === "fault", `seed ${seed}: ${call.state()}`);
+      assert.equal(outcome.fault.details["reason"], "unconfirmed", `seed ${seed}`);
+      assertIdle(it);
+    }
+  });
 
 test("without finality, a part is told once the second provider has come back", () => {
   let again = 0;

@@ -144,9 +144,9 @@ for (const [how, check] of [
     }
     assert.equal(hub.readers, 1);
     world.advance(1_000);
+    assert.equal(hub.readers, 0);
     await until(() => reader.state.isOver);
     assert.match(reader.state.text, /event: end\ndata: {"reason":"unchecked"}\n\n$/);
-    assert.equal(hub.readers, 0);
     world.advance(60_000);
     assert.equal(world.pendingTimers(), 0);
   });
