@@ -15,8 +15,9 @@ export function reloadProblem(running: Config, next: Config): string | null {
 
 /** A running configuration with what a reload changes of it; the rest stays until restart. */
 export function reloaded(running: Config, next: Config): Config {
-  const { profiles, limits, logs, deadlines, methods, cache, redisUrl, coalesce, hedge } = next;
-  const engine = { cache, redisUrl, coalesce, hedge };
+  const { profiles, limits, logs, deadlines, methods } = next;
+  const { cache, redisUrl, coalesce, hedge, consistency } = next;
+  const engine = { cache, redisUrl, coalesce, hedge, consistency };
   const routing = { profiles, limits, logs, deadlines, methods, ...engine };
   return { ...running, ...routing, console: next.console };
 }

@@ -5,7 +5,13 @@ import type { z } from "zod";
 import type { BatchLimits } from "../core/provider/batch-limits.ts";
 import type { BudgetLimits } from "../core/provider/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
-import type { HedgeSettings, Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
+import type {
+  Consistency,
+  HedgeSettings,
+  Profile,
+  Provider,
+  ProviderSet,
+} from "../core/provider/profile.ts";
 import type { CacheSettings } from "../core/routing/cache-settings.ts";
 import type { SelectionSettings } from "../core/routing/strategy.ts";
 import type { DeadlineClass } from "../core/rpc/method.ts";
@@ -130,6 +136,8 @@ export interface Config {
   readonly coalesce: boolean;
   /** How reads are hedged where a profile does not say; null = not at all. */
   readonly hedge: HedgeSettings | null;
+  /** Which view of the chain callers get where a profile does not say. */
+  readonly consistency: Consistency;
   readonly cluster: ClusterConfig;
   readonly console: {
     /** Whether status pages are open to everyone. */
@@ -306,6 +314,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     redisUrl: file.cache === "off" ? null : file.cache.redis_url || null,
     coalesce: file.coalesce === "on",
     hedge: hedgeOf(file.hedge),
+    consistency: file.consistency,
     cluster: {
       enabled: file.cluster.enabled,
       nodeId: file.cluster.node_id,
@@ -479,11 +488,12 @@ function profileOf(
   { chains, file }: { readonly chains: readonly Chain[]; readonly file: ConfigFile },
 ): Profile {
   const hedge = profile.hedge === undefined ? {} : { hedge: hedgeOf(profile.hedge) };
+  const consistency = profile.consistency === undefined ? {} : { consistency: profile.consistency };
   const sets = chains.flatMap((chain): readonly (readonly [string, ProviderSet])[] => {
     const set = profile.chains[chain.chainName];
     if (set === undefined) return [];
     const cache = setCacheOf(file.chains[chain.chainName], profile.cache);
-    return [[chain.chainName, { ...setOf(chain, set), ...hedge, ...cache }]];
+    return [[chain.chainName, { ...setOf(chain, set), ...hedge, ...consistency, ...cache }]];
   });
   return {
     slug,

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { DEFAULT_FINALITY_DEPTH } from "../core/provider/finality.ts";
 import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
+import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/routing/consistency.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
@@ -342,6 +343,8 @@ const hedgeSettings = z
   .describe("How much, and when.");
 const hedge = z.union([z.literal("off"), hedgeSettings]).meta({ title: "`off` or a map" });
 
+const consistency = z.enum(CONSISTENCIES);
+
 const profileCache = z
   .union([
     z.literal("off"),
@@ -420,6 +423,7 @@ const profile = z
     cache: profileCache,
     chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`."),
     hedge: hedge.optional().describe("As `hedge` at the top. Default: that one."),
+    consistency: consistency.optional().describe("As `consistency` at the top. Default: that one."),
   })
   .describe(
     "A named provider set with its own health. `public` and `premium` are the managed pools; " +
@@ -843,6 +847,17 @@ export const configFile = z
           "answer counts: after the 95th percentile of the provider, or three times the median " +
           "of the next one if that is less. `off`, or how much and when. Never writes, traces and " +
           "logs. Reloaded.",
+      ),
+    consistency: consistency
+      .default(DEFAULT_CONSISTENCY)
+      .describe(
+        "Which view of the chain callers get. `tip`: one newest block for all providers, the " +
+          "highest that two operators of providers report (where one is left: its own); " +
+          "`eth_blockNumber` is answered from it, and `latest`, `safe` and `finalized` each mean " +
+          "one block at every provider. `caller`: as well, no caller is shown an older block than " +
+          "before, whichever provider or node answers. `off`: block tags go to the provider as " +
+          "written, and each answers from its own newest block. A profile, a key and a request " +
+          "may say another. Reloaded.",
       ),
     hosted,
   })

@@ -14,10 +14,11 @@ test("a worker that starts after a reload opens what the others have open", () =
     devnet: !running.devnet,
     upstream: { http: "undici" as const },
     limits: { ...running.limits, maxBodyBytes: 7 },
+    consistency: "caller" as const,
   };
   const taken = reloaded(running, next);
-  const { profiles, limits, deadlines, methods } = next;
-  assert.deepEqual(taken, { ...running, profiles, limits, deadlines, methods });
+  const { profiles, limits, deadlines, methods, consistency } = next;
+  assert.deepEqual(taken, { ...running, profiles, limits, deadlines, methods, consistency });
   assert.notDeepEqual(taken.profiles, running.profiles);
   assert.equal(taken.storageUrl, running.storageUrl);
 });

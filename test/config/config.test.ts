@@ -103,6 +103,7 @@ describe("configuration: what is accepted", () => {
       redisUrl: null,
       coalesce: true,
       hedge: { maxExtra: 0.05, floorMs: 20, ceilingMs: 1_000 },
+      consistency: "tip",
       console: { public: true },
       hosted: null,
       secret: null,
@@ -483,6 +484,15 @@ profiles:
     const config = accepted(VALID.replace("  public:\n", "  public:\n    hedge: off\n"));
     assert.equal(config.profiles[0]?.chains.get("ethereum")?.hedge, null);
     assert.notEqual(config.hedge, null, "the others are hedged");
+  });
+
+  it("takes a consistency for all, and another one for a profile", () => {
+    assert.equal(accepted(`${VALID}\nconsistency: caller`).consistency, "caller");
+    const ofSet = (text: string) =>
+      accepted(text).profiles[0]?.chains.get("ethereum")?.consistency ?? "as the service";
+    const own = VALID.replace("  public:\n", "  public:\n    consistency: off\n");
+    assert.equal(ofSet(`${own}\nconsistency: caller`), "off");
+    assert.equal(ofSet(`${VALID}\nconsistency: caller`), "as the service");
   });
 
   it("takes the bounds of ranges in part; where keys are charged a call has fewer parts", () => {

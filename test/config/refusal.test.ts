@@ -500,6 +500,20 @@ const REFUSALS: readonly Refusal[] = [
     /floor_ms \(2000\) not above its ceiling_ms \(1000\)/,
   ],
   [
+    "a consistency by another word",
+    "devnet: true\nconsistency: strict",
+    2,
+    "consistency",
+    /tip.*caller.*off/,
+  ],
+  [
+    "a consistency of a profile that is switched on",
+    "devnet: true\nprofiles: { public: { consistency: on } }",
+    2,
+    "profiles.public.consistency",
+    /tip.*caller.*off/,
+  ],
+  [
     "a share above one",
     "devnet: true\nlimits: { first_attempt_share: 1.1 }",
     2,

@@ -30,9 +30,9 @@ function taken(marked: string): string {
 }
 
 test("keys are offered that the object may have and has not, also behind the cursor", () => {
-  assert.deepEqual(offeredAt("{|"), ["name", "chains"]);
-  assert.deepEqual(offeredAt('{"name": "x", "c|'), ["chains"]);
-  assert.deepEqual(offeredAt('{"|", "chains": {}}'), ["name"]);
+  assert.deepEqual(offeredAt("{|"), ["name", "consistency", "chains"]);
+  assert.deepEqual(offeredAt('{"name": "x", "c|'), ["consistency", "chains"]);
+  assert.deepEqual(offeredAt('{"|", "chains": {}}'), ["name", "consistency"]);
   assert.deepEqual(offeredAt('{"chains": {"|": {}, "base": {}}}'), ["ethereum"]);
   assert.deepEqual(offeredAt('{"chains": {"ethereum": {|}}}'), [
     "providers",
@@ -126,7 +126,10 @@ test("hidden values stay where the service keeps them, and are to be typed again
     limits: { archival: false, logs_span: null, methods_blocked: [] },
   };
   const chain = { max_lag_blocks: 5, block_protection: false, providers: [provider] };
-  const saved: Shown = { name: null, chains: { base: chain } };
+  const saved: Shown = { name: null, consistency: null, chains: { base: chain } };
+  assert.ok(!Object.hasOwn(JSON.parse(draftOf(saved)), "consistency"));
+  const mode = JSON.parse(draftOf({ ...saved, consistency: "caller" }));
+  assert.equal(mode.consistency, "caller", "stays when the draft is saved");
   const problems = (change: object): readonly string[] => {
     const chains = {
       base: { providers: [{ ...JSON.parse(draftOf(saved)).chains.base.providers[0], ...change }] },

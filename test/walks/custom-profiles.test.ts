@@ -31,7 +31,7 @@ interface ProfilesFixture extends HostedFixture {
   };
   put(slug: string, document: unknown, query?: string): Promise<Answer>;
   /** A document with the owner's provider, and maybe others. */
-  document(more?: Record<string, unknown>): unknown;
+  document(more?: Record<string, unknown>): object;
 }
 
 async function createFixture(t: TestContext, days = 1): Promise<ProfilesFixture> {
@@ -155,8 +155,12 @@ test(
       it.document({ url: `${host}/…`, headers: { Authorization: "…" }, ...more });
     assert.deepEqual(code(await it.put("my-nodes", shown())), [422, "invalid_config"]);
     const limits = { logs_span: 500 };
-    const saved = await it.put("my-nodes", shown({ limits }), "?keep_hidden=true");
+    const document = { ...shown({ limits }), consistency: "caller" };
+    const saved = await it.put("my-nodes", document, "?keep_hidden=true");
     assert.deepEqual([saved.status, saved.json.revision], [200, 2], saved.text);
+    assert.equal(saved.json.consistency, "caller");
+    const wrong = await it.put("my-nodes", { ...it.document(), consistency: "on" });
+    assert.deepEqual(code(wrong), [422, "invalid_config"]);
     const { headers: sent, path } = it.mine.asked.at(-1) ?? {};
     assert.deepEqual([sent?.["authorization"], path], [headers.Authorization, `/${SECRET_PATH}`]);
     const other = await scriptedUpstream();
@@ -180,6 +184,8 @@ test(
       [provider.url, provider.headers, provider.limits.logs_span],
       [`${host}/…`, ["Authorization"], null],
     );
+    assert.equal(first.json.consistency, null);
+    assert.equal((await get("my-nodes")).json.consistency, "caller");
     for (const { text } of [list, first, saved, refused])
       assert.ok(!text.includes("very-secret") && !text.includes("hidden-header"));
     const stranger = await it.account();

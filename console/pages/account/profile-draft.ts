@@ -7,18 +7,22 @@ type Revision = AnswerOf<"GET /api/v1/profiles/{slug}/revisions/{revision}">;
 type Provider = Revision["chains"][string]["providers"][number];
 
 /** What is shown of a profile or of a revision of it. */
-export type Shown = Pick<Revision, "name" | "chains">;
+export type Shown = Pick<Revision, "name" | "consistency" | "chains">;
 
 /** Stands for what is hidden. */
 const HIDDEN = "…";
 
 /** The document of a saved profile as text: addresses and header values are hidden. */
-export function draftOf({ name, chains }: Shown): string {
+export function draftOf({ name, consistency, chains }: Shown): string {
   const shown = Object.entries(chains).map(([chain, { providers, ...rest }]) => [
     chain,
     { ...rest, providers: providers.map(providerOf) },
   ]);
-  return textOf({ ...(name === null ? {} : { name }), chains: Object.fromEntries(shown) });
+  return textOf({
+    ...(name === null ? {} : { name }),
+    ...(consistency === null ? {} : { consistency }),
+    chains: Object.fromEntries(shown),
+  });
 }
 
 function providerOf({ name, url, ws_url, headers, region, limits }: Provider): object {

@@ -75,6 +75,13 @@ export interface HedgeSettings {
   readonly ceilingMs: number;
 }
 
+/**
+ * Which view of the chain callers get. `tip`: one newest block for all providers, to which block
+ * tags are resolved. `caller`: as well, no caller is shown an older block than before. `off`: block
+ * tags go to the provider as written.
+ */
+export type Consistency = "tip" | "caller" | "off";
+
 /** How a profile on a chain uses the cache. */
 export interface SetCache {
   readonly isOn: boolean;
@@ -101,6 +108,8 @@ export interface ProviderSet {
   readonly verificationBudget: number;
   /** How reads are hedged: null = not at all, absent = as those of all sets. */
   readonly hedge?: HedgeSettings | null;
+  /** Which view of the chain its callers get; absent = as the service says. */
+  readonly consistency?: Consistency;
   readonly providers: readonly Provider[];
 }
 

@@ -2,7 +2,13 @@
 // shows no address.
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
-import type { Profile, Provider, ProviderSet, Transport } from "../../core/provider/profile.ts";
+import type {
+  Consistency,
+  Profile,
+  Provider,
+  ProviderSet,
+  Transport,
+} from "../../core/provider/profile.ts";
 import { type AddressRules, readUserUrl } from "../../core/public-address.ts";
 import { namesOf, STRATEGIES } from "../../core/routing/strategy.ts";
 import { usualVerification } from "../../core/stream/log-verification.ts";
@@ -10,6 +16,8 @@ import { usualVerification } from "../../core/stream/log-verification.ts";
 /** A Custom profile as its owner wrote it. Contains secrets: never log it. */
 export interface ProfileDocument {
   readonly name?: string | undefined;
+  /** Which view of the chain callers get; absent = as the service says. */
+  readonly consistency?: Consistency | undefined;
   /** By name, alias or decimal id of the chain. */
   readonly chains: Readonly<Record<string, ChainDocument>>;
 }
@@ -95,6 +103,8 @@ export function readDocument(
       nextAction,
     });
   }
+  const consistency =
+    document.consistency === undefined ? {} : { consistency: document.consistency };
   const problems: Problem[] = [];
   const sets = new Map<string, ProviderSet>();
   for (const { name, chain, known } of entries) {
@@ -102,7 +112,7 @@ export function readDocument(
     const at = `chains.${name}`;
     if (sets.has(known.chainName)) problems.push([at, `must not be ${known.chainName} once more`]);
     problems.push(...problemsOf(chain, at, parts.rules));
-    sets.set(known.chainName, setOf(known, chain, parts.rules));
+    sets.set(known.chainName, { ...setOf(known, chain, parts.rules), ...consistency });
   }
   const providers = [...sets.values()].reduce((sum, set) => sum + set.providers.length, 0);
   if (providers > MAX_PROVIDERS)

@@ -2,7 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PUBLIC_ONLY } from "../../../src/core/public-address.ts";
-import { type ChainDocument, readDocument } from "../../../src/hosted/profiles/document.ts";
+import {
+  type ChainDocument,
+  type ProfileDocument,
+  readDocument,
+} from "../../../src/hosted/profiles/document.ts";
 
 const CHAINS = [
   {
@@ -64,4 +68,21 @@ test("block protection leaves out providers a block behind, also where more lag 
     ],
     [5, 9, 9, 0],
   );
+});
+
+test("a profile says which view of the chain its callers get, on each of its chains", () => {
+  const setOf = (more: Pick<ProfileDocument, "consistency">) => {
+    const providers = [
+      { name: "mine", url: "https://eth.example.com/x", headers: {}, limits: LIMITS },
+    ];
+    const profile = readDocument(
+      { chains: CHAINS, rules: PUBLIC_ONLY },
+      { accountId: "acc_a", slug: "mine" },
+      { ...more, chains: { mainnet: { max_lag_blocks: 5, providers } } },
+    );
+    assert.ok(!("kind" in profile));
+    return profile.chains.get("ethereum");
+  };
+  assert.equal(setOf({ consistency: "caller" })?.consistency, "caller");
+  assert.ok(!Object.hasOwn(setOf({}) ?? {}, "consistency"), "as the service says");
 });

@@ -42,6 +42,7 @@ export function profileView(
   return {
     slug,
     name: document?.name ?? null,
+    consistency: document?.consistency ?? null,
     revision,
     state: document === null ? "unreadable" : servedState,
     chains: document === null ? {} : chainsView(document, slug, facts),
@@ -67,6 +68,7 @@ export function revisionView(
     revision,
     saved_at: instant(savedAtMs),
     name: document.name ?? null,
+    consistency: document.consistency ?? null,
     chains: Object.fromEntries(chains),
   };
 }
@@ -77,6 +79,7 @@ export function dryView(slug: string, document: ProfileDocument): z.output<typeo
   return {
     slug,
     name: document.name ?? null,
+    consistency: document.consistency ?? null,
     revision: null,
     state: "active",
     chains: chainsView(document, slug, facts),

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { NO_CONTROLS } from "../../../core/patterns.ts";
+import { CONSISTENCIES } from "../../../core/routing/consistency.ts";
 import { HIDDEN } from "../../../hosted/profiles/document.ts";
 
 /** Largest document accepted. */
@@ -15,6 +16,7 @@ export const MAX_CHAIN_PROVIDERS = 16;
 const slugText = z.string().regex(/^[a-z0-9][a-z0-9-]{1,62}$/);
 const instant = z.iso.datetime();
 const count = z.int().min(0);
+const consistency = z.enum(CONSISTENCIES);
 
 /** The path parameter of a profile. */
 export const profileParams = z.object({
@@ -151,6 +153,13 @@ const chain = z
 export const profileDocument = z
   .strictObject({
     name: z.string().min(1).max(100).regex(NO_CONTROLS).optional().describe("A label for you."),
+    consistency: consistency
+      .optional()
+      .describe(
+        "Which view of the chain callers get. `tip`: one newest block for all providers, to " +
+          "which `latest` is resolved. `caller`: as well, no caller is shown an older block than " +
+          "before. `off`: block tags go to the provider as written. Default: as the service says.",
+      ),
     chains: z
       .record(z.string().min(1).max(64), chain)
       .refine(
@@ -191,11 +200,14 @@ const shownProvider = hiddenProvider
   })
   .meta({ id: "ShownProvider", description: "An endpoint without its secrets." });
 
+const shownConsistency = consistency.nullable().describe("null = as the service says.");
+
 /** A Custom profile as its owner sees it. */
 export const profile = z
   .object({
     slug: z.string(),
     name: z.string().nullable(),
+    consistency: shownConsistency,
     revision: count
       .nullable()
       .describe("Counts changes; send it as `If-Match`. null = not stored."),
@@ -237,6 +249,7 @@ export const revision = z
     revision: count,
     saved_at: instant,
     name: z.string().nullable(),
+    consistency: shownConsistency,
     chains: z
       .record(
         z.string(),
