@@ -1,10 +1,12 @@
 // Builds the configuration from file, environment and flags: one frozen record, or all faults.
 // Precedence: flag, environment, file, default. Pure: reads no file, no process environment and no
 // clock. Settings and defaults are in `config/schema.ts`.
+import { parse as lookUpSuffix } from "tldts";
 import type { z } from "zod";
 import type { BatchLimits } from "../core/provider/batch-limits.ts";
 import type { BudgetLimits } from "../core/provider/budget-limits.ts";
 import type { Chain } from "../core/provider/chain.ts";
+import { operatorOf } from "../core/provider/operator.ts";
 import type {
   Consistency,
   HedgeSettings,
@@ -545,13 +547,14 @@ function providerOf(provider: ProviderFile, index: number, alias: string): Provi
   const http = provider.url === undefined ? null : splitCredentials(provider.url);
   const ws = provider.ws_url === undefined ? null : splitCredentials(provider.ws_url);
   const authorization = http?.authorization ?? ws?.authorization ?? null;
+  const addresses = { url: http?.url ?? null, wsUrl: ws?.url ?? null };
   return {
     index,
     id: provider.id,
     name: provider.name ?? provider.id,
     alias,
-    url: http?.url ?? null,
-    wsUrl: ws?.url ?? null,
+    ...addresses,
+    operator: operatorOf(addresses, lookUpSuffix),
     priority: provider.priority,
     weight: provider.weight,
     backup: provider.backup,

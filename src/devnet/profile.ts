@@ -1,6 +1,7 @@
 // Adds the local chain to a configuration: chain `local` with one provider per node, in the managed
 // profile `public`.
 import type { Config } from "../config/config.ts";
+import { OWN_OPERATOR } from "../core/provider/operator.ts";
 import type { Profile, Provider, ProviderSet } from "../core/provider/profile.ts";
 import { usualVerification } from "../core/stream/log-verification.ts";
 import type { Devnet } from "./devnet.ts";
@@ -42,6 +43,7 @@ function providerOf({ id, url, wsUrl }: Devnet["providers"][number], index: numb
     id,
     url,
     wsUrl,
+    operator: OWN_OPERATOR,
     name: id,
     alias: `p${index + 1}`,
     priority: index,

@@ -142,6 +142,7 @@ describe("configuration: what is accepted", () => {
       alias: "p1",
       url: "https://a.example",
       wsUrl: null,
+      operator: "own",
       priority: 100,
       weight: 1,
       backup: false,
@@ -186,7 +187,7 @@ profiles:
           - id: full
             name: Full
             alias: f
-            url: https://full.example/v2
+            url: https://rpc.full.example.com/v2
             ws_url: wss://full.example
             priority: 10
             weight: 3
@@ -264,8 +265,9 @@ limits: { max_attempts: 5 }
       id: "full",
       name: "Full",
       alias: "f",
-      url: "https://full.example/v2",
+      url: "https://rpc.full.example.com/v2",
       wsUrl: "wss://full.example",
+      operator: "example.com",
       priority: 10,
       weight: 3,
       backup: true,

@@ -30,7 +30,8 @@ export const SELECTION: SelectionSettings = {
 };
 
 /**
- * A provider with both transports, no archive and no declared limits; its id is `p` and its index.
+ * A provider with both transports, an operator of its own, no archive and no declared limits; its
+ * id is `p` and its index.
  */
 export function fakeProvider(index: number, overrides: Partial<Provider> = {}): Provider {
   return {
@@ -40,6 +41,7 @@ export function fakeProvider(index: number, overrides: Partial<Provider> = {}): 
     alias: `a${index}`,
     url: `http://p${index}.test/`,
     wsUrl: `ws://p${index}.test/`,
+    operator: `p${index}.test`,
     priority: 10,
     weight: 1,
     backup: false,

@@ -35,6 +35,8 @@ export interface Provider {
   /** Secret: may carry a key. Never logged or shown. */
   readonly url: string | null;
   readonly wsUrl: string | null;
+  /** Who runs it, as far as its host tells: `operatorOf`. As secret as the URL. */
+  readonly operator: string;
   /** Lower is tried first by the `priority` strategy. */
   readonly priority: number;
   /** Its share of the calls of `load-balanced`, beside the weights of the others. */

@@ -1,7 +1,9 @@
 // The document of a Custom profile, and the provider sets built from it. Pure; knows no table and
 // shows no address.
+import { parse as lookUpSuffix } from "tldts";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { Chain } from "../../core/provider/chain.ts";
+import { operatorOf } from "../../core/provider/operator.ts";
 import type {
   Consistency,
   Profile,
@@ -249,13 +251,14 @@ function providerOf(
     const address = text === undefined ? null : readUserUrl(text, rules);
     return address?.kind === "url" ? address.url : null;
   };
+  const addresses = { url: read(url), wsUrl: read(ws_url) };
   return {
     index,
     id: name,
     name,
     alias: name,
-    url: read(url),
-    wsUrl: read(ws_url),
+    ...addresses,
+    operator: operatorOf(addresses, lookUpSuffix),
     priority: index,
     weight: 1,
     backup: false,

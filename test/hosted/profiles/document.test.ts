@@ -56,6 +56,10 @@ test("a provider may state its region; nodes prefer their own, and no profile of
     ["eu-west", null],
   );
   assert.equal(set?.regionPreference, "prefer");
+  assert.deepEqual(
+    set?.providers.map(({ operator }) => operator),
+    ["example.com", "example.com"],
+  );
 });
 
 test("block protection leaves out providers a block behind, also where more lag is allowed", () => {
