@@ -91,6 +91,8 @@ function call({ feed, history }: Watched, stepMs: number): void {
     overBudget: false,
     rechecked: null,
     cacheUse: null,
+    at: null,
+    isStale: false,
     cancel: () => NOTHING_SENT,
   };
   if (history !== null) {

@@ -49,7 +49,7 @@ export function newSeries(history: ChainCounts): Series {
     requests: new Float64Array(METHOD_SLOTS * OUTCOMES.length),
     durations: createHistogram(),
     notifications: new Float64Array(SUBSCRIPTION_KINDS.length),
-    sources: { provider: 0, cache: 0, merged: 0, shared: 0, local: 0, none: 0 },
+    sources: { provider: 0, cache: 0, merged: 0, shared: 0, heads: 0, local: 0, none: 0 },
     panics: { sent: 0, refused: 0 },
     hedges: { won: 0, lost: 0, over_budget: 0 },
     rechecked: { found: 0, missing: 0 },

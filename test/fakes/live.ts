@@ -57,6 +57,8 @@ function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): 
     overBudget: false,
     rechecked: null,
     cacheUse: null,
+    at: null,
+    isStale: false,
     cancel: () => NOTHING_SENT,
   };
 }

@@ -16,6 +16,7 @@ export function chargeKindOf(source: SourceKind): ChargeKind {
     case "shared":
       return "full";
     case "cache":
+    case "heads":
       return "cached";
     case "local":
     case "none":

@@ -66,6 +66,7 @@ const ROWS = {
   key_revoked: row(-32001, 401, false, "use the current key"),
   forbidden: row(-32001, 403, false, "use an allowed profile"),
   unavailable: row(-32002, 503, true, "retry shortly"),
+  behind: row(-32002, 200, true, "send the same call again after retry_after_ms"),
   not_prepared: row(-32002, 503, true, "retry shortly"),
   profile_config_unavailable: row(
     -32002,

@@ -104,6 +104,20 @@ export type ErrorCategory = keyof typeof TABLE;
 /** The categories by name. */
 export const DECISIONS: ReadonlyMap<string, CategoryDecision> = new Map(Object.entries(TABLE));
 
+/** Categories by which a node says that it does not have, or does not have yet, a block. */
+const MISSING_BLOCK: ReadonlySet<string> = new Set([
+  "block_missing",
+  "block_ahead",
+  "pruned",
+  "trace_state",
+  "lagging",
+] satisfies readonly ErrorCategory[]);
+
+/** Whether an error of this category says that its node lacks the block of the call. */
+export function isMissingBlock(category: string): boolean {
+  return MISSING_BLOCK.has(category);
+}
+
 /** The names of all categories: the allowed values of `error_rules[].category`. */
 export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
 

@@ -1,7 +1,6 @@
-// The block up to which a chain does not change any more, and the newest block that callers are
-// told of, from what the providers of one set report. Believes no single provider if there are
-// several. Knows no providers, only heights.
-import { HEAD_FRESH_MS, type HeadSample } from "./head.ts";
+// The block up to which a chain does not change any more, from what the providers of one set
+// report. Believes no single provider if there are several. Knows no providers, only heights.
+import type { HeadSample } from "./head.ts";
 
 /** A height that a provider reports as final, and when it did (monotonic ms). */
 export type FinalitySample = Pick<HeadSample, "height" | "atMs">;
@@ -23,14 +22,6 @@ export interface FinalityFacts {
 export const FINALITY_FRESH_MS = 300_000;
 /** Blocks that are taken off the report of a single provider, unless the chain says otherwise. */
 export const DEFAULT_FINALITY_DEPTH = 64;
-
-/**
- * The highest block that at least two providers have, or the only one; null = no height is fresh.
- */
-export function servedTipOf(samples: readonly (HeadSample | null)[], nowMs: number): number | null {
-  const [first, second] = highestTwo(samples, HEAD_FRESH_MS, nowMs);
-  return second ?? first;
-}
 
 /**
  * The height at or below which the chain does not change any more: the second highest of the fresh

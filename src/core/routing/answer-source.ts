@@ -14,6 +14,8 @@ export type AnswerSource =
    * from a filter. Null = it is no longer known which provider.
    */
   | { readonly kind: "shared"; readonly provider: Provider | null }
+  /** What the providers told of their heads. */
+  | { readonly kind: "heads" }
   /** Of the configuration. */
   | { readonly kind: "local" }
   /** There is no answer: the call was refused, or no provider answered. */
@@ -24,6 +26,8 @@ export type SourceKind = Pick<AnswerSource, "kind">;
 
 /** There is no answer. */
 export const NO_SOURCE: AnswerSource = { kind: "none" };
+/** What the providers told of their heads. */
+export const HEADS_SOURCE: AnswerSource = { kind: "heads" };
 /** Of the configuration. */
 export const LOCAL_SOURCE: AnswerSource = { kind: "local" };
 /** A filter of ours, or a subscription that was there already. */
@@ -37,6 +41,7 @@ export function providerOf(source: AnswerSource): Provider | null {
     case "shared":
       return source.provider;
     case "merged":
+    case "heads":
     case "local":
     case "none":
       return null;

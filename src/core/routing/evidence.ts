@@ -7,6 +7,7 @@ import { type AnswerSource, providerOf } from "./answer-source.ts";
 import type { CacheClass } from "./cache-terms.ts";
 import type { CacheTier, CacheUse } from "./cache-use.ts";
 import type { Plan } from "./plan.ts";
+import type { SeenBlock } from "./seen.ts";
 import type { Strategy } from "./strategy.ts";
 
 /** Version of the `svc_meta` shape. */
@@ -31,6 +32,10 @@ export interface EvidenceInput {
   readonly breakerState: "closed" | "half_open" | "open" | null;
   readonly endToEndMs: number;
   readonly source: AnswerSource;
+  /** The block at which the answer was given; null = not known. */
+  readonly block: SeenBlock | null;
+  /** What is to be said of the tip; null = it is in force, or the caller wants no view. */
+  readonly tip: TipState | null;
   /** Null = the call had no part in the cache. */
   readonly cacheUse: CacheUse | null;
   /** Compute units that are charged; null = the caller has no key. */
@@ -66,7 +71,11 @@ export interface Evidence {
    * Only where the answer is not one provider's answer to this very call. `shared`: it came from a
    * filter, or from a subscription that was already running.
    */
-  readonly source?: "shared" | "cache" | "merged";
+  readonly source?: "shared" | "cache" | "merged" | "heads";
+  /** The block at which the answer was given; only where it is known. */
+  readonly block?: SeenBlock;
+  /** Only where it is not the block that two operators agree on. */
+  readonly tip?: TipState;
   /** Only of methods whose answers are kept. */
   readonly cache?: CacheEvidence;
   /** Compute units that are charged; only of callers with a key. */
@@ -75,6 +84,12 @@ export interface Evidence {
   /** The node that served the call, where several serve together. */
   readonly node?: PublicNode;
 }
+
+/**
+ * What is unusual of the tip under which a call was answered. `stale`: none was in force, so its
+ * tags went out as they were written. `alone`: one operator alone defined it.
+ */
+export type TipState = "stale" | "alone";
 
 /** How a call met the cache, as it is shown. */
 export interface CacheEvidence {
@@ -151,6 +166,8 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     ...(input.cacheUse === null ? {} : { cache: cacheEvidence(input.cacheUse) }),
     ...(input.chargedCu === null ? {} : { charged_cu: input.chargedCu }),
     ...(isElsewhere(source) ? { source: source.kind } : {}),
+    ...(input.block === null ? {} : { block: input.block }),
+    ...(input.tip === null ? {} : { tip: input.tip }),
     ...(profile.managed
       ? {}
       : {
@@ -204,9 +221,16 @@ function cacheEvidence(use: CacheUse): CacheEvidence {
 /** Whether the answer came from providers, but not from one asked for this very call. */
 function isElsewhere(
   source: AnswerSource,
-): source is Extract<AnswerSource, { readonly kind: "shared" | "cache" | "merged" }> {
-  return source.kind === "shared" || source.kind === "cache" || source.kind === "merged";
+): source is Extract<AnswerSource, { readonly kind: "shared" | "cache" | "merged" | "heads" }> {
+  return ELSEWHERE.has(source.kind);
 }
+
+const ELSEWHERE: ReadonlySet<AnswerSource["kind"]> = new Set([
+  "shared",
+  "cache",
+  "merged",
+  "heads",
+]);
 
 function regionOf({ region }: Provider): { readonly region?: string } {
   return region === null ? {} : { region };

@@ -26,6 +26,7 @@ const NUMBERS = READINGS + READERS.length * NUMBERS_OF_READING;
 const IS_SOCKET = 1;
 const IS_LIMITED = 2;
 const IS_STALLED = 4;
+const IS_LACKING = 8;
 
 /** What is recorded beside the providers. */
 export type RecordedPlan = Pick<PlanInputs, "block" | "methodName" | "strategy" | "providers">;
@@ -88,11 +89,13 @@ export class PlanRecorder {
   }
 
   #addProvider(considered: Considered): void {
-    const { transport, limited, stalled, regionRank, probeMs, heardAtMs, lagBlocks } = considered;
+    const { transport, limited, stalled, lacking } = considered;
+    const { regionRank, probeMs, heardAtMs, lagBlocks } = considered;
     const at = this.#count;
     const numbers = this.#numbers;
     const socket = transport === "ws" ? IS_SOCKET : 0;
-    numbers[at + FLAGS] = socket + (limited ? IS_LIMITED : 0) + (stalled ? IS_STALLED : 0);
+    const tier = (limited ? IS_LIMITED : 0) + (stalled ? IS_STALLED : 0);
+    numbers[at + FLAGS] = socket + tier + (lacking ? IS_LACKING : 0);
     numbers[at + REGION_RANK] = regionRank;
     numbers[at + PROBE_MS] = probeMs ?? Number.NaN;
     numbers[at + HEARD_AT_MS] = heardAtMs;
@@ -134,6 +137,7 @@ export function consideredOf(inputs: PlanInputs, strategy: Strategy): readonly C
       breaker: breakers?.[n] ?? CLOSED,
       limited: (flags & IS_LIMITED) !== 0,
       stalled: (flags & IS_STALLED) !== 0,
+      lacking: (flags & IS_LACKING) !== 0,
       heardAtMs: numbers[at + HEARD_AT_MS] ?? 0,
       lagBlocks: known(numbers[at + LAG_BLOCKS]),
     };

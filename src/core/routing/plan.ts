@@ -19,6 +19,8 @@ export interface Considered extends Entrant, Channel {
   readonly limited: boolean;
   /** Calls hang at it, although its circuit is closed. */
   readonly stalled: boolean;
+  /** It certainly lacks the block at which the call is answered. */
+  readonly lacking: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
   /** Blocks behind the head; null = unknown. */
@@ -53,7 +55,7 @@ export interface Awaited extends Pick<Considered, "reason"> {
 /**
  * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited or
  * stalled, half-open, half-open and limited or stalled; then `backup` providers in the same tiers;
- * open circuits are excluded. A plan names each provider once. A small share of replay-safe calls
+ * then those that lack the block of the call; open circuits are excluded. A plan names each provider once. A small share of replay-safe calls
  * tries a half-open or stalled provider first: otherwise one whose neighbours are healthy would
  * never be tried, and would never be found well again. Where no candidate has a closed circuit,
  * those that lag follow, the freshest first: they lag behind providers that are gone.
@@ -141,6 +143,7 @@ export function panicPlanOf(considered: readonly Considered[], call: PlannedCall
 
 function byPanic(left: Considered, right: Considered): number {
   return (
+    Number(left.lacking) - Number(right.lacking) ||
     Number(left.provider.backup) - Number(right.provider.backup) ||
     Number(left.limited) - Number(right.limited) ||
     right.heardAtMs - left.heardAtMs ||
@@ -163,10 +166,11 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
 
 /**
  * The position of a candidate's tier: 1 to 4, 6 to 9 for backup providers, which stand after all
- * others.
+ * others, and 11 to 19 in the same order for those that lack the block of the call.
  */
-export function positionOf({ provider, breaker, limited, stalled }: Considered): number {
-  return tierOf(breaker, limited || stalled) + (provider.backup ? OPEN_TIER : 0);
+export function positionOf({ provider, breaker, limited, stalled, lacking }: Considered): number {
+  const tier = tierOf(breaker, limited || stalled);
+  return tier + (provider.backup ? OPEN_TIER : 0) + (lacking ? 2 * OPEN_TIER : 0);
 }
 
 const OPEN_TIER = 5;
@@ -231,8 +235,8 @@ function areAllCapable(considered: readonly Considered[]): boolean {
 
 /** Whether all of them are in the best tier. */
 function areAllHealthy(considered: readonly Considered[]): boolean {
-  for (const { provider, breaker, limited, stalled } of considered)
-    if (breaker.kind !== "closed" || limited || stalled || provider.backup) return false;
+  for (const { provider, breaker, limited, stalled, lacking } of considered)
+    if (breaker.kind !== "closed" || limited || stalled || lacking || provider.backup) return false;
   return true;
 }
 
@@ -256,8 +260,8 @@ function insertByTier(candidates: Considered[], added: Considered): void {
 
 function explore(candidates: Considered[], { settings, random }: Draw): void {
   const at = candidates.findIndex(
-    ({ provider, breaker, limited, stalled }) =>
-      (breaker.kind === "half_open" || stalled) && !limited && !provider.backup,
+    ({ provider, breaker, limited, stalled, lacking }) =>
+      (breaker.kind === "half_open" || stalled) && !limited && !lacking && !provider.backup,
   );
   const trial = candidates[at];
   if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;

@@ -25,6 +25,8 @@ export interface Policy {
   readonly isPart: boolean;
   /** It asks for a block by its number, which is `null` while that does not exist. */
   readonly blockByNumber: boolean;
+  /** It is answered at the one view of the chain that callers share. */
+  readonly view: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -42,6 +44,8 @@ export interface PolicySettings {
   readonly hedge: HedgeSettings | null;
   /** False = no call is asked for in parts. */
   readonly split: boolean;
+  /** True = it is answered at a view. */
+  readonly view: boolean;
 }
 
 /** One attempt that is waited for, and two beside it that take long. */
@@ -59,6 +63,7 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     recheckNull: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
     split: settings.split && isRange({ method, block }),
     isPart: false,
+    view: settings.view,
     lanes: method.replaySafe ? LANES_OF_READS : 1,
     maxAttempts: settings.maxAttempts,
   };

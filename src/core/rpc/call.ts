@@ -3,6 +3,7 @@
 import { BLOCK_TAGS, type OptionalTag } from "./block-tag.ts";
 import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
+import type { Resolution } from "./resolved-call.ts";
 import type { WireRequest } from "./wire-request.ts";
 
 /**
@@ -26,6 +27,8 @@ export interface Call extends WireRequest {
   readonly block: BlockRef;
   /** Where the parameters lie in `body`; absent = there are none, or it is not known. */
   readonly params?: Span | undefined;
+  /** Its block was resolved under a view; absent = it stands there as the caller wrote it. */
+  readonly resolution?: Resolution | undefined;
 }
 
 /** No block parameter, or one near the head. */

@@ -78,6 +78,30 @@ export function elementAt(bytes: Buffer, start: number, end: number, index: numb
   return null;
 }
 
+/**
+ * Offsets of the values of a valid JSON object by name; null = a name is written with escapes or
+ * stands twice, or there are more than `MAX_MEMBERS`.
+ */
+export function membersOf(bytes: Buffer, { start, end }: Span): ReadonlyMap<string, Span> | null {
+  const members = new Map<string, Span>();
+  let at = skipSpace(bytes, start + 1, end);
+  while (at < end && bytes[at] === QUOTE) {
+    const nameEnd = skipString(bytes, at, end);
+    const colon = skipSpace(bytes, nameEnd, end);
+    const value = skipSpace(bytes, colon + 1, end);
+    const valueEnd = skipValue(bytes, value, end, MAX_DEPTH);
+    const name = bytes.toString("latin1", at + 1, nameEnd - 1);
+    if (nameEnd === -1 || bytes[colon] !== COLON || valueEnd === -1) return null;
+    if (name.includes("\\") || members.has(name) || members.size === MAX_MEMBERS) return null;
+    members.set(name, { start: value, end: valueEnd });
+    at = skipSpace(bytes, valueEnd, end);
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1, end);
+  }
+  return members;
+}
+
+const MAX_MEMBERS = 64;
+
 /** Offset of the end of a message without trailing white space. */
 export function endOf(bytes: Buffer): number {
   let end = bytes.length;

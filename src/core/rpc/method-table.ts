@@ -67,10 +67,14 @@ function rowOf({ name, kind, blockAt, cu, deadline }: ConfiguredMethod, labels: 
     batch: known.batch && kind !== "write" && (deadline === null || QUICK.has(deadline)),
     // What its answers depend on is known of the built-in row only.
     cache: kind === null && blockAt === null ? known.cache : null,
+    ...(blockAt === null ? {} : UNLIKE_BUILT_IN),
     cu: cu ?? known.cu,
     deadline: deadline ?? known.deadline,
   };
 }
+
+/** What is known of the block parameter of the built-in row does not hold for another place. */
+const UNLIKE_BUILT_IN = { fillsBlock: false, takesHash: false, byHashName: null } as const;
 
 /** Deadlines of methods that may share a request with others. */
 const QUICK: ReadonlySet<DeadlineClass> = new Set(["cheap", "standard", "default"]);

@@ -106,6 +106,12 @@ export interface Method {
   readonly batch: boolean;
   /** How its answers may be kept; null = they are not. */
   readonly cache: CacheRule | null;
+  /** A block that is left out means the newest one at every node. */
+  readonly fillsBlock: boolean;
+  /** Its block parameter may be an EIP-1898 object, where the node takes one. */
+  readonly takesHash: boolean;
+  /** The method that asks for the same by the hash of the block; null = there is none. */
+  readonly byHashName: string | null;
 }
 
 type Row = readonly [
@@ -199,6 +205,23 @@ const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map(
     ] satisfies readonly (readonly [CacheRule, string])[]
   ).flatMap(([rule, names]) => names.split(" ").map((name): [string, CacheRule] => [name, rule])),
 );
+
+/** Reads of state at one block: EIP-1898. */
+const STATE_AT_BLOCK: ReadonlySet<string> = new Set([
+  "eth_getBalance",
+  "eth_getStorageAt",
+  "eth_getTransactionCount",
+  "eth_getCode",
+  "eth_call",
+  "eth_getProof",
+]);
+
+/** What is asked for by the number of a block can be asked for by its hash. */
+const BY_HASH: ReadonlyMap<string, string> = new Map([
+  ["eth_getBlockByNumber", "eth_getBlockByHash"],
+  ["eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash"],
+  ["eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex"],
+]);
 
 // Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*),
 // OpenEthereum/Erigon/Nethermind (trace_*).
@@ -564,6 +587,9 @@ export const UNKNOWN_METHOD: Method = {
   hedge: false,
   batch: false,
   cache: null,
+  fillsBlock: false,
+  takesHash: false,
+  byHashName: null,
 };
 
 /** The row of all `personal_*` methods: refused, because they would use keys held by a node. */
@@ -583,6 +609,9 @@ const PERSONAL_METHOD: Method = {
   hedge: false,
   batch: false,
   cache: null,
+  fillsBlock: false,
+  takesHash: false,
+  byHashName: null,
 };
 
 /** Every row of the built-in table, by `index`. */
@@ -632,6 +661,9 @@ function builtInRows(): readonly Method[] {
           hedge: replaySafe && handling === "route" && !NOT_HEDGED.has(category),
           batch: isShortRead && !NOT_BATCHED.has(name),
           cache: CACHE_RULES.get(name) ?? null,
+          fillsBlock: STATE_AT_BLOCK.has(name) || name === "eth_getLogs",
+          takesHash: STATE_AT_BLOCK.has(name),
+          byHashName: BY_HASH.get(name) ?? null,
         };
       }),
     ),

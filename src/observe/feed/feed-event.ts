@@ -38,7 +38,7 @@ export interface CallEvent {
   readonly added_ms: number | null;
   readonly outcome: CallOutcome;
   readonly fault: string | null;
-  readonly source: "provider" | "cache" | "merged" | "shared" | "local" | "none";
+  readonly source: "provider" | "cache" | "merged" | "shared" | "heads" | "local" | "none";
   readonly provider: string | null;
   readonly attempts: number;
   readonly failovers: number;

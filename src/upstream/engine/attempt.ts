@@ -3,10 +3,14 @@
 import type { Attempt, Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import { type CallerIdentity, SERVICE_CALLER } from "../../core/provider/silence.ts";
+import type { Call } from "../../core/rpc/call.ts";
 import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
 import type { Method } from "../../core/rpc/method.ts";
+import { isResolved, requestByHash } from "../../core/rpc/resolved-call.ts";
+import type { WireRequest } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Departure, Outstanding } from "../health/silence-watch.ts";
+import type { RoutingState } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type {
   AnswerListener,
@@ -59,6 +63,19 @@ export interface AttemptTerms {
   readonly lookMs: number | null;
   /** Of a hedge: how long the attempt had taken beside which it is begun; null = it is none. */
   readonly hedgedAfterMs: number | null;
+}
+
+/** The request as a provider is asked: by the tag, the number or the hash of its block. */
+function wireOf(call: Call, tracker: RoutingState, provider: Provider): WireRequest {
+  if (!isResolved(call)) return call;
+  switch (tracker.blocks.formFor(provider, call.method)) {
+    case "tag":
+      return call.resolution.written;
+    case "hash":
+      return requestByHash(call) ?? call;
+    case "number":
+      return call;
+  }
 }
 
 /** A timer that is later than this was held up: the wheel itself is up to two ticks late. */
@@ -133,7 +150,8 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     if (upstream === undefined)
       return this.failed(plainFailure("unsent", "transport not available"), null);
     this.#wait(lookMs, limitMs);
-    const { methodName, body, idStart, idEnd } = call;
+    const { methodName } = call;
+    const { body, idStart, idEnd } = wireOf(call, tracker, provider);
     const mayBatch = provider.batch !== null && this.#mayBatch();
     const dispatch = upstream.send(
       { provider, methodName, body, idStart, idEnd, mayStream, room, mayBatch, deadlineMs },

@@ -324,6 +324,14 @@ class KeepingListener implements JobListener {
 
   #keep({ outcome, source }: Answer): void {
     const { query, job } = this.#parts;
+    const { call, tracker } = job.request;
+    // A tag that was sent as it was written need not have named the block that stands in the key.
+    if (
+      call.resolution !== undefined &&
+      source.kind === "provider" &&
+      tracker.blocks.formFor(source.provider, call.method) === "tag"
+    )
+      return;
     // An answer that was asked for before this call may be older than what is known of the blocks.
     if (source.kind !== "provider" || job.sharedSinceMs < this.#askedAtMs) return;
     const isError = outcome.kind === "error";

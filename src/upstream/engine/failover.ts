@@ -3,12 +3,14 @@
 // answered: a trial of a half-open circuit, one that is overdue, and one beside which a hedge is
 // begun. The only stage that touches the tracker. What follows from a failure is decided in core.
 import type { Abandoned } from "../../core/billing/charging.ts";
-import type { Channel } from "../../core/provider/attempt.ts";
+import type { Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import { isMissingBlock } from "../../core/provider-errors/category.ts";
 import { earn } from "../../core/routing/extra-calls.ts";
 import { nextMove } from "../../core/routing/failover.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
+import { isNullResult } from "../../core/rpc/result-block.ts";
 import type { Departure } from "../health/silence-watch.ts";
 import type { AnswerStream } from "../transport.ts";
 import { type Answer, faultAnswer, providerAnswer } from "./answer.ts";
@@ -55,7 +57,7 @@ function plan({ recording }: FailoverParts, job: Job): void {
   const isCallers = recording !== undefined && pin === null && request.caller !== SERVICE_CALLER;
   const selection =
     isCallers && recording.takes(request, job.startedAtMs)
-      ? { strategy, transport, pin, record: true }
+      ? { strategy, transport, pin, record: true, view: request.view }
       : request;
   job.plan = tracker.plan(call, selection);
 }
@@ -141,6 +143,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   answered(pending: PendingAttempt, { body, start, end, idAt, pool }: WholeAnswer): void {
     if (!this.#wins(pending)) return pool?.recycle(body);
+    if (!isNullResult(body, { start, end })) this.#noteBlock(pending.provider);
     const outcome = { kind: "result", body, start, end, idAt, pool } as const;
     this.#finish(providerAnswer(outcome, pending.provider));
   }
@@ -160,7 +163,9 @@ class FailoverRun implements AttemptOwner, RunningJob {
   }
 
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
-    const { verdict, shown } = judge(this.#failedAt(pending.provider, failure), raw);
+    const judged = judge(this.#failedAt(pending.provider, failure), raw);
+    const { shown } = judged;
+    const verdict = this.#atView(pending.provider, judged.verdict);
     const attempt =
       failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;
@@ -174,6 +179,22 @@ class FailoverRun implements AttemptOwner, RunningJob {
     if (!wasBeside && pending.isHedge && this.#lanes.waitForBeside())
       return this.#lanes.awaited?.look();
     this.#proceed();
+  }
+
+  /** A provider that answers at a block has it. */
+  #noteBlock(provider: Provider): void {
+    const { tracker, call } = this.#job.request;
+    const { resolution } = call;
+    if (resolution === undefined || tracker.blocks.formFor(provider, call.method) === "tag") return;
+    tracker.hasBlock(provider, resolution.number);
+  }
+
+  /** To lack the block of a view is no fault of a provider, and says nothing of its archive. */
+  #atView(provider: Provider, verdict: Verdict): Verdict {
+    const { tracker, call } = this.#job.request;
+    if (call.resolution === undefined || !isMissingBlock(verdict.category)) return verdict;
+    tracker.lacksBlock(provider, call.resolution.number);
+    return { ...verdict, effect: { kind: "ignored" } };
   }
 
   late(pending: PendingAttempt): number | null {

@@ -6,6 +6,7 @@ import type { CacheUse } from "../../core/routing/cache-use.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
 import type { Plan } from "../../core/routing/plan.ts";
 import type { Policy } from "../../core/routing/policy.ts";
+import type { SeenBlock } from "../../core/routing/seen.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
 import type { RouteRequest } from "./route-request.ts";
 
@@ -41,6 +42,10 @@ export class Job {
   cacheUse: CacheUse | null = null;
   /** When what answered it was begun, if that was a call shared with others. */
   sharedSinceMs: number = Number.POSITIVE_INFINITY;
+  /** The block at which it was answered; null = not known. */
+  at: SeenBlock | null = null;
+  /** Nobody had the block of its view, so that its tag went out as it was written. */
+  isStale = false;
   /** Jobs that the engine made by itself to carry this one out, for example to look up a write. */
   lookups: readonly Job[] = NONE.lookups;
 
@@ -72,6 +77,7 @@ export class Job {
     this.lookups = [...this.lookups, ...shared.lookups];
     this.overBudget ||= shared.overBudget;
     this.rechecked ??= shared.rechecked;
+    this.cacheUse ??= shared.cacheUse;
   }
 }
 

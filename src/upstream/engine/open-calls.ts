@@ -57,6 +57,7 @@ export class OpenCalls {
       one.transport === other.transport &&
       one.mayStream === other.mayStream &&
       (one.room === undefined) === (other.room === undefined) &&
+      a.resolution?.hash === b.resolution?.hash &&
       (!this.#byAccount() || one.caller.key === other.caller.key) &&
       a.idStart === b.idStart &&
       a.body.length - a.idEnd === b.body.length - b.idEnd &&

@@ -3,6 +3,7 @@
 
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Verdict } from "../../core/provider/attempt.ts";
+import type { Chain } from "../../core/provider/chain.ts";
 import { type Provider, secretsOf } from "../../core/provider/profile.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
 import type { Plan } from "../../core/routing/plan.ts";
@@ -178,3 +179,14 @@ function undisguised(text: string): string {
     );
   return unescaped.toLowerCase();
 }
+
+/** No provider has the newest block that the caller has seen. */
+export function behindMark({ blockTimeMs }: Chain): Fault {
+  return fault("behind", "no provider of this node has the newest block that the caller has seen", {
+    nextAction: "send the same call again after the wait",
+    retryAfterMs: Math.min(MOST_BEHIND_MS, Math.max(LEAST_BEHIND_MS, blockTimeMs)),
+  });
+}
+
+const LEAST_BEHIND_MS = 250;
+const MOST_BEHIND_MS = 12_000;

@@ -1,7 +1,9 @@
 // The input of the engine: a call, and how it is to be routed.
 import type { Provider, Transport } from "../../core/provider/profile.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
+import type { SeenBlock } from "../../core/routing/seen.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
+import type { View } from "../../core/routing/view.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import type { Room, Upstream } from "../transport.ts";
@@ -27,6 +29,13 @@ export interface RouteRequest {
   readonly deadlineMs: number;
   /** True = a provider is asked for this very call: no kept or shared answer will do. */
   readonly fresh?: boolean | undefined;
+  /**
+   * The view at which it is answered; null = none is in force, so tags go out as written. Omitted =
+   * its caller wants no view.
+   */
+  readonly view?: View | null | undefined;
+  /** The newest block that its caller has seen, which must not be undercut; omitted = none. */
+  readonly mark?: SeenBlock | null | undefined;
   /** False = the caller needs the answer in one piece. */
   readonly mayStream: boolean;
   /**

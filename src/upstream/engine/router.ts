@@ -5,12 +5,14 @@ import type { HedgeSettings, Transport } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { BYPASS } from "../../core/routing/cache-use.ts";
 import { type Policy, policyOf } from "../../core/routing/policy.ts";
+import { resolveCall } from "../../core/rpc/resolved-call.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Answer } from "./answer.ts";
 import { cache } from "./cache.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
 import { coalesce } from "./coalesce.ts";
+import { consistency, isViewed } from "./consistency.ts";
 import { failover, type PlanRecording } from "./failover.ts";
 import { futureBlock } from "./future-block.ts";
 import { Job, type JobTimes } from "./job.ts";
@@ -20,6 +22,7 @@ import type { SplitParts } from "./split-parts.ts";
 import { splitRange } from "./split-range.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } from "./stage.ts";
 import { transactions } from "./transactions.ts";
+import { ViewReasks } from "./view-reasks.ts";
 
 /** Routes calls. */
 export interface Router {
@@ -45,6 +48,8 @@ export interface RoutedCall
       | "overBudget"
       | "rechecked"
       | "cacheUse"
+      | "at"
+      | "isStale"
     >
   > {
   /**
@@ -71,6 +76,8 @@ export interface RouterParts {
   readonly cache?: CachedAnswers | undefined;
   /** How ranges that no provider accepts whole are asked for; left out = they are refused. */
   readonly split?: Omit<SplitParts, "runtime" | "timerWheel">;
+  /** Counts what is asked again for the view; left out = nobody reads it. */
+  readonly reasks?: ViewReasks;
 }
 
 /** Bounds of one routed call. */
@@ -93,10 +100,12 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     futureBlock(),
     coalesce(parts),
     cache({ runtime, cache: answers }),
+    consistency({ runtime, timerWheel, reasks: parts.reasks ?? new ViewReasks() }),
   );
   return {
-    route(request, done) {
-      const { method, block } = request.call;
+    route(asked, done) {
+      const request = atView(asked);
+      const { method, block, resolution } = request.call;
       const { maxAttempts } = limits();
       const isFree = isUnrestricted(request);
       const isShareable = isFree && request.fresh !== true && request.caller !== SERVICE_CALLER;
@@ -105,7 +114,9 @@ export function createRouter(parts: RouterParts): RoutingEngine {
       const isSplit = split?.splitLimits().split === true && mayBeSplit(request);
       const cacheable = answers !== null && isCacheable(request, answers);
       const cache = cacheable && isFree && request.fresh !== true;
-      const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit };
+      const hasView = request.view !== null && request.view !== undefined;
+      const view = hasView && (resolution !== undefined || isViewed(method.name));
+      const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view };
       const policy = policyOf(method, block, settings);
       const startedAtMs = runtime.now();
       const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
@@ -116,6 +127,14 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     },
     reaches: (transport) => parts.upstreams[transport] !== undefined,
   };
+}
+
+/** The call at the block of its view, if it has one and names such a block. */
+function atView(request: RouteRequest): RouteRequest {
+  const { view, call } = request;
+  if (view === null || view === undefined) return request;
+  const resolved = resolveCall(call, view);
+  return resolved === null ? request : { ...request, call: resolved };
 }
 
 /** Answers to such calls are kept: calls of the service itself want to know what is so now. */

@@ -13,16 +13,24 @@ import {
   DEFAULT_FINALITY_DEPTH,
   type FinalitySample,
   finalizedHeightOf,
-  servedTipOf,
 } from "../../core/provider/finality.ts";
 import { HEAD_FRESH_MS, type HeadSample } from "../../core/provider/head.ts";
 import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
+import type { View } from "../../core/routing/view.ts";
+import type { Method } from "../../core/rpc/method.ts";
 import type { Runtime } from "../../runtime.ts";
+import { ServedView } from "./served-view.ts";
 
 /** What is known of the blocks of one chain, as the providers of one set tell it. */
 export interface KnownBlocks {
-  /** The highest block that at least two providers have, or the only one; null = unknown. */
+  /** The newest block that callers are told of; null = unknown. */
   servedTip(): number | null;
+  /** The one view that callers share. */
+  readonly view: ServedView;
+  /** Whether a provider certainly lacks the newest block of a view. */
+  lacks(provider: Provider, view: View): boolean;
+  /** How the provider is asked for a block of a view by a method. */
+  formFor(provider: Provider, method: Method): BlockForm;
   /** At or below this height the chain does not change any more; null = unknown. */
   finalized(): number | null;
   /**
@@ -42,6 +50,9 @@ export interface KnownBlocks {
   isUntouched(number: number, epoch: number): boolean;
 }
 
+/** A block in a request: by tag as its caller wrote it, by its number, or by its hash (EIP-1898). */
+export type BlockForm = "tag" | "number" | "hash";
+
 /** The newest blocks at one moment. */
 export interface BlocksSnapshot {
   /** Reorganisations counted. */
@@ -57,8 +68,20 @@ export interface BlocksSnapshot {
 export interface ProviderBlocks {
   readonly provider: Provider;
   sample: HeadSample | null;
+  /** When its height last grew. */
+  roseAtMs: number;
   /** What it last reported as final. */
   finalized: FinalitySample | null;
+  /** What it last reported as safe. */
+  safe: FinalitySample | null;
+  /** A block that it said it does not have; null = its height says what it has. */
+  missing: number | null;
+  /** A number not above its own head that it refused; null = none since it answered at one. */
+  refused: number | null;
+  /** When it refused the number of its own head; -Infinity = never. */
+  neededTagAtMs: number;
+  /** It answers reads of state by the hash of a block. */
+  takesHash: boolean;
   /** The blocks that it has pushed. */
   readonly branch: BranchView;
   /** When it last pushed a head (ms). */
@@ -79,6 +102,7 @@ export class RecordedBlocks implements KnownBlocks {
   readonly #set: ProviderSet;
   readonly #runtime: Runtime;
   readonly #providers: readonly ProviderBlocks[];
+  readonly view: ServedView;
   readonly #changes = new BranchChanges();
   /** As last found: it never goes back. */
   #finalized: number | null;
@@ -95,6 +119,7 @@ export class RecordedBlocks implements KnownBlocks {
     this.#runtime = runtime;
     this.#providers = providers;
     this.#finalized = finalized;
+    this.view = new ServedView(set, runtime, providers);
   }
 
   get epoch(): number {
@@ -106,7 +131,17 @@ export class RecordedBlocks implements KnownBlocks {
   }
 
   servedTip(): number | null {
-    return this.#current().servedTip;
+    return this.view.tip?.number ?? null;
+  }
+
+  lacks(provider: Provider, view: View): boolean {
+    const blocks = this.#of(provider);
+    return blocks !== null && this.view.lacks(blocks, view);
+  }
+
+  formFor(provider: Provider, method: Method): BlockForm {
+    const blocks = this.#of(provider);
+    return blocks === null ? "number" : this.view.formFor(blocks, method);
   }
 
   finalized(): number | null {
@@ -135,12 +170,14 @@ export class RecordedBlocks implements KnownBlocks {
   /** The newest height of a provider is another one. */
   heightChanged(): void {
     this.#newest = null;
+    this.view.heard();
   }
 
   /** A provider does not push its blocks any more. */
   clear({ branch }: ProviderBlocks): void {
     clearBranch(branch);
     this.#newest = null;
+    this.view.heard();
   }
 
   /** A provider has pushed a block; null = only its height is known. */
@@ -149,12 +186,20 @@ export class RecordedBlocks implements KnownBlocks {
     this.#newest = null;
     const abandoned = pushBlock(blocks.branch, block);
     if (abandoned !== null) this.#changes.abandon(abandoned);
+    this.view.heard();
+  }
+
+  /** A provider has reported the block that `safe` names. */
+  reportedSafe(blocks: ProviderBlocks, height: number): void {
+    blocks.safe = { height, atMs: this.#runtime.now() };
+    this.view.heard();
   }
 
   /** A provider has reported a height as final. */
   reportedFinal(blocks: ProviderBlocks, height: number): void {
     const nowMs = this.#runtime.now();
     blocks.finalized = { height, atMs: nowMs };
+    this.view.heard();
     this.#finalized = finalizedHeightOf({
       reports: this.#providers.map(({ finalized }) => finalized),
       servedTip: this.servedTip(),
@@ -181,8 +226,7 @@ export class RecordedBlocks implements KnownBlocks {
   }
 
   #find(nowMs: number): Newest {
-    const samples = this.#providers.map(({ sample }) => sample);
-    const servedTip = servedTipOf(samples, nowMs);
+    const servedTip = this.servedTip();
     const pushing: BranchView[] = [];
     const tips: (number | null)[] = [];
     let untilMs = Number.POSITIVE_INFINITY;

@@ -91,6 +91,7 @@ import {
   type SelectionSettings,
   type Strategy,
 } from "../../core/routing/strategy.ts";
+import type { View } from "../../core/routing/view.ts";
 import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
@@ -183,6 +184,8 @@ export interface Selection {
   readonly pin: Provider | null;
   /** True = what the plan is made from is kept with it. */
   readonly record?: boolean;
+  /** The view at which the call is answered: who lacks its tip is asked last. Absent = none. */
+  readonly view?: View | null | undefined;
 }
 
 /**
@@ -290,6 +293,17 @@ export interface Tracker {
   recordHead(provider: Provider, height: number, block?: PushedBlock): void;
   /** Records the height that a provider reports as final. */
   recordFinalized(provider: Provider, height: number): void;
+  /** Records the height that a provider reports as safe. */
+  recordSafe(provider: Provider, height: number): void;
+  /** A provider has answered at a block: its head is at least this. */
+  hasBlock(provider: Provider, number: number): void;
+  /**
+   * A provider has said that it does not have a block. Where it says so of its own head twice
+   * running, it is asked for that by tag from now on.
+   */
+  lacksBlock(provider: Provider, number: number): void;
+  /** Records whether a provider answers reads of state by the hash of a block. */
+  recordHashReads(provider: Provider, served: boolean): void;
   /** When the provider last reported a final height; -Infinity = never. */
   finalizedAtMs(provider: Provider): number;
   /**
@@ -352,6 +366,8 @@ export type RoutingState = Pick<
   | "mayBeAskedBeside"
   | "aheadOf"
   | "isFutureBlock"
+  | "hasBlock"
+  | "lacksBlock"
   | "begin"
   | "end"
   | "heard"
@@ -729,6 +745,7 @@ class SetTracker implements Tracker {
         this.#notifyListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
       this.#sample(providerState, null);
       providerState.finalized = null;
+      providerState.safe = null;
       this.blocks.clear(providerState);
       if (!wrongChain) this.#notifyOutage();
       return;
@@ -790,6 +807,37 @@ class SetTracker implements Tracker {
     if (providerState === null || !isHeight(height) || providerState.cordon !== null) return;
     if (providerState.http?.wrongChain === true || providerState.ws?.wrongChain === true) return;
     this.blocks.reportedFinal(providerState, height);
+  }
+
+  recordSafe(provider: Provider, height: number): void {
+    const state = this.#stateOf(provider);
+    if (state === null || !isHeight(height) || state.cordon !== null) return;
+    if (state.http?.wrongChain === true || state.ws?.wrongChain === true) return;
+    this.blocks.reportedSafe(state, height);
+  }
+
+  hasBlock(provider: Provider, number: number): void {
+    const state = this.#stateOf(provider);
+    if (state === null) return;
+    state.refused = null;
+    if (state.sample !== null && state.sample.height >= number) return;
+    this.#sample(state, { height: number, atMs: this.#runtime.now(), polled: true });
+  }
+
+  lacksBlock(provider: Provider, number: number): void {
+    const state = this.#stateOf(provider);
+    if (state === null) return;
+    state.missing = number;
+    if (state.sample === null || state.sample.height < number) return;
+    // One block may have been missing by chance.
+    if (state.refused !== null && state.refused !== number)
+      state.neededTagAtMs = this.#runtime.now();
+    state.refused = number;
+  }
+
+  recordHashReads(provider: Provider, served: boolean): void {
+    const state = this.#stateOf(provider);
+    if (state !== null) state.takesHash = served;
   }
 
   finalizedAtMs(provider: Provider): number {
@@ -906,6 +954,7 @@ class SetTracker implements Tracker {
     if (cordon === null) return;
     this.#sample(state, null);
     state.finalized = null;
+    state.safe = null;
     this.blocks.clear(state);
     this.#notifyOutage();
   }
@@ -929,11 +978,11 @@ class SetTracker implements Tracker {
     return this.#providerStates.find((state) => state.provider.id === provider.id) ?? null;
   }
 
-  #queryOf(call: Call, { strategy, transport, pin }: Selection): PlanQuery {
+  #queryOf(call: Call, { strategy, transport, pin, view: at }: Selection): PlanQuery {
     const nowMs = this.#runtime.now();
     const { maxLagBlocks, archivalThreshold } = this.set;
     const view: SetView = { nowMs, head: this.#head(nowMs), archivalThreshold, maxLagBlocks };
-    return { call, view, strategy, pinned: pin !== null, transport };
+    return { call, view, strategy, pinned: pin !== null, transport, at: at ?? null };
   }
 
   #considerAll(query: PlanQuery): readonly Considered[] {
@@ -963,7 +1012,7 @@ class SetTracker implements Tracker {
     const { regionRank } = region;
     const health = providerState[transport];
     if (health === null) return { ...ABSENT, provider, transport, regionRank };
-    const { call, strategy, pinned } = query;
+    const { call, strategy, pinned, at } = query;
     const { nowMs } = query.view;
     const condition = this.#conditionOf(providerState, transport, health, query);
     const reason =
@@ -986,6 +1035,7 @@ class SetTracker implements Tracker {
       breaker: circuitOf(health, nowMs),
       limited,
       stalled,
+      lacking: at !== null && this.blocks.view.lacks(providerState, at),
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
     };
@@ -1173,6 +1223,10 @@ class SetTracker implements Tracker {
 
   /** Sets or clears a height sample; the consensus must then be computed again. */
   #sample(providerState: ProviderState, sample: HeadSample | null): void {
+    const before = providerState.sample;
+    if (sample !== null && (before === null || sample.height > before.height))
+      providerState.roseAtMs = sample.atMs;
+    if (sample !== null) providerState.missing = null;
     providerState.sample = sample;
     if (sample !== null)
       for (const health of [providerState.http, providerState.ws])
@@ -1229,6 +1283,12 @@ function createState(
     unserved: isNew ? createUnserved() : (before?.unserved ?? createUnserved()),
     sample: isNew || cordon !== null ? null : (before?.sample ?? null),
     finalized: isNew || cordon !== null ? null : (before?.finalized ?? null),
+    safe: isNew || cordon !== null ? null : (before?.safe ?? null),
+    roseAtMs: before?.roseAtMs ?? NEVER_MS,
+    missing: null,
+    refused: null,
+    neededTagAtMs: isNew ? NEVER_MS : (before?.neededTagAtMs ?? NEVER_MS),
+    takesHash: !isNew && before?.takesHash === true,
     branch: createBranchView(),
     listening: false,
     cordon,
@@ -1302,9 +1362,12 @@ interface PlanQuery {
   readonly strategy: Strategy;
   readonly pinned: boolean;
   readonly transport: Transport | null;
+  /** The view at which the call is answered; null = none. */
+  readonly at: View | null;
 }
 
 const ABSENT = {
+  lacking: false,
   reason: "transport_missing",
   reading: null,
   probeMs: null,

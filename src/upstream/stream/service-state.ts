@@ -80,6 +80,10 @@ export abstract class ServiceState implements RoutingState {
     return false;
   }
 
+  hasBlock(): void {}
+
+  lacksBlock(): void {}
+
   /** Attempts are not watched for silence. */
   begin(): void {}
 

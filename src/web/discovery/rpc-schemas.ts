@@ -131,12 +131,25 @@ const evidence = z
       .optional()
       .describe("Compute units that were charged for the call. Only with a key."),
     source: z
-      .enum(["shared", "cache", "merged"])
+      .enum(["shared", "cache", "merged", "heads"])
       .optional()
       .describe(
         "`shared`: no provider was asked for this very call; its answer came from a filter, or " +
           "from another call or subscription that was there already. `merged`: its range of blocks was asked " +
-          "for in parts, of several providers. `cache`: it was kept.",
+          "for in parts, of several providers. `cache`: it was kept. `heads`: what the providers " +
+          "told of their newest blocks.",
+      ),
+    block: z
+      .object({ number: z.int().min(0), hash: z.string().nullable() })
+      .optional()
+      .describe("The block at which the answer was given. Only where it is known."),
+    tip: z
+      .enum(["stale", "alone"])
+      .optional()
+      .describe(
+        "`stale`: no tip was in force, so `latest`, `safe` and `finalized` went to the provider as " +
+          "they were written. `alone`: one operator alone defines the tip, although others are " +
+          "configured.",
       ),
     excluded: z
       .array(z.object({ provider: z.string(), reason: z.string() }))

@@ -3,7 +3,12 @@
 import { isCharged } from "../../core/billing/charging.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import { type AnswerSource, providerOf } from "../../core/routing/answer-source.ts";
-import { type Evidence, evidenceOf, type PublicNode } from "../../core/routing/evidence.ts";
+import {
+  type Evidence,
+  evidenceOf,
+  type PublicNode,
+  type TipState,
+} from "../../core/routing/evidence.ts";
 import type { Plan } from "../../core/routing/plan.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
@@ -68,10 +73,18 @@ export function evidenceOfReply(reply: Reply, { runtime, node }: EvidenceParts):
             .breaker,
     source: reply.source,
     cacheUse: route?.cacheUse ?? null,
+    block: route?.at ?? null,
+    tip: route === null ? null : tipStateOf(route),
     chargedCu: chargedCuOf(reply),
     node,
     endToEndMs: route === null ? 0 : runtime.now() - route.startedAtMs,
   });
+}
+
+function tipStateOf({ request: { view }, isStale }: RoutedCall): TipState | null {
+  if (view === undefined) return null;
+  if (view === null || isStale) return "stale";
+  return view.isAlone ? "alone" : null;
 }
 
 function chargedCuOf({ billing, source }: Pick<Reply, "billing" | "source">): number | null {

@@ -28,6 +28,7 @@ const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   key_revoked: [-32001, 401, false],
   forbidden: [-32001, 403, false],
   unavailable: [-32002, 503, true],
+  behind: [-32002, 200, true],
   not_prepared: [-32002, 503, true],
   profile_config_unavailable: [-32002, 503, true],
   balance_exhausted: [-32003, 402, false],

@@ -1,4 +1,4 @@
-// The finalized height and the served tip: no single provider moves them if there are several.
+// The finalized height: no single provider moves it if there are several.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -7,12 +7,9 @@ import {
   FINALITY_FRESH_MS,
   type FinalitySample,
   finalizedHeightOf,
-  servedTipOf,
 } from "../../../src/core/provider/finality.ts";
-import { HEAD_FRESH_MS } from "../../../src/core/provider/head.ts";
 
 const at = (height: number, atMs = 0): FinalitySample => ({ height, atMs });
-const polled = (height: number, atMs = 0) => ({ height, atMs, polled: true });
 
 function finalized(
   reports: readonly (FinalitySample | null)[],
@@ -22,16 +19,6 @@ function finalized(
   const finalityDepth = DEFAULT_FINALITY_DEPTH;
   return finalizedHeightOf({ reports, servedTip, previous, nowMs, finalityDepth });
 }
-
-test("the served tip is the highest block that two providers have, or the only one", () => {
-  assert.equal(servedTipOf([], 0), null);
-  assert.equal(servedTipOf([null], 0), null);
-  assert.equal(servedTipOf([polled(7), null], 0), 7);
-  assert.equal(servedTipOf([polled(9), polled(7)], 0), 7);
-  assert.equal(servedTipOf([polled(7), polled(9), polled(8)], 0), 8);
-  assert.equal(servedTipOf([polled(9), polled(9), polled(1)], 0), 9);
-  assert.equal(servedTipOf([polled(9, 0), polled(7, 1)], HEAD_FRESH_MS), 7, "one is too old");
-});
 
 test("the finalized height is the second highest report, and a single one counts less a margin", () => {
   assert.equal(finalized([]), null);
@@ -64,11 +51,6 @@ test("property: one liar among honest providers moves the finalized height at mo
         { servedTip: 20_000 },
       );
       assert.ok(found !== null && found <= best);
-      const tip = servedTipOf(
-        [...honest, lie].map((height) => polled(height)),
-        0,
-      );
-      assert.ok(tip !== null && tip <= best);
     }),
   );
 });

@@ -46,6 +46,8 @@ function input(managed: boolean, overrides: Partial<EvidenceInput> = {}): Eviden
     endToEndMs: 35,
     source: { kind: "provider", provider: b },
     cacheUse: null,
+    block: null,
+    tip: null,
     node: null,
     ...overrides,
   };

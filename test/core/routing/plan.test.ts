@@ -56,6 +56,7 @@ function considered(index: number, overrides: Partial<Considered> = {}): Conside
     breaker: CLOSED,
     limited: false,
     stalled: false,
+    lacking: false,
     heardAtMs: 0,
     lagBlocks: null,
     ...overrides,

@@ -9,7 +9,14 @@ import { type BlockRef, NO_BLOCK } from "../../../src/core/rpc/call.ts";
 import { METHODS, methodOf } from "../../../src/core/rpc/method.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 
-const SHARING = { maxAttempts: 3, cache: false, coalesce: true, hedge: null, split: true };
+const SHARING = {
+  maxAttempts: 3,
+  cache: false,
+  coalesce: true,
+  hedge: null,
+  split: true,
+  view: false,
+};
 const BLOCKS: readonly BlockRef[] = [
   NO_BLOCK,
   { kind: "tag", tag: "pending" },
@@ -109,6 +116,7 @@ test("of every method and block: what is shared is safe to repeat, and bounds ar
           coalesce,
           hedge: DEFAULT_HEDGE,
           split: coalesce,
+          view: false,
         };
         const policy = policyOf(method, block, settings);
         const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;

@@ -54,6 +54,7 @@ function entrant(
     breaker: CLOSED,
     limited: false,
     stalled: false,
+    lacking: false,
     heardAtMs: 0,
     lagBlocks: null,
     ...rest,

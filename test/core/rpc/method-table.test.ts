@@ -40,6 +40,9 @@ test("a method of the configuration has a row of its own, with the defaults of u
     hedge: false,
     batch: false,
     cache: null,
+    fillsBlock: false,
+    takesHash: false,
+    byHashName: null,
   });
   assert.equal(index, METHODS.length);
   const { replaySafe, cu, block, deadline } = table.of("foo_write");

@@ -25,6 +25,8 @@ function viewOf(batched: number | null, plan: Partial<Plan>): ReturnType<typeof 
     overBudget: false,
     rechecked: null,
     cacheUse: null,
+    at: null,
+    isStale: false,
     cancel: () => NOTHING_SENT,
   } as const;
   const ended = {

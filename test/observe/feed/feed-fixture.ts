@@ -90,6 +90,8 @@ export function createCallMaker(
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         cancel: () => NOTHING_SENT,
       } as const;
       const outcome = story.outcome === undefined ? GOOD : story.outcome;

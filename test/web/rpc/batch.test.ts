@@ -87,6 +87,8 @@ function run(
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

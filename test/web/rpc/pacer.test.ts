@@ -76,6 +76,8 @@ function createFixture(size: RateLimitSize) {
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: false, countedAsTimeout: false }),

@@ -187,6 +187,8 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {

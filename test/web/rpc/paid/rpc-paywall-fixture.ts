@@ -249,6 +249,8 @@ function echo(runtime: Runtime, count: () => void): Router {
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         startedAtMs: runtime.now(),
         source: provider === undefined ? NO_SOURCE : { kind: "provider", provider },
         cancel: () => ({ sent: false, countedAsTimeout: false }),

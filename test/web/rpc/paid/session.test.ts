@@ -76,6 +76,8 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel: () => ({ sent: true, countedAsTimeout: false }),

@@ -1,0 +1,157 @@
+// The served tip: the newest block that all callers of one provider set are shown. Two operators
+// have to report it; it goes back only when they report another branch. Decided from what the
+// providers have told of their heads; asks nobody, and knows no caller.
+import { type BranchView, hashAt } from "./branch-view.ts";
+
+/** What one provider has told of its head. */
+export interface TipReport {
+  /** Who runs the provider: two providers of one operator are one witness. */
+  readonly operator: string;
+  readonly height: number;
+  /** The blocks that it has pushed; without any, only its height is known. */
+  readonly branch: BranchView;
+  /** When its height last grew (monotonic ms). */
+  readonly roseAtMs: number;
+  /** When it last reported its height. */
+  readonly atMs: number;
+  /** It pushes its heads: its height is its head until it pushes another. */
+  readonly isPushed: boolean;
+}
+
+/** A block that is served as the newest. */
+export interface TipBlock {
+  readonly number: number;
+  /** Null = nobody has told it. */
+  readonly hash: string | null;
+}
+
+/** The tip that follows from reports. */
+export interface FoundTip extends TipBlock {
+  /** One operator alone has defined it. */
+  readonly isAlone: boolean;
+  /** The branch on which it lies; null = only heights are known. */
+  readonly branch: BranchView | null;
+}
+
+/** How one tip follows another. */
+export type TipMove =
+  | { readonly kind: "stays" }
+  | { readonly kind: "forward" }
+  /** The chain was reorganised: `ancestor` is the highest block that still holds, null = unknown. */
+  | { readonly kind: "reorganised"; readonly ancestor: number | null };
+
+/** A height that has stood still for so many block times defines no tip while others go on. */
+export const STILL_BLOCKS = 3;
+/** The same in milliseconds, at least: short block times vary by more than themselves. */
+const SHORTEST_STILL_MS = 1_500;
+/** A tip is in force for at most so long after its last confirmation. */
+const CONFIRMED_MS = 2_000;
+/** Most blocks by which branches are followed back to where they agree. */
+const MAX_DEPTH = 128;
+
+/** How long (ms) a height may stand still before it defines no tip. */
+export function stillMs(blockTimeMs: number): number {
+  return Math.max(SHORTEST_STILL_MS, STILL_BLOCKS * blockTimeMs);
+}
+
+/** How long (ms) a polled height confirms a tip. */
+export function confirmedMs(blockTimeMs: number): number {
+  return Math.min(blockTimeMs, CONFIRMED_MS);
+}
+
+/**
+ * The highest block that two operators report; with one operator left, its own. Null = nobody
+ * reports a height.
+ */
+export function findTip(
+  reports: readonly TipReport[],
+  blockTimeMs: number,
+  nowMs: number,
+): FoundTip | null {
+  const recent = reports.filter(
+    ({ isPushed, atMs }) => isPushed || nowMs - atMs <= Math.max(blockTimeMs, CONFIRMED_MS),
+  );
+  const counting = goingOn(recent.length === 0 ? reports : recent, blockTimeMs, nowMs);
+  let found: FoundTip | null = null;
+  for (const [at, left] of counting.entries())
+    for (const right of counting.slice(at + 1)) {
+      const shared = left.operator === right.operator ? null : lastShared(left, right);
+      if (shared !== null && (found === null || shared.number > found.number)) found = shared;
+    }
+  if (found !== null) return found;
+  // Several operators that agree on no block say nothing together.
+  const operators = new Set(counting.map(({ operator }) => operator));
+  return operators.size === 1 ? highestOf(counting) : null;
+}
+
+/** The reports without heights that stand still below others. */
+function goingOn(
+  reports: readonly TipReport[],
+  blockTimeMs: number,
+  nowMs: number,
+): readonly TipReport[] {
+  const best = Math.max(...reports.map(({ height }) => height));
+  const isGoingOn = ({ height, roseAtMs }: TipReport): boolean =>
+    height === best || nowMs - roseAtMs <= stillMs(blockTimeMs);
+  return reports.every(isGoingOn) ? reports : reports.filter(isGoingOn);
+}
+
+function highestOf(reports: readonly TipReport[]): FoundTip | null {
+  let best: TipReport | null = null;
+  for (const report of reports) if (best === null || report.height > best.height) best = report;
+  return best === null ? null : tipOf(best, best.height, true);
+}
+
+function tipOf({ branch }: TipReport, number: number, isAlone: boolean): FoundTip {
+  const hash = hashAt(branch, number);
+  return { number, hash, isAlone, branch: hash === null ? null : branch };
+}
+
+/** The highest block that two providers have; a hash that one of them has not told is believed. */
+function lastShared(left: TipReport, right: TipReport): FoundTip | null {
+  const top = Math.min(left.height, right.height);
+  for (let number = top; number >= 0 && number > top - MAX_DEPTH; number--) {
+    const [ofLeft, ofRight] = [hashAt(left.branch, number), hashAt(right.branch, number)];
+    if (ofLeft === null || ofRight === null || ofLeft === ofRight)
+      return tipOf(ofLeft === null ? right : left, number, false);
+  }
+  return null;
+}
+
+/**
+ * How the tip moves from the blocks served so far to one that was found. A lower block is no
+ * reason to go back: its reporters may only be slow.
+ */
+export function tipMove(served: BranchView, tip: TipBlock, found: FoundTip): TipMove {
+  const { branch } = found;
+  const common = Math.min(tip.number, found.number);
+  const theirs = branch === null ? null : hashAt(branch, common);
+  const ours = common === tip.number ? tip.hash : hashAt(served, common);
+  if (theirs !== null && ours !== null && theirs !== ours && branch !== null)
+    return { kind: "reorganised", ancestor: ancestorOf(served, branch, common) };
+  if (found.number > tip.number) return { kind: "forward" };
+  const isNamed = found.number === tip.number && tip.hash === null && found.hash !== null;
+  return { kind: isNamed ? "forward" : "stays" };
+}
+
+function ancestorOf(served: BranchView, branch: BranchView, below: number): number | null {
+  for (let number = below - 1; number >= 0 && number >= below - MAX_DEPTH; number--) {
+    const [ours, theirs] = [hashAt(served, number), hashAt(branch, number)];
+    if (ours === null || theirs === null) return null;
+    if (ours === theirs) return number;
+  }
+  return null;
+}
+
+/** Whether a report confirms that a block is, or was, the head of its provider. */
+export function confirms(
+  { height, branch, isPushed, atMs }: TipReport,
+  tip: TipBlock,
+  blockTimeMs: number,
+  nowMs: number,
+): boolean {
+  if (height < tip.number) return false;
+  if (!isPushed && nowMs - atMs > confirmedMs(blockTimeMs)) return false;
+  const hash = hashAt(branch, tip.number);
+  return hash === null || tip.hash === null || hash === tip.hash;
+}

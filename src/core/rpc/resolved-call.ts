@@ -1,0 +1,232 @@
+// Calls whose block was written as a tag, or left out, resolved to one block of the chain: by its
+// number, or by its hash where that says the same more exactly. All other bytes stay as the caller
+// wrote them.
+import type { View } from "../routing/view.ts";
+import type { BlockRef, Call } from "./call.ts";
+import {
+  CLOSE_ARRAY,
+  elementAt,
+  membersOf,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  type Span,
+  skipSpace,
+} from "./json.ts";
+import { type WireRequest, writeRequest } from "./wire-request.ts";
+
+/** What became of the block of a call. */
+export interface Resolution {
+  /** The block that was put into the call. */
+  readonly number: number;
+  /** Its hash; null = unknown, or the call is over a range of blocks. */
+  readonly hash: string | null;
+  /** The call as its caller wrote it. */
+  readonly written: Call;
+  /** Where the number stands in the body of the resolved call, with its quotes. */
+  readonly at: Span;
+}
+
+/** A call at one block. */
+export interface ResolvedCall extends Call {
+  readonly resolution: Resolution;
+}
+
+/** Whether the block of a call was resolved. */
+export function isResolved(call: Call): call is ResolvedCall {
+  return call.resolution !== undefined;
+}
+
+/** The tags that name one block under a view. */
+type ViewTag = "latest" | "safe" | "finalized";
+
+/** The call at the block of the view; null = it names no such block, or one that is not known. */
+export function resolveCall(call: Call, view: View): ResolvedCall | null {
+  const { method, params, body } = call;
+  if (method.block === null || params === undefined || body[params.start] !== OPEN_ARRAY)
+    return null;
+  return method.block.kind === "block"
+    ? resolveBlock(call, params, view)
+    : resolveFilter(call, params, view);
+}
+
+/**
+ * The request for the block by its hash: the method of the same name by hash, or the number
+ * replaced by an EIP-1898 object. Null = it cannot be asked for so.
+ */
+export function requestByHash({
+  method,
+  methodName,
+  body,
+  params,
+  resolution,
+  ...ids
+}: ResolvedCall): WireRequest | null {
+  const { hash, at } = resolution;
+  if (hash === null || params === undefined) return null;
+  if (method.byHashName !== null) {
+    const rest = body.toString("latin1", at.end, params.end);
+    const before = body.toString("latin1", params.start, at.start);
+    return writeRequest(method.byHashName, Buffer.from(`${before}"${hash}"${rest}`, "latin1"));
+  }
+  if (!method.takesHash) return null;
+  const named = { methodName, method, body, params, ...ids };
+  return spliced(named, at, `{"blockHash":"${hash}"}`).call;
+}
+
+function resolveBlock(call: Call, params: Span, view: View): ResolvedCall | null {
+  const { method, body } = call;
+  const at = method.block?.at ?? 0;
+  const span = elementAt(body, params.start, params.end, at);
+  if (span !== null) {
+    const tag = tagIn(body, span);
+    return tag === null ? null : resolvedTo(call, span, { tag, view, before: "" });
+  }
+  const isFilled = method.fillsBlock && at > 0 && hasElements(body, params, at);
+  if (!isFilled) return null;
+  const end = params.end - 1;
+  return resolvedTo(call, { start: end, end }, { tag: "latest", view, before: "," });
+}
+
+/** Whether an array has exactly the elements before the one at this place. */
+function hasElements(body: Buffer, { start, end }: Span, count: number): boolean {
+  const last = elementAt(body, start, end, count - 1);
+  return last !== null && body[skipSpace(body, last.end, end)] === CLOSE_ARRAY;
+}
+
+interface Named {
+  readonly tag: ViewTag;
+  readonly view: View;
+  /** What is put before the number. */
+  readonly before: string;
+}
+
+function resolvedTo(written: Call, span: Span, { tag, view, before }: Named): ResolvedCall | null {
+  const number = numberOf(tag, view);
+  if (number === null) return null;
+  const { call, end } = spliced(written, span, `${before}"${hexOf(number)}"`);
+  const at = { start: span.start + before.length, end };
+  const hash = tag === "latest" ? view.hash : null;
+  return { ...call, resolution: { number, hash, written, at } };
+}
+
+/** The bounds of a filter that are tags or left out, in the order in which they are replaced. */
+function resolveFilter(call: Call, params: Span, view: View): ResolvedCall | null {
+  const { body, block, method } = call;
+  const filter = elementAt(body, params.start, params.end, method.block?.at ?? 0);
+  if (filter === null || body[filter.start] !== OPEN_OBJECT || block.kind !== "range") return null;
+  const members = membersOf(body, filter);
+  if (members === null || members.has("blockHash")) return null;
+  const bounds = [boundOf(body, members, "fromBlock"), boundOf(body, members, "toBlock")] as const;
+  if (bounds.some((bound) => bound === null)) return null;
+  const mayFill = method.fillsBlock || bounds.every((bound) => bound?.span !== null);
+  if (!mayFill || bounds.every((bound) => bound?.tag === null)) return null;
+  return replaced(call, filter, { bounds, view, isEmpty: members.size === 0 });
+}
+
+interface Bound {
+  readonly name: string;
+  /** Null = it was left out. */
+  readonly span: Span | null;
+  /** Null = it is a number, which stays. */
+  readonly tag: ViewTag | null;
+}
+
+/** A bound of a filter; null = it is none that can be resolved. */
+function boundOf(body: Buffer, members: ReadonlyMap<string, Span>, name: string): Bound | null {
+  const span = members.get(name) ?? null;
+  if (span === null) return { name, span, tag: "latest" };
+  const tag = tagIn(body, span);
+  if (tag !== null) return { name, span, tag };
+  return NUMBER.test(body.toString("latin1", span.start, Math.min(span.end, span.start + 24)))
+    ? { name, span, tag: null }
+    : null;
+}
+
+const NUMBER = /^"(?:0x[0-9a-fA-F]{1,13}|earliest)"$/;
+
+interface Replacing {
+  readonly bounds: readonly (Bound | null)[];
+  readonly view: View;
+  readonly isEmpty: boolean;
+}
+
+function replaced(
+  written: Call,
+  filter: Span,
+  { bounds, view, isEmpty }: Replacing,
+): ResolvedCall | null {
+  let call: Call = written;
+  let at: Span = filter;
+  let number = -1;
+  // From the back, so that what is replaced first moves nothing that is replaced later.
+  const inOrder = [...bounds].sort((a, b) => (b?.span?.start ?? 0) - (a?.span?.start ?? 0));
+  let isFirst = isEmpty;
+  for (const bound of inOrder) {
+    if (bound === null || bound.tag === null) continue;
+    const named = numberOf(bound.tag, view);
+    if (named === null) return null;
+    const text = `"${hexOf(named)}"`;
+    const inserted = `"${bound.name}":${text}${isFirst ? "" : ","}`;
+    const span = bound.span ?? { start: filter.start + 1, end: filter.start + 1 };
+    const next = spliced(call, span, bound.span === null ? inserted : text);
+    if (bound.span === null) isFirst = false;
+    call = next.call;
+    at = { start: span.start, end: next.end };
+    number = Math.max(number, named);
+  }
+  const { block } = written;
+  const range = rangeOf(block, bounds, view);
+  return { ...call, block: range, resolution: { number, hash: null, written, at } };
+}
+
+/** The range with the blocks that its tags name. */
+function rangeOf(block: BlockRef, [from, to]: readonly (Bound | null)[], view: View): BlockRef {
+  if (block.kind !== "range") return block;
+  const named = (bound: Bound | null | undefined, before: number | null): number | null =>
+    bound === null || bound === undefined || bound.tag === null
+      ? before
+      : numberOf(bound.tag, view);
+  return { kind: "range", from: named(from, block.from), to: named(to, block.to) };
+}
+
+function tagIn(body: Buffer, { start, end }: Span): ViewTag | null {
+  if (body[start] !== QUOTE || end - start > LONGEST_TAG) return null;
+  const text = body.toString("latin1", start + 1, end - 1);
+  return text === "latest" || text === "safe" || text === "finalized" ? text : null;
+}
+
+const LONGEST_TAG = "finalized".length + 2;
+
+function numberOf(tag: ViewTag, view: View): number | null {
+  return tag === "latest" ? view.number : view[tag];
+}
+
+function hexOf(number: number): string {
+  return `0x${number.toString(16)}`;
+}
+
+/** The call with these ASCII characters in place of a span of its parameters, and where they end. */
+function spliced(
+  call: Call,
+  { start, end }: Span,
+  text: string,
+): { readonly call: Call; readonly end: number } {
+  const { body, params, idStart, idEnd } = call;
+  const added = text.length - (end - start);
+  const bytes = Buffer.allocUnsafe(body.length + added);
+  body.copy(bytes, 0, 0, start);
+  bytes.write(text, start, "latin1");
+  body.copy(bytes, start + text.length, end);
+  const shift = idStart > start ? added : 0;
+  return {
+    call: {
+      ...call,
+      body: bytes,
+      idStart: idStart + shift,
+      idEnd: idEnd + shift,
+      params: params === undefined ? undefined : { start: params.start, end: params.end + added },
+    },
+    end: start + text.length,
+  };
+}

@@ -1,0 +1,245 @@
+// One view of the chain: calls are answered at the block that all callers are shown as the newest.
+// The height is answered from the view; what names a block by tag has been resolved to it, and is
+// asked for again where a provider turns out to lack it; what lies above it is not told yet.
+import type { Abandoned } from "../../core/billing/charging.ts";
+import { isMissingBlock } from "../../core/provider-errors/category.ts";
+import { HEADS_SOURCE } from "../../core/routing/answer-source.ts";
+import type { View } from "../../core/routing/view.ts";
+import { minedIn, pendingText } from "../../core/rpc/mined-block.ts";
+import { isNullResult } from "../../core/rpc/result-block.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { Timer, TimerWheel } from "../timer-wheel.ts";
+import { type Answer, faultAnswer, type Outcome, resultOf } from "./answer.ts";
+import { Job } from "./job.ts";
+import { behindMark } from "./refusal.ts";
+import {
+  type JobListener,
+  NOTHING_SENT,
+  type PolicyLayer,
+  type RunningJob,
+  type Stage,
+} from "./stage.ts";
+import type { ViewReasks } from "./view-reasks.ts";
+
+/** What the layer works with. */
+export interface ConsistencyParts {
+  readonly runtime: Pick<Runtime, "now">;
+  readonly timerWheel: TimerWheel;
+  readonly reasks: ViewReasks;
+}
+
+/** The methods that tell where a transaction was mined. */
+const TELLING: ReadonlySet<string> = new Set([
+  "eth_getTransactionByHash",
+  "eth_getTransactionReceipt",
+]);
+/** Writes that are answered with a receipt. */
+const SENT_WITH_RECEIPT = "eth_sendRawTransactionSync";
+const HEIGHT = "eth_blockNumber";
+
+/** Whether the layer has a part in calls of a method whose block was not resolved. */
+export function isViewed(name: string): boolean {
+  return name === HEIGHT || name === SENT_WITH_RECEIPT || TELLING.has(name);
+}
+
+/** The layer of the one view. */
+export function consistency(parts: ConsistencyParts): PolicyLayer {
+  return {
+    appliesTo: (policy) => policy.view,
+    layer: (next) => (job, listener) => {
+      const { view = null, call } = job.request;
+      if (view === null) return next(job, listener);
+      if (call.method.name !== HEIGHT)
+        return new ViewRun({ ...parts, next, view }, job, listener).start();
+      job.at = view;
+      const outcome = resultOf(`"0x${view.number.toString(16)}"`);
+      listener.ended({ outcome, source: HEADS_SOURCE });
+      return OVER;
+    },
+  };
+}
+
+const OVER = { cancel: () => NOTHING_SENT } as const;
+/** How long a call waits for a provider to have the block of its view, in all. */
+const WAIT_MS = 500;
+const RETRY_MS = 100;
+/** With longer block times the block does not come while a call waits. */
+const LONGEST_AWAITED_BLOCK_MS = 2_000;
+
+interface ViewParts extends ConsistencyParts {
+  readonly next: Stage;
+  readonly view: View;
+}
+
+/** One call at a view. */
+class ViewRun implements JobListener, RunningJob {
+  readonly #parts: ViewParts;
+  readonly #job: Job;
+  readonly #listener: JobListener;
+  readonly #avoid = new Set<string>();
+  #running: RunningJob | null = null;
+  #retry: Timer | null = null;
+  #waitsUntilMs: number | null = null;
+  /** Jobs that were begun for it. */
+  #count = 0;
+  #isAsWritten = false;
+  #over = false;
+
+  constructor(parts: ViewParts, job: Job, listener: JobListener) {
+    this.#parts = parts;
+    this.#job = job;
+    this.#listener = listener;
+  }
+
+  start(): RunningJob {
+    this.#run(this.#job);
+    return this;
+  }
+
+  cancel(): Abandoned {
+    if (this.#over) return NOTHING_SENT;
+    this.#over = true;
+    this.#retry?.clear();
+    return this.#running?.cancel() ?? NOTHING_SENT;
+  }
+
+  ended(answer: Answer): void {
+    this.#finish(answer);
+  }
+
+  #run(job: Job): void {
+    const count = ++this.#count;
+    let isOver = false;
+    const running = this.#parts.next(job, {
+      ended: (answer) => {
+        isOver = true;
+        if (job !== this.#job) this.#job.absorb(job);
+        if (!this.#over) this.#judge(job, answer);
+      },
+    });
+    if (!isOver && count === this.#count) this.#running = running;
+  }
+
+  #judge(job: Job, answer: Answer): void {
+    const { resolution } = this.#job.request.call;
+    if (this.#isAsWritten) return this.#finish(answer);
+    if (resolution === undefined) return this.#finish(this.#told(answer));
+    if (!this.#isMissing(job, answer)) {
+      this.#job.at = { number: resolution.number, hash: resolution.hash };
+      return this.#finish(answer);
+    }
+    this.#askAgain(answer);
+  }
+
+  /** Whether those who were asked lack the block of the view. */
+  #isMissing({ failed }: Job, { outcome, source }: Answer): boolean {
+    const { tracker, call } = this.#job.request;
+    if (outcome.kind === "error" || outcome.kind === "fault")
+      return failed.some(({ verdict }) => isMissingBlock(verdict.category));
+    if (!call.method.mayBeMissing || !isNull(outcome)) return false;
+    if (source.kind === "provider" && call.resolution !== undefined) {
+      tracker.lacksBlock(source.provider, call.resolution.number);
+      this.#avoid.add(source.provider.id);
+    }
+    return true;
+  }
+
+  /** At once while somebody is left who may have the block, then for a while, then as written. */
+  #askAgain(answer: Answer): void {
+    const { runtime, reasks } = this.#parts;
+    const { tracker, mark = null } = this.#job.request;
+    const nowMs = runtime.now();
+    if (this.#job.endsAtMs - nowMs <= 0) return this.#finish(answer);
+    recycle(answer.outcome);
+    if (this.#count === 1 && this.#mayHaveIt()) {
+      reasks.count("missing");
+      return this.#run(this.#again());
+    }
+    this.#waitsUntilMs ??= nowMs + WAIT_MS;
+    const isAwaited = tracker.set.chain.blockTimeMs <= LONGEST_AWAITED_BLOCK_MS || mark !== null;
+    if (isAwaited && nowMs + RETRY_MS < Math.min(this.#waitsUntilMs, this.#job.endsAtMs)) {
+      this.#retry = this.#parts.timerWheel.set(RETRY_MS, () => this.#lookAgain(answer));
+      return;
+    }
+    if (mark !== null) return this.#finish(faultAnswer(behindMark(tracker.set.chain)));
+    reasks.count("stale");
+    this.#isAsWritten = true;
+    this.#job.isStale = true;
+    this.#run(this.#asWritten());
+  }
+
+  #lookAgain(answer: Answer): void {
+    this.#avoid.clear();
+    if (!this.#mayHaveIt()) return this.#askAgain(answer);
+    this.#parts.reasks.count("missing");
+    this.#run(this.#again());
+  }
+
+  #mayHaveIt(): boolean {
+    const { tracker } = this.#job.request;
+    const { blocks, set } = tracker;
+    return set.providers.some(
+      (provider) => !this.#avoid.has(provider.id) && !blocks.lacks(provider, this.#parts.view),
+    );
+  }
+
+  #again(): Job {
+    const { request, policy } = this.#job;
+    const avoid = new Set([...(request.avoid ?? []), ...this.#avoid]);
+    return this.#jobOf({ ...request, avoid: avoid.size === 0 ? null : avoid }, policy);
+  }
+
+  #asWritten(): Job {
+    const { request, policy } = this.#job;
+    const call = request.call.resolution?.written ?? request.call;
+    return this.#jobOf({ ...request, call }, policy);
+  }
+
+  #jobOf(request: Job["request"], policy: Job["policy"]): Job {
+    const startedAtMs = this.#parts.runtime.now();
+    const { endsAtMs } = this.#job;
+    return new Job({ ...request, deadlineMs: endsAtMs - startedAtMs }, policy, {
+      startedAtMs,
+      endsAtMs,
+    });
+  }
+
+  /**
+   * What callers are told of a transaction in a block above the tip: that it is pending. A block
+   * that has not become the tip within a block time becomes it now.
+   */
+  #told(answer: Answer): Answer {
+    const { outcome } = answer;
+    const { call, tracker } = this.#job.request;
+    const { view: served } = tracker.blocks;
+    if (outcome.kind !== "result") return answer;
+    const mined = minedIn(outcome.body, outcome);
+    if (mined === null) return answer;
+    const tip = this.#parts.view.number;
+    if (mined.number <= tip || mined.number <= (served.tip?.number ?? tip)) return answer;
+    if (call.method.name === SENT_WITH_RECEIPT || served.isDue(mined.number)) {
+      served.raise(mined);
+      return answer;
+    }
+    const text =
+      call.method.name === "eth_getTransactionReceipt"
+        ? "null"
+        : pendingText(outcome.body, outcome);
+    recycle(outcome);
+    return { ...answer, outcome: resultOf(text) };
+  }
+
+  #finish(answer: Answer): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#listener.ended(answer);
+  }
+}
+
+function isNull(outcome: Outcome): boolean {
+  return outcome.kind === "result" && isNullResult(outcome.body, outcome);
+}
+
+function recycle(outcome: Outcome): void {
+  if (outcome.kind === "result") outcome.pool?.recycle(outcome.body);
+}
