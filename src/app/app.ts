@@ -62,6 +62,7 @@ import {
 import { createPages, type PageParts, type Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
+import { CallerMarks } from "../web/rpc/caller-marks.ts";
 import { type Compression, createCompression } from "../web/rpc/compression.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
 import { createLegacyForms, type LegacyForms } from "../web/rpc/legacy-forms.ts";
@@ -419,6 +420,8 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     ...payingOf(hosting, config, authentication),
     methods: () => live.methods,
     logs: () => live.config.logs,
+    consistency: () => live.config.consistency,
+    marks: new CallerMarks(),
     deadlineMs,
     get limits() {
       return live.config.limits;

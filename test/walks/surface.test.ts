@@ -622,10 +622,13 @@ describe("pages and methods", () => {
         "content-type",
         "x-svc-provider",
         "x-svc-strategy",
+        "x-svc-consistency",
+        "x-svc-seen",
         "x-request-id",
         ...paying,
       ])
         assert.ok(allowed.includes(name), name);
+      assert.match(headers["access-control-expose-headers"] ?? "", /\bx-svc-seen\b/);
       const methods = (headers["access-control-allow-methods"] ?? "").split(", ");
       for (const name of ["GET", "POST", "OPTIONS"]) assert.ok(methods.includes(name), name);
     }

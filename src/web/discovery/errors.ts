@@ -102,7 +102,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   unknown_profile: "No profile has this slug.",
   invalid_field:
     "A part of the URL, a header or a parameter has a value that is not allowed: a strategy, a " +
-    "pinned provider, include_meta, a subscription.",
+    "pinned provider, include_meta, consistency, a subscription.",
   unauthorized: "The request has no RPC key, or one that does not exist.",
   key_revoked: "The key was deleted, or replaced when it was rotated.",
   forbidden: "The key may not use this profile.",

@@ -14,6 +14,10 @@ const text = (description: string, more: Json = {}): Json => ({
   schema: { type: "string", ...more },
 });
 
+/** A mark of a block, as in `X-Svc-Seen`. */
+export const SEEN_EXAMPLE =
+  "21000000-0x6f3a1c0e9b7d52c48f1e6a0d3b95c7e2148a6f0c9d3b5e7a1f2c4d6e8b0a9c7d";
+
 /** Response headers by component name. */
 const HEADERS = {
   RequestId: ["x-svc-request-id", text("Unique per request; name it when you report something.")],
@@ -40,6 +44,14 @@ const HEADERS = {
     text("How a call met the cache; only of methods whose answers are kept.", {
       enum: ["hit", "miss", "bypass"],
     }),
+  ],
+  Seen: [
+    "x-svc-seen",
+    text(
+      "The newest block that the caller has seen, with this answer; of requests that carry one, " +
+        "and with `consistency=caller`. Send it back as `X-Svc-Seen`.",
+      { examples: [SEEN_EXAMPLE] },
+    ),
   ],
   Access: [
     "x-svc-access",
@@ -102,11 +114,12 @@ export function headersOf(names: readonly HeaderName[]): Json {
   );
 }
 
+/** Headers of instances without keys. */
+const UNBILLED: readonly string[] = ["RequestId", "RetryAfter", "Meta", "Node", "Cache", "Seen"];
+
 /** The response headers of an instance as components. */
 export function headerComponents(hosted: boolean): Json {
-  const names = Object.entries(HEADERS).filter(
-    ([name]) => hosted || ["RequestId", "RetryAfter", "Meta", "Node", "Cache"].includes(name),
-  );
+  const names = Object.entries(HEADERS).filter(([name]) => hosted || UNBILLED.includes(name));
   return Object.fromEntries(names.map(([name, [, header]]) => [name, header]));
 }
 

@@ -1,5 +1,6 @@
 // JSON-RPC over HTTP as OpenAPI: one operation per main URL form, with the instance's chains and
 // strategies as examples. Knows no JSON-RPC method.
+import { CONSISTENCIES } from "../../core/routing/consistency.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import { rpcError } from "../contract/schemas/instance.ts";
 import { type ErrorEntry, errorEntries } from "./errors.ts";
@@ -12,6 +13,7 @@ import {
   type Refusals,
   refusalResponses,
   rpcSecurity,
+  SEEN_EXAMPLE,
 } from "./openapi-parts.ts";
 import { SESSION_FORM } from "./operations.ts";
 import { paymentInfo, sellsCalls } from "./payment-terms.ts";
@@ -94,7 +96,7 @@ function sharedParts(
     responses: {
       "200": answers.keep("Rpc_200", {
         description: "The answer. A provider's error passes unchanged, also with status 200.",
-        headers: headersOf(["RequestId", "Meta", "Node", "Cache", ...billed]),
+        headers: headersOf(["RequestId", "Meta", "Node", "Cache", "Seen", ...billed]),
         content: { "application/json": answer },
       }),
       "204": { description: "Only notifications were sent.", headers: headersOf(["RequestId"]) },
@@ -182,6 +184,8 @@ function operationOf(
       ...strategy,
       ...(named.includes("provider_id") ? [] : [PROVIDER]),
       META,
+      CONSISTENCY,
+      SEEN,
     ],
     ...shared,
   };
@@ -216,6 +220,25 @@ const META = {
     "Where to show how the call was routed: as `svc_meta` in the body, or in the header " +
     "`x-svc-meta`.",
   schema: { type: "string", enum: ["body", "headers"] },
+};
+const CONSISTENCY = {
+  name: "consistency",
+  in: "query",
+  required: false,
+  description:
+    "Which view of the chain the answers have: `tip` = one newest block for all providers; " +
+    "`caller` = as well, none older than an answer before; `off` = as the provider sees it. The " +
+    "header `X-Svc-Consistency` does the same. Default: as the key, the profile or the service says.",
+  schema: { type: "string", enum: CONSISTENCIES },
+};
+const SEEN = {
+  name: "seen",
+  in: "query",
+  required: false,
+  description:
+    "The newest block that the caller has seen, as an answer gave it in `x-svc-seen`: no answer " +
+    "is of an older one. The header `X-Svc-Seen` does the same.",
+  schema: { type: "string", examples: [SEEN_EXAMPLE] },
 };
 
 function pathParameter(name: string, { chains, profiles }: DocumentFacts): Json {

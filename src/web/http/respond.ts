@@ -13,6 +13,7 @@ const EXPOSED = [
   "x-svc-meta",
   "x-svc-node",
   "x-svc-cache",
+  "x-svc-seen",
   "x-svc-access",
   "x-svc-fallback",
   "x-svc-cu",
@@ -48,7 +49,7 @@ const PREFLIGHT: readonly string[] = [
   // `Access-Control-Expose-Headers` ends the list, because the browser client of x402 sends it with
   // the payment.
   "Authorization, Content-Type, Accept, If-Match, X-Request-Id, X-Svc-Api-Key, X-Svc-Provider, " +
-    "Cache-Control, X-Svc-Cache, " +
+    "Cache-Control, X-Svc-Cache, X-Svc-Consistency, X-Svc-Seen, " +
     "X-Svc-Strategy, X-Svc-Version, PAYMENT-SIGNATURE, Payment-Authorization, Payment-Session, " +
     "Accept-Payment, Access-Control-Expose-Headers",
   "Access-Control-Max-Age",

@@ -47,6 +47,8 @@ export class AnswerWriter {
   #offers: readonly string[] | null = null;
   /** Receipt headers of the payment that came with the request; null = there was no payment. */
   #receipt: readonly string[] | null = null;
+  /** The newest block that the caller has seen, as it is told; null = it is not. */
+  #seen: string | null = null;
   /** Settles the price of the answer; null = nothing to settle. */
   #settle: DeliveryCallback | null = null;
   #listeners: WriteListeners | null = null;
@@ -77,6 +79,11 @@ export class AnswerWriter {
   /** Adds the payment receipt to the headers of the answer. */
   addReceipt(receipt: readonly string[]): void {
     this.#receipt = receipt;
+  }
+
+  /** Tells the caller the newest block that it has seen; null = nothing. */
+  tellSeen(seen: string | null): void {
+    this.#seen = seen;
   }
 
   /** Sets the callback that settles the price once the answer was delivered or lost. */
@@ -231,6 +238,7 @@ export class AnswerWriter {
   #headers(status: number, why: Fault | null, bill: Bill | null): Headers {
     const facts = { target: this.#target, fault: why, bill, offers: this.#offers };
     const headers = answerHeaders(this.#parts, this.#exchange, facts);
+    if (this.#seen !== null) headers.push("X-Svc-Seen", this.#seen);
     if (this.#receipt !== null && status < REFUSED)
       headers.push(...this.#receipt, "Cache-Control", "private");
     return headers;

@@ -6,6 +6,7 @@ import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
 import { RequestCaller } from "./caller-identity.ts";
+import { type Wishes, wishesOf } from "./consistency-directive.ts";
 import type { Credential } from "./key-credential.ts";
 import { isSessionPath, type Target, type TargetResolver } from "./target.ts";
 
@@ -28,6 +29,8 @@ export interface Authenticated {
   /** Null = a caller without a key. */
   readonly keyContext: KeyContext | null;
   readonly caller: CallerIdentity;
+  /** What it says of the view of the chain at which it is answered. */
+  readonly wishes: Wishes;
 }
 
 /** What authentication needs. */
@@ -56,7 +59,7 @@ export function authenticate(
     done(bindPayer(parts, request));
     return null;
   }
-  const bound = (keyContext: KeyContext): (() => void) | null =>
+  const withKey = (keyContext: KeyContext): (() => void) | null =>
     bindKey({ parts, admission, request, keyContext }, done);
   const { secret, digest, url } = request.credential;
   if (secret === null) {
@@ -73,14 +76,14 @@ export function authenticate(
     let stop: (() => void) | null = null;
     const forget = admission.keyCache.find(digest, address, (found) => {
       if (found.kind === "fault") done(found);
-      else stop = bound(found);
+      else stop = withKey(found);
     });
     return () => {
       forget();
       stop?.();
     };
   }
-  if (found.kind !== "fault") return bound(found);
+  if (found.kind !== "fault") return withKey(found);
   done(found);
   return null;
 }
@@ -118,7 +121,7 @@ function bindKey(
 }
 
 function bind(
-  { resolver, proxies }: AuthenticationParts,
+  parts: AuthenticationParts,
   request: RequestInfo,
   url: string,
   keyContext: KeyContext | null,
@@ -133,28 +136,30 @@ function bind(
     strategy,
   };
   const { legacyForms } = request.credential;
-  const target = resolver.resolve(
+  const target = parts.resolver.resolve(
     legacyForms === null ? input : { ...input, legacyForms },
     keyContext?.account ?? null,
   );
-  return target.kind === "fault"
-    ? target
-    : {
-        kind: "authenticated",
-        target,
-        keyContext,
-        caller: new RequestCaller(request, keyContext, proxies),
-      };
+  return target.kind === "fault" ? target : bound(parts, request, target, keyContext);
+}
+
+function bound(
+  { proxies }: AuthenticationParts,
+  request: RequestInfo,
+  target: Target,
+  keyContext: KeyContext | null,
+): Authenticated | Fault {
+  const wishes = wishesOf(request);
+  if ("code" in wishes) return wishes;
+  const caller = new RequestCaller(request, keyContext, proxies);
+  return { kind: "authenticated", target, keyContext, caller, wishes };
 }
 
 /**
  * Resolves the target of a caller that pays per call. Uses the default profile of keys and ignores
  * a key in the request.
  */
-function bindPayer(
-  { resolver, proxies }: AuthenticationParts,
-  request: RequestInfo,
-): Authenticated | Fault {
+function bindPayer(parts: AuthenticationParts, request: RequestInfo): Authenticated | Fault {
   const { url, legacyForms } = request.credential;
   const input = {
     url,
@@ -163,15 +168,9 @@ function bindPayer(
     provider: request.header("x-svc-provider"),
     strategy: request.header("x-svc-strategy"),
   };
-  const target = resolver.resolve(legacyForms === null ? input : { ...input, legacyForms }, null);
-  return target.kind === "fault"
-    ? target
-    : {
-        kind: "authenticated",
-        target,
-        keyContext: null,
-        caller: new RequestCaller(request, null, proxies),
-      };
+  const asked = legacyForms === null ? input : { ...input, legacyForms };
+  const target = parts.resolver.resolve(asked, null);
+  return target.kind === "fault" ? target : bound(parts, request, target, null);
 }
 
 const PAYERS_PROFILE = "premium";

@@ -10,6 +10,7 @@ import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { noRoom } from "../../upstream/engine/refusal.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { CallPayment } from "../payment/call-payment.ts";
+import type { CallerView } from "./caller-view.ts";
 import type { RpcLimits } from "./limits.ts";
 import { createPacer, type Pacer, type PacerParts, type TokenWait } from "./pacer.ts";
 import { runPipeline } from "./pipeline.ts";
@@ -38,6 +39,8 @@ export interface RpcBatch extends Omit<BatchPlan, "kind"> {
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
+  /** The view of the chain at which all items are answered. */
+  readonly view: CallerView;
   /** True = providers are asked for these very items; absent = kept answers will do. */
   readonly fresh?: boolean;
   /**
@@ -197,6 +200,7 @@ class BatchRun {
       target,
       payment,
       caller,
+      view: this.#batch.view,
       requestId: `${this.#batch.requestId}-${index}`,
       ...(this.#batch.fresh === true ? { fresh: true } : {}),
       mayStream: false,
@@ -225,6 +229,7 @@ class BatchRun {
 
   #keep(index: number, reply: Reply): void {
     this.#open--;
+    this.#batch.view.answered(reply);
     if (reply.settle !== null) this.#settles.push(reply.settle);
     if (reply.id === null) this.#batch.heard(reply, false);
     else this.#replies[index] = this.#bounded(reply);

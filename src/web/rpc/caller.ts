@@ -8,6 +8,8 @@ import type { RequestInfo } from "./authenticate.ts";
 /** Sends the answer to one request. Exactly one of `send` and `begin` is called, once. */
 export interface HttpExchange extends RequestInfo {
   readonly requestId: string;
+  /** The connection on which it came: the same object for all requests on it. */
+  readonly connection: object;
   /** The payment in the request; null = none. */
   readonly payment: GivenPayment | null;
   /** Sends a whole answer; `body` null = no body. Adds the headers that every answer carries. */

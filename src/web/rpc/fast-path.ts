@@ -196,6 +196,10 @@ class Connection implements HttpExchange {
     return this.#request !== null && !this.#socket.destroyed;
   }
 
+  get connection(): object {
+    return this.#socket;
+  }
+
   get delivered(): boolean {
     return this.#delivered;
   }

@@ -69,6 +69,10 @@ class HttpRequest implements HttpExchange {
     return !this.#response.writableFinished && !this.#response.destroyed;
   }
 
+  get connection(): object {
+    return this.#request.socket;
+  }
+
   get delivered(): boolean {
     return this.#response.writableFinished;
   }

@@ -1,7 +1,9 @@
 // The services that the RPC surface is built from, over HTTP and WebSocket alike.
+import type { Consistency } from "../../core/routing/consistency.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { TimerWheel } from "../../upstream/timer-wheel.ts";
 import type { AuthenticationParts } from "./authenticate.ts";
+import type { CallerMarks } from "./caller-marks.ts";
 import type { Compression } from "./compression.ts";
 import type { LegacyForms } from "./legacy-forms.ts";
 import type { RpcLimits } from "./limits.ts";
@@ -11,6 +13,10 @@ import type { PipelineParts } from "./pipeline-request.ts";
 
 export interface RpcParts extends PipelineParts, AuthenticationParts {
   readonly timerWheel: TimerWheel;
+  /** The view of callers where neither they nor their profile ask for one. */
+  readonly consistency: () => Consistency;
+  /** The newest blocks that callers have seen. */
+  readonly marks: CallerMarks;
   readonly limits: RpcLimits;
   readonly budget: MemoryBudget;
   readonly legacyForms: LegacyForms;

@@ -13,6 +13,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Router } from "../../upstream/engine/router.ts";
 import type { Room } from "../../upstream/transport.ts";
 import type { CallGrant, CallPayment } from "../payment/call-payment.ts";
+import type { CallerView } from "./caller-view.ts";
 import type { LogBounds } from "./limits.ts";
 import type { TokenWait } from "./pacer.ts";
 import type { Reply } from "./reply.ts";
@@ -47,6 +48,8 @@ export interface PipelineRequest {
   readonly payment: CallPayment;
   readonly caller: CallerIdentity;
   readonly requestId: string;
+  /** The view of the chain at which it is answered. */
+  readonly view: CallerView;
   /** True = a provider is asked for this very request; absent = a kept answer will do. */
   readonly fresh?: boolean;
   /** False = the reply must be one whole body. */

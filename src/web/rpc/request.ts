@@ -15,6 +15,8 @@ import { planBatch, type RpcBatch, runBatch } from "./batch.ts";
 import { addTo, type Bill } from "./billing-headers.ts";
 import { wantsFresh } from "./cache-directive.ts";
 import { type HttpExchange, isPlain } from "./caller.ts";
+import { Marks } from "./caller-marks.ts";
+import { CallerView } from "./caller-view.ts";
 import { KeyPurchase } from "./paid/key-purchase.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
 import type { SessionAnswer } from "./paid/session-answer.ts";
@@ -39,6 +41,7 @@ export class RpcRequest {
   #payment: CallPayment = KEYLESS;
   /** `UNKNOWN` until the request is authenticated. */
   #identity: CallerIdentity = UNKNOWN;
+  #view: CallerView = NO_VIEW;
   /** The payment for the key that came with the request; null = none. */
   #purchase: KeyPurchase | null = null;
   /** A body that waits for the caller's look-up. */
@@ -127,11 +130,25 @@ export class RpcRequest {
     if (why !== null) return this.refuse(why);
     this.#target = target;
     this.#keyContext = keyContext;
+    this.#view = this.#viewOf(found);
     this.#payment = callPaymentOf(this.#parts.admission, keyContext);
     this.#identity = caller;
     this.memory.countFor(caller);
     this.#answer.bindTo(target);
     if (body !== null) this.serve(body);
+  }
+
+  #viewOf({ wishes, keyContext }: Authenticated): CallerView {
+    const { consistency, marks } = this.#parts;
+    return new CallerView({
+      wishes,
+      ofKey: null,
+      usual: consistency,
+      marks: () =>
+        keyContext === null
+          ? marks.ofConnection(this.#exchange.connection)
+          : marks.ofKey(keyContext.keyId),
+    });
   }
 
   /** Takes the payment for the key, then continues like a request without payment. */
@@ -164,6 +181,7 @@ export class RpcRequest {
       payment: this.#payment,
       caller: this.#identity,
       requestId: this.#exchange.requestId,
+      view: this.#view,
       fresh: wantsFresh(this.#exchange),
       mayStream: true,
       settlesLater: false,
@@ -188,6 +206,7 @@ export class RpcRequest {
       payment: this.#payment,
       caller: this.#identity,
       requestId: this.#exchange.requestId,
+      view: this.#view.forBatch(),
       fresh: wantsFresh(this.#exchange),
       room: this.memory,
       transport: "http",
@@ -199,6 +218,7 @@ export class RpcRequest {
     };
     const cancel = runBatch(this.#parts, batch, (body, settle) => {
       this.#cancel = null;
+      this.#answer.tellSeen(this.#view.seen(target));
       this.#answer.batch(body, bill, settle);
     });
     if (!this.#answer.isBegun) this.#cancel = cancel;
@@ -211,6 +231,7 @@ export class RpcRequest {
     const request = {
       caller: this.#exchange,
       identity: this.#identity,
+      view: this.#view,
       bytes,
       target: target,
       room: this.memory,
@@ -228,6 +249,8 @@ export class RpcRequest {
   #replied(reply: Reply, body: Buffer): void {
     const { outcome } = reply;
     this.#cancel = null;
+    this.#view.answered(reply);
+    this.#answer.tellSeen(this.#view.seen(reply.target));
     this.#answer.settleWith(reply.settle);
     try {
       const why = outcome.kind === "fault" ? outcome.fault : null;
@@ -256,5 +279,12 @@ export class RpcRequest {
   }
 }
 
+/** Of a request that is not authenticated yet. */
+const NO_VIEW = new CallerView({
+  wishes: { consistency: "off", seen: null },
+  ofKey: null,
+  usual: () => "off",
+  marks: () => new Marks(),
+});
 const UNKNOWN: CallerIdentity = { key: "unknown" };
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");

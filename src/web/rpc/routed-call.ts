@@ -11,7 +11,7 @@ import type {
   ReplyCallback,
 } from "./pipeline-request.ts";
 import { maxPartsOf } from "./range-bounds.ts";
-import { cancelled, fitting, settled } from "./settlement.ts";
+import { cancelled, fitting, settled, unserved } from "./settlement.ts";
 
 /** A granted request that a provider answers. */
 interface RoutedRequest extends GrantedRequest {
@@ -24,7 +24,7 @@ export function route(
   incoming: PipelineRequest,
   request: GrantedRequest,
   done: ReplyCallback,
-): Cancel {
+): Cancel | null {
   const { bytes, span } = incoming;
   const { envelope, method, grant } = request;
   const { body, idStart, idEnd, params } = requestIn(bytes, span, envelope);
@@ -49,9 +49,15 @@ export function send(
   incoming: PipelineRequest,
   request: RoutedRequest,
   done: ReplyCallback,
-): Cancel {
+): Cancel | null {
   const { target, requestId, mayStream } = incoming;
   const { call } = request;
+  const at = incoming.view.at(target);
+  if ("kind" in at) {
+    parts.observer.refused(at.code);
+    done(settled(incoming, request, unserved(at)));
+    return null;
+  }
   const routed = {
     call,
     tracker: target.tracker,
@@ -63,6 +69,8 @@ export function send(
     deadlineMs: parts.deadlineMs(call.method),
     mayStream,
     fresh: incoming.fresh,
+    view: at.view,
+    mark: at.mark,
     room: incoming.room,
     maxParts: maxPartsOf(parts, request.grant),
   };

@@ -62,7 +62,7 @@ function sendLogs(
   incoming: PipelineRequest,
   request: GrantedRequest & { readonly logs: FilterLogsQuery },
   done: ReplyCallback,
-): Cancel {
+): Cancel | null {
   const { target, params } = request.logs;
   const { envelope, method, grant } = request;
   const call = logsCall(parts.methods().of("eth_getLogs"), params);

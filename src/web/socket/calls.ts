@@ -15,6 +15,8 @@ import { renderFault } from "../http/render-fault.ts";
 import { type CallPayment, callPaymentOf } from "../payment/call-payment.ts";
 import type { Authenticated } from "../rpc/authenticate.ts";
 import { planBatch, type RpcBatch, runBatch } from "../rpc/batch.ts";
+import { Marks } from "../rpc/caller-marks.ts";
+import { CallerView } from "../rpc/caller-view.ts";
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { runPipeline } from "../rpc/pipeline.ts";
@@ -76,6 +78,7 @@ export class SocketCalls {
   readonly #payment: CallPayment;
   readonly #connection: ClientConnection;
   readonly #subscriptionMethods: ClientSubscriptions;
+  readonly #view: CallerView;
   #target: Target | Fault;
   #revision: number;
   #underWay: Set<UnderWay> | null = null;
@@ -88,6 +91,10 @@ export class SocketCalls {
     this.#authenticated = authenticated;
     this.#payment = callPaymentOf(parts.rpc.admission, authenticated.keyContext);
     this.#target = authenticated.target;
+    const marks = new Marks();
+    const { wishes } = authenticated;
+    const { consistency: usual } = parts.rpc;
+    this.#view = new CallerView({ wishes, ofKey: null, usual, marks: () => marks });
     this.#revision = parts.rpc.resolver.revision;
     this.#subscriptionMethods = new ClientSubscriptions(parts, connection, () =>
       streamCaller(authenticated.caller, authenticated.keyContext !== null, parts.rpc.limits),
@@ -134,6 +141,7 @@ export class SocketCalls {
       target,
       payment: this.#payment,
       caller: this.#authenticated.caller,
+      view: this.#view,
       requestId: this.#parts.requestId(),
       mayStream: false,
       settlesLater: false,
@@ -206,6 +214,7 @@ export class SocketCalls {
 
   #replied(call: UnderWay, reply: Reply): void {
     if (this.#over) return reply.written?.(false);
+    this.#view.answered(reply);
     try {
       this.#write(call, reply);
     } catch (error) {
@@ -237,6 +246,7 @@ export class SocketCalls {
       target,
       payment: this.#payment,
       caller: this.#authenticated.caller,
+      view: this.#view.forBatch(),
       requestId: requestId(),
       transport: "ws",
       subscriptionMethods: this.#subscriptionMethods,

@@ -16,6 +16,7 @@ import { createProfileRegistry } from "../../../src/upstream/registry/profile-re
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
 import { runBatch } from "../../../src/web/rpc/batch.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
@@ -143,6 +144,7 @@ function run(
       bytes,
       spans,
       target,
+      view: viewOff(),
       requestId: "r",
       concurrency,
       room: { take: reserve, giveBack: () => {} },

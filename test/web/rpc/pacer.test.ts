@@ -21,6 +21,7 @@ import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
 import { planBatch, runBatch } from "../../../src/web/rpc/batch.ts";
 import { BATCH_DEADLINE_MS } from "../../../src/web/rpc/pacer.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
@@ -149,6 +150,7 @@ function createFixture(size: RateLimitSize) {
         target,
         payment: callPaymentOf(admission, keyContext),
         caller: { key: "test" },
+        view: viewOff(),
         requestId: "r",
         room: { take: () => true, giveBack: () => {} },
         transport: "http",

@@ -10,6 +10,7 @@ import { createProfileRegistry } from "../../../src/upstream/registry/profile-re
 import type { FilterMethods } from "../../../src/web/rpc/service-methods.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
+import { NO_WISHES } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf, configText } from "../../fakes/service.ts";
@@ -71,6 +72,7 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
     target,
     keyContext: null,
     caller: { key: "test" },
+    wishes: NO_WISHES,
   });
   calls.serve(Buffer.from(JSON.stringify(message)), false);
   calls.close("left");

@@ -21,6 +21,7 @@ import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { createPages } from "../../../src/web/pages/routes.ts";
+import { CallerMarks } from "../../../src/web/rpc/caller-marks.ts";
 import { createLegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
 import type { RpcParts } from "../../../src/web/rpc/parts.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
@@ -89,6 +90,8 @@ export async function createFixture(
     methods: () => methodTable([]),
     filters: NO_FILTERS,
     logs: () => WHOLE_RANGES,
+    consistency: () => "off",
+    marks: new CallerMarks(),
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;

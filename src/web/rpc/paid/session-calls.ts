@@ -10,6 +10,7 @@ import { renderFault } from "../../http/render-fault.ts";
 import type { Headers } from "../../http/respond.ts";
 import { runBatch } from "../batch.ts";
 import { addMeta } from "../billing-headers.ts";
+import type { CallerView } from "../caller-view.ts";
 import type { RpcLimits } from "../limits.ts";
 import { runPipeline } from "../pipeline.ts";
 import type { Cancel, PipelineParts } from "../pipeline-request.ts";
@@ -30,6 +31,7 @@ export interface SessionCallsRequest {
   readonly bytes: Buffer;
   readonly target: Target;
   readonly identity: CallerIdentity;
+  readonly view: CallerView;
   readonly requestId: string;
   /** True = a provider is asked for these very calls. */
   readonly fresh?: boolean;
@@ -108,13 +110,14 @@ export class SessionCalls {
   written: WriteListener = (written) => this.#listeners.notify(written);
 
   #single(span: Span, end: (answer: SessionCallsAnswer) => void): void {
-    const { bytes, target, identity, requestId, room } = this.#request;
+    const { bytes, target, identity, requestId, room, view } = this.#request;
     const incoming = {
       bytes,
       span,
       target,
       payment: this.#payment,
       caller: identity,
+      view,
       requestId,
       ...(this.#request.fresh === true ? { fresh: true } : {}),
       mayStream: false,
@@ -130,7 +133,7 @@ export class SessionCalls {
   }
 
   #batch(spans: readonly Span[], end: (answer: SessionCallsAnswer) => void): void {
-    const { bytes, target, identity, requestId, room } = this.#request;
+    const { bytes, target, identity, requestId, room, view } = this.#request;
     const batch = {
       bytes,
       spans,
@@ -139,6 +142,7 @@ export class SessionCalls {
       target,
       payment: this.#payment,
       caller: identity,
+      view: view.forBatch(),
       requestId,
       room,
       transport: "http" as const,

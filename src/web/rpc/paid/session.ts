@@ -19,6 +19,7 @@ import type { PayableRequest } from "../../payment/paywall.ts";
 import type { Authenticated, AuthenticationParts } from "../authenticate.ts";
 import { wantsFresh } from "../cache-directive.ts";
 import type { HttpExchange } from "../caller.ts";
+import type { CallerView } from "../caller-view.ts";
 import { plannedCalls } from "../range-bounds.ts";
 import type { Target } from "../target.ts";
 import type { WriteListener } from "../write-listeners.ts";
@@ -50,6 +51,7 @@ export interface SessionServingParts
 export interface SessionRequest {
   readonly caller: HttpExchange;
   readonly identity: CallerIdentity;
+  readonly view: CallerView;
   readonly bytes: Buffer;
   readonly target: Target;
   /** Memory budget for gathered answers, and for the answer until it is sent. */
@@ -199,9 +201,10 @@ class PaidRequest {
   }
 
   #calls({ parts }: PricedRequest): SessionCalls {
-    const { bytes, target, identity, room, caller } = this.#request;
+    const { bytes, target, identity, room, caller, view } = this.#request;
     const { requestId } = caller;
-    const request = { bytes, target, identity, room, requestId, fresh: wantsFresh(caller) };
+    const fresh = wantsFresh(caller);
+    const request = { bytes, target, identity, room, requestId, fresh, view };
     return new SessionCalls(this.#parts, request, new VoucherPayment(this.#pricing, parts));
   }
 

@@ -29,6 +29,7 @@ import { createProfileRegistry } from "../../../../src/upstream/registry/profile
 import { createTimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
+import { CallerMarks } from "../../../../src/web/rpc/caller-marks.ts";
 import { createLegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
 import { createRpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
 import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
@@ -206,6 +207,8 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         observer,
         compression: null,
         node: null,
+        consistency: () => "off",
+        marks: new CallerMarks(),
         timerWheel: createTimerWheel(runtime),
         router: echo(runtime, () => routed++),
         budget: MemoryBudget.unbounded(),

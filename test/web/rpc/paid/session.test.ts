@@ -18,6 +18,7 @@ import type { CallPrice, PaidCall } from "../../../../src/web/payment/call-paywa
 import { serveSession } from "../../../../src/web/rpc/paid/session.ts";
 import type { SessionAnswer } from "../../../../src/web/rpc/paid/session-answer.ts";
 import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
+import { viewOff } from "../../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../../fakes/providers.ts";
@@ -116,11 +117,13 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
     {
       caller: {
         requestId: "req-1",
+        connection: {},
         url: URL_PATH,
         address: "192.0.2.1",
         payment: { kind: "payment", given: { protocol: "mpp", text: "Payment e30" } },
         header: () => undefined,
       } as never,
+      view: viewOff(),
       identity: { key: "test" },
       bytes: Buffer.from(body),
       target,

@@ -1,0 +1,134 @@
+// The view of the chain at which one request, or all items of one batch, are answered: by what the
+// caller, its key, its profile and the service ask for. Waits for nothing.
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Consistency } from "../../core/routing/consistency.ts";
+import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
+import type { View } from "../../core/routing/view.ts";
+import { minedIn } from "../../core/rpc/mined-block.ts";
+import type { Tracker } from "../../upstream/health/tracker.ts";
+import { isAbandoned, Marks } from "./caller-marks.ts";
+import type { Wishes } from "./consistency-directive.ts";
+import type { Reply } from "./reply.ts";
+import type { Target } from "./target.ts";
+
+/** How a call is routed at the view of its caller. */
+export interface RoutedView {
+  /** As of `RouteRequest`. */
+  readonly view: View | null | undefined;
+  /** The block that the answer must not undercut; null = none. */
+  readonly mark: SeenBlock | null;
+}
+
+/** What the view of a request is chosen from. */
+export interface CallerViewParts {
+  /** What the request or the handshake says. */
+  readonly wishes: Wishes;
+  /** What the key says; null = nothing, or there is no key. */
+  readonly ofKey: Consistency | null;
+  /** What the service says where a profile does not. */
+  readonly usual: () => Consistency;
+  /** Where the caller's marks are kept, unless it brings its own. */
+  readonly marks: () => Marks;
+}
+
+/** A mark may be so many blocks above the tip: another node may know of them already. */
+const MOST_AHEAD = 5;
+const NO_VIEW: RoutedView = { view: undefined, mark: null };
+
+/** The view of one request or batch. */
+export class CallerView {
+  readonly #parts: CallerViewParts;
+  #marks: Marks | null = null;
+  /** What was chosen for the first item of a batch. */
+  #chosen: { readonly tracker: Tracker; readonly routed: RoutedView } | null = null;
+  readonly #isBatch: boolean;
+
+  constructor(parts: CallerViewParts, isBatch = false) {
+    this.#parts = parts;
+    this.#isBatch = isBatch;
+  }
+
+  /** The view of one batch: all of its items are answered at the same block. */
+  forBatch(): CallerView {
+    const marks = this.#marks;
+    return new CallerView(
+      marks === null ? this.#parts : { ...this.#parts, marks: () => marks },
+      true,
+    );
+  }
+
+  /** The view of a call to this target; a refusal where its mark cannot be right. */
+  at({ tracker, pin }: Pick<Target, "tracker" | "pin">): RoutedView | Fault {
+    if (this.#chosen?.tracker === tracker) return this.#chosen.routed;
+    const mode = this.#mode(tracker);
+    if (mode === "off" || pin !== null) return NO_VIEW;
+    const routed = mode === "tip" ? tipView(tracker) : this.#marked(tracker);
+    if (this.#isBatch && !("kind" in routed)) this.#chosen = { tracker, routed };
+    return routed;
+  }
+
+  /** Notes what the caller was told; true = it is told its mark. */
+  answered({ route, outcome, target }: Reply): void {
+    const { tracker } = target;
+    if (route === null || this.#mode(tracker) !== "caller") return;
+    if (route.at !== null) return this.#marksOf(tracker).see(tracker, route.at);
+    if (outcome.kind !== "result") return;
+    const { methodName } = route.request.call;
+    if (methodName === "eth_blockNumber") {
+      const number = Number(outcome.body.toString("latin1", outcome.start + 1, outcome.end - 1));
+      if (Number.isSafeInteger(number)) this.#marksOf(tracker).see(tracker, { number, hash: null });
+    } else if (methodName === "eth_getTransactionReceipt") {
+      const mined = minedIn(outcome.body, outcome);
+      if (mined !== null) this.#marksOf(tracker).see(tracker, mined);
+    }
+  }
+
+  /** The mark that the caller is told, as text; null = it keeps none. */
+  seen({ tracker }: Pick<Target, "tracker">): string | null {
+    if (this.#mode(tracker) !== "caller") return null;
+    const mark = this.#marksOf(tracker).of(tracker);
+    return mark === null ? null : seenText(mark);
+  }
+
+  /** A caller that brings a mark wants it kept. */
+  #mode({ set }: Tracker): Consistency {
+    const { wishes, ofKey, usual } = this.#parts;
+    const mode = wishes.consistency ?? ofKey ?? set.consistency ?? usual();
+    return mode === "tip" && wishes.seen !== null ? "caller" : mode;
+  }
+
+  #marksOf(tracker: Tracker): Marks {
+    if (this.#marks !== null) return this.#marks;
+    const { seen } = this.#parts.wishes;
+    this.#marks = seen === null ? this.#parts.marks() : new Marks();
+    if (seen !== null && !isAbandoned(tracker, seen)) this.#marks.see(tracker, seen);
+    return this.#marks;
+  }
+
+  #marked(tracker: Tracker): RoutedView | Fault {
+    const { view: served } = tracker.blocks;
+    const view = served.current();
+    const { tip } = served;
+    const { seen } = this.#parts.wishes;
+    if (tip !== null && seen !== null && seen.number > tip.number + MOST_AHEAD) return TOO_FAR;
+    const mark = this.#marksOf(tracker).of(tracker);
+    if (mark === null) return { view, mark };
+    const isAhead = tip === null || mark.number > tip.number;
+    if (view !== null && !isAhead) return { view, mark };
+    const { number, hash } = isAhead ? mark : tip;
+    return {
+      view: { safe: null, finalized: null, isAlone: false, ...view, number, hash },
+      mark,
+    };
+  }
+}
+
+function tipView({ blocks }: Tracker): RoutedView {
+  return { view: blocks.view.current(), mark: null };
+}
+
+const TOO_FAR: Fault = fault(
+  "invalid_request",
+  "the mark of the last seen block is above every block of this chain",
+  { nextAction: "send X-Svc-Seen back as it was received for this chain, or leave it out" },
+);

@@ -1,0 +1,12 @@
+// The view of a caller that wants none: tags go to providers as they were written.
+import { Marks } from "../../src/web/rpc/caller-marks.ts";
+import { CallerView } from "../../src/web/rpc/caller-view.ts";
+
+/** What a request says that wishes nothing. */
+export const NO_WISHES = { consistency: null, seen: null };
+
+/** A view as `consistency: off` gives it. */
+export function viewOff(): CallerView {
+  const marks = new Marks();
+  return new CallerView({ wishes: NO_WISHES, ofKey: null, usual: () => "off", marks: () => marks });
+}
