@@ -51,7 +51,7 @@ export function consistency(parts: ConsistencyParts): PolicyLayer {
       if (view === null) return next(job, listener);
       if (call.method.name !== HEIGHT)
         return new ViewRun({ ...parts, next, view }, job, listener).start();
-      job.at = view;
+      job.at = { number: view.number, hash: view.hash };
       const outcome = resultOf(`"0x${view.number.toString(16)}"`);
       listener.ended({ outcome, source: HEADS_SOURCE });
       return OVER;
@@ -125,7 +125,9 @@ class ViewRun implements JobListener, RunningJob {
     if (this.#isAsWritten) return this.#finish(answer);
     if (resolution === undefined) return this.#finish(this.#told(answer));
     if (!this.#isMissing(job, answer)) {
-      this.#job.at = { number: resolution.number, hash: resolution.hash };
+      const { number } = resolution;
+      const { view } = this.#parts;
+      this.#job.at = { number, hash: number === view.number ? view.hash : null };
       return this.#finish(answer);
     }
     this.#askAgain(answer);

@@ -34,6 +34,8 @@ export type TipListener = (
 
 /** For how long a provider that refused a block's number is asked by tag alone. */
 const NEEDS_TAG_MS = 600_000;
+/** How long a tip of one operator is believed against two, in times that a height may stand still. */
+const PATIENCES = 4;
 /** Reports of named blocks that are older say nothing. */
 const NAMED_FRESH_MS = 300_000;
 
@@ -51,6 +53,8 @@ export class ServedView {
   #above: { readonly number: number; readonly sinceMs: number } | null = null;
   /** When some provider was last known to have the tip. */
   #heldAtMs = Number.NEGATIVE_INFINITY;
+  /** Since when two operators have been below a tip that one alone defined; null = they are not. */
+  #contradictedAtMs: number | null = null;
   /** Until when a tip that was heard of elsewhere counts as confirmed. */
   #heardUntilMs = Number.NEGATIVE_INFINITY;
   #view: View | null = null;
@@ -180,13 +184,14 @@ export class ServedView {
       this.#isAlone = found.isAlone;
       return this.#move(found, found.branch);
     }
-    const { blockTimeMs } = this.#set.chain;
     if (reports.some(({ height }) => height >= tip.number)) this.#heldAtMs = nowMs;
     const move = tipMove(this.#served, tip, found);
+    const isBelow = this.#isAlone && !found.isAlone && found.number < tip.number;
+    if (!isBelow) this.#contradictedAtMs = null;
+    else this.#contradictedAtMs ??= nowMs;
     if (move.kind === "stays") {
-      // Nobody has it any more, and whoever told of it has not come back.
-      const isLost = nowMs - this.#heldAtMs > stillMs(blockTimeMs);
-      if (isLost && found.number < tip.number) this.#goBack(found, { ancestor: null });
+      if (found.number < tip.number && this.#isGivenUp(nowMs))
+        this.#goBack(found, { ancestor: null });
       return;
     }
     this.#isAlone = found.isAlone;
@@ -194,10 +199,22 @@ export class ServedView {
     this.#goBack(found, { ancestor: move.ancestor });
   }
 
+  /**
+   * Whether the tip is held on to no longer: nobody has it, or one operator alone has defined it
+   * and two others have not come near it since.
+   */
+  #isGivenUp(nowMs: number): boolean {
+    const patienceMs = stillMs(this.#set.chain.blockTimeMs);
+    const contradictedMs = nowMs - (this.#contradictedAtMs ?? nowMs);
+    return nowMs - this.#heldAtMs > patienceMs || contradictedMs > PATIENCES * patienceMs;
+  }
+
   #goBack(found: FoundTip, reorganised: { readonly ancestor: number | null }): void {
     this.#served.hashes.length = 0;
     this.#served.tip = -1;
     this.#served.lowest = 0;
+    this.#isAlone = found.isAlone;
+    this.#contradictedAtMs = null;
     this.#move(found, found.branch, reorganised);
   }
 
