@@ -33,6 +33,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "024_filters": { up: createFilters },
   "025_node_reports": { up: createNodeReports },
   "026_operator_reload": { up: createOperatorReload },
+  "027_key_consistency": { up: addKeyConsistency },
 };
 
 /**
@@ -319,4 +320,9 @@ async function createFeedback(db: Kysely<unknown>): Promise<void> {
     .addColumn("last_seen_at", "bigint")
     .addColumn("quiet_ms", "bigint", (column) => column.notNull().check(sql`quiet_ms >= 0`))
     .execute();
+}
+
+/** Lets a key say which view of the chain it gets; earlier versions of the program write none. */
+async function addKeyConsistency(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("api_key").addColumn("consistency", "text").execute();
 }

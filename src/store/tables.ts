@@ -2,6 +2,7 @@
 // both engines. Names ending in `_n` are nano-USD, names in `_at` and `_until` are milliseconds
 // since the epoch.
 import type { Generated, Selectable } from "kysely";
+import type { Consistency } from "../core/routing/consistency.ts";
 import type {
   ChangeLogTable,
   FilterTable,
@@ -126,6 +127,8 @@ export interface ApiKeyTable {
   readonly default_profile: string | null;
   /** JSON array of slugs; null = every profile of its account. */
   readonly allowed_profiles: string | null;
+  /** Which view of the chain its callers get; null = as the profile says. */
+  readonly consistency: Consistency | null;
   /** Number of changes. */
   readonly revision: bigint;
   readonly created_at: bigint;

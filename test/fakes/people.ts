@@ -8,7 +8,7 @@ import {
   createAccount as createOwned,
   type NewKey,
 } from "../../src/hosted/keys/create.ts";
-import { EVERY_PROFILE } from "../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../src/hosted/keys/key-fields.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createAccountPages } from "../../src/web/pages/account/account-pages.ts";
 import { TARIFF } from "./hosted.ts";
@@ -83,7 +83,7 @@ export async function servePeople(
     log: () => log,
     anonymousKey: (name = "research agent") =>
       createAnonymousKey(store, { name, grantN: 25_000_000n }, runtime.wallMs()),
-    account: () => createOwned(store, { name: "first", profiles: EVERY_PROFILE }, runtime.wallMs()),
+    account: () => createOwned(store, { ...UNCHOSEN, name: "first" }, runtime.wallMs()),
     async claimToken(accountId) {
       const link = await createClaimLink(store, accountId, runtime.wallMs());
       if (link.kind === "api_fault") throw new Error(link.message);

@@ -141,9 +141,11 @@ eachStore(({ engine, open }) => {
         { allowed_profiles: ["public", "nobody's"] },
         { default_profile: 1 },
       ];
+      const views = [{ consistency: "on" }, { consistency: "TIP" }, { consistency: ["tip"] }];
       for (const body of [
         ...values,
         ...profiles,
+        ...views,
         { default_profile: "premium", allowed_profiles: ["public"] },
       ]) {
         const { outcome, json } = await api.call(what, { token, body });
@@ -151,7 +153,7 @@ eachStore(({ engine, open }) => {
         assert.ok(
           json.error.details.length > 0 &&
             json.error.details.every((it: string) =>
-              /^(name|default_profile|allowed_profiles)/.test(it),
+              /^(name|default_profile|allowed_profiles|consistency)/.test(it),
             ),
         );
       }
@@ -391,6 +393,19 @@ eachStore(({ engine, open }) => {
       ]);
     });
 
+    test("a key tells the view of the chain that was set, also at its change", async () => {
+      const { token, key } = await newAccount({ consistency: "caller" });
+      const shown = await api.call("GET /api/v1/keys/current", { token: key });
+      assert.equal(shown.json.consistency, "caller");
+      const what = `PATCH /api/v1/keys/${shown.json.id}`;
+      const named = await api.call(what, { token, body: { name: "b" } });
+      assert.equal(named.json.consistency, "caller", "left out");
+      const unset = await api.call(what, { token, body: { consistency: null } });
+      assert.equal(unset.json.consistency, null);
+      const list = await api.call("GET /api/v1/keys", { token });
+      assert.equal(list.json.keys[0].consistency, null);
+    });
+
     test("what is sent again changes nothing more, or is another key", async () => {
       const { token, keyId, key } = await newAccount();
       const patch = { token, body: { name: "b", default_profile: "public" } };
@@ -515,12 +530,12 @@ eachStore(({ engine, open }) => {
     test("no body of any shape makes the service fail, and what it takes it gives back", async () => {
       const { token, keyId } = await newAccount();
       const field = fc.oneof(
-        fc.constantFrom("name", "default_profile", "allowed_profiles"),
+        fc.constantFrom("name", "default_profile", "allowed_profiles", "consistency"),
         fc.string({ unit: "binary", maxLength: 12 }),
       );
       const value = fc.oneof(
         fc.string({ unit: "binary", maxLength: 8 }),
-        fc.constantFrom("public", "premium", ["public"], null),
+        fc.constantFrom("public", "premium", ["public"], "tip", "caller", null),
         fc.jsonValue({ maxDepth: 2 }),
       );
       await fc.assert(
@@ -529,6 +544,8 @@ eachStore(({ engine, open }) => {
           assert.ok(status === 200 || status === 422, `${status}`);
           if (status === 200 && typeof body["name"] === "string")
             assert.equal(json.name, body["name"].toWellFormed());
+          if (status === 200 && Object.hasOwn(body, "consistency"))
+            assert.equal(json.consistency, body["consistency"]);
         }),
         { numRuns: 200 },
       );

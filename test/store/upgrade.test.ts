@@ -107,6 +107,7 @@ eachStore(({ engine, place }) => {
       [true, true, true, false],
     );
     assert.equal(owners[3]?.balanceN, 0n);
+    assert.equal(owners[0]?.consistency, null);
     const anonymous = await keyBySecret(store, callers.anonymousKey, THEN_MS);
     assert.equal(anonymous?.balanceN, 374_910_000n);
     assert.equal(await keyBySecret(store, callers.revokedKey, THEN_MS), null);

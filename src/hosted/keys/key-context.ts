@@ -3,6 +3,7 @@
 import type { ManagedSlug } from "../../core/billing/access.ts";
 import type { SharedLimit } from "../../core/billing/shared-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import type { Consistency } from "../../core/routing/consistency.ts";
 import { hashOfDigest } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { AccountKind } from "../../store/tables.ts";
@@ -38,6 +39,8 @@ export interface KeyContext {
   account: AccountState;
   /** The profile of URLs that name none. */
   defaultProfile: string;
+  /** Which view of the chain its calls get; null = as the profile says. */
+  consistency: Consistency | null;
   bounds: KeyBounds;
   /** Its open sockets; null = it has none. */
   openSockets: Set<OpenSocket> | null;
@@ -123,6 +126,7 @@ export function keyRow({ db }: Pick<Store, "db">, digest: string) {
       "api_key.account_id",
       "api_key.default_profile",
       "api_key.allowed_profiles",
+      "api_key.consistency",
       "api_key.revoked_at",
     ])
     .select([
@@ -175,6 +179,7 @@ class KnownKeyContext implements KeyContext {
   readonly keyId: string;
   account: AccountState;
   defaultProfile = "";
+  consistency: KeyContext["consistency"] = null;
   bounds = UNBOUND;
   openSockets: KeyContext["openSockets"] = null;
   checked = 0;
@@ -193,6 +198,7 @@ class KnownKeyContext implements KeyContext {
 export function update(keyContext: KeyContext, row: KeyContextRow, own: OwnProfiles | null): void {
   const { account } = keyContext;
   keyContext.defaultProfile = row.default_profile ?? ("premium" satisfies ManagedSlug);
+  keyContext.consistency = row.consistency;
   keyContext.bounds = boundsOf(row);
   account.own = own;
   if (account.fullAtMs !== null) dropRateLimits(account.fullAtMs, own);

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { ApiFault } from "../../core/faults/api-fault.ts";
 import { NO_CONTROLS } from "../../core/patterns.ts";
+import { CONSISTENCIES, type Consistency } from "../../core/routing/consistency.ts";
 import type { ApiKeyTable } from "../../store/tables.ts";
 import {
   chosenProfiles,
@@ -34,6 +35,7 @@ export const keyName = z
   .describe("A label, to tell keys apart: no control characters.");
 
 const profileName = z.string().min(1).max(63);
+const consistency = z.enum(CONSISTENCIES);
 
 /** The fields that callers set, at creation and later. */
 export const keyInput = z.strictObject({
@@ -50,6 +52,14 @@ export const keyInput = z.strictObject({
     .max(50)
     .nullable()
     .describe("Profiles that the key may use; null = every profile of the account.")
+    .optional(),
+  consistency: consistency
+    .nullable()
+    .describe(
+      "Which view of the chain its calls get where they do not say. `tip` = one newest block for " +
+        "all providers; `caller` = as well, none older than in an answer before; `off` = as the " +
+        "provider sees it; null = as the profile says.",
+    )
     .optional(),
 });
 
@@ -68,6 +78,9 @@ export const shownFields = z.object({
     .array(slug)
     .nullable()
     .describe("Profiles that the key may use; null = every profile of the account."),
+  consistency: consistency
+    .nullable()
+    .describe("Which view of the chain its calls get; null = as the profile says."),
   revision: z.int().min(0).describe("Counts changes of the key."),
   created_at: instant,
   revoked_at: instant.nullable().describe("When it was deleted; null = it works."),
@@ -87,6 +100,7 @@ export function shownKey(key: KeyRecord): z.output<typeof shownFields> {
     profile: key.defaultProfile ?? DEFAULT_PROFILE,
     default_profile: key.defaultProfile,
     allowed_profiles: key.allowedProfiles === null ? null : [...key.allowedProfiles],
+    consistency: key.consistency,
     revision: key.revision,
     created_at: timeText(key.createdAtMs),
     revoked_at: key.revokedAtMs === null ? null : timeText(key.revokedAtMs),
@@ -99,10 +113,11 @@ export function shownKey(key: KeyRecord): z.output<typeof shownFields> {
 export interface ChosenFields {
   readonly name: string;
   readonly profiles: KeyProfiles;
+  readonly consistency: Consistency | null;
 }
 
 /** A new key of which nothing was chosen. */
-export const UNCHOSEN: ChosenFields = { name: "", profiles: EVERY_PROFILE };
+export const UNCHOSEN: ChosenFields = { name: "", profiles: EVERY_PROFILE, consistency: null };
 
 /** What is set after a caller chose; a field that was left out stays. */
 export function choose(
@@ -116,20 +131,24 @@ export function choose(
     scope,
   );
   if ("kind" in profiles) return profiles;
-  return { name: input.name ?? current.name, profiles };
+  const consistency = input.consistency === undefined ? current.consistency : input.consistency;
+  return { name: input.name ?? current.name, profiles, consistency };
 }
 
 /** The columns of what callers set. */
-export function columnsOf({
-  name,
-  profiles,
-}: ChosenFields): Pick<ApiKeyTable, "name" | "default_profile" | "allowed_profiles"> {
+export function columnsOf({ name, profiles, consistency }: ChosenFields): ChosenColumns {
   return {
     name,
     default_profile: profiles.defaultProfile,
     allowed_profiles: slugsText(profiles.allowedProfiles),
+    consistency,
   };
 }
+
+type ChosenColumns = Pick<
+  ApiKeyTable,
+  "name" | "default_profile" | "allowed_profiles" | "consistency"
+>;
 
 function timeText(wallMs: number): string {
   return new Date(wallMs).toISOString();

@@ -1,6 +1,7 @@
 // Keys as they are read: by id, by secret, by account. Knows keys and their accounts, not who may
 // read them; `change.ts` changes them.
 import { type Kysely, sql } from "kysely";
+import type { Consistency } from "../../core/routing/consistency.ts";
 import { leasedN } from "../../ledger/leased-credit.ts";
 import { hashOf } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
@@ -14,6 +15,8 @@ export interface KeyRecord extends KeyProfiles {
   readonly type: AccountKind;
   readonly name: string;
   readonly prefix: string;
+  /** Which view of the chain its callers get; null = as the profile says. */
+  readonly consistency: Consistency | null;
   readonly revision: number;
   readonly createdAtMs: number;
   readonly revokedAtMs: number | null;
@@ -133,6 +136,7 @@ function keyRows(db: Kysely<Tables>, nowMs: number) {
       "api_key.prefix",
       "api_key.default_profile",
       "api_key.allowed_profiles",
+      "api_key.consistency",
     ])
     .select([
       "api_key.revision",
@@ -156,6 +160,7 @@ function keyOf(row: KeyRow): KeyRecord {
     prefix: row.prefix,
     defaultProfile: row.default_profile,
     allowedProfiles: parseSlugs(row.allowed_profiles),
+    consistency: row.consistency,
     revision: Number(row.revision),
     createdAtMs: Number(row.created_at),
     revokedAtMs: row.revoked_at === null ? null : Number(row.revoked_at),

@@ -13,7 +13,7 @@ import {
 import { type Used, usageReport } from "../../../src/hosted/accounts/usage.ts";
 import { monthOf, monthStartMs } from "../../../src/hosted/credit/usage-month.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { purchasesOfAccount } from "../../../src/payments/purchase/account-purchases.ts";
 import { allPurchases } from "../../../src/payments/purchase/all-purchases.ts";
 import { isStoreFailure } from "../../../src/store/store-failure.ts";
@@ -89,7 +89,7 @@ test("months begin where the calendar says", () => {
 eachStore(({ engine, open }) => {
   test(`an account tells the allowance of this month only (${engine})`, async (t) => {
     const store = await open(t);
-    const { accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+    const { accountId } = await createAccount(store, UNCHOSEN, NOW_MS);
     const month = BigInt(monthOf(NOW_MS));
     await store.db
       .insertInto("allowance_month")
@@ -185,12 +185,12 @@ eachStore(({ engine, open }) => {
 
   test(`an account sees what its keys used, deleted ones included, a restricted token less, a key itself (${engine})`, async (t) => {
     const store = await open(t);
-    const first = await createAccount(store, { name: "first", profiles: EVERY_PROFILE }, NOW_MS);
+    const first = await createAccount(store, { ...UNCHOSEN, name: "first" }, NOW_MS);
     const { accountId } = first;
     const narrow = { defaultProfile: "mine", allowedProfiles: ["mine"] };
     const second = await addKey(
       store,
-      { accountId, agentId: null, name: "second", profiles: narrow, maxKeys: 5 },
+      { ...UNCHOSEN, accountId, agentId: null, name: "second", profiles: narrow, maxKeys: 5 },
       NOW_MS,
     );
     const other = await createAnonymousKey(store, { name: "other", grantN: 1n }, NOW_MS);
@@ -331,7 +331,7 @@ eachStore(({ engine, open }) => {
         () => assert.fail("it worked"),
         (error: unknown) => error,
       );
-    const { accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+    const { accountId } = await createAccount(store, UNCHOSEN, NOW_MS);
     const twice = store.db.insertInto("account").values({
       id: accountId,
       kind: "account",

@@ -14,7 +14,7 @@ import {
   type KeyCache,
 } from "../../../src/hosted/keys/key-cache.ts";
 import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { digestOf } from "../../../src/secrets/secret.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -48,11 +48,7 @@ eachStore(({ engine, open }) => {
         onError: fail,
       });
       const key = await createAnonymousKey(store, { name: "", grantN: GRANT_N }, runtime.wallMs());
-      const person = await createAccount(
-        store,
-        { name: "", profiles: EVERY_PROFILE },
-        runtime.wallMs(),
-      );
+      const person = await createAccount(store, UNCHOSEN, runtime.wallMs());
       const [caller, owner] = [
         await holderOf(keyCache, key.secret),
         await holderOf(keyCache, person.secret),

@@ -10,7 +10,7 @@ import type { Owner } from "../../../src/hosted/accounts/ownership.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { type Credit, openCredit, type Wallet } from "../../../src/hosted/credit/credit.ts";
 import { createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { keyBySecret, listKeys } from "../../../src/hosted/keys/keys.ts";
 import { insertManagementToken } from "../../../src/hosted/keys/management-token.ts";
 import { customUntilMs, grantCustomAccess } from "../../../src/hosted/profiles/custom-access.ts";
@@ -49,8 +49,7 @@ const ownerOf = (accountId: string, profiles: readonly string[] | null = null): 
 });
 const anonymous = (store: Store) =>
   createAnonymousKey(store, { name: "of an agent", grantN: GRANT_N }, NOW_MS);
-const somebody = (store: Store) =>
-  createAccount(store, { name: "first", profiles: EVERY_PROFILE }, NOW_MS);
+const somebody = (store: Store) => createAccount(store, { ...UNCHOSEN, name: "first" }, NOW_MS);
 const balance = async (store: Store, id: string) =>
   (await accountById(store, id, NOW_MS))?.balanceN;
 
@@ -255,11 +254,7 @@ eachStore(({ engine, open }) => {
       `with nothing (${engine})`,
     async (t) => {
       const store = await open(t);
-      const source = await createAccount(
-        store,
-        { name: "first", profiles: EVERY_PROFILE },
-        NOW_MS - 1_000,
-      );
+      const source = await createAccount(store, { ...UNCHOSEN, name: "first" }, NOW_MS - 1_000);
       const [key, person] = [await anonymous(store), await somebody(store)];
       await claimKey(partsOf(store), key.secret, ownerOf(source.accountId));
       const link = await createClaimLink(store, source.accountId, NOW_MS);

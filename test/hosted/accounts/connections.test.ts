@@ -16,7 +16,7 @@ import {
 } from "../../../src/hosted/accounts/connections.ts";
 import type { Owner } from "../../../src/hosted/accounts/ownership.ts";
 import { createAccount } from "../../../src/hosted/keys/create.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import {
   managementTokenBySecret,
   managementTokenEnd,
@@ -81,8 +81,7 @@ test(
 );
 
 eachStore(({ engine, open }) => {
-  const somebody = (store: Store) =>
-    createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+  const somebody = (store: Store) => createAccount(store, UNCHOSEN, NOW_MS);
 
   test(`an approved connection hands its token to the first poll and never again (${engine})`, async (t) => {
     const store = await open(t);

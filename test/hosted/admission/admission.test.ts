@@ -138,6 +138,7 @@ function createFixture(
     keyId: "key_1",
     account: { id: "acc_1", kind: "account", paid: null, own: null, fullAtMs: null, ...payer },
     defaultProfile: "premium",
+    consistency: null,
     bounds: UNBOUND,
     openSockets: new Set([
       { profile: "premium", custom: false, close: (reason: SocketEnd) => void closed.push(reason) },

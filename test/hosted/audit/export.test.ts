@@ -41,6 +41,7 @@ eachStore(({ engine, open }) => {
         prefix: "svc_ak_x",
         default_profile: null,
         allowed_profiles: null,
+        consistency: "caller" as const,
         revision: 2n,
       };
       await from.db

@@ -13,7 +13,7 @@ import {
   type KeyCacheLimits,
 } from "../../../src/hosted/keys/key-cache.ts";
 import type { KeyContext } from "../../../src/hosted/keys/key-context.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { digestOf, newSecret } from "../../../src/secrets/secret.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
@@ -69,7 +69,7 @@ async function createFixture(
     },
     find: (secret, address = "10.0.0.1") =>
       new Promise((resolve) => void keyCache.find(digestOf(secret), address, resolve)),
-    key: () => createAccount(store, { name: "k", profiles: EVERY_PROFILE }, runtime.wallMs()),
+    key: () => createAccount(store, { ...UNCHOSEN, name: "k" }, runtime.wallMs()),
     get parts() {
       return { store, nowMs: runtime.wallMs(), changes };
     },
@@ -99,7 +99,7 @@ eachStore(({ engine, open }) => {
     const one = await key();
     const two = await addKey(
       store,
-      { accountId: one.accountId, agentId: null, name: "", profiles: EVERY_PROFILE, maxKeys: 9 },
+      { accountId: one.accountId, agentId: null, ...UNCHOSEN, maxKeys: 9 },
       runtime.wallMs(),
     );
     assert.ok(two.kind === "new_key");
@@ -135,6 +135,20 @@ eachStore(({ engine, open }) => {
     await deleteKey(parts, ref);
     assert.notEqual(identify(rotated.secret), id);
     assert.deepEqual(closed, ["key_revoked"]);
+  });
+
+  test(`calls get the view that their key says, from its change on, here and elsewhere (${engine})`, async (t) => {
+    const { store, find, key, keyCache, parts } = await createFixture(t, open);
+    const { secret, id, accountId } = await key();
+    const keyContext = held(await find(secret));
+    assert.equal(keyContext.consistency, null);
+    const ref = { id, scope: { accountId, profiles: null } };
+    await patchKey(parts, ref, { input: { consistency: "caller" }, known: ["premium"] });
+    assert.equal(keyContext.consistency, "caller");
+    await store.db.updateTable("api_key").set({ consistency: "off" }).execute();
+    keyCache.changedElsewhere({ keys: new Set([id]), accounts: new Set() });
+    assert.equal(held(await find(secret)).consistency, "off");
+    assert.equal(keyContext.consistency, "off", "also of sockets that are open");
   });
 
   test(`a key that is deleted while it is being looked up is not believed afterwards (${engine})`, async (t) => {

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { deleteKey, patchKey } from "../../../src/hosted/keys/change.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { chosenProfiles, EVERY_PROFILE, isWithin } from "../../../src/hosted/keys/key-profiles.ts";
 import { keyById, keyBySecret, listKeys } from "../../../src/hosted/keys/keys.ts";
 import { hashOf, newId, newSecret } from "../../../src/secrets/secret.ts";
@@ -74,7 +75,7 @@ eachStore(({ engine, open }) => {
 
   test(`a list goes through every key that works once, in the order they were made (${engine})`, async (t) => {
     const store = await open(t);
-    const first = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+    const first = await createAccount(store, UNCHOSEN, NOW_MS);
     const ids = [first.id];
     for (let i = 1; i < 25; i++) {
       const made = await addKey(
@@ -82,8 +83,8 @@ eachStore(({ engine, open }) => {
         {
           accountId: first.accountId,
           agentId: null,
+          ...UNCHOSEN,
           name: `${i}`,
-          profiles: EVERY_PROFILE,
           maxKeys: 25,
         },
         NOW_MS + i,
@@ -120,11 +121,7 @@ eachStore(({ engine, open }) => {
 
   test(`a change that the store refuses is told to nobody (${engine})`, async (t) => {
     const store = await open(t);
-    const { id, accountId } = await createAccount(
-      store,
-      { name: "", profiles: EVERY_PROFILE },
-      NOW_MS,
-    );
+    const { id, accountId } = await createAccount(store, UNCHOSEN, NOW_MS);
     const told: string[] = [];
     const parts = {
       store,
@@ -147,6 +144,26 @@ eachStore(({ engine, open }) => {
     assert.deepEqual(told, []);
     await patchKey(parts, { id, scope: { accountId, profiles: null } }, patch);
     assert.deepEqual(told, [id]);
+  });
+
+  test(`the view of the chain of a key stays until it is set, and null takes it away (${engine})`, async (t) => {
+    const store = await open(t);
+    const chosen = { ...UNCHOSEN, consistency: "caller" } as const;
+    const { id, accountId, secret } = await createAccount(store, chosen, NOW_MS);
+    const scope = { accountId, profiles: null };
+    const parts = { store, changes: QUIET, nowMs: NOW_MS };
+    const patched = async (input: Parameters<typeof patchKey>[2]["input"]) => {
+      const key = await patchKey(parts, { id, scope }, { input, known: ["premium"] });
+      assert.ok(!("kind" in key));
+      return [key.consistency, key.revision];
+    };
+    assert.equal((await keyBySecret(store, secret, NOW_MS))?.consistency, "caller");
+    assert.deepEqual(await patched({ name: "b" }), ["caller", 2]);
+    assert.deepEqual(await patched({ consistency: "caller" }), ["caller", 2], "no difference");
+    assert.deepEqual(await patched({ consistency: "off" }), ["off", 3]);
+    assert.deepEqual(await patched({ consistency: null }), [null, 4]);
+    const { keys } = await listKeys(store, scope, { limit: 5, after: undefined }, NOW_MS);
+    assert.deepEqual([keys[0]?.consistency, keys[0]?.name], [null, "b"]);
   });
 
   test(`a secret of nobody and a hash of a real one open nothing (${engine})`, async (t) => {

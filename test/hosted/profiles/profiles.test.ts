@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Fault } from "../../../src/core/faults/rpc-fault.ts";
 import { PUBLIC_ONLY } from "../../../src/core/public-address.ts";
 import { createAccount } from "../../../src/hosted/keys/create.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import {
   grantCustomAccess,
   MAX_DELETED,
@@ -66,7 +66,7 @@ function documentWith(key: string): ProfileDocument {
 }
 
 async function account(store: Store, days = 1): Promise<string> {
-  const { accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+  const { accountId } = await createAccount(store, UNCHOSEN, NOW_MS);
   if (days > 0) await grantCustomAccess(store, { accountId, days, source: "test" }, NOW_MS);
   return accountId;
 }

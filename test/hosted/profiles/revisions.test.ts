@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { createAccount } from "../../../src/hosted/keys/create.ts";
-import { EVERY_PROFILE } from "../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../src/hosted/keys/key-fields.ts";
 import { grantCustomAccess } from "../../../src/hosted/profiles/custom-access.ts";
 import {
   HIDDEN,
@@ -68,11 +68,7 @@ eachStore(({ engine, open }) => {
       `profile (${engine})`,
     async (t) => {
       const store = await open(t);
-      const { accountId } = await createAccount(
-        store,
-        { name: "", profiles: EVERY_PROFILE },
-        NOW_MS,
-      );
+      const { accountId } = await createAccount(store, UNCHOSEN, NOW_MS);
       await grantCustomAccess(store, { accountId, days: 1, source: "test" }, NOW_MS);
       const parts = partsOf(store);
       const ref = { accountId, slug: "nodes" };
@@ -116,7 +112,7 @@ eachStore(({ engine, open }) => {
 
   test(`a program that knows no revisions deletes profiles beside this one (${engine})`, async (t) => {
     const store = await open(t);
-    const { accountId } = await createAccount(store, { name: "", profiles: EVERY_PROFILE }, NOW_MS);
+    const { accountId } = await createAccount(store, UNCHOSEN, NOW_MS);
     await grantCustomAccess(store, { accountId, days: 1, source: "test" }, NOW_MS);
     const parts = partsOf(store);
     const ref = { accountId, slug: "nodes" };

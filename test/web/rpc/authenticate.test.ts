@@ -51,6 +51,7 @@ function createFixture(refusal: Fault | null = null) {
     keyId: "key_1",
     account: { id: "acc_1", kind: "account", paid: null, own: OWN, fullAtMs: null },
     defaultProfile: "premium",
+    consistency: null,
     bounds: UNBOUND,
     openSockets: null,
     checked: 0,

@@ -123,6 +123,7 @@ function createFixture(size: RateLimitSize) {
     keyId: id,
     account: { id, kind: "account", paid: null, own: null, fullAtMs: null },
     defaultProfile: "team",
+    consistency: null,
     bounds: UNBOUND,
     openSockets: null,
     checked: 0,

@@ -19,7 +19,7 @@ import {
 } from "../../../../src/hosted/keys/create.ts";
 import { createKeyCache, KEY_CACHE_LIMITS } from "../../../../src/hosted/keys/key-cache.ts";
 import { keyRow } from "../../../../src/hosted/keys/key-context.ts";
-import { EVERY_PROFILE } from "../../../../src/hosted/keys/key-profiles.ts";
+import { UNCHOSEN } from "../../../../src/hosted/keys/key-fields.ts";
 import { createObserver } from "../../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../../src/runtime.ts";
 import { openStore, type Store } from "../../../../src/store/store.ts";
@@ -139,7 +139,7 @@ export async function paywallFixture(
     log: server.log,
     key: (balanceN = 0n) =>
       createAnonymousKey(store, { name: "", grantN: balanceN }, runtime.wallMs()),
-    accountKey: () => createAccount(store, { name: "", profiles: EVERY_PROFILE }, runtime.wallMs()),
+    accountKey: () => createAccount(store, UNCHOSEN, runtime.wallMs()),
     async remove({ id, accountId }) {
       await deleteKey(
         { store, changes, nowMs: runtime.wallMs() },
