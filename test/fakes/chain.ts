@@ -30,6 +30,8 @@ export interface FakeChain {
   mine(): ChainBlock;
   /** Replaces the newest `depth` blocks by as many and `further` more. */
   reorg(depth: number, further: number): ChainBlock;
+  /** Mines `length` blocks on the block `depth` below the tip, which stays the tip. */
+  fork(depth: number, length: number): ChainBlock;
   byHash(hash: string): ChainBlock | undefined;
   /** The block of this number on the branch that ends with `tip`. */
   at(tip: ChainBlock, number: number): ChainBlock | undefined;
@@ -90,6 +92,12 @@ export function fakeChain(random: () => number, height = 100): FakeChain {
       for (let n = 0; n < depth + further; n++) tip = make(tip);
       return tip;
     },
+    fork(depth, length) {
+      let end = tip;
+      for (let n = 0; n < depth; n++) end = parentOf(end);
+      for (let n = 0; n < length; n++) end = make(end);
+      return end;
+    },
     byHash: (hash) => blocks.get(hash),
     at(from, number) {
       let block: ChainBlock | undefined = from;
@@ -123,7 +131,11 @@ export function headerText(block: ChainBlock, blooms: Blooms = "true"): string {
 }
 
 /** A block as it is answered: the header's members, and others before, between and after them. */
-export function blockText(block: ChainBlock, blooms: Blooms = "true"): string {
+export function blockText(
+  block: ChainBlock,
+  blooms: Blooms = "true",
+  transactions: readonly string[] = [hashOf(block.number)],
+): string {
   const [first = "", ...rest] = headerMembers(block, blooms);
   const own = [
     `"size":"0x2a1"`,
@@ -131,7 +143,7 @@ export function blockText(block: ChainBlock, blooms: Blooms = "true"): string {
     `"uncles":[]`,
     ...rest,
     `"totalDifficulty":"0x0"`,
-    `"transactions":["${hashOf(block.number)}"]`,
+    `"transactions":${JSON.stringify(transactions)}`,
     `"withdrawals":[]`,
   ];
   return `{${own.join(",")}}`;

@@ -5,8 +5,10 @@
 // which takes ten minutes; with `--differential N` that many conversations by chance are compared
 // between the HTTP implementations instead; with `--simulated N` subscriptions are simulated with
 // that many seeds instead; with `--cluster N` so many seeded schedules of kills, stops and broken
-// links are run on nodes that serve together instead, N = 1 that of the seed itself. Exit codes: 0
-// every promise kept, 1 a breach, 2 wrong usage.
+// links are run on nodes that serve together instead, N = 1 that of the seed itself; with `--views N`
+// so many reads over five nodes are checked for readers who go back, and a tenth of them with
+// `consistency: off`, which has to show such readers; with `--sends N` own writes over providers that
+// die are simulated with so many seeds. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";
@@ -22,6 +24,9 @@ import { attack, trustedIdentity } from "./foreign.ts";
 import { SHAPES } from "./hostile-answers.ts";
 import { OUTAGES, outageBreaches, outageRun } from "./outage.ts";
 import { faultsOf, tableOf } from "./report.ts";
+import { soakSends } from "./views/sends.ts";
+import type { Consistency } from "./views/site.ts";
+import { soakViews } from "./views/soak.ts";
 
 /** Failovers of one act: each begins with a new service and new listeners. */
 const FAILOVERS_PER_ACT = 250;
@@ -30,15 +35,26 @@ const MAX_SEED = 2 ** 31;
 
 const CONNECTIONS = 8;
 
-/** Schedules where `--cluster` names no number. */
-const USUAL_SCHEDULES = "100";
+/** Numbers of options that may be named without one. */
+const USUAL_NUMBERS: Readonly<Record<string, string>> = {
+  "--cluster": "100",
+  "--views": "1000000",
+  "--sends": "200",
+};
+
+/** What `--views` is run with; the first is the promise, `off` shows that it can be broken. */
+const MODES: Readonly<Record<string, readonly Consistency[]>> = {
+  both: ["tip", "off"],
+  tip: ["tip"],
+  caller: ["caller"],
+  off: ["off"],
+};
 
 const { values } = parseArgs({
-  args: process.argv
-    .slice(2)
-    .flatMap((arg, at, args) =>
-      arg === "--cluster" && !/^\d+$/.test(args[at + 1] ?? "") ? [arg, USUAL_SCHEDULES] : [arg],
-    ),
+  args: process.argv.slice(2).flatMap((arg, at, args) => {
+    const usual = USUAL_NUMBERS[arg];
+    return usual === undefined || /^\d+$/.test(args[at + 1] ?? "") ? [arg] : [arg, usual];
+  }),
   options: {
     failovers: { type: "string", default: "1000" },
     victims: { type: "string", default: "10000" },
@@ -47,6 +63,10 @@ const { values } = parseArgs({
     differential: { type: "string", default: "0" },
     simulated: { type: "string", default: "0" },
     cluster: { type: "string", default: "0" },
+    views: { type: "string", default: "0" },
+    sends: { type: "string", default: "0" },
+    consistency: { type: "string", default: "both" },
+    nodes: { type: "string", default: "5" },
   },
 });
 const failovers = Number(values.failovers);
@@ -54,30 +74,54 @@ const victims = Number(values.victims);
 const conversations = Number(values.differential);
 const simulated = Number(values.simulated);
 const schedules = Number(values.cluster);
+const viewReads = Number(values.views);
+const sendSeeds = Number(values.sends);
+const nodes = Number(values.nodes);
+const modes = MODES[values.consistency];
 const seed = Number(values.seed ?? chanceSeed());
 if (
-  ![failovers, victims, conversations, simulated, schedules].every(
-    (count) => Number.isInteger(count) && count >= 0,
-  ) ||
-  !Number.isInteger(seed)
+  ![
+    ...[failovers, victims, conversations, simulated, schedules],
+    ...[viewReads, sendSeeds, nodes],
+  ].every((count) => Number.isInteger(count) && count >= 0) ||
+  !Number.isInteger(seed) ||
+  modes === undefined
 ) {
   process.stderr.write(
     "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage " +
       "| --differential N [--seed N] | --simulated N [--seed N] " +
-      "| --cluster [N] [--seed N]\n",
+      "| --cluster [N] [--seed N] | --sends [N] [--seed N] [--consistency tip|caller|off] " +
+      "| --views [N] [--seed N] [--nodes N] [--consistency tip|caller|off]\n",
   );
   process.exit(2);
 }
 const random = seededRandom(seed);
 process.stdout.write(`seed ${seed}\n`);
-process.exitCode = await chosen();
+process.exitCode = await chosen(modes);
 
-async function chosen(): Promise<number> {
+async function chosen(consistencies: readonly Consistency[]): Promise<number> {
+  if (viewReads > 0)
+    return told(await soakViews({ seed, reads: viewReads, nodes, print }, consistencies));
+  if (sendSeeds > 0) {
+    const [consistency = "tip"] = consistencies;
+    return told(await soakSends({ seed, seeds: sendSeeds, consistency, print }));
+  }
   if (values.outage) return stopNodes();
   if (conversations > 0) return compare();
   if (simulated > 0) return simulate();
   if (schedules > 0) return killNodes();
   return (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** Prints the breaches of a run; the exit code that they make. */
+function told(breaches: readonly string[]): number {
+  for (const text of breaches) print(`BREACH ${text}`);
+  print(breaches.length === 0 ? "Every promise kept." : `seed ${seed}`);
+  return breaches.length === 0 ? 0 : 1;
 }
 
 /** Simulated subscriptions: so many seeds, over sockets and polled, with all logs and without. */
@@ -119,7 +163,6 @@ async function compare(): Promise<number> {
 /** Nodes that serve together, under faults. */
 async function killNodes(): Promise<number> {
   const drawn = Array.from({ length: schedules }, () => Math.floor(random() * MAX_SEED));
-  const print = (line: string): void => void process.stdout.write(`${line}\n`);
   const { breaches, lines } = await soakCluster(schedules === 1 ? [seed] : drawn, print);
   for (const line of lines) print(line);
   for (const text of breaches) print(`BREACH ${text}`);
