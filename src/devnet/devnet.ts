@@ -27,6 +27,11 @@ export interface Devnet {
 export interface DevnetOptions {
   /** Number of nodes, 1 to 8. */
   readonly nodes: number;
+  /**
+   * By node, the one that makes the blocks first: time until it copies a block of another node.
+   * Default: at once. A node two blocks behind does not wait.
+   */
+  readonly copyDelaysMs?: readonly number[];
   /** Receives one line per event: progress of the start, and nodes lost later. */
   readonly onProgress: (line: string) => void;
   readonly runtime?: Runtime;
@@ -45,6 +50,7 @@ const HISTORY_BLOCKS = 64;
  */
 export async function startDevnet({
   nodes: count,
+  copyDelaysMs = [],
   onProgress,
   runtime = realRuntime,
 }: DevnetOptions): Promise<Devnet> {
@@ -77,6 +83,7 @@ export async function startDevnet({
     const replication = await replicate(nodes, {
       runtime,
       blockTimeMs: DEVNET_CHAIN.blockTimeMs,
+      copyDelaysMs,
       onProgress,
     });
     for (const node of nodes) onProgress(`${node.id} is ready, process ${node.pid}`);

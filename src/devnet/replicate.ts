@@ -4,6 +4,7 @@
 import { z } from "zod";
 import type { Runtime } from "../runtime.ts";
 import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
+import { type BlockDelay, createBlockDelay } from "./block-delay.ts";
 
 /** A running replication. */
 export interface Replication {
@@ -16,6 +17,8 @@ export interface ReplicationOptions {
   readonly runtime: Runtime;
   /** Longest time between two blocks. A transaction gets a block at once. */
   readonly blockTimeMs: number;
+  /** By node: time until it copies a block of another node; not given = at once. */
+  readonly copyDelaysMs: readonly number[];
   readonly onProgress: (line: string) => void;
 }
 
@@ -47,6 +50,8 @@ type Block = z.infer<typeof Block>;
 interface Member {
   readonly node: AnvilNode;
   readonly bell: Bell;
+  /** Null = copies blocks at once. */
+  readonly delay: BlockDelay | null;
   state: "together" | "behind" | "left";
 }
 
@@ -82,11 +87,11 @@ class Replicator {
 
   constructor(nodes: readonly AnvilNode[], options: ReplicationOptions) {
     this.#options = options;
-    this.#members = nodes.map((node) => ({
-      node,
-      bell: createBell(options.runtime),
-      state: "together",
-    }));
+    this.#members = nodes.map((node, at) => {
+      const delayMs = options.copyDelaysMs[at] ?? 0;
+      const delay = delayMs === 0 ? null : createBlockDelay(delayMs);
+      return { node, bell: createBell(options.runtime), delay, state: "together" };
+    });
     this.#lastBlockAt = options.runtime.now();
   }
 
@@ -110,7 +115,6 @@ class Replicator {
    * answer is replaced, and follows once it is back.
    */
   async #tend(member: Member): Promise<void> {
-    const { runtime, blockTimeMs } = this.#options;
     while (!this.#stopped && member.node.alive() && member.state !== "left") {
       try {
         await this.#step(member);
@@ -120,8 +124,17 @@ class Replicator {
         await this.#pause(RETRY_MS);
         this.#ringAll();
       }
-      await member.bell.wait(Math.max(RETRY_MS, this.#lastBlockAt + blockTimeMs - runtime.now()));
+      await member.bell.wait(this.#idleMs(member));
     }
+  }
+
+  /** Longest time until the member has something to do without being rung for. */
+  #idleMs(member: Member): number {
+    const { runtime, blockTimeMs } = this.#options;
+    const now = runtime.now();
+    const nextBlockMs = Math.max(RETRY_MS, this.#lastBlockAt + blockTimeMs - now);
+    if (member.delay === null || member === this.#leader()) return nextBlockMs;
+    return Math.min(nextBlockMs, member.delay.waitMs(now));
   }
 
   async #step(member: Member): Promise<void> {
@@ -129,7 +142,14 @@ class Replicator {
     if (leader === undefined) return;
     if (leader === member) return this.#lead(member.node);
     await drainPool(member.node, leader.node);
-    await follow(leader.node, member.node);
+    await follow(leader.node, member.node, await this.#copyTarget(leader.node, member));
+  }
+
+  /** The newest block of the leader that the member copies by now. */
+  async #copyTarget(leader: AnvilNode, { delay }: Member): Promise<number | "latest"> {
+    if (delay === null) return "latest";
+    const { number } = await blockAt(leader, "latest");
+    return delay.release(Number(number), this.#options.runtime.now());
   }
 
   /** Makes a block if transactions are pending or the block time has passed. */
@@ -175,14 +195,18 @@ class Replicator {
 }
 
 /**
- * Brings a node to the leader's head. Undoes blocks that the leader does not have and gives their
- * transactions to the leader.
+ * Brings a node to this block of the leader. Undoes blocks that the leader does not have and gives
+ * their transactions to the leader.
  */
-async function follow(leader: AnvilNode, node: AnvilNode): Promise<void> {
+async function follow(
+  leader: AnvilNode,
+  node: AnvilNode,
+  upTo: number | "latest" = "latest",
+): Promise<void> {
   let problem = "was its state changed by an anvil_* or hardhat_* call?";
   let reached = -1;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const target = await blockAt(leader, "latest");
+    const target = await blockAt(leader, upTo);
     const own = await blockAt(node, "latest");
     if (own.hash === target.hash) return;
     const shared = await lastSharedNumber(

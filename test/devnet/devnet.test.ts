@@ -206,6 +206,29 @@ test("a node whose state was changed behind the others' back is left alone, and 
   });
 });
 
+test("a node that copies blocks later lacks the newest, two at most, and gets them in order", async () => {
+  const copyDelaysMs = [0, 3_600_000];
+  const devnet = await startDevnet({ nodes: 2, copyDelaysMs, onProgress: () => {} });
+  try {
+    const [leader, late] = devnet.providers;
+    assert.ok(leader && late);
+    const sent: unknown[] = [];
+    for (const [n, account] of [ALICE, BOB, ALICE].entries()) {
+      // Whichever node takes it, the block is made at once.
+      const raw = await signed(account, n === 2 ? 1 : 0);
+      const transaction = await ask(n === 1 ? late : leader, "eth_sendRawTransaction", [raw]);
+      await blockHashOf(leader, transaction);
+      sent.push(transaction);
+    }
+    const [first, second, third] = sent;
+    assert.equal(await blockHashOf(late, first), await blockHashOf(leader, first));
+    for (const hash of [second, third])
+      assert.equal(await ask(late, "eth_getTransactionReceipt", [hash]), null);
+  } finally {
+    await devnet.close();
+  }
+});
+
 test("close leaves no node behind", async () => {
   const devnet = await startDevnet({ nodes: 2, onProgress: () => {} });
   await devnet.close();
