@@ -8,5 +8,5 @@ export const NO_WISHES = { consistency: null, seen: null };
 /** A view as `consistency: off` gives it. */
 export function viewOff(): CallerView {
   const marks = new Marks();
-  return new CallerView({ wishes: NO_WISHES, ofKey: null, usual: () => "off", marks: () => marks });
+  return new CallerView({ wishes: NO_WISHES, key: null, usual: () => "off", marks: () => marks });
 }

@@ -23,8 +23,8 @@ export interface RoutedView {
 export interface CallerViewParts {
   /** What the request or the handshake says. */
   readonly wishes: Wishes;
-  /** What the key says; null = nothing, or there is no key. */
-  readonly ofKey: Consistency | null;
+  /** The key, which may say what its calls want; null = there is none. */
+  readonly key: { readonly consistency: Consistency | null } | null;
   /** What the service says where a profile does not. */
   readonly usual: () => Consistency;
   /** Where the caller's marks are kept, unless it brings its own. */
@@ -92,8 +92,8 @@ export class CallerView {
 
   /** A caller that brings a mark wants it kept. */
   #mode({ set }: Tracker): Consistency {
-    const { wishes, ofKey, usual } = this.#parts;
-    const mode = wishes.consistency ?? ofKey ?? set.consistency ?? usual();
+    const { wishes, key, usual } = this.#parts;
+    const mode = wishes.consistency ?? key?.consistency ?? set.consistency ?? usual();
     return mode === "tip" && wishes.seen !== null ? "caller" : mode;
   }
 

@@ -142,7 +142,7 @@ export class RpcRequest {
     const { consistency, marks } = this.#parts;
     return new CallerView({
       wishes,
-      ofKey: null,
+      key: keyContext,
       usual: consistency,
       marks: () =>
         keyContext === null
@@ -282,7 +282,7 @@ export class RpcRequest {
 /** Of a request that is not authenticated yet. */
 const NO_VIEW = new CallerView({
   wishes: { consistency: "off", seen: null },
-  ofKey: null,
+  key: null,
   usual: () => "off",
   marks: () => new Marks(),
 });

@@ -92,9 +92,9 @@ export class SocketCalls {
     this.#payment = callPaymentOf(parts.rpc.admission, authenticated.keyContext);
     this.#target = authenticated.target;
     const marks = new Marks();
-    const { wishes } = authenticated;
+    const { wishes, keyContext: key } = authenticated;
     const { consistency: usual } = parts.rpc;
-    this.#view = new CallerView({ wishes, ofKey: null, usual, marks: () => marks });
+    this.#view = new CallerView({ wishes, key, usual, marks: () => marks });
     this.#revision = parts.rpc.resolver.revision;
     this.#subscriptionMethods = new ClientSubscriptions(parts, connection, () =>
       streamCaller(authenticated.caller, authenticated.keyContext !== null, parts.rpc.limits),
