@@ -76,12 +76,17 @@ export function findTip(
   for (const [at, left] of counting.entries())
     for (const right of counting.slice(at + 1)) {
       const shared = left.operator === right.operator ? null : lastShared(left, right);
-      if (shared !== null && (found === null || shared.number > found.number)) found = shared;
+      if (shared !== null && isBetter(shared, found)) found = shared;
     }
   if (found !== null) return found;
   // Several operators that agree on no block say nothing together.
   const operators = new Set(counting.map(({ operator }) => operator));
   return operators.size === 1 ? highestOf(counting) : null;
+}
+
+function isBetter(shared: FoundTip, found: FoundTip | null): boolean {
+  if (found === null || shared.number > found.number) return true;
+  return shared.number === found.number && shared.hash !== null && found.hash === null;
 }
 
 /** The reports without heights that stand still below others. */
@@ -107,13 +112,14 @@ function tipOf({ branch }: TipReport, number: number, isAlone: boolean): FoundTi
   return { number, hash, isAlone, branch: hash === null ? null : branch };
 }
 
-/** The highest block that two providers have; a hash that one of them has not told is believed. */
+/** The highest block that two providers have. Where one has not told its hash, it has none. */
 function lastShared(left: TipReport, right: TipReport): FoundTip | null {
   const top = Math.min(left.height, right.height);
   for (let number = top; number >= 0 && number > top - MAX_DEPTH; number--) {
     const [ofLeft, ofRight] = [hashAt(left.branch, number), hashAt(right.branch, number)];
-    if (ofLeft === null || ofRight === null || ofLeft === ofRight)
-      return tipOf(ofLeft === null ? right : left, number, false);
+    if (ofLeft === null || ofRight === null)
+      return { number, hash: null, isAlone: false, branch: null };
+    if (ofLeft === ofRight) return tipOf(left, number, false);
   }
   return null;
 }

@@ -245,7 +245,9 @@ export class ServedView {
       const { provider, sample, branch, roseAtMs } = blocks;
       const isPushed = this.#isPushing(blocks, nowMs);
       if (sample === null || (!isPushed && nowMs - sample.atMs >= HEAD_FRESH_MS)) continue;
-      const { height, atMs } = sample;
+      // A polled height may be that of another machine than the one that pushes.
+      const height = isPushed ? branch.tip : sample.height;
+      const { atMs } = sample;
       const operator = tipOperatorOf(provider);
       reports.push({ operator, height, branch, roseAtMs, atMs, isPushed });
     }
