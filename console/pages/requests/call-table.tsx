@@ -106,6 +106,7 @@ const SOURCES: Readonly<Record<CallEvent["source"], string>> = {
   cache: "from the cache",
   merged: "joined from parts",
   shared: "shared with another call",
+  heads: "from the heads of providers",
   local: "by the service itself",
   none: "",
 };

@@ -41,7 +41,7 @@ export type TipMove =
   | { readonly kind: "reorganised"; readonly ancestor: number | null };
 
 /** A height that has stood still for so many block times defines no tip while others go on. */
-export const STILL_BLOCKS = 3;
+const STILL_BLOCKS = 3;
 /** The same in milliseconds, at least: short block times vary by more than themselves. */
 const SHORTEST_STILL_MS = 1_500;
 /** A tip is in force for at most so long after its last confirmation. */

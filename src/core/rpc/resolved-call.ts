@@ -23,7 +23,7 @@ export interface Resolution {
   readonly hash: string | null;
   /** The call as its caller wrote it. */
   readonly written: Call;
-  /** Where the number stands in the body of the resolved call, with its quotes. */
+  /** Where the number stands in the body, with its quotes; of a range: where the last one stands. */
   readonly at: Span;
 }
 
@@ -54,14 +54,8 @@ export function resolveCall(call: Call, view: View): ResolvedCall | null {
  * The request for the block by its hash: the method of the same name by hash, or the number
  * replaced by an EIP-1898 object. Null = it cannot be asked for so.
  */
-export function requestByHash({
-  method,
-  methodName,
-  body,
-  params,
-  resolution,
-  ...ids
-}: ResolvedCall): WireRequest | null {
+export function requestByHash(call: ResolvedCall): WireRequest | null {
+  const { method, body, params, resolution } = call;
   const { hash, at } = resolution;
   if (hash === null || params === undefined) return null;
   if (method.byHashName !== null) {
@@ -69,9 +63,7 @@ export function requestByHash({
     const before = body.toString("latin1", params.start, at.start);
     return writeRequest(method.byHashName, Buffer.from(`${before}"${hash}"${rest}`, "latin1"));
   }
-  if (!method.takesHash) return null;
-  const named = { methodName, method, body, params, ...ids };
-  return spliced(named, at, `{"blockHash":"${hash}"}`).call;
+  return method.takesHash ? spliced(call, at, `{"blockHash":"${hash}"}`) : null;
 }
 
 function resolveBlock(call: Call, params: Span, view: View): ResolvedCall | null {
@@ -104,10 +96,10 @@ interface Named {
 function resolvedTo(written: Call, span: Span, { tag, view, before }: Named): ResolvedCall | null {
   const number = numberOf(tag, view);
   if (number === null) return null;
-  const { call, end } = spliced(written, span, `${before}"${hexOf(number)}"`);
-  const at = { start: span.start + before.length, end };
+  const text = `${before}"${hexOf(number)}"`;
+  const at = { start: span.start + before.length, end: span.start + text.length };
   const hash = tag === "latest" ? view.hash : null;
-  return { ...call, resolution: { number, hash, written, at } };
+  return withText(written, span, text, { number, hash, written, at });
 }
 
 /** The bounds of a filter that are tags or left out, in the order in which they are replaced. */
@@ -156,8 +148,7 @@ function replaced(
   filter: Span,
   { bounds, view, isEmpty }: Replacing,
 ): ResolvedCall | null {
-  let call: Call = written;
-  let at: Span = filter;
+  let call: ResolvedCall | null = null;
   let number = -1;
   // From the back, so that what is replaced first moves nothing that is replaced later.
   const inOrder = [...bounds].sort((a, b) => (b?.span?.start ?? 0) - (a?.span?.start ?? 0));
@@ -169,15 +160,12 @@ function replaced(
     const text = `"${hexOf(named)}"`;
     const inserted = `"${bound.name}":${text}${isFirst ? "" : ","}`;
     const span = bound.span ?? { start: filter.start + 1, end: filter.start + 1 };
-    const next = spliced(call, span, bound.span === null ? inserted : text);
-    if (bound.span === null) isFirst = false;
-    call = next.call;
-    at = { start: span.start, end: next.end };
     number = Math.max(number, named);
+    const resolution = { number, hash: null, written, at: span };
+    call = withText(call ?? written, span, bound.span === null ? inserted : text, resolution);
+    if (bound.span === null) isFirst = false;
   }
-  const { block } = written;
-  const range = rangeOf(block, bounds, view);
-  return { ...call, block: range, resolution: { number, hash: null, written, at } };
+  return call === null ? null : { ...call, block: rangeOf(written.block, bounds, view) };
 }
 
 /** The range with the blocks that its tags name. */
@@ -206,27 +194,26 @@ function hexOf(number: number): string {
   return `0x${number.toString(16)}`;
 }
 
-/** The call with these ASCII characters in place of a span of its parameters, and where they end. */
+/** The request with these ASCII characters in place of a span of its parameters. */
 function spliced(
-  call: Call,
+  { body, idStart, idEnd }: WireRequest,
   { start, end }: Span,
   text: string,
-): { readonly call: Call; readonly end: number } {
-  const { body, params, idStart, idEnd } = call;
+): WireRequest {
   const added = text.length - (end - start);
   const bytes = Buffer.allocUnsafe(body.length + added);
   body.copy(bytes, 0, 0, start);
   bytes.write(text, start, "latin1");
   body.copy(bytes, start + text.length, end);
   const shift = idStart > start ? added : 0;
-  return {
-    call: {
-      ...call,
-      body: bytes,
-      idStart: idStart + shift,
-      idEnd: idEnd + shift,
-      params: params === undefined ? undefined : { start: params.start, end: params.end + added },
-    },
-    end: start + text.length,
-  };
+  return { body: bytes, idStart: idStart + shift, idEnd: idEnd + shift };
+}
+
+/** The call with another text in place of a span of its parameters. */
+function withText(call: Call, span: Span, text: string, resolution: Resolution): ResolvedCall {
+  const { methodName, method, block, params } = call;
+  const { body, idStart, idEnd } = spliced(call, span, text);
+  const added = body.length - call.body.length;
+  const moved = params === undefined ? undefined : { start: params.start, end: params.end + added };
+  return { methodName, method, block, body, idStart, idEnd, params: moved, resolution };
 }

@@ -76,7 +76,8 @@ class ViewRun implements JobListener, RunningJob {
   readonly #parts: ViewParts;
   readonly #job: Job;
   readonly #listener: JobListener;
-  readonly #avoid = new Set<string>();
+  /** Providers that said that they lack the block; null = none did. */
+  #avoid: Set<string> | null = null;
   #running: RunningJob | null = null;
   #retry: Timer | null = null;
   #waitsUntilMs: number | null = null;
@@ -92,7 +93,9 @@ class ViewRun implements JobListener, RunningJob {
   }
 
   start(): RunningJob {
-    this.#run(this.#job);
+    this.#count = 1;
+    const running = this.#parts.next(this.#job, this);
+    if (this.#count === 1) this.#running = running;
     return this;
   }
 
@@ -104,16 +107,17 @@ class ViewRun implements JobListener, RunningJob {
   }
 
   ended(answer: Answer): void {
-    this.#finish(answer);
+    if (!this.#over) this.#judge(this.#job, answer);
   }
 
+  /** Asks once more, by another job. */
   #run(job: Job): void {
     const count = ++this.#count;
     let isOver = false;
     const running = this.#parts.next(job, {
       ended: (answer) => {
         isOver = true;
-        if (job !== this.#job) this.#job.absorb(job);
+        this.#job.absorb(job);
         if (!this.#over) this.#judge(job, answer);
       },
     });
@@ -141,6 +145,7 @@ class ViewRun implements JobListener, RunningJob {
     if (!call.method.mayBeMissing || !isNull(outcome)) return false;
     if (source.kind === "provider" && call.resolution !== undefined) {
       tracker.lacksBlock(source.provider, call.resolution.number);
+      this.#avoid ??= new Set();
       this.#avoid.add(source.provider.id);
     }
     return true;
@@ -171,7 +176,7 @@ class ViewRun implements JobListener, RunningJob {
   }
 
   #lookAgain(answer: Answer): void {
-    this.#avoid.clear();
+    this.#avoid = null;
     if (!this.#mayHaveIt()) return this.#askAgain(answer);
     this.#parts.reasks.count("missing");
     this.#run(this.#again());
@@ -181,13 +186,14 @@ class ViewRun implements JobListener, RunningJob {
     const { tracker } = this.#job.request;
     const { blocks, set } = tracker;
     return set.providers.some(
-      (provider) => !this.#avoid.has(provider.id) && !blocks.lacks(provider, this.#parts.view),
+      (provider) =>
+        this.#avoid?.has(provider.id) !== true && !blocks.lacks(provider, this.#parts.view),
     );
   }
 
   #again(): Job {
     const { request, policy } = this.#job;
-    const avoid = new Set([...(request.avoid ?? []), ...this.#avoid]);
+    const avoid = new Set([...(request.avoid ?? []), ...(this.#avoid ?? [])]);
     return this.#jobOf({ ...request, avoid: avoid.size === 0 ? null : avoid }, policy);
   }
 
