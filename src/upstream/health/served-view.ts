@@ -192,6 +192,8 @@ export class ServedView {
     if (move.kind === "stays") {
       if (found.number < tip.number && this.#isGivenUp(nowMs))
         this.#goBack(found, { ancestor: null });
+      // A block that one operator has told first is not its own once another has it too.
+      else if (found.number === tip.number) this.#isAlone = found.isAlone;
       return;
     }
     this.#isAlone = found.isAlone;
