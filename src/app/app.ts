@@ -619,7 +619,7 @@ function placeOf(service: Outside["service"]): ObserverPlace {
 function liveRouter(
   parts: Pick<RouterParts, "runtime" | "timerWheel" | "upstreams" | "limits"> &
     Pick<Outside, "log"> & { readonly buffers: BufferPool },
-  { splits, feed }: Observer,
+  { splits, reasks, feed }: Observer,
   live: () => Config,
 ): { readonly router: RoutingEngine; readonly cache: CachedAnswers } {
   const secondTier = new SecondTier({ ...parts, connect: connectRedis });
@@ -631,6 +631,7 @@ function liveRouter(
     recording: feed,
     hedge: () => live().hedge,
     split: { splitLimits: () => live().logs, counts: splits },
+    reasks,
     coalesce: () => live().coalesce,
     byAccount: () => live().cache?.byAccount === true,
   });

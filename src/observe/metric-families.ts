@@ -62,9 +62,14 @@ function mergeSamples({ merge }: Metric, samples: readonly Sample[]): readonly S
   return [...merged.values()];
 }
 
+const MERGES = {
+  max: Math.max,
+  min: Math.min,
+  sum: (a: number, b: number): number => a + b,
+} as const;
+
 function mergedSample([labels, a]: Sample, [, b]: Sample, merge: Metric["merge"]): Sample {
-  if (typeof a === "number" && typeof b === "number")
-    return [labels, merge === "max" ? Math.max(a, b) : a + b];
+  if (typeof a === "number" && typeof b === "number") return [labels, MERGES[merge ?? "sum"](a, b)];
   if (typeof a === "number" || typeof b === "number") return [labels, a];
   const counts = a.counts.map((n, bucket) => n + (b.counts[bucket] ?? 0));
   return [labels, { counts, sumMs: a.sumMs + b.sumMs }];

@@ -6,7 +6,9 @@ import type { Histogram } from "../core/provider/latency.ts";
 import { NO_SOURCE } from "../core/routing/answer-source.ts";
 import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
+import { REASK_REASONS } from "../upstream/engine/view-reasks.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
+import type { ServedView } from "../upstream/health/served-view.ts";
 import { FAILOVER_REASONS } from "../upstream/stream/subscriber.ts";
 import type { ProviderReading, Readings } from "./readings.ts";
 import { OUTCOMES, type Series } from "./series.ts";
@@ -21,7 +23,7 @@ export interface Metric {
   readonly labels: readonly string[];
   readonly help: string;
   /** How the gauges of several workers become one of the service; absent = they are added up. */
-  readonly merge?: "max";
+  readonly merge?: "max" | "min";
   /** Reads the current series; null = this instance does not have the metric. */
   readonly collect: (readings: Readings) => readonly Sample[] | null;
 }
@@ -563,6 +565,47 @@ export const METRICS: readonly Metric[] = [
       ),
   },
   {
+    name: "svc_tip_block",
+    type: "gauge",
+    merge: "max",
+    labels: CHAIN,
+    help:
+      "The newest block that callers are shown, the highest that two operators of providers " +
+      "report. Of several workers the highest.",
+    collect: perView(({ tip }) => tip?.number ?? null),
+  },
+  {
+    name: "svc_tip_in_force",
+    type: "gauge",
+    merge: "min",
+    labels: CHAIN,
+    help:
+      "1 while that block was confirmed lately, and block tags name it; 0 while tags go to " +
+      "providers as written. Of several workers 0 if it is so at one.",
+    collect: perView((view) => Number(view.current() !== null)),
+  },
+  {
+    name: "svc_tip_alone",
+    type: "gauge",
+    merge: "max",
+    labels: CHAIN,
+    help:
+      "1 while one operator alone defines that block although others are configured. Of several " +
+      "workers 1 if it is so at one.",
+    collect: perView((view) => Number(view.current()?.isAlone === true)),
+  },
+  {
+    name: "svc_view_reasks_total",
+    type: "counter",
+    labels: ["reason"],
+    help:
+      "Calls that were asked for again so that all callers keep one view: `missing` = a provider " +
+      "lacked the block, `stale` = nobody had it, so the tag went out as written, `own` = a " +
+      "provider did not know a transaction that was sent through this service.",
+    collect: ({ observer: { reasks } }) =>
+      REASK_REASONS.map((reason) => [[reason], reasks.of(reason)]),
+  },
+  {
     name: "svc_metered_compute_units_total",
     type: "counter",
     labels: ["price"],
@@ -704,6 +747,16 @@ function perSeries(samplesOf: (series: Series) => readonly Sample[]): Metric["co
     observer
       .allSeries()
       .flatMap((series) => prefixed([series.profile, series.chain], samplesOf(series)));
+}
+
+/** Collects from the view of every profile and chain; null = unknown. */
+function perView(readingOf: (view: ServedView) => number | null): Metric["collect"] {
+  return ({ registry }) =>
+    registry.profiles.flatMap(({ profile, trackers }) =>
+      [...trackers.values()].flatMap(({ blocks, set }) =>
+        prefixed([profile.slug, set.chain.chainName], known(readingOf(blocks.view))),
+      ),
+    );
 }
 
 /** Collects from every provider on every transport. */

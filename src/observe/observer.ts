@@ -11,6 +11,7 @@ import { type BatchCounts, newBatchCounts } from "../upstream/batch/batching-ups
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import type { RoutedCall } from "../upstream/engine/router.ts";
 import { newSplitCounts, type SplitCounts } from "../upstream/engine/split-parts.ts";
+import { ViewReasks } from "../upstream/engine/view-reasks.ts";
 import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
 import { createCallLog } from "./call-log.ts";
@@ -54,6 +55,8 @@ export interface Observer {
   streamMoved(move: StreamMove): void;
   /** Calls over ranges of blocks that were asked for in parts. */
   readonly splits: SplitCounts;
+  /** Calls that were asked for again so that all callers keep one view of the chain. */
+  readonly reasks: ViewReasks;
   /** Calls that went to providers several in one request. */
   readonly batches: BatchCounts;
   /** Logs that a provider takes no more calls than `most` in one request. */
@@ -138,6 +141,7 @@ export function createObserver(
       feed.ended({ route, outcome: null, requestId, series: to }, runtime.now());
     },
     splits: newSplitCounts(),
+    reasks: new ViewReasks(),
     batches: newBatchCounts(),
     batchRefused: ({ id: provider }, most) =>
       log.warn({ provider, most }, "the provider refused a batch; smaller ones, or none, follow"),

@@ -33,7 +33,7 @@ export interface MetricFacts extends StreamFacts {
   readonly registry: Pick<ProfileRegistry, "profiles">;
   readonly observer: Pick<
     Observer,
-    "allSeries" | "batches" | "refusals" | "returnsTwice" | "sockets" | "splits"
+    "allSeries" | "batches" | "reasks" | "refusals" | "returnsTwice" | "sockets" | "splits"
   >;
   readonly legacyForms: { readonly counts: () => Iterable<readonly [form: string, n: number]> };
   /** The current method table. */

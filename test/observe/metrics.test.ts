@@ -9,10 +9,19 @@ import { createHistogram } from "../../src/core/provider/latency.ts";
 import { createUnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
 import { expositionText } from "../../src/observe/exposition.ts";
 import { ChainCounts } from "../../src/observe/history/history-counts.ts";
+import {
+  collectFamilies,
+  type MetricFamily,
+  mergeFamilies,
+} from "../../src/observe/metric-families.ts";
 import { METRICS, type Metric } from "../../src/observe/metrics.ts";
 import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
+import { ViewReasks } from "../../src/upstream/engine/view-reasks.ts";
+import { createTracker } from "../../src/upstream/health/tracker.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
+import { simulatedWorld } from "../fakes/runtime.ts";
 
 test("names and labels are those of Prometheus, and counters are called _total", () => {
   const names = METRICS.map(({ name }) => name);
@@ -77,6 +86,7 @@ function factsWith(over: Partial<MetricFacts>): MetricFacts {
       refusals: () => new Map([["unknown_chain", 2] as const]),
       returnsTwice: () => 0,
       splits: newSplitCounts(),
+      reasks: new ViewReasks(),
       batches: { sent: 3, calls: 40, refused: 1, alone: 8 },
       sockets: { open: 1, closes: new Map([["1000", 4]]) },
     },
@@ -169,4 +179,39 @@ test("promtool accepts every metric of the table", { skip: WITHOUT_PROMTOOL }, (
     encoding: "utf8",
   });
   assert.deepEqual([status, stdout, stderr], [0, "", ""]);
+});
+
+/** The metrics of the view as one worker of two operators reads them. */
+function viewFamilies(heights: readonly number[], reasks: ViewReasks) {
+  const runtime = simulatedWorld(1);
+  const providers = [0, 1].map((index) => fakeProvider(index, { wsUrl: null }));
+  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  for (const [index, height] of heights.entries()) {
+    const result = { kind: "ok", chainId: 1, height } as const;
+    const [provider = assert.fail()] = providers.slice(index);
+    tracker.recordProbe({ provider, transport: "http", latencyMs: 1, result });
+  }
+  const profile = { slug: "team", owner: null, managed: false, chains: new Map() };
+  const registry = { profiles: [{ profile, trackers: new Map([["test", tracker]]) }] };
+  const facts = factsWith({ registry });
+  const observer = { ...facts.observer, reasks };
+  const ofView = METRICS.filter(({ name }) => /^svc_(tip|view)_/.test(name));
+  return { metrics: ofView, families: collectFamilies(ofView, { ...facts, observer }) };
+}
+
+test("the tip of a service is its workers' highest, and in force where it is so at all of them", () => {
+  const reasks = new ViewReasks();
+  for (const reason of ["missing", "missing", "own"] as const) reasks.count(reason);
+  const both = viewFamilies([100, 100], reasks);
+  const alone = viewFamilies([105], reasks);
+  const none = viewFamilies([], new ViewReasks());
+  const valuesOf = (families: readonly MetricFamily[]): unknown =>
+    families.map(({ samples }) => samples?.map(([, value]) => value));
+  assert.deepEqual(valuesOf(both.families), [[100], [1], [0], [2, 0, 1]]);
+  assert.deepEqual(valuesOf(alone.families), [[105], [1], [1], [2, 0, 1]]);
+  assert.deepEqual(valuesOf(none.families), [[], [0], [0], [0, 0, 0]], "no tip is not block 0");
+  const merged = mergeFamilies(both.metrics, [both.families, alone.families]);
+  assert.deepEqual(valuesOf(merged), [[105], [1], [1], [4, 0, 2]]);
+  const withNone = mergeFamilies(both.metrics, [both.families, none.families]);
+  assert.deepEqual(valuesOf(withNone), [[100], [0], [0], [2, 0, 1]]);
 });
