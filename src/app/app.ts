@@ -549,11 +549,12 @@ function upstreamSide(
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
   const { router, cache } = liveRouter(parts, observer, live);
   const { bus = null, workers = 1 } = service ?? {};
-  const common = { runtime, timerWheel, router, sockets, registry, shares, limits, log, workers };
-  const streams = streamSide(bus, { ...common, onMove: observer.streamMoved });
+  const common = { runtime, timerWheel, registry, consistency: () => live().consistency };
+  const ofStreams = { ...common, router, sockets, shares, limits, log, workers };
+  const streams = streamSide(bus, { ...ofStreams, onMove: observer.streamMoved });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
-  const health = createHealthSide({ runtime, timerWheel, upstreams, registry, headSeen }, bus);
+  const health = createHealthSide({ ...common, upstreams, headSeen }, bus);
   const profileUpdater = createProfileUpdater({
     registry,
     prober: health.prober,

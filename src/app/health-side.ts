@@ -1,6 +1,6 @@
 // Builds the parts that keep the health of providers current: probes and new heads, for this
 // process alone or shared with other workers.
-import type { Provider } from "../core/provider/profile.ts";
+import type { Consistency, Provider } from "../core/provider/profile.ts";
 import type { Head } from "../core/stream/chain-event.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
@@ -17,6 +17,8 @@ export interface HealthSideParts {
   readonly timerWheel: TimerWheel;
   readonly upstreams: { readonly http: Upstream; readonly ws: Upstream & Sockets };
   readonly registry: ProfileRegistry;
+  /** Which view callers get where a profile does not say. */
+  readonly consistency: () => Consistency;
   readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
 }
 
@@ -29,9 +31,9 @@ export interface HealthSide {
 
 /** Creates them with nothing to watch yet; `bus` null = there are no other workers. */
 export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
-  const { runtime, timerWheel, upstreams, headSeen } = parts;
+  const { runtime, timerWheel, upstreams, consistency, headSeen } = parts;
   const { trackersByKey } = parts.registry;
-  const common = { runtime, timerWheel };
+  const common = { runtime, timerWheel, consistency };
   if (bus === null) {
     const prober = createProber({ ...common, upstreams, finality: true });
     const headWatch = createHeadWatch({ ...common, sockets: upstreams.ws, headSeen });
@@ -43,6 +45,8 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
     upstreams,
     finality: true,
     onFinalized: (tracker, provider, height) => shared?.finalized(tracker, provider, height),
+    onSafe: (tracker, provider, height) => shared?.safe(tracker, provider, height),
+    onHashReads: (tracker, provider, served) => shared?.hashReads(tracker, provider, served),
     onProbe: (tracker, probe) => shared?.probed(tracker, probe),
   });
   const headWatch = createHeadWatch({

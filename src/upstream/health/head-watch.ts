@@ -1,13 +1,14 @@
 // Subscribes to the heads of every provider with a socket, and reports heights and socket failures
-// to the trackers. Makes no other calls.
+// to the trackers. Asks for the newest block when it begins to listen, and for nothing else.
 
 import { quietMs } from "../../core/provider/head.ts";
-import type { Provider } from "../../core/provider/profile.ts";
+import type { Consistency, Provider } from "../../core/provider/profile.ts";
 import { classify } from "../../core/provider-errors/classify.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
 import { methodOf } from "../../core/rpc/method.ts";
-import { type Head, readHead } from "../../core/stream/chain-event.ts";
+import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
 import type { Runtime } from "../../runtime.ts";
+import { rpcCall } from "../rpc-call.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Sockets } from "../transport.ts";
 import type { Tracker } from "./tracker.ts";
@@ -31,6 +32,8 @@ export interface HeadWatchParts {
   readonly headSeen?: (tracker: Tracker, provider: Provider, head: Head) => void;
   /** Called when a subscription to heads starts or ends; absent = not called. */
   readonly onListening?: (tracker: Tracker, provider: Provider, listening: boolean) => void;
+  /** Which view callers get of sets that say nothing of it; absent = `off`. */
+  readonly consistency?: () => Consistency;
 }
 
 /** A socket that closes within this time counts as failed, however it was closed. */
@@ -45,6 +48,9 @@ const UNANSWERED_MS = 2_000;
 const SHORTEST_SILENCE_MS = 10_000;
 const SILENT_QUIETS = 2;
 const HEADS = '["newHeads"]';
+/** Time to answer what the newest block is, and the longest answer that is read. */
+const NEWEST_MS = 5_000;
+const MAX_BLOCK_BYTES = 1_048_576;
 
 /** Creates a watch without providers. */
 export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
@@ -79,6 +85,7 @@ class Listening {
   #stale: Timer | null = null;
   #again: Timer | null = null;
   #height = 0;
+  #cancelNewest = (): void => {};
   #closed = false;
 
   constructor(parts: HeadWatchParts, tracker: Tracker, provider: Provider) {
@@ -95,6 +102,7 @@ class Listening {
     this.#closed = true;
     this.#stale?.clear();
     this.#again?.clear();
+    this.#cancelNewest();
     this.#setListening(false);
     this.#leave();
     this.#release();
@@ -110,6 +118,7 @@ class Listening {
         // The provider need not push heads that were known before it was subscribed.
         this.#height = this.#tracker.head() ?? 0;
         this.#watchStale();
+        this.#askNewest();
       },
       refused: ({ kind }) => this.#subscribeIn(kind === "timeout" ? UNANSWERED_MS : RESUBSCRIBE_MS),
       event: (raw) => this.#hear(raw),
@@ -123,9 +132,42 @@ class Listening {
     this.#again = this.#parts.timerWheel.set(ms, () => this.#subscribe());
   }
 
+  /**
+   * Asks for the newest block, so that the tip is known before the next block comes. A head that is
+   * pushed meanwhile is newer.
+   */
+  #askNewest(): void {
+    this.#cancelNewest();
+    const { sockets, timerWheel, consistency } = this.#parts;
+    if ((this.#tracker.set.consistency ?? consistency?.() ?? "off") === "off") return;
+    const call = {
+      upstream: sockets,
+      provider: this.#provider,
+      method: "eth_getBlockByNumber",
+      params: '["latest",false]',
+      timeoutMs: NEWEST_MS,
+      isProbe: true,
+    } as const;
+    this.#cancelNewest = rpcCall(timerWheel, call, {
+      // Without its transactions it is as short as a pushed head, and is passed on to workers.
+      result: (raw) => {
+        if (raw.length > MAX_BLOCK_BYTES) return;
+        const head = readHead(inLiveShape(raw, null));
+        const pushed = this.#tracker.blocks.pushedTip(this.#provider);
+        if (head !== null && (pushed === null || pushed <= head.number)) this.#take(head);
+      },
+      failed() {},
+    });
+  }
+
   #hear(raw: Buffer): void {
     const head = readHead(raw);
     if (head === null) return;
+    this.#cancelNewest();
+    this.#take(head);
+  }
+
+  #take(head: Head): void {
     this.#height = head.number;
     this.#tracker.recordHead(this.#provider, head.number, head);
     this.#parts.headSeen?.(this.#tracker, this.#provider, head);
@@ -152,6 +194,7 @@ class Listening {
 
   #down(failure: Failure, livedMs: number | null): void {
     this.#stale?.clear();
+    this.#cancelNewest();
     this.#setListening(false);
     if (livedMs !== null && livedMs >= SHORT_LIFE_MS) return;
     const method = methodOf("eth_subscribe");

@@ -30,11 +30,18 @@ export interface HeadMessage {
   readonly raw: Uint8Array | null;
 }
 
-/** What a provider reports as final. */
-export interface FinalizedMessage {
+/** What a provider reports as final, or as safe. */
+export interface NamedBlockMessage {
   readonly set: string;
   readonly provider: string;
   readonly height: number;
+}
+
+/** Whether a provider reads state by the hash of a block. */
+export interface HashReadsMessage {
+  readonly set: string;
+  readonly provider: string;
+  readonly served: boolean;
 }
 
 /** Whether every head of a provider is heard. */
@@ -98,12 +105,21 @@ export const HEADS: Topic<HeadMessage> = {
   },
 };
 
-export const FINALIZED: Topic<FinalizedMessage> = {
+export const FINALIZED: Topic<NamedBlockMessage> = {
   name: "health.finalized",
+  parse: namedBlockIn,
+};
+
+export const SAFE: Topic<NamedBlockMessage> = { name: "health.safe", parse: namedBlockIn };
+
+export const HASH_READS: Topic<HashReadsMessage> = {
+  name: "health.hash_reads",
   parse(value) {
     if (!isRecord(value)) return null;
-    const { set, provider, height } = value;
-    return isText(set) && isText(provider) && isHeight(height) ? { set, provider, height } : null;
+    const { set, provider, served } = value;
+    return isText(set) && isText(provider) && typeof served === "boolean"
+      ? { set, provider, served }
+      : null;
   },
 };
 
@@ -161,6 +177,12 @@ function arePairs(value: unknown): value is readonly (readonly [string, string])
     value.length <= MAX_KEYS &&
     value.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every(isText))
   );
+}
+
+function namedBlockIn(value: unknown): NamedBlockMessage | null {
+  if (!isRecord(value)) return null;
+  const { set, provider, height } = value;
+  return isText(set) && isText(provider) && isHeight(height) ? { set, provider, height } : null;
 }
 
 function channelIn(value: unknown): NamedChannel | null {

@@ -82,6 +82,8 @@ export interface ProviderBlocks {
   neededTagAtMs: number;
   /** It answers reads of state by the hash of a block. */
   takesHash: boolean;
+  /** When it was last found whether it does; -Infinity = never. */
+  hashReadsAtMs: number;
   /** The blocks that it has pushed. */
   readonly branch: BranchView;
   /** When it last pushed a head (ms). */

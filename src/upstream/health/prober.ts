@@ -2,15 +2,11 @@
 // among callers' requests.
 
 import type { Channel } from "../../core/provider/attempt.ts";
-import { type Provider, type Transport, transportsOf } from "../../core/provider/profile.ts";
-import { classify } from "../../core/provider-errors/classify.ts";
-import { type Failure, isAnswer, plainFailure } from "../../core/rpc/failure.ts";
-import { methodOf } from "../../core/rpc/method.ts";
-import { readHead } from "../../core/stream/chain-event.ts";
-import type { Runtime } from "../../runtime.ts";
+import { type Provider, transportsOf } from "../../core/provider/profile.ts";
+import { isAnswer } from "../../core/rpc/failure.ts";
 import { rpcCall } from "../rpc-call.ts";
-import type { TimerWheel } from "../timer-wheel.ts";
-import type { Upstream } from "../transport.ts";
+import { callNumber, type FailedCall } from "./probe-call.ts";
+import { RareQuestions, type RareQuestionsParts } from "./rare-questions.ts";
 import type { Probe, Tracker } from "./tracker.ts";
 
 /** Probes the providers of trackers until closed. */
@@ -27,16 +23,9 @@ export interface Prober {
 }
 
 /** Dependencies of probing. */
-export interface ProberParts {
-  readonly runtime: Runtime;
-  readonly timerWheel: TimerWheel;
-  readonly upstreams: Readonly<Partial<Record<Transport, Pick<Upstream, "send">>>>;
+export interface ProberParts extends RareQuestionsParts {
   /** Called with every probe after its tracker; absent = not called. */
   readonly onProbe?: (tracker: Tracker, probe: Probe) => void;
-  /** True = providers are also asked for their finalized block. */
-  readonly finality?: boolean;
-  /** Called with every report of a finalized height, after its tracker; absent = not called. */
-  readonly onFinalized?: (tracker: Tracker, provider: Provider, height: number) => void;
 }
 
 const TIMEOUT_MS = 5_000;
@@ -49,10 +38,6 @@ const LONGEST_RETRY_MS = 30_000;
 const REFUSED_RETRY_MS = 120_000;
 /** A provider that pushes its heads is probed only in one of this many rounds. */
 const PUSHED_ROUNDS = 5;
-/** How often a provider is asked for its finalized block, at most. */
-const FINALITY_EVERY_MS = 30_000;
-/** The same after it has refused. */
-const FINALITY_REFUSED_MS = 600_000;
 /** How long a quiet provider has to answer a check. */
 const CHECK_MS = 1_000;
 /** Errors that refuse the service itself: repeating soon would make it worse. */
@@ -110,9 +95,11 @@ function probeAll(parts: ProberParts, tracker: Tracker, isTakenOver: boolean): W
     isTakenOver
       ? tracker.probedAtMs(provider, transport) + probeIntervalMs - parts.runtime.now()
       : 0;
+  const asking = new Set<string>();
   const loops = targets.map((target, n) => {
     const firstMs = tracker.isUsable() ? Math.max(n * spreadMs, restMs(target)) : 0;
-    return new ProbeLoop(parts, tracker, target, firstMs);
+    const questions = new RareQuestions(parts, tracker, target, asking);
+    return new ProbeLoop(parts, tracker, { ...target, questions }, firstMs);
   });
   const checks = new Checks(parts, tracker);
   const stopListening = tracker.attend({
@@ -144,6 +131,8 @@ class ProbeLoop {
   readonly #parts: ProberParts;
   readonly #tracker: Tracker;
   readonly #target: Channel;
+  /** What is asked after good probes. */
+  readonly #questions: RareQuestions;
   #failures = 0;
   /** Number of the latest round. */
   #latestRound = 0;
@@ -151,18 +140,21 @@ class ProbeLoop {
   /** The provider refuses the service and is probed rarely. */
   #refused = false;
   #stopped = false;
-  /** When the provider may be asked again for its finalized block. */
-  #finalityAtMs = Number.NEGATIVE_INFINITY;
-  #cancelFinality = (): void => {};
   /** Until when another worker finds no provider usable. */
   #urgentUntilMs = Number.NEGATIVE_INFINITY;
   #cancelWait: () => void;
   #cancelProbe = (): void => {};
 
-  constructor(parts: ProberParts, tracker: Tracker, target: Channel, firstMs: number) {
+  constructor(
+    parts: ProberParts,
+    tracker: Tracker,
+    { provider, transport, questions }: Channel & { readonly questions: RareQuestions },
+    firstMs: number,
+  ) {
     this.#parts = parts;
     this.#tracker = tracker;
-    this.#target = target;
+    this.#target = { provider, transport };
+    this.#questions = questions;
     this.#cancelWait = parts.runtime.after(firstMs, () => this.#round());
   }
 
@@ -185,7 +177,7 @@ class ProbeLoop {
     this.#stopped = true;
     this.#cancelWait();
     this.#cancelProbe();
-    this.#cancelFinality();
+    this.#questions.stop();
   }
 
   #round(): void {
@@ -213,30 +205,9 @@ class ProbeLoop {
         // The result of this probe may have been an outage, which has already started the next
         // round.
         if (round === this.#latestRound) this.#wait(this.#pauseMs(result, startedAtMs));
-        if (result.kind === "ok") this.#askFinality();
+        if (result.kind === "ok" && !this.#stopped) this.#questions.ask();
       },
     );
-  }
-
-  /** Asks for the finalized block, if that is due. A refusal is no failure of the provider. */
-  #askFinality(): void {
-    const { runtime, finality, onFinalized } = this.#parts;
-    const { provider } = this.#target;
-    const nowMs = runtime.now();
-    const isDue =
-      nowMs >= this.#finalityAtMs &&
-      nowMs - this.#tracker.finalizedAtMs(provider) >= FINALITY_EVERY_MS;
-    if (finality !== true || !isDue || this.#stopped) return;
-    this.#finalityAtMs = nowMs + FINALITY_EVERY_MS;
-    this.#cancelFinality = callHeight(this.#parts, this.#target, FINALIZED, (height) => {
-      if (this.#stopped) return;
-      if (typeof height !== "number") {
-        this.#finalityAtMs = nowMs + FINALITY_REFUSED_MS;
-        return;
-      }
-      this.#tracker.recordFinalized(provider, height);
-      onFinalized?.(this.#tracker, provider, height);
-    });
   }
 
   #wait(ms: number): void {
@@ -327,17 +298,17 @@ function probeOnce(
   const { runtime } = parts;
   const beganAtMs = runtime.now();
   const chainIdCall = { method: "eth_chainId", timeoutMs, ...QUANTITY };
-  let cancel = callHeight(parts, target, chainIdCall, (chainId) => {
-    if (typeof chainId !== "number") return done(chainId, 0);
+  let cancel = callNumber(parts, target, chainIdCall, (chainId) => {
+    if (typeof chainId !== "number") return done(failedProbe(chainId), 0);
     const startedAtMs = runtime.now();
     const call = {
       method: "eth_blockNumber",
       timeoutMs: Math.max(0, timeoutMs - (startedAtMs - beganAtMs)),
       ...QUANTITY,
     };
-    cancel = callHeight(parts, target, call, (height) => {
+    cancel = callNumber(parts, target, call, (height) => {
       done(
-        typeof height === "number" ? { kind: "ok", chainId, height } : height,
+        typeof height === "number" ? { kind: "ok", chainId, height } : failedProbe(height),
         runtime.now() - startedAtMs,
       );
     });
@@ -345,13 +316,8 @@ function probeOnce(
   return () => cancel();
 }
 
-/** A call whose result says a number. */
-interface NumberCall {
-  readonly method: string;
-  readonly params: string;
-  readonly timeoutMs: number;
-  /** The number in a result; null = there is none. */
-  readonly read: (result: Buffer) => number | null;
+function failedProbe({ category }: FailedCall): Probe["result"] {
+  return { kind: "failed", category };
 }
 
 /** A call without parameters whose result is a hex quantity. */
@@ -362,44 +328,3 @@ const QUANTITY = {
     return /^"0x[0-9a-fA-F]{1,13}"$/.test(text) ? Number(text.slice(1, -1)) : null;
   },
 } as const;
-
-/** The longest block without its transactions that is read. */
-const MAX_BLOCK_BYTES = 262_144;
-
-const FINALIZED: NumberCall = {
-  method: "eth_getBlockByNumber",
-  params: '["finalized",false]',
-  timeoutMs: TIMEOUT_MS,
-  read: (result) => (result.length > MAX_BLOCK_BYTES ? null : (readHead(result)?.number ?? null)),
-};
-
-/** Sends such a call. */
-function callHeight(
-  parts: ProberParts,
-  { provider, transport }: Channel,
-  { method, params, timeoutMs, read }: NumberCall,
-  done: (result: number | Extract<Probe["result"], { kind: "failed" }>) => void,
-): () => void {
-  const upstream = parts.upstreams[transport];
-  if (upstream === undefined) return () => {};
-  const failed = (failure: Failure): void => {
-    const verdict = classify(failure, methodOf(method), {
-      methodName: method,
-      rules: provider.errorRules,
-      wallMs: parts.runtime.wallMs(),
-    });
-    done({ kind: "failed", category: verdict.category });
-  };
-  return rpcCall(
-    parts.timerWheel,
-    { upstream, provider, method, params, timeoutMs, isProbe: true },
-    {
-      result(result) {
-        const number = read(result);
-        if (number === null) failed(plainFailure("body", "not a number"));
-        else done(number);
-      },
-      failed,
-    },
-  );
-}

@@ -10,6 +10,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { HeadWatch } from "./head-watch.ts";
 import {
   FINALIZED,
+  HASH_READS,
   HEADS,
   type HeadMessage,
   HINTS,
@@ -18,6 +19,7 @@ import {
   OUTAGES,
   PROBES,
   type ProbeMessage,
+  SAFE,
   SERVED,
   STATES,
   type StateMessage,
@@ -50,6 +52,10 @@ export interface SharedHealth {
   headSeen(tracker: Tracker, provider: Provider, head: Head): void;
   /** Tells the others what a provider has reported to us as final. */
   finalized(tracker: Tracker, provider: Provider, height: number): void;
+  /** The same of a safe height. */
+  safe(tracker: Tracker, provider: Provider, height: number): void;
+  /** Tells the others whether a provider reads state by the hash of a block. */
+  hashReads(tracker: Tracker, provider: Provider, served: boolean): void;
   listening(tracker: Tracker, provider: Provider, listening: boolean): void;
   close(): void;
 }
@@ -114,6 +120,10 @@ class HealthExchange implements SharedHealth {
         for (const key of added) if (keys.size < MAX_SETS) keys.add(key);
         for (const key of removed) keys.delete(key);
         this.#servedBy.set(from, keys);
+        for (const key of added) {
+          const shared = this.#sets.get(key);
+          if (shared !== undefined && this.#isOurs(shared)) this.#tellHashReads(shared);
+        }
         this.#settleSoon();
       }),
       bus.subscribe(STATES, (state, from) => this.#hearState(state, from)),
@@ -127,6 +137,12 @@ class HealthExchange implements SharedHealth {
       }),
       bus.subscribe(FINALIZED, ({ set, provider, height }) =>
         this.#of(set, provider, ({ tracker }, known) => tracker.recordFinalized(known, height)),
+      ),
+      bus.subscribe(SAFE, ({ set, provider, height }) =>
+        this.#of(set, provider, ({ tracker }, known) => tracker.recordSafe(known, height)),
+      ),
+      bus.subscribe(HASH_READS, ({ set, provider, served }) =>
+        this.#of(set, provider, ({ tracker }, known) => tracker.recordHashReads(known, served)),
       ),
       bus.subscribe(LISTENING, ({ set, provider, listening }) =>
         this.#of(set, provider, ({ tracker }, known) => tracker.listen(known, listening)),
@@ -161,6 +177,16 @@ class HealthExchange implements SharedHealth {
   finalized(tracker: Tracker, { id: provider }: Provider, height: number): void {
     const set = this.#byTracker.get(tracker)?.key;
     if (set !== undefined) this.#parts.bus.publish(FINALIZED, { set, provider, height });
+  }
+
+  safe(tracker: Tracker, { id: provider }: Provider, height: number): void {
+    const set = this.#byTracker.get(tracker)?.key;
+    if (set !== undefined) this.#parts.bus.publish(SAFE, { set, provider, height });
+  }
+
+  hashReads(tracker: Tracker, { id: provider }: Provider, served: boolean): void {
+    const set = this.#byTracker.get(tracker)?.key;
+    if (set !== undefined) this.#parts.bus.publish(HASH_READS, { set, provider, served });
   }
 
   listening(tracker: Tracker, { id: provider }: Provider, listening: boolean): void {
@@ -335,6 +361,14 @@ class HealthExchange implements SharedHealth {
       if (ageMs < KEPT_MS) bus.publish(PROBES, { ...message, ageMs });
     }
     for (const provider of listening) bus.publish(LISTENING, { set, provider, listening: true });
+  }
+
+  /** Providers are asked for it once, so a worker that serves the set later would not hear of it. */
+  #tellHashReads({ tracker }: SharedSet): void {
+    for (const provider of tracker.set.providers) {
+      const known = tracker.hashReads(provider);
+      if (known !== null) this.hashReads(tracker, provider, known.served);
+    }
   }
 
   #settleSoon(): void {

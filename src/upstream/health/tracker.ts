@@ -304,8 +304,12 @@ export interface Tracker {
   lacksBlock(provider: Provider, number: number): void;
   /** Records whether a provider answers reads of state by the hash of a block. */
   recordHashReads(provider: Provider, served: boolean): void;
+  /** Whether it does, and when that was found; null = not known. */
+  hashReads(provider: Provider): { readonly served: boolean; readonly atMs: number } | null;
   /** When the provider last reported a final height; -Infinity = never. */
   finalizedAtMs(provider: Provider): number;
+  /** The same of a safe height. */
+  safeAtMs(provider: Provider): number;
   /**
    * The largest block ranges (last minus first block) that those who could serve a call over a
    * range accept, each once, largest first; infinite = no limit is known. Empty = nobody could.
@@ -837,7 +841,19 @@ class SetTracker implements Tracker {
 
   recordHashReads(provider: Provider, served: boolean): void {
     const state = this.#stateOf(provider);
-    if (state !== null) state.takesHash = served;
+    if (state === null) return;
+    state.takesHash = served;
+    state.hashReadsAtMs = this.#runtime.now();
+  }
+
+  hashReads(provider: Provider): { readonly served: boolean; readonly atMs: number } | null {
+    const state = this.#stateOf(provider);
+    if (state === null || state.hashReadsAtMs === NEVER_MS) return null;
+    return { served: state.takesHash, atMs: state.hashReadsAtMs };
+  }
+
+  safeAtMs(provider: Provider): number {
+    return this.#stateOf(provider)?.safe?.atMs ?? NEVER_MS;
   }
 
   finalizedAtMs(provider: Provider): number {
@@ -1289,6 +1305,7 @@ function createState(
     refused: null,
     neededTagAtMs: isNew ? NEVER_MS : (before?.neededTagAtMs ?? NEVER_MS),
     takesHash: !isNew && before?.takesHash === true,
+    hashReadsAtMs: isNew ? NEVER_MS : (before?.hashReadsAtMs ?? NEVER_MS),
     branch: createBranchView(),
     listening: false,
     cordon,

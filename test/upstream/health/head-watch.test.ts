@@ -2,6 +2,7 @@
 // the chain itself is silent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Consistency } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { createHeadWatch } from "../../../src/upstream/health/head-watch.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
@@ -23,8 +24,17 @@ function createFixture() {
   const watchers: SubscriptionListener[] = [];
   const renewed: string[] = [];
   let refusal: Failure["kind"] | null = null;
+  /** Requests for the newest block that wait for an answer, by provider. */
+  const newest = new Map<string, (number: number) => void>();
   const sockets: Sockets = {
-    send: () => ({ sent: false, cancel() {} }),
+    send({ provider: { id }, body }, listener) {
+      assert.ok(body.includes('"params":["latest",false]'), String(body));
+      newest.set(id, (number) => {
+        const result = Buffer.from(blockText(number));
+        listener.result(result, { start: 0, end: result.length, idAt: null });
+      });
+      return { sent: true, cancel: () => void newest.delete(id) };
+    },
     retain() {},
     close: () => Promise.resolve(),
     subscribe(_, __, watcher) {
@@ -40,19 +50,37 @@ function createFixture() {
     renew: ({ id }) => void renewed.push(id),
     report: () => ({ state: "open", subscriptions: 1, opened: 1, strayFrames: 0 }),
   };
-  const push = (index: number, number: number): void => {
-    const hash = `0x${number.toString(16).padStart(64, "0")}`;
-    watchers[index]?.event(
-      Buffer.from(JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash })),
-    );
-  };
-  const begin = (): void =>
-    createHeadWatch({ runtime, timerWheel: createTimerWheel(runtime), sockets }).watch([tracker]);
+  const push = (index: number, number: number): void =>
+    watchers[index]?.event(Buffer.from(blockText(number)));
+  const seen: string[] = [];
+  const begin = (consistency: Consistency = "off"): void =>
+    createHeadWatch({
+      runtime,
+      timerWheel: createTimerWheel(runtime),
+      sockets,
+      consistency: () => consistency,
+      headSeen: (_, { id }, { number, raw }) => void seen.push(`${id} ${number} ${raw.length}`),
+    }).watch([tracker]);
   const refuse = (kind: Failure["kind"]): void => {
     refusal = kind;
   };
-  return { runtime, tracker, providers, watchers, renewed, push, begin, refuse };
+  const heard = { watchers, renewed, newest, seen };
+  return { runtime, tracker, providers, ...heard, push, begin, refuse };
 }
+
+function blockText(number: number): string {
+  const hash = hashOf(number);
+  const parentHash = hashOf(number - 1);
+  const transactions = number === LONG_BLOCK ? [hash.repeat(1_000)] : [];
+  return JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash, transactions });
+}
+
+function hashOf(number: number): string {
+  return `0x${number.toString(16).padStart(64, "0")}`;
+}
+
+/** A block with many transactions. */
+const LONG_BLOCK = 200;
 
 test(
   "a chain without new blocks renews no socket, also when its height was polled before " +
@@ -100,4 +128,47 @@ test("heads that were not acknowledged are asked for again soon, those that were
     runtime.advance(200);
     assert.equal(watchers.length, 4);
   }
+});
+
+test("when it begins to listen, the newest block is asked for, and is a head with its hash", () => {
+  const { tracker, newest, seen, begin } = createFixture();
+  begin("tip");
+  assert.deepEqual([...newest.keys()], ["p0", "p1"]);
+  assert.equal(tracker.blocks.view.current(), null);
+  newest.get("p0")?.(LONG_BLOCK);
+  newest.get("p1")?.(LONG_BLOCK);
+  const view = tracker.blocks.view.current();
+  assert.deepEqual([view?.number, view?.hash, view?.isAlone], [200, hashOf(200), false]);
+  assert.equal(tracker.blocks.view.hashAt(200), hashOf(200));
+  // What other workers are told of it is as short as a head that was pushed.
+  const shown = JSON.stringify({ number: "0xc8", hash: hashOf(200), parentHash: hashOf(199) });
+  assert.deepEqual(seen, [`p0 200 ${shown.length}`, `p1 200 ${shown.length}`]);
+});
+
+test("a head that was pushed meanwhile is newer than the answer", () => {
+  const { runtime, tracker, providers, newest, push, begin } = createFixture();
+  begin("tip");
+  push(0, 102);
+  push(1, 102);
+  assert.equal(newest.size, 0, "nobody waits for the answer any more");
+  const [first] = providers;
+  assert.equal(tracker.blocks.pushedTip(first), 102);
+  runtime.advance(6_000);
+  assert.equal(tracker.blocks.pushedTip(first), 102);
+});
+
+test("a socket that comes back behind what it had pushed takes nothing back", () => {
+  const { tracker, providers, watchers, newest, push, begin } = createFixture();
+  begin("tip");
+  push(0, 102);
+  // The subscription was lost, and is there again at a node that is behind.
+  watchers[0]?.started();
+  newest.get("p0")?.(101);
+  assert.equal(tracker.blocks.pushedTip(providers[0]), 102);
+});
+
+test("where block tags go out as written, the newest block is not asked for", () => {
+  const { newest, begin } = createFixture();
+  begin("off");
+  assert.equal(newest.size, 0);
 });

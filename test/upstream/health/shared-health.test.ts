@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHealthSide } from "../../../src/app/health-side.ts";
-import type { Profile, Provider } from "../../../src/core/provider/profile.ts";
+import type { Consistency, Profile, Provider } from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { SERVED } from "../../../src/upstream/health/health-messages.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
@@ -39,7 +39,7 @@ interface Listener extends SubscriptionListener {
   isOver: boolean;
 }
 
-function createFixture() {
+function createFixture(consistency: Consistency = "off") {
   const bus = testBus(IDS);
   const { world } = bus;
   /** Probes that reached a provider, by worker. */
@@ -47,6 +47,8 @@ function createFixture() {
     [];
   const listeners: Listener[] = [];
   const heads: string[] = [];
+  /** Providers that were asked for a balance, by worker. */
+  const balances: string[] = [];
   let isWell = true;
   const workers = IDS.map((id) => {
     const registry = createProfileRegistry([SET.chain], [PUBLIC], world, SELECTION);
@@ -54,7 +56,11 @@ function createFixture() {
       const isChainId = body.includes("eth_chainId");
       if (isChainId) probes.push({ worker: id, provider: provider.id, atMs: world.now() });
       let isCut = false;
-      const answer = Buffer.from(isChainId ? '"0x1"' : '"0x64"');
+      const text = body.toString();
+      const isBlock = consistency !== "off" && text.includes("eth_getBlockByNumber");
+      if (text.includes("eth_getBalance")) balances.push(`${id} ${provider.id}`);
+      const quantity = isChainId ? '"0x1"' : '"0x64"';
+      const answer = Buffer.from(isBlock ? blockText(text.includes("safe") ? 90 : 100) : quantity);
       if (isWell)
         world.after(5, () => {
           if (!isCut) listener.result(answer, { start: 0, end: answer.length, idAt: null });
@@ -94,6 +100,7 @@ function createFixture() {
         timerWheel: createTimerWheel(world),
         upstreams: { http: sockets, ws: sockets },
         registry,
+        consistency: () => consistency,
         headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
       },
       bus.worker(id).bus,
@@ -107,10 +114,9 @@ function createFixture() {
     }
   };
   const push = (provider: string, number: number): void => {
-    const hash = `0x${number.toString(16).padStart(64, "0")}`;
-    const raw = JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash });
     for (const listener of listeners)
-      if (!listener.isOver && listener.provider === provider) listener.event(Buffer.from(raw));
+      if (!listener.isOver && listener.provider === provider)
+        listener.event(Buffer.from(blockText(number)));
   };
   const kill = (id: string): void => {
     workers.find((worker) => worker.id === id)?.health.close();
@@ -122,7 +128,13 @@ function createFixture() {
   const setMute = (id: string, isMute: boolean): void => {
     bus.worker(id).isMute = isMute;
   };
-  return { bus, world, workers, probes, listeners, heads, begin, push, kill, setWell, setMute };
+  const seen = { probes, listeners, heads, balances };
+  return { bus, world, workers, ...seen, begin, push, kill, setWell, setMute };
+}
+
+function blockText(number: number): string {
+  const hash = `0x${number.toString(16).padStart(64, "0")}`;
+  return JSON.stringify({ number: `0x${number.toString(16)}`, hash, parentHash: hash });
 }
 
 type Fixture = ReturnType<typeof createFixture>;
@@ -191,6 +203,38 @@ test("one worker listens to heads; each hears of every head once", () => {
     assert.equal(tracker.head(), 102);
     assert.equal(tracker.pushesHeads(PROVIDERS[1]), true);
   }
+});
+
+test("what the view needs is asked by one worker, and known to all and to those that come later", () => {
+  const fixture = createFixture("tip");
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { workers, balances, world, kill } = fixture;
+  // At the start each worker may take itself for the one that asks.
+  const first = balances.length;
+  assert.ok(first >= 2 && first < 8, String(balances));
+  const form = (tracker: Tracker, provider: Provider): string =>
+    tracker.blocks.formFor(provider, methodOf("eth_getBalance"));
+  for (const { tracker } of workers)
+    assert.equal(tracker.blocks.view.tip?.number, 100, "the newest block was asked for");
+  for (const { id } of PROVIDERS) fixture.push(id, 101);
+  for (const { tracker } of workers) {
+    assert.equal(tracker.blocks.view.current()?.safe, 90);
+    for (const provider of PROVIDERS) assert.equal(form(tracker, provider), "hash");
+  }
+  const [early, late] = workers.filter(({ id }) => id !== owner);
+  assert.ok(early && late);
+  for (const { registry, health } of [early, late]) {
+    registry.put(CUSTOM);
+    health.prober.watch([]);
+    world.advance(120_000);
+  }
+  for (const { registry } of [early, late])
+    assert.equal(form(trackerIn(registry, "acct/mine"), PROVIDERS[0]), "hash");
+  assert.equal(balances.length, first + 2, "each provider of a set is asked once");
+  kill(owner);
+  world.advance(120_000);
+  assert.equal(balances.length, first + 2, "nor asked again by the next worker that probes");
 });
 
 test("when the worker that probes dies, another one probes and listens within a second", () => {

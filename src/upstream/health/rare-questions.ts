@@ -1,0 +1,155 @@
+// What a provider is asked from time to time after a good probe: which blocks it calls finalized
+// and safe, and whether it reads state by the hash of a block. A refusal is no failure of the
+// provider. Sends no probes.
+import type { Channel } from "../../core/provider/attempt.ts";
+import type { Consistency, Provider } from "../../core/provider/profile.ts";
+import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
+import { readHead } from "../../core/stream/chain-event.ts";
+import { callNumber, type FailedCall, type NumberCall, type ProbeCallParts } from "./probe-call.ts";
+import type { Tracker } from "./tracker.ts";
+
+/** Dependencies. */
+export interface RareQuestionsParts extends ProbeCallParts {
+  /** True = providers are also asked for their finalized block. */
+  readonly finality?: boolean;
+  /** Which view callers get of sets that say nothing of it; absent = `off`. */
+  readonly consistency?: (() => Consistency) | undefined;
+  /** Called with every report of a finalized height, after its tracker; absent = not called. */
+  readonly onFinalized?: (tracker: Tracker, provider: Provider, height: number) => void;
+  /** The same of a safe height. */
+  readonly onSafe?: (tracker: Tracker, provider: Provider, height: number) => void;
+  /** Called when it was found whether a provider reads state by hash; absent = not called. */
+  readonly onHashReads?: (tracker: Tracker, provider: Provider, served: boolean) => void;
+}
+
+const TIMEOUT_MS = 5_000;
+/** How often a provider is asked for a named block, at most; and the same after a refusal. */
+const EVERY_MS = 30_000;
+const REFUSED_MS = 600_000;
+/** The longest block without its transactions that is read. */
+const MAX_BLOCK_BYTES = 262_144;
+const ANYBODY = "0x0000000000000000000000000000000000000000";
+
+/** A block that a tag names. */
+interface NamedBlock {
+  readonly call: NumberCall;
+  /** When the provider last told it, on either transport. */
+  readonly toldAtMs: () => number;
+  readonly told: (height: number) => void;
+  /** When it may be asked for again. */
+  atMs: number;
+}
+
+/** The questions to one provider on one transport. */
+export class RareQuestions {
+  readonly #parts: RareQuestionsParts;
+  readonly #tracker: Tracker;
+  readonly #target: Channel;
+  readonly #finalized: NamedBlock;
+  readonly #safe: NamedBlock;
+  /** Ids of providers that are being asked for state by hash, on either transport. */
+  readonly #asking: Set<string>;
+  #hashReadsAtMs = Number.NEGATIVE_INFINITY;
+  readonly #cancels = new Map<NamedBlock | "hash reads", () => void>();
+
+  constructor(parts: RareQuestionsParts, tracker: Tracker, target: Channel, asking: Set<string>) {
+    this.#parts = parts;
+    this.#tracker = tracker;
+    this.#target = target;
+    this.#asking = asking;
+    const { provider } = target;
+    this.#finalized = {
+      call: namedCall("finalized"),
+      toldAtMs: () => tracker.finalizedAtMs(provider),
+      told(height) {
+        tracker.recordFinalized(provider, height);
+        parts.onFinalized?.(tracker, provider, height);
+      },
+      atMs: Number.NEGATIVE_INFINITY,
+    };
+    this.#safe = {
+      call: namedCall("safe"),
+      toldAtMs: () => tracker.safeAtMs(provider),
+      told(height) {
+        tracker.recordSafe(provider, height);
+        parts.onSafe?.(tracker, provider, height);
+      },
+      atMs: Number.NEGATIVE_INFINITY,
+    };
+  }
+
+  /** Asks what is due. */
+  ask(): void {
+    const { finality, consistency } = this.#parts;
+    if (finality === true) this.#askFor(this.#finalized);
+    if ((this.#tracker.set.consistency ?? consistency?.() ?? "off") === "off") return;
+    this.#askFor(this.#safe);
+    this.#askByHash();
+  }
+
+  stop(): void {
+    for (const cancel of this.#cancels.values()) cancel();
+    this.#cancels.clear();
+    this.#asking.delete(this.#target.provider.id);
+  }
+
+  #askFor(block: NamedBlock): void {
+    const nowMs = this.#parts.runtime.now();
+    if (nowMs < block.atMs || nowMs - block.toldAtMs() < EVERY_MS) return;
+    block.atMs = nowMs + EVERY_MS;
+    const cancel = callNumber(this.#parts, this.#target, block.call, (height) => {
+      if (typeof height === "number") block.told(height);
+      else block.atMs = nowMs + REFUSED_MS;
+    });
+    this.#cancels.set(block, cancel);
+  }
+
+  /** Asks for state at the tip, by its hash, of a provider that has it. */
+  #askByHash(): void {
+    const { provider } = this.#target;
+    const { blocks } = this.#tracker;
+    const nowMs = this.#parts.runtime.now();
+    const known = this.#tracker.hashReads(provider);
+    const isKnown = known !== null && (known.served || nowMs - known.atMs < REFUSED_MS);
+    const view = blocks.view.current();
+    const hash = view?.hash ?? null;
+    if (isKnown || nowMs < this.#hashReadsAtMs || this.#asking.has(provider.id)) return;
+    if (view === null || hash === null || blocks.lacks(provider, view)) return;
+    this.#hashReadsAtMs = nowMs + EVERY_MS;
+    this.#asking.add(provider.id);
+    const cancel = callNumber(this.#parts, this.#target, balanceAt(hash), (result) => {
+      this.#asking.delete(provider.id);
+      const served = typeof result === "number";
+      if (!served && !isRefusal(result)) return;
+      this.#tracker.recordHashReads(provider, served);
+      this.#parts.onHashReads?.(this.#tracker, provider, served);
+    });
+    this.#cancels.set("hash reads", cancel);
+  }
+}
+
+/** Whether the provider refused the form of the call: it was well, and did not lack the block. */
+function isRefusal({ category, failure }: FailedCall): boolean {
+  const effect = DECISIONS.get(category)?.[2] ?? null;
+  const isWell =
+    effect !== null && typeof effect === "object" && ["ignored", "learn"].includes(effect.kind);
+  return failure.kind === "error" && isWell && !isMissingBlock(category);
+}
+
+function namedCall(tag: "finalized" | "safe"): NumberCall {
+  return {
+    method: "eth_getBlockByNumber",
+    params: `["${tag}",false]`,
+    timeoutMs: TIMEOUT_MS,
+    read: (result) => (result.length > MAX_BLOCK_BYTES ? null : (readHead(result)?.number ?? null)),
+  };
+}
+
+function balanceAt(blockHash: string): NumberCall {
+  return {
+    method: "eth_getBalance",
+    params: JSON.stringify([ANYBODY, { blockHash }]),
+    timeoutMs: TIMEOUT_MS,
+    read: (result) => (/^"0x[0-9a-fA-F]{1,64}"$/.test(result.toString("latin1", 0, 70)) ? 1 : null),
+  };
+}

@@ -1,0 +1,155 @@
+// What providers are asked besides probes, in simulated time: for their safe block beside the
+// finalized one, and once whether they read state by the hash of a block.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
+import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
+import { methodOf } from "../../../src/core/rpc/method.ts";
+import { createProber } from "../../../src/upstream/health/prober.ts";
+import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import type { Upstream } from "../../../src/upstream/transport.ts";
+import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
+import { simulatedWorld } from "../../fakes/runtime.ts";
+
+const HASH = `0x${"a".repeat(64)}`;
+const REFUSED = { ...plainFailure("error", "invalid argument 1: cannot unmarshal"), code: -32602 };
+const MISSING = { ...plainFailure("error", "header not found"), code: -32000 };
+const LIMITED = { ...plainFailure("error", "rate limit exceeded"), code: -32005 };
+
+interface Options {
+  readonly service?: Consistency;
+  readonly set?: Partial<ProviderSet>;
+  /** Whether the tip is known by its hash. */
+  readonly isPushed?: boolean;
+}
+
+/** One provider with both transports that is probed from now on. */
+function createFixture({ service = "tip", set = {}, isPushed = true }: Options = {}) {
+  const runtime = simulatedWorld(3);
+  const provider = fakeProvider(0);
+  const tracker = createTracker(fakeSet([provider], set), runtime, SELECTION);
+  const asked: string[] = [];
+  const probes = new Set<boolean>();
+  const says: { balance: string | Failure; safe: string | Failure } = {
+    balance: '"0x0"',
+    safe: `{"number":"0x5f","hash":"${HASH}","parentHash":"${HASH}"}`,
+  };
+  const answerTo = (text: string): string | Failure => {
+    if (text.includes("eth_chainId")) return '"0x1"';
+    if (text.includes("eth_blockNumber")) return '"0x64"';
+    asked.push(/"method":"(\w+)","params":(.*?),"id"|.*/.exec(text)?.[0] ?? "");
+    if (text.includes("eth_getBalance")) return says.balance;
+    return text.includes("finalized") ? says.safe.toString().replace("0x5f", "0x50") : says.safe;
+  };
+  const upstream: Pick<Upstream, "send"> = {
+    send({ body, isProbe }, listener) {
+      probes.add(isProbe === true);
+      const answer = answerTo(body.toString());
+      runtime.after(10, () => {
+        if (typeof answer !== "string") return listener.failed(answer, null);
+        const result = Buffer.from(answer);
+        listener.result(result, { start: 0, end: result.length, idAt: null });
+      });
+      return { sent: true, cancel() {} };
+    },
+  };
+  const push = (): void => {
+    if (!isPushed) return;
+    const block = { number: 100, hash: HASH, parentHash: HASH };
+    tracker.recordHead(provider, block.number, block);
+  };
+  const prober = createProber({
+    runtime,
+    timerWheel: createTimerWheel(runtime),
+    upstreams: { http: upstream, ws: upstream },
+    finality: true,
+    consistency: () => service,
+  });
+  prober.watch([tracker]);
+  /** Probes that pass; the tip is told every 10 s. */
+  const pass = (ms: number): void => {
+    for (const endMs = runtime.now() + ms; runtime.now() < endMs; ) {
+      push();
+      runtime.advance(Math.min(10_000, endMs - runtime.now()));
+    }
+  };
+  const count = (what: string): number => asked.filter((text) => text.includes(what)).length;
+  const form = (): string => tracker.blocks.formFor(provider, methodOf("eth_getBalance"));
+  return { tracker, provider, says, asked, probes, pass, count, form };
+}
+
+test("the safe block is asked for as often as the finalized one, and named by the view", () => {
+  const { tracker, says, probes, pass, count } = createFixture();
+  // Who pushes its heads is probed once a minute on each transport.
+  pass(300_000);
+  assert.equal(count("safe"), count("finalized"));
+  assert.ok(count("safe") >= 4 && count("safe") <= 10, `${count("safe")} in five minutes`);
+  assert.deepEqual(
+    [tracker.blocks.view.current()?.safe, tracker.blocks.view.current()?.finalized],
+    [0x5f, 0x50],
+  );
+  assert.deepEqual([...probes], [true], "all of them are of the class of probes");
+  says.safe = REFUSED;
+  pass(90_000);
+  const before = count("safe");
+  pass(240_000);
+  assert.equal(count("safe"), before, "who refuses is left alone");
+});
+
+test("where block tags go out as written, neither is asked", () => {
+  const cases: readonly Options[] = [
+    { service: "off" },
+    { service: "tip", set: { consistency: "off" } },
+  ];
+  for (const options of cases) {
+    const { pass, count } = createFixture(options);
+    pass(120_000);
+    assert.deepEqual([count("safe"), count("eth_getBalance")], [0, 0]);
+    assert.ok(count("finalized") > 0);
+  }
+  const { pass, count } = createFixture({ service: "off", set: { consistency: "caller" } });
+  pass(120_000);
+  assert.ok(count("safe") > 0, "a profile's own wish counts");
+});
+
+test("a provider is asked once whether it reads state by hash, with the hash of the tip", () => {
+  const { asked, pass, count, form } = createFixture();
+  assert.equal(form(), "number");
+  pass(1_200_000);
+  assert.equal(count("eth_getBalance"), 1);
+  const text = asked.find((each) => each.includes("eth_getBalance")) ?? "";
+  assert.ok(text.includes(`"params":["0x${"0".repeat(40)}",{"blockHash":"${HASH}"}]`), text);
+  assert.equal(form(), "hash");
+});
+
+test("who refuses that is asked by number, and again after ten minutes", () => {
+  const { tracker, provider, says, pass, count, form } = createFixture();
+  says.balance = REFUSED;
+  pass(590_000);
+  assert.equal(count("eth_getBalance"), 1, "on one transport");
+  assert.equal(tracker.hashReads(provider)?.served, false);
+  assert.equal(form(), "number");
+  says.balance = '"0x1"';
+  pass(150_000);
+  assert.deepEqual([count("eth_getBalance"), form()], [2, "hash"]);
+});
+
+test("a missing block and a limit say nothing of it: the provider is asked again soon", () => {
+  for (const failure of [MISSING, LIMITED, plainFailure("network", "gone")]) {
+    const { tracker, provider, says, pass, count } = createFixture();
+    says.balance = failure;
+    pass(90_000);
+    assert.ok(count("eth_getBalance") > 0);
+    assert.equal(tracker.hashReads(provider), null);
+    says.balance = '"0x1"';
+    pass(90_000);
+    assert.equal(tracker.hashReads(provider)?.served, true, failure.message);
+  }
+});
+
+test("without the hash of a tip nobody is asked", () => {
+  const { pass, count } = createFixture({ isPushed: false });
+  pass(120_000);
+  assert.equal(count("eth_getBalance"), 0);
+});
