@@ -1,5 +1,6 @@
 // Providers that die and come back: at any time, and now and then just after they accepted a
-// transaction, before any other provider has heard of it. One is dead at a time.
+// transaction, before any other provider has heard of it. One is dead at a time, and only two ever
+// die: a circuit stays open for longer than a run takes.
 import type { ProviderServer } from "./provider-server.ts";
 
 /** Kills providers until stopped. */
@@ -20,11 +21,12 @@ const FORGETS_ITS_POOL = 0.5;
 /** Long enough for the answer to be written, mostly. */
 const MOST_LAST_WORDS_MS = 6;
 
-/** Begins; `servers` is read at each death. */
-export function startDeaths(
-  servers: () => readonly ProviderServer[],
-  random: () => number,
-): Deaths {
+const MORTAL = 2;
+
+/** Begins. */
+export function startDeaths(servers: readonly ProviderServer[], random: () => number): Deaths {
+  const first = Math.floor(random() * servers.length);
+  const mortal = Array.from({ length: MORTAL }, (_, at) => servers[(first + at) % servers.length]);
   let count = 0;
   let isOver = false;
   let current: Promise<void> | null = null;
@@ -35,12 +37,13 @@ export function startDeaths(
   }
 
   function next(): void {
-    kill(servers()[Math.floor(random() * servers().length)]);
+    kill(mortal[Math.floor(random() * MORTAL)]);
     timer = setTimeout(next, pauseMs());
   }
 
   function kill(server: ProviderServer | undefined): void {
-    if (isOver || current !== null || server === undefined || !server.isServing()) return;
+    if (isOver || current !== null || server?.isServing() !== true || !mortal.includes(server))
+      return;
     count++;
     current = dieAndReturn(server, random).finally(() => {
       current = null;
@@ -50,7 +53,7 @@ export function startDeaths(
   return {
     onAccepted(provider) {
       if (random() < DIES_AFTER_ACCEPTING)
-        setTimeout(() => kill(servers()[provider]), random() * MOST_LAST_WORDS_MS);
+        setTimeout(() => kill(servers[provider]), random() * MOST_LAST_WORDS_MS);
     },
     count: () => count,
     async stop() {

@@ -46,3 +46,17 @@ export interface Operation {
   readonly isBatch: boolean;
   readonly seen: readonly Observation[];
 }
+
+/** Errors by method and code; an operation of a key that roams stands in the history twice. */
+export function failuresIn(history: readonly Operation[]): ReadonlyMap<string, number> {
+  const failures = new Map<string, number>();
+  for (const { kind, seen } of history) {
+    if (kind === "key, all nodes") continue;
+    for (const it of seen)
+      if (it.kind === "failed") {
+        const name = `${it.method}: ${it.code}`;
+        failures.set(name, (failures.get(name) ?? 0) + 1);
+      }
+  }
+  return failures;
+}

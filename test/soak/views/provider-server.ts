@@ -60,7 +60,7 @@ export async function serveProvider(provider: SimulatedProvider): Promise<Provid
     isServing: () => server !== null,
     push(heads, delayMs) {
       pushedAtMs = Math.max(pushedAtMs, performance.now() + delayMs);
-      setTimeout(() => pushNow(heads), pushedAtMs - performance.now());
+      setTimeout(() => pushNow(heads), Math.max(0, pushedAtMs - performance.now()));
     },
     async stop() {
       const stopping = server;

@@ -9,7 +9,7 @@ import { accountOf, type CallerPlan, runCaller } from "./caller.ts";
 import { checkHistory, RULES, type Rule, type Verdict } from "./checker.ts";
 import { httpClient, socketClient } from "./client.ts";
 import { type Deaths, startDeaths } from "./deaths.ts";
-import type { Operation, SessionKind } from "./history.ts";
+import { failuresIn, type Operation, type SessionKind } from "./history.ts";
 import { type Network, startNetwork } from "./network.ts";
 import { CHAIN, type Consistency, configOf, createKeyAt } from "./site.ts";
 
@@ -22,6 +22,8 @@ export interface SendFindings {
   readonly refused: number;
   readonly asked: number;
   readonly deaths: number;
+  /** Calls by code of their error. */
+  readonly failures: ReadonlyMap<string, number>;
 }
 
 const PROVIDERS = 4;
@@ -65,11 +67,13 @@ export async function soakSends(soak: SendSoak): Promise<readonly string[]> {
   return found.flatMap((it) => wrongSends(it).map((text) => `seed ${it.seed}: ${text}`));
 }
 
-function lineOf({ seed, verdict, accepted, refused, asked, deaths }: SendFindings): string {
+function lineOf(findings: SendFindings): string {
+  const { seed, verdict, accepted, refused, asked, deaths, failures } = findings;
+  const failed = [...failures].map(([name, n]) => `, ${n} × ${name}`).join("");
   const rules = RULES.map((rule) => `${countOf(verdict, rule)} ${rule}`).join(", ");
   return (
     `seed ${seed}: ${accepted} accepted, ${refused} sent again, ${asked} requests, ` +
-    `${deaths} deaths: ${rules}`
+    `${deaths} deaths: ${rules}${failed}`
   );
 }
 
@@ -112,7 +116,7 @@ export async function simulateSends(seed: number, consistency: Consistency): Pro
   const service = await startService(text);
   network.start();
   await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
-  const deaths = startDeaths(() => network.servers, seededRandom(seed + 1));
+  const deaths = startDeaths(network.servers, seededRandom(seed + 1));
   accepted.listener = deaths.onAccepted;
   try {
     return await observe({ seed, network, url: service.url, deaths });
@@ -149,6 +153,7 @@ async function observe({ seed, network, url, deaths }: Running): Promise<SendFin
     refused: sent.filter(({ isAccepted }) => !isAccepted).length,
     asked: history.length,
     deaths: deaths.count(),
+    failures: failuresIn(history),
   };
 }
 

@@ -10,7 +10,7 @@ import {
 } from "./caller.ts";
 import { checkHistory, RULES, type Terms, type Verdict } from "./checker.ts";
 import { httpClient, type NodeClient, socketClient, type Target } from "./client.ts";
-import { type Operation, SESSION_KINDS, type SessionKind } from "./history.ts";
+import { failuresIn, type Operation, SESSION_KINDS, type SessionKind } from "./history.ts";
 import type { Range } from "./network.ts";
 import { OWN_REQUESTS } from "./provider.ts";
 import { CHAIN, type Consistency, knowsConsistency, startViewSite, type ViewSite } from "./site.ts";
@@ -246,19 +246,6 @@ function difference(
   before: ReadonlyMap<string, number>,
 ): ReadonlyMap<string, number> {
   return new Map([...after].map(([name, n]) => [name, n - (before.get(name) ?? 0)]));
-}
-
-function failuresIn(history: readonly Operation[]): ReadonlyMap<string, number> {
-  const failures = new Map<string, number>();
-  for (const { kind, seen } of history) {
-    if (kind === "key, one node") continue;
-    for (const it of seen)
-      if (it.kind === "failed") {
-        const name = `${it.method}: ${it.code}`;
-        failures.set(name, (failures.get(name) ?? 0) + 1);
-      }
-  }
-  return failures;
 }
 
 /** What of the findings breaks the promises of a mode; `off` must break them, or nothing is shown. */
