@@ -37,6 +37,8 @@ export const LONGEST_FIRST: readonly string[] = [
   "test/payments/matrix/rows.test.ts",
   "test/payments/session/session-sim.test.ts",
   "test/sim/streams.test.ts",
+  "test/soak/sends.test.ts",
+  "test/soak/views.test.ts",
   "test/payments/matrix/matrix-evm.test.ts",
   "test/walks/paying.test.ts",
   "test/walks/continuity.test.ts",

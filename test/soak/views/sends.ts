@@ -11,6 +11,7 @@ import { httpClient, socketClient } from "./client.ts";
 import { type Deaths, startDeaths } from "./deaths.ts";
 import { failuresIn, type Operation, type SessionKind } from "./history.ts";
 import { type Network, startNetwork } from "./network.ts";
+import type { RunningNode } from "./reference-node.ts";
 import { CHAIN, type Consistency, configOf, createKeyAt } from "./site.ts";
 
 /** What one seed came to. */
@@ -28,6 +29,7 @@ export interface SendFindings {
 
 const PROVIDERS = 4;
 const BLOCK_MS = { least: 60, most: 140 };
+const BLOCK_TIME_MS = 300;
 const GOSSIP_MS = { least: 20, most: 400 };
 const REQUESTS = 500;
 const HABITS = { sends: 0.2, asksOfOwn: 0.65, batches: 0, pauseMs: 25 };
@@ -91,8 +93,15 @@ function countOf({ counts }: Verdict, rule: Rule): number {
   return [...counts.values()].reduce((sum, own) => sum + (own.get(rule) ?? 0), 0);
 }
 
-/** Simulates one seed. */
-export async function simulateSends(seed: number, consistency: Consistency): Promise<SendFindings> {
+/** Starts what callers send to. */
+export type StartNode = (network: Network) => Promise<RunningNode>;
+
+/** Simulates one seed; `startNode` = another node than the service, to test the checker. */
+export async function simulateSends(
+  seed: number,
+  consistency: Consistency,
+  startNode: StartNode = (network) => startServiceNode(network, consistency),
+): Promise<SendFindings> {
   const random = seededRandom(seed);
   const accepted: { listener: Deaths["onAccepted"] } = { listener: () => {} };
   const network = await startNetwork({
@@ -102,44 +111,55 @@ export async function simulateSends(seed: number, consistency: Consistency): Pro
     gossipMs: GOSSIP_MS,
     onAccepted: (provider) => accepted.listener(provider),
   });
+  const node = await startNode(network);
+  network.start();
+  await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
+  const deaths = startDeaths(network.servers, seededRandom(seed + 1));
+  accepted.listener = deaths.onAccepted;
+  try {
+    return await observe({ seed, network, node, deaths });
+  } finally {
+    await deaths.stop();
+    await node.close();
+    await network.close();
+  }
+}
+
+/** The service in this process. */
+async function startServiceNode(network: Network, consistency: Consistency): Promise<RunningNode> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-sends-"));
   const text = configOf({
     id: "n1",
     nodes: 1,
     consistency,
-    blockMs: BLOCK_MS,
+    blockTimeMs: BLOCK_TIME_MS,
     settings: { log_level: "error" },
     dataDir,
     storage: null,
     network,
   });
   const service = await startService(text);
-  network.start();
-  await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
-  const deaths = startDeaths(network.servers, seededRandom(seed + 1));
-  accepted.listener = deaths.onAccepted;
-  try {
-    return await observe({ seed, network, url: service.url, deaths });
-  } finally {
-    await deaths.stop();
-    await service.close();
-    await network.close();
-    rmSync(dataDir, { recursive: true, force: true });
-  }
+  return {
+    url: service.url,
+    createKey: () => createKeyAt(service.url),
+    async close() {
+      await service.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
 }
 
 interface Running {
   readonly seed: number;
   readonly network: Network;
-  readonly url: string;
+  readonly node: RunningNode;
   readonly deaths: Deaths;
 }
 
-async function observe({ seed, network, url, deaths }: Running): Promise<SendFindings> {
+async function observe(running: Running): Promise<SendFindings> {
+  const { seed, network, deaths } = running;
   const history: Operation[] = [];
-  const plans = await Promise.all(
-    CALLERS.map((kind, at) => callerOf({ seed, network, url, deaths }, kind, at, history)),
-  );
+  const plans = await Promise.all(CALLERS.map((kind, at) => callerOf(running, kind, at, history)));
   let asked = 0;
   await Promise.all(plans.map((plan) => runCaller(plan, () => asked++ < REQUESTS)));
   await Promise.all(plans.flatMap(({ clients }) => [...clients.values()].map((it) => it.close())));
@@ -158,13 +178,13 @@ async function observe({ seed, network, url, deaths }: Running): Promise<SendFin
 }
 
 async function callerOf(
-  { seed, network, url }: Running,
+  { seed, network, node }: Running,
   kind: SessionKind,
   at: number,
   history: Operation[],
 ): Promise<CallerPlan> {
-  const path = kind === "http" ? `/rpc/${CHAIN}` : `/rpc/k/${await createKeyAt(url)}/${CHAIN}`;
-  const target = { url, path, headers: {} };
+  const path = kind === "http" ? `/rpc/${CHAIN}` : `/rpc/k/${await node.createKey()}/${CHAIN}`;
+  const target = { url: node.url, path, headers: {} };
   const client = kind === "socket" ? await socketClient(target) : httpClient(target);
   return {
     sessions: [{ kind, nameAt: () => `${kind} ${at + 1}` }],

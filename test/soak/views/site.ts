@@ -17,7 +17,7 @@ export type Consistency = "tip" | "caller" | "off";
 /** A site. */
 export interface ViewSite {
   readonly network: Network;
-  readonly nodes: readonly ServiceProcess[];
+  readonly nodes: readonly { readonly url: string }[];
   /** A new key, which every node knows. */
   createKey(): Promise<string>;
   /** The sums of counters over all nodes, by metric and label. */
@@ -29,6 +29,8 @@ export interface ViewSite {
 export interface SitePlan extends NetworkPlan {
   readonly nodes: number;
   readonly consistency: Consistency;
+  /** What the configuration calls the block time: a little above the longest of the chain. */
+  readonly blockTimeMs: number;
   /** Further settings, at the top of the configuration. */
   readonly settings: Readonly<Record<string, unknown>>;
 }
@@ -92,7 +94,8 @@ export async function createKeyAt(url: string): Promise<string> {
 }
 
 /** How a node is configured. */
-export interface NodePlan extends Pick<SitePlan, "nodes" | "consistency" | "blockMs" | "settings"> {
+export interface NodePlan
+  extends Pick<SitePlan, "nodes" | "consistency" | "blockTimeMs" | "settings"> {
   readonly id: string;
   readonly dataDir: string;
   readonly storage: { readonly url: string } | null;
@@ -101,7 +104,7 @@ export interface NodePlan extends Pick<SitePlan, "nodes" | "consistency" | "bloc
 
 /** The configuration of a node in front of the providers of a network. */
 export function configOf(plan: NodePlan): string {
-  const { id, dataDir, storage, network, blockMs, settings } = plan;
+  const { id, dataDir, storage, network, blockTimeMs, settings } = plan;
   const providers = network.servers.map(({ port }, at) => ({
     id: `p${at + 1}`,
     url: `http://127.0.0.1:${port}`,
@@ -112,7 +115,7 @@ export function configOf(plan: NodePlan): string {
     server: { port: 0 },
     data_dir: dataDir,
     ...(storage === null ? {} : { storage, cluster: clusterOf(id, plan.nodes) }),
-    chains: { [CHAIN]: { chain_id: VIEW_CHAIN_ID, name: "Views", block_time_ms: blockMs.most } },
+    chains: { [CHAIN]: { chain_id: VIEW_CHAIN_ID, name: "Views", block_time_ms: blockTimeMs } },
     profiles: { premium: profile, public: profile },
     deadlines: PATIENT,
     cache: {},
@@ -142,7 +145,7 @@ export function knowsConsistency(): boolean {
   return read.ok || !read.faults.some((fault) => JSON.stringify(fault).includes("consistency"));
 }
 
-async function countersOf(nodes: readonly ServiceProcess[]): Promise<ReadonlyMap<string, number>> {
+async function countersOf(nodes: ViewSite["nodes"]): Promise<ReadonlyMap<string, number>> {
   const sums = new Map<string, number>();
   for (const { url } of nodes) {
     const text = await (await fetch(`${url}/metrics`)).text();

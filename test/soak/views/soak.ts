@@ -13,7 +13,14 @@ import { httpClient, type NodeClient, socketClient, type Target } from "./client
 import { failuresIn, type Operation, SESSION_KINDS, type SessionKind } from "./history.ts";
 import type { Range } from "./network.ts";
 import { OWN_REQUESTS } from "./provider.ts";
-import { CHAIN, type Consistency, knowsConsistency, startViewSite, type ViewSite } from "./site.ts";
+import {
+  CHAIN,
+  type Consistency,
+  knowsConsistency,
+  type SitePlan,
+  startViewSite,
+  type ViewSite,
+} from "./site.ts";
 
 /** What is run. */
 export interface ViewPlan {
@@ -24,9 +31,12 @@ export interface ViewPlan {
   readonly consistency: Consistency;
   readonly habits: Habits;
   readonly blockMs: Range;
+  readonly blockTimeMs: number;
   readonly print: (line: string) => void;
   /** Further settings of the service. */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** What starts the nodes: the service, unless the checker itself is tested. */
+  readonly startSite?: (plan: SitePlan) => Promise<ViewSite>;
 }
 
 /** What a run came to. */
@@ -57,6 +67,7 @@ export const USUAL_RUN = {
   callers: 50,
   habits: { sends: 0.01, asksOfOwn: 0.15, batches: 0.1, pauseMs: 0 },
   blockMs: { least: 100, most: 300 },
+  blockTimeMs: 500,
 } as const;
 
 const PROVIDERS = 4;
@@ -96,7 +107,8 @@ export async function soakViews(
 /** Runs one. */
 export async function runViews(plan: ViewPlan): Promise<ViewFindings> {
   const random = seededRandom(plan.seed);
-  const site = await startViewSite({ ...plan, random, providers: PROVIDERS, gossipMs: GOSSIP_MS });
+  const start = plan.startSite ?? startViewSite;
+  const site = await start({ ...plan, random, providers: PROVIDERS, gossipMs: GOSSIP_MS });
   try {
     site.network.start();
     await new Promise((resolve) => setTimeout(resolve, WARM_UP_MS));
@@ -274,7 +286,7 @@ const MOST_FAILED = 0.01;
 /** Upstream calls for each answer that providers gave, without those that were asked again. */
 function amplificationOf({ upstream, counters }: Traffic): number {
   const answered = counters.get("svc_answers_total provider") ?? 0;
-  return (upstream - reasksOf(counters)) / Math.max(1, answered);
+  return answered === 0 ? 0 : (upstream - reasksOf(counters)) / answered;
 }
 
 /** Anomalies of all kinds. */
