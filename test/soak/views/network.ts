@@ -179,7 +179,7 @@ interface Place {
 }
 
 /** A number of a range by chance. */
-export function between({ least, most }: Range, random: () => number): number {
+function between({ least, most }: Range, random: () => number): number {
   return least + (most - least) * random();
 }
 
