@@ -5,10 +5,11 @@
 // which takes ten minutes; with `--differential N` that many conversations by chance are compared
 // between the HTTP implementations instead; with `--simulated N` subscriptions are simulated with
 // that many seeds instead; with `--cluster N` so many seeded schedules of kills, stops and broken
-// links are run on nodes that serve together instead, N = 1 that of the seed itself; with `--views N`
-// so many reads over five nodes are checked for readers who go back, and a tenth of them with
-// `consistency: off`, which has to show such readers; with `--sends N` own writes over providers that
-// die are simulated with so many seeds. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
+// links are run on nodes that serve together instead, N = 1 that of the seed itself; with `--views
+// N` so many reads over five nodes are checked for callers who see the chain go back, and a tenth
+// of them with `consistency: off`, which has to show some; with `--sends N` own writes over
+// providers that die are simulated with so many seeds. Exit codes: 0 every promise kept, 1 a
+// breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";

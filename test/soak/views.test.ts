@@ -1,6 +1,6 @@
-// One view of the chain over real sockets: a short run of `npm run soak -- --views`, one node before
-// four providers that lag, fork and reorganise. With `tip` nobody goes back; with `off` the same
-// callers do, so that the checker is shown to see it.
+// One view of the chain over real sockets: a short run of `npm run soak -- --views`, one node
+// before four providers that lag, fork and reorganise. With `tip` no caller sees the chain go back;
+// with `off` the same callers do, so that the checker is shown to see it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { namedSeed } from "../fakes/seed.ts";

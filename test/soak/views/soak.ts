@@ -260,7 +260,7 @@ function difference(
   return new Map([...after].map(([name, n]) => [name, n - (before.get(name) ?? 0)]));
 }
 
-/** What of the findings breaks the promises of a mode; `off` must break them, or nothing is shown. */
+/** What breaks the promises of a mode; `off` has to break them, or the checker shows nothing. */
 export function breachesOf(findings: ViewFindings, consistency: Consistency): readonly string[] {
   const { verdict, reads, failures } = findings;
   const anomalies = anomaliesOf(verdict);
