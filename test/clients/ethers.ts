@@ -1,7 +1,17 @@
 // ethers as it comes, over HTTP and a WebSocket: calls, its batches of a hundred, a transaction,
 // events and filters.
 import { JsonRpcProvider, type Log, Wallet, WebSocketProvider } from "ethers";
-import { attempt, expect, judge, task, type Watched, type Wire, watching } from "./protocol.ts";
+import { ethersRounds } from "./ethers-rounds.ts";
+import {
+  attempt,
+  expect,
+  judge,
+  task,
+  tellRounds,
+  type Watched,
+  type Wire,
+  watching,
+} from "./protocol.ts";
 
 const { http: httpUrl, ws: wsUrl, watchHttp, watchWs, emitter, key, failover } = task();
 const BATCH = 100;
@@ -99,6 +109,7 @@ function watchers(wire: Wire): Promise<readonly Watched[]> {
   ]);
 }
 
+await tellRounds(task(), ethersRounds);
 if (!failover) {
   await calls("http");
   await calls("ws");

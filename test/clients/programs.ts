@@ -80,7 +80,8 @@ async function prepareEthclient(name: string): Promise<Program> {
   const binary = join(folder, "client");
   if ((await run("go", ["version"], folder)) !== null)
     return { kind: "skipped", name, why: "this machine has no go" };
-  cpSync(join(HERE, "ethclient/main.go"), join(folder, "main.go"));
+  for (const file of ["main.go", "rounds.go"])
+    cpSync(join(HERE, "ethclient", file), join(folder, file));
   writeFileSync(
     join(folder, "go.mod"),
     `module client\n\ngo 1.24\n\nrequire github.com/ethereum/go-ethereum v${GO_ETHEREUM}\n`,

@@ -2,6 +2,7 @@
 // are lines of JSON, and between READY and CHECK the script makes blocks and logs that the client's
 // watchers have to see. The programs in Python and Go follow the same lines.
 import { createInterface } from "node:readline";
+import { noteOf, type RoundsClient, runRounds } from "./rounds.ts";
 
 /** What is tried. */
 export const FEATURES = [
@@ -14,8 +15,22 @@ export const FEATURES = [
   "pending",
   "filters",
 ] as const;
-export type Feature = (typeof FEATURES)[number];
+/** What is tried of sending, waiting and reading again: without an API key and with one. */
+export const ROUNDS = ["rounds", "keyed rounds"] as const;
+export type Feature = (typeof FEATURES)[number] | (typeof ROUNDS)[number];
 export type Wire = "http" | "ws";
+
+/** The rounds of one client over one wire. */
+export interface RoundsTask {
+  readonly feature: (typeof ROUNDS)[number];
+  readonly wire: Wire;
+  readonly url: string;
+  /** Private key of an account that has sent nothing and is used by nobody else. */
+  readonly key: string;
+  readonly count: number;
+  /** Creates the counter. */
+  readonly bytecode: string;
+}
 
 /** What a program is started with. */
 export interface Task {
@@ -31,6 +46,8 @@ export interface Task {
   readonly key: string;
   /** True = only watches, while a node is killed. */
   readonly failover: boolean;
+  /** Not empty = runs these and nothing else. */
+  readonly rounds: readonly RoundsTask[];
 }
 
 /** What the watchers had to see, in order. */
@@ -68,6 +85,30 @@ export function task(): Task {
 
 export function tell(result: Result): void {
   process.stdout.write(`${JSON.stringify(result)}\n`);
+}
+
+/** Runs the rounds that the task asks for, all at once, and ends the process; returns if none are. */
+export async function tellRounds(
+  { rounds }: Task,
+  clientOf: (task: RoundsTask) => RoundsClient,
+): Promise<void> {
+  if (rounds.length === 0) return;
+  await Promise.all(rounds.map((it) => tellOne(it, clientOf)));
+  process.exit(0);
+}
+
+async function tellOne(
+  task: RoundsTask,
+  clientOf: (task: RoundsTask) => RoundsClient,
+): Promise<void> {
+  const { feature, wire } = task;
+  try {
+    const result = await runRounds(clientOf(task), task);
+    const isRight = Object.keys(result.wrong).length === 0;
+    tell({ feature, wire, status: isRight ? "ok" : "fails", note: noteOf(result) });
+  } catch (error) {
+    tell({ feature, wire, status: "fails", note: textOf(error) });
+  }
 }
 
 /** Tries something and tells how it went; a text that it returns is noted. */

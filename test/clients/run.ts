@@ -1,17 +1,15 @@
 // `npm run clients`: stock clients as they come against the real service over real nodes, over HTTP
-// and WebSockets, and once more while a node is killed. Prints a table. Exit codes: 0 nothing that
-// was run fails, 1 something does, 2 wrong usage. Names of clients as arguments run only those.
-import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
+// and WebSockets; once more while a node is killed; and in rounds of sending and reading while nodes
+// lag behind each other. Prints a table of each. Exit codes: 0 nothing that was run fails, 1
+// something does, 2 wrong usage.
+import { parseArgs } from "node:util";
+import type { Ender } from "../fakes/process.ts";
 import { type ClientFixture, startFixture } from "./client-fixture.ts";
+import { CLIENT_MS, type Row, type Running, start, WATCHED, WIRES } from "./client-process.ts";
 import { PLANS, type Program } from "./programs.ts";
-import { type Expected, FEATURES, type Result, type Task, type Wire } from "./protocol.ts";
+import { FEATURES, ROUNDS, type Task, type Wire } from "./protocol.ts";
+import { startRoundsFixture } from "./rounds-fixture.ts";
 
-type Row = Result & { readonly client: string };
-
-const WIRES: readonly Wire[] = ["http", "ws"];
-const WATCHED = ["blocks", "logs", "pending"] as const;
-const CLIENT_MS = 600_000;
 const EVENTS = 5;
 /** Accounts of the local chain; each client has one of its own. */
 const KEYS = [
@@ -20,42 +18,104 @@ const KEYS = [
   "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
   "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
   "0x8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
-];
+] as const;
+
+/** The task of a program that runs rounds, but for them. */
+const NOTHING_ELSE: Omit<Task, "rounds"> = {
+  http: "",
+  ws: "",
+  watchHttp: "",
+  watchWs: "",
+  emitter: `0x${"00".repeat(20)}`,
+  key: KEYS[0],
+  failover: false,
+};
+
+/** The parts of the run, each with a service of its own. */
+const PARTS = {
+  calls: { title: "Every node well", features: FEATURES, run: callsPart },
+  failover: { title: "A node is killed under the watchers", features: WATCHED, run: failoverPart },
+  rounds: { title: "Nodes lag behind each other", features: ROUNDS, run: roundsPart },
+} as const;
+type Part = keyof typeof PARTS;
+
+const USAGE = `usage: npm run clients -- [CLIENT …] [--part PART …] [--rounds N] [--nodes N]
+
+  CLIENT    ${PLANS.map((it) => it.name).join(" | ")}; default: all
+  --part    ${Object.keys(PARTS).join(" | ")}; default: all
+  --rounds  of sending, waiting and reading, over each wire; default: 100
+  --nodes   in the rounds, 1 to 3; default: 3. One alone says what is right
+`;
+
+interface Arguments {
+  readonly clients: readonly string[];
+  readonly parts: readonly Part[];
+  readonly rounds: number;
+  readonly nodes: number;
+}
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const wanted = process.argv.slice(2);
-if (wanted.some((name) => !PLANS.some((it) => it.name === name))) {
-  process.stderr.write(`usage: npm run clients -- [${PLANS.map((it) => it.name).join(" | ")}] …\n`);
-  process.exit(2);
-}
-process.exitCode = await main();
+const wanted = readArguments(process.argv.slice(2));
+if (wanted === null) process.stderr.write(USAGE);
+process.exitCode = wanted === null ? 2 : await main(wanted);
 
-async function main(): Promise<number> {
+/** Null = they are wrong. */
+function readArguments(args: readonly string[]): Arguments | null {
+  const options = {
+    part: { type: "string", multiple: true, default: Object.keys(PARTS) },
+    rounds: { type: "string", default: "100" },
+    nodes: { type: "string", default: "3" },
+  } as const;
+  try {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const all = PLANS.map((it) => it.name);
+    const parts = values.part.filter((it): it is Part => it in PARTS);
+    const [rounds, nodes] = [Number(values.rounds), Number(values.nodes)];
+    const isRight =
+      positionals.every((it) => all.includes(it)) &&
+      parts.length === values.part.length &&
+      isWithin(rounds, 10_000) &&
+      isWithin(nodes, 3);
+    return isRight
+      ? { clients: positionals.length === 0 ? all : positionals, parts, rounds, nodes }
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function isWithin(count: number, most: number): boolean {
+  return Number.isInteger(count) && count >= 1 && count <= most;
+}
+
+async function main(args: Arguments): Promise<number> {
   const programs: Program[] = [];
-  for (const { name, prepare } of PLANS.filter(
-    (it) => wanted.length === 0 || wanted.includes(it.name),
-  )) {
+  for (const { name, prepare } of PLANS.filter((it) => args.clients.includes(it.name))) {
     say(`preparing ${name}`);
     programs.push(await prepare(name));
   }
   const ready = programs.filter((it) => it.kind === "ready");
-  const skipped = programs.filter((it) => it.kind === "skipped");
-  const steady = await withFixture((fixture) => steadyRound(fixture, ready));
-  const failover = await withFixture((fixture) => failoverRound(fixture, ready));
-  say(
-    `\n${tableOf("Every node well", FEATURES, steady)}\n${tableOf("A node is killed under the watchers", WATCHED, failover)}`,
-  );
-  for (const { name, why } of skipped) say(`${name}: not run, ${why}`);
-  return [...steady, ...failover].some((it) => it.status === "fails") ? 1 : 0;
+  let fails = false;
+  const tables: string[] = [];
+  for (const part of args.parts) {
+    const { title, features, run } = PARTS[part];
+    const rows = await withEnder((ender) => run(ender, ready, args));
+    fails ||= rows.some((it) => it.status === "fails");
+    tables.push(tableOf(title, features, rows));
+  }
+  say(`\n${tables.join("\n")}`);
+  for (const { name, why } of programs.filter((it) => it.kind === "skipped"))
+    say(`${name}: not run, ${why}`);
+  return fails ? 1 : 0;
 }
 
-/** Runs with a fixture of its own and ends it. */
-async function withFixture<T>(run: (fixture: ClientFixture) => Promise<T>): Promise<T> {
+/** Runs something and ends what it started. */
+async function withEnder<T>(run: (ender: Ender) => Promise<T>): Promise<T> {
   const ends: (() => Promise<void>)[] = [];
   // The timers of the nodes' keeper hold no process.
   const held = setInterval(() => {}, CLIENT_MS);
   try {
-    return await run(await startFixture({ after: (end) => void ends.push(end) }, say));
+    return await run({ after: (end) => void ends.push(end) });
   } finally {
     for (const end of ends.reverse()) await end();
     clearInterval(held);
@@ -63,10 +123,8 @@ async function withFixture<T>(run: (fixture: ClientFixture) => Promise<T>): Prom
 }
 
 /** One client after the other: calls, then watchers over some blocks. */
-async function steadyRound(
-  fixture: ClientFixture,
-  programs: readonly Program[],
-): Promise<readonly Row[]> {
+async function callsPart(ender: Ender, programs: readonly Program[]): Promise<readonly Row[]> {
+  const fixture = await startFixture(ender, say);
   const rows: Row[] = [];
   for (const [n, program] of programs.entries()) {
     say(`running ${program.name}`);
@@ -79,10 +137,8 @@ async function steadyRound(
 }
 
 /** All clients at once, watching only: a node is killed in the middle. */
-async function failoverRound(
-  fixture: ClientFixture,
-  programs: readonly Program[],
-): Promise<readonly Row[]> {
+async function failoverPart(ender: Ender, programs: readonly Program[]): Promise<readonly Row[]> {
+  const fixture = await startFixture(ender, say);
   say("running all of them while a node is killed");
   const clients = programs.map((program, n) => start(program, taskOf(fixture, n, true)));
   const from = await heightAt(fixture, clients);
@@ -94,96 +150,40 @@ async function failoverRound(
   return (await Promise.all(clients.map((it) => it.results))).flat();
 }
 
+/** All clients at once, so that blocks come in quick succession. */
+async function roundsPart(
+  ender: Ender,
+  programs: readonly Program[],
+  { rounds: count, nodes }: Arguments,
+): Promise<readonly Row[]> {
+  const fixture = await startRoundsFixture(ender, { nodes, onProgress: say });
+  const tasks: (readonly [Program, Task])[] = [];
+  for (const program of programs)
+    tasks.push([program, { ...NOTHING_ELSE, rounds: await fixture.tasks(count) }]);
+  say(`running ${count} rounds of all of them`);
+  const clients = tasks.map(([program, task]) => start(program, task));
+  const rows = (await Promise.all(clients.map((it) => it.results))).flat();
+  say(fixture.lags());
+  return rows;
+}
+
 /** The height at which every client's watchers are there. */
 async function heightAt(fixture: ClientFixture, clients: readonly Running[]): Promise<number> {
   await Promise.all(clients.map((it) => it.ready));
   return fixture.height();
 }
 
-/**
- * Calls go to nodes in order of priority: who sends a transaction and reads at once what follows
- * from it may ask a node that is a moment behind, whichever service is between. Watchers have the
- * default strategy, or while a node is killed the one in which that node serves them.
- */
+/** The default strategy; while a node is killed the one in which that node serves the watchers. */
 function taskOf({ url, emitter }: ClientFixture, n: number, failover: boolean): Task {
   const socketUrl = `${url.replace("http", "ws")}/ws`;
-  const [path, watchPath] = [
-    "/rpc/priority/local",
-    failover ? "/rpc/priority/local" : "/rpc/local",
-  ];
+  const watchPath = failover ? "/rpc/priority/local" : "/rpc/local";
   const urls = {
-    http: url + path,
-    ws: socketUrl + path,
+    http: `${url}/rpc/local`,
+    ws: `${socketUrl}/rpc/local`,
     watchHttp: url + watchPath,
     watchWs: socketUrl + watchPath,
   };
-  return { ...urls, emitter, key: KEYS[n % KEYS.length] ?? "", failover };
-}
-
-/** A client program that runs. */
-interface Running {
-  /** Its watchers are there, or it has ended. */
-  readonly ready: Promise<void>;
-  readonly check: (expected: Expected) => void;
-  readonly results: Promise<readonly Row[]>;
-}
-
-function start(program: Program, task: Task): Running {
-  if (program.kind === "skipped") throw new Error(`${program.name} was not made ready`);
-  const child: ChildProcess = spawn(program.command, program.args(JSON.stringify(task)), {
-    stdio: ["pipe", "pipe", "pipe"],
-    timeout: CLIENT_MS,
-    killSignal: "SIGKILL",
-  });
-  const rows: Row[] = [];
-  let problem = "";
-  child.stderr?.on("data", (chunk: Buffer) => {
-    problem = (problem + chunk.toString()).slice(-2_000);
-  });
-  child.stdin?.on("error", () => {});
-  let isReady = (): void => {};
-  const ready = new Promise<void>((resolve) => {
-    isReady = resolve;
-  });
-  if (child.stdout !== null)
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      if (line === "READY") isReady();
-      else if (line.startsWith("{")) rows.push({ client: program.name, ...JSON.parse(line) });
-    });
-  const results = new Promise<readonly Row[]>((resolve) => {
-    child.once("error", (error) => {
-      problem += error.message;
-    });
-    child.once("close", (code) => {
-      isReady();
-      if (code !== 0) say(`${program.name} ended with ${code ?? "a signal"}: ${problem}`);
-      resolve([...rows, ...untold(program.name, rows, task.failover ? WATCHED : FEATURES, code)]);
-    });
-  });
-  return {
-    ready,
-    results,
-    check: (expected) => void child.stdin?.write(`CHECK ${JSON.stringify(expected)}\n`),
-  };
-}
-
-/** What a program that ended early did not tell of. */
-function untold(
-  client: string,
-  rows: readonly Row[],
-  features: readonly Row["feature"][],
-  code: number | null,
-): readonly Row[] {
-  const told = (feature: string, wire: Wire): boolean =>
-    rows.some((it) => it.feature === feature && it.wire === wire);
-  const missing = features.flatMap((feature) =>
-    WIRES.filter((wire) => !told(feature, wire)).map((wire) => ({ client, feature, wire })),
-  );
-  return missing.map((it) =>
-    code === 0
-      ? { ...it, status: "not run", note: "the client has no such thing" }
-      : { ...it, status: "fails", note: "the program broke off" },
-  );
+  return { ...urls, emitter, key: KEYS[n % KEYS.length] ?? KEYS[0], failover, rounds: [] };
 }
 
 function tableOf(title: string, features: readonly Row["feature"][], rows: readonly Row[]): string {
@@ -197,13 +197,13 @@ function tableOf(title: string, features: readonly Row["feature"][], rows: reado
         .filter((it) => it !== "")
         .join(" | ");
       return (
-        `| ${client.padEnd(9)} | ${feature.padEnd(11)} | ${(http?.status ?? "").padEnd(7)} | ` +
+        `| ${client.padEnd(9)} | ${feature.padEnd(12)} | ${(http?.status ?? "").padEnd(7)} | ` +
         `${(ws?.status ?? "").padEnd(9)} | ${notes} |`
       );
     }),
   );
   return (
-    `${title}\n\n| Client    | Feature     | HTTP    | WebSocket | Notes |\n| --- | --- | --- | ` +
+    `${title}\n\n| Client    | Feature      | HTTP    | WebSocket | Notes |\n| --- | --- | --- | ` +
     `--- | --- |\n${lines.join("\n")}\n`
   );
 }

@@ -9,7 +9,17 @@ import {
   webSocket,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { attempt, expect, judge, task, type Watched, type Wire, watching } from "./protocol.ts";
+import {
+  attempt,
+  expect,
+  judge,
+  task,
+  tellRounds,
+  type Watched,
+  type Wire,
+  watching,
+} from "./protocol.ts";
+import { viemRounds } from "./viem-rounds.ts";
 
 const { http: httpUrl, ws: wsUrl, watchHttp, watchWs, emitter, key, failover } = task();
 const nativeCurrency = { name: "Ether", symbol: "ETH", decimals: 18 };
@@ -168,6 +178,7 @@ function parseHex(text: string): Hex {
   return text as Hex;
 }
 
+await tellRounds(task(), viemRounds);
 if (!failover) {
   await calls("http");
   await batch();

@@ -1,7 +1,7 @@
 // web3.js as it comes, over HTTP and a WebSocket: calls, batches, a transaction and subscriptions.
 // It is installed where the second argument says.
 import { createRequire } from "node:module";
-import { attempt, expect, judge, task, tell, watching } from "./protocol.ts";
+import { attempt, expect, judge, task, tell, tellRounds, watching } from "./protocol.ts";
 
 const { Web3 } = createRequire(process.argv[3])("web3");
 const { http: httpUrl, ws: wsUrl, watchWs, emitter, key, failover } = task();
@@ -100,6 +100,65 @@ async function watchers() {
   ];
 }
 
+/** A web3.js client for the rounds, with its own settings. */
+function roundsOf({ wire, url, key: own }) {
+  const web3 = new Web3(url);
+  const { address: from } = web3.eth.accounts.wallet.add(own).get(0);
+  const sent = new Map();
+  const isMissing = (error) => /not found/i.test(error.message);
+  const orNull = (asked) =>
+    asked.catch((error) => {
+      if (isMissing(error)) return null;
+      throw error;
+    });
+  return {
+    nonce: async (tag) => Number(await web3.eth.getTransactionCount(from, tag)),
+    send({ nonce, to, data }) {
+      const asked = web3.eth.sendTransaction({ from, nonce, data, ...(to === null ? {} : { to }) });
+      return new Promise((resolve, reject) => {
+        asked.once("transactionHash", (hash) => {
+          sent.clear();
+          sent.set(hash, asked);
+          resolve(hash);
+        });
+        asked.catch(reject);
+      });
+    },
+    isKnown: async (hash) => (await orNull(web3.eth.getTransaction(hash))) !== null,
+    async receipt(hash, timeoutMs) {
+      const late = new Promise((_, reject) =>
+        setTimeout(() => reject(new Error("no receipt")), timeoutMs).unref(),
+      );
+      const receipt = await Promise.race([sent.get(hash), late]);
+      return {
+        succeeded: receipt.status === 1n,
+        blockNumber: Number(receipt.blockNumber),
+        blockHash: receipt.blockHash,
+        contractAddress: receipt.contractAddress ?? null,
+      };
+    },
+    height: async () => Number(await web3.eth.getBlockNumber()),
+    block: async (at) => (await orNull(web3.eth.getBlock(at)))?.hash ?? null,
+    async call(to) {
+      const data = await web3.eth.call({ to });
+      return data === "0x" ? null : BigInt(data);
+    },
+    code: (of) => web3.eth.getCode(of),
+    logs: async (address, fromBlock, toBlock) =>
+      (await web3.eth.getPastLogs({ address, fromBlock, toBlock })).length,
+    estimate: async (to, data) => Number(await web3.eth.estimateGas({ from, to, data })),
+    heads:
+      wire === "http"
+        ? null
+        : async (onHead) =>
+            (await web3.eth.subscribe("newBlockHeaders")).on("data", ({ number, hash }) =>
+              onHead({ number: Number(number), hash }),
+            ),
+    close: () => (wire === "http" ? undefined : web3.provider.disconnect()),
+  };
+}
+
+await tellRounds(task(), roundsOf);
 if (!failover) {
   await calls("http");
   await calls("ws");

@@ -8,6 +8,7 @@ import time
 
 from eth_account import Account
 from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
+from web3.exceptions import BlockNotFound, TransactionNotFound
 
 TASK = json.loads(sys.argv[1])
 EMITTER = Web3.to_checksum_address(TASK["emitter"])
@@ -16,8 +17,8 @@ ATTEMPT_S = 45
 BATCH = 100
 
 
-def tell(feature, wire, status, note=""):
-    print(json.dumps({"feature": feature, "wire": wire, "status": status, "note": " ".join(str(note).split())[:160]}), flush=True)
+def tell(feature, wire, status, note="", longest=160):
+    print(json.dumps({"feature": feature, "wire": wire, "status": status, "note": " ".join(str(note).split())[:longest]}), flush=True)
 
 
 def expect(holds, what):
@@ -243,7 +244,212 @@ async def judge_one(watched, expected):
     tell(watched.feature, watched.wire, "fails" if problems else "ok", "; ".join(problems + (watched.errors[:1] if problems else [])))
 
 
+# Rounds, as rounds.ts has them. A client here is a set of functions that may be awaited on both wires.
+
+RECEIPT_S = 10
+ASK_S = 15
+MAX_LOST = 10
+LEAST_GAS = 25_000
+NONCE_WORDS = ("nonce too low", "nonce too high", "nonce gap")
+
+
+class Rounds:
+    def __init__(self, w3, task, wrap):
+        self.eth, self.task, self.wrap = w3.eth, task, wrap
+        self.account = Account.from_key(task["key"])
+        self.wrong, self.first_error = {}, None
+        self.sent = self.counted = self.height = self.lost = 0
+        self.contract, self.head_check = None, None
+
+    def note(self, kind, count=1):
+        self.wrong[kind] = self.wrong.get(kind, 0) + count
+
+    def failed(self, kind, error):
+        self.first_error = self.first_error or repr(error)[:80]
+        self.note(kind)
+
+    def ask(self, function, *arguments, **named):
+        return asyncio.wait_for(self.wrap(function, *arguments, **named), ASK_S)
+
+    async def check(self, kind, holds):
+        try:
+            if not await holds:
+                self.note(kind)
+        except Exception as error:
+            self.failed(f"{kind}: error", error)
+
+    def nonce(self, tag):
+        return self.ask(self.eth.get_transaction_count, self.account.address, tag)
+
+    async def is_nonce(self, tag):
+        return await self.nonce(tag) == self.sent
+
+    async def sign_and_send(self, what, nonce):
+        fields = {"from": self.account.address, "chainId": 31337, "value": 0, "nonce": nonce, **what}
+        price = await self.ask(lambda: self.eth.gas_price)
+        gas = await self.ask(self.eth.estimate_gas, {"from": self.account.address, **what})
+        fields |= {"gas": gas, "maxFeePerGas": price * 2, "maxPriorityFeePerGas": 1_000_000_000}
+        return await self.ask(self.eth.send_raw_transaction, self.account.sign_transaction(fields).raw_transaction)
+
+    async def is_known(self, hash):
+        try:
+            await self.ask(self.eth.get_transaction, hash)
+            return True
+        except TransactionNotFound:
+            return False
+
+    async def transact(self, what):
+        nonce = self.sent
+        try:
+            nonce = await self.nonce("pending")
+            if nonce != self.sent:
+                self.note("pending nonce")
+        except Exception as error:
+            self.failed("pending nonce: error", error)
+        await self.check("latest nonce", self.is_nonce("latest"))
+        try:
+            hash = await self.sign_and_send(what, nonce)
+        except Exception as error:
+            self.failed("nonce error" if any(it in str(error) for it in NONCE_WORDS) else "not sent", error)
+            return await self.recover(what)
+        await self.check("transaction not found", self.is_known(hash))
+        try:
+            receipt = await self.ask(self.eth.wait_for_transaction_receipt, hash, timeout=RECEIPT_S)
+        except Exception as error:
+            self.failed("no receipt", error)
+            self.lost += 1
+            return await self.recover(what)
+        self.sent += 1
+        if receipt["status"] != 1:
+            self.note("transaction reverted")
+        return receipt
+
+    async def recover(self, what):
+        deadline = time.monotonic() + RECEIPT_S
+        while time.monotonic() < deadline:
+            receipt, nonce = None, 0
+            try:
+                hash = await self.sign_and_send(what, self.sent)
+                receipt = await self.ask(self.eth.wait_for_transaction_receipt, hash, timeout=RECEIPT_S)
+            except Exception:
+                pass
+            try:
+                nonce = await self.nonce("latest")
+            except Exception:
+                pass
+            if receipt is not None or nonce > self.sent:
+                self.sent += 1
+                self.counted += 1 if receipt is None and "to" in what else 0
+                return receipt
+            await asyncio.sleep(0.2)
+        return None
+
+    async def is_height(self, at_least):
+        height = await self.ask(lambda: self.eth.block_number)
+        if height < self.height:
+            self.note("block number went back")
+        self.height = max(self.height, height)
+        return height >= at_least
+
+    async def is_block(self, at, hash):
+        try:
+            return text_of((await self.ask(self.eth.get_block, at))["hash"]) == hash
+        except BlockNotFound:
+            return False
+
+    async def is_count(self):
+        data = await self.ask(self.eth.call, {"to": self.contract})
+        return len(data) > 0 and int.from_bytes(data, "big") == self.counted
+
+    async def has_code(self):
+        return len(await self.ask(self.eth.get_code, self.contract)) > 0
+
+    async def has_logs(self, first, last):
+        wanted = {"address": self.contract, "fromBlock": first, "toBlock": last}
+        return len(await self.ask(self.eth.get_logs, wanted)) == min(1, self.counted)
+
+    async def is_estimated(self):
+        wanted = {"from": self.account.address, "to": self.contract, "data": "0x01"}
+        return await self.ask(self.eth.estimate_gas, wanted) > LEAST_GAS
+
+    async def read_after(self, receipt):
+        number, hash = receipt["blockNumber"], text_of(receipt["blockHash"])
+        await asyncio.gather(
+            self.check("block number", self.is_height(number)),
+            self.check("block by number", self.is_block(number, hash)),
+            self.check("block by hash", self.is_block(hash, hash)),
+            self.check("count", self.is_count()),
+            self.check("no code", self.has_code()),
+            self.check("latest nonce", self.is_nonce("latest")),
+            self.check("pending nonce", self.is_nonce("pending")),
+            self.check("logs of block", self.has_logs(number, number)),
+            self.check("logs to latest", self.has_logs(number, "latest")),
+            self.check("estimate", self.is_estimated()),
+        )
+
+    async def has_height(self, number):
+        return await self.ask(lambda: self.eth.block_number) >= number
+
+    async def read_head(self, head):
+        number, hash = head["number"], text_of(head["hash"])
+        await self.check("head: block number", self.has_height(number))
+        await self.check("head: block", self.is_block(hash, hash))
+
+    async def listen(self, w3):
+        try:
+            async for message in w3.socket.process_subscriptions():
+                # One head at a time is looked into; those that come meanwhile are not.
+                if self.head_check is None or self.head_check.done():
+                    self.head_check = asyncio.create_task(self.read_head(message["result"]))
+        except Exception as error:
+            self.failed("head: error", error)
+
+    async def run(self):
+        deployed = await self.transact({"data": self.task["bytecode"]})
+        done = 0
+        if deployed is not None:
+            self.contract = deployed["contractAddress"]
+            await self.read_after(deployed)
+        while deployed is not None and done < self.task["count"] and self.lost < MAX_LOST:
+            receipt = await self.transact({"to": self.contract, "data": "0x" + format(done + 1, "064x")})
+            if receipt is None:
+                self.lost += 1
+            else:
+                self.counted += receipt["status"]
+                await self.read_after(receipt)
+            done += 1
+        if done < self.task["count"]:
+            self.note("rounds left out", self.task["count"] - done)
+        if self.head_check is not None:
+            await self.head_check
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.wrong.items(), key=lambda it: -it[1]))
+        example = f" ({self.first_error})" if self.first_error else ""
+        status = "fails" if self.wrong else "ok"
+        tell(self.task["feature"], self.task["wire"], status, f"{done} rounds" + (f": {kinds}{example}" if kinds else ""), 500)
+
+
+async def awaited(function, *arguments, **named):
+    return await function(*arguments, **named)
+
+
+async def rounds_of(task):
+    if task["wire"] == "http":
+        return await Rounds(Web3(HTTPProvider(task["url"])), task, asyncio.to_thread).run()
+    async with AsyncWeb3(WebSocketProvider(task["url"])) as w3:
+        rounds = Rounds(w3, task, awaited)
+        await w3.eth.subscribe("newHeads")
+        listening = asyncio.create_task(rounds.listen(w3))
+        await rounds.run()
+        listening.cancel()
+
+
 async def main():
+    if TASK["rounds"]:
+        for result in await asyncio.gather(*map(rounds_of, TASK["rounds"]), return_exceptions=True):
+            if result is not None:
+                print(repr(result), file=sys.stderr)
+        sys.stdout.flush()
+        os._exit(0)
     if not TASK["failover"]:
         http_calls(Web3(HTTPProvider(TASK["http"])))
         async with AsyncWeb3(WebSocketProvider(TASK["ws"])) as ws:
