@@ -67,7 +67,8 @@ export const METRICS: readonly Metric[] = [
     labels: [...CHAIN, "source"],
     help:
       "Answers by where they came from: a provider, the cache, several providers, a call or " +
-      "subscription that was there already, the heads of providers, or the configuration.",
+      "subscription that was there already, the heads of providers, a transaction that was " +
+      "handed in, or the configuration.",
     collect: perSeries(({ sources }) =>
       Object.entries(sources)
         .filter(([source, n]) => source !== NO_SOURCE.kind && n > 0)

@@ -45,6 +45,8 @@ interface StackUnderTest {
   readonly params: string;
   /** Answers are kept, and block 90 is final. */
   readonly cache?: true;
+  /** Calls are answered at a view. */
+  readonly view?: true;
 }
 
 const STACKS: readonly StackUnderTest[] = [
@@ -55,6 +57,14 @@ const STACKS: readonly StackUnderTest[] = [
     coalesce: false,
     hedge: null,
     params: `["${RAW}"]`,
+  },
+  {
+    name: "ownTransactions",
+    method: "eth_sendRawTransaction",
+    coalesce: false,
+    hedge: null,
+    params: `["${RAW}"]`,
+    view: true,
   },
   { name: "coalesce", method: "eth_gasPrice", coalesce: true, hedge: null, params: "[]" },
   { name: "hedge", method: "eth_gasPrice", coalesce: false, hedge: HEDGE, params: "[]" },
@@ -93,7 +103,7 @@ const CACHE = {
   methods: new Map<string, number>(),
 };
 
-function bench({ method, coalesce, hedge, params, cache }: StackUnderTest) {
+function bench({ method, coalesce, hedge, params, cache, view }: StackUnderTest) {
   const runtime = simulatedWorld(5);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
@@ -147,6 +157,7 @@ function bench({ method, coalesce, hedge, params, cache }: StackUnderTest) {
         caller: { key: "test" },
         deadlineMs: DEADLINE_MS,
         mayStream: true,
+        view: view === true ? null : undefined,
       },
       (answer) => void answers.push(answer),
     );

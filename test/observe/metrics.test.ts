@@ -51,7 +51,10 @@ const SERIES = {
   requests: Float64Array.of(3, 0, 1, 0),
   durations: createHistogram(),
   notifications: new Float64Array(4),
-  sources: { provider: 3, cache: 0, merged: 0, shared: 2, heads: 0, local: 0, none: 4 },
+  sources: {
+    ...{ provider: 3, cache: 0, merged: 0, shared: 2, heads: 0, accepted: 0 },
+    ...{ local: 0, none: 4 },
+  },
   panics: { sent: 1, refused: 2 },
   hedges: { won: 4, lost: 3, over_budget: 2 },
   rechecked: { found: 5, missing: 6 },

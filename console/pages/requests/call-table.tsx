@@ -107,6 +107,7 @@ const SOURCES: Readonly<Record<CallEvent["source"], string>> = {
   merged: "joined from parts",
   shared: "shared with another call",
   heads: "from the heads of providers",
+  accepted: "as it was handed in",
   local: "by the service itself",
   none: "",
 };

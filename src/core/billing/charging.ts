@@ -14,6 +14,7 @@ export function chargeKindOf(source: SourceKind): ChargeKind {
     case "provider":
     case "merged":
     case "shared":
+    case "accepted":
       return "full";
     case "cache":
     case "heads":

@@ -16,6 +16,8 @@ export type AnswerSource =
   | { readonly kind: "shared"; readonly provider: Provider | null }
   /** What the providers told of their heads. */
   | { readonly kind: "heads" }
+  /** A transaction as its caller handed it in: a provider accepted it, and none finds it. */
+  | { readonly kind: "accepted" }
   /** Of the configuration. */
   | { readonly kind: "local" }
   /** There is no answer: the call was refused, or no provider answered. */
@@ -28,6 +30,8 @@ export type SourceKind = Pick<AnswerSource, "kind">;
 export const NO_SOURCE: AnswerSource = { kind: "none" };
 /** What the providers told of their heads. */
 export const HEADS_SOURCE: AnswerSource = { kind: "heads" };
+/** A transaction that was accepted. */
+export const ACCEPTED_SOURCE: AnswerSource = { kind: "accepted" };
 /** Of the configuration. */
 export const LOCAL_SOURCE: AnswerSource = { kind: "local" };
 /** A filter of ours, or a subscription that was there already. */
@@ -42,6 +46,7 @@ export function providerOf(source: AnswerSource): Provider | null {
       return source.provider;
     case "merged":
     case "heads":
+    case "accepted":
     case "local":
     case "none":
       return null;

@@ -71,7 +71,7 @@ export interface Evidence {
    * Only where the answer is not one provider's answer to this very call. `shared`: it came from a
    * filter, or from a subscription that was already running.
    */
-  readonly source?: "shared" | "cache" | "merged" | "heads";
+  readonly source?: "shared" | "cache" | "merged" | "heads" | "accepted";
   /** The block at which the answer was given; only where it is known. */
   readonly block?: SeenBlock;
   /** Only where it is not the block that two operators agree on. */
@@ -221,7 +221,7 @@ function cacheEvidence(use: CacheUse): CacheEvidence {
 /** Whether the answer came from providers, but not from one asked for this very call. */
 function isElsewhere(
   source: AnswerSource,
-): source is Extract<AnswerSource, { readonly kind: "shared" | "cache" | "merged" | "heads" }> {
+): source is Extract<AnswerSource, { readonly kind: NonNullable<Evidence["source"]> }> {
   return ELSEWHERE.has(source.kind);
 }
 
@@ -230,6 +230,7 @@ const ELSEWHERE: ReadonlySet<AnswerSource["kind"]> = new Set([
   "cache",
   "merged",
   "heads",
+  "accepted",
 ]);
 
 function regionOf({ region }: Provider): { readonly region?: string } {

@@ -141,6 +141,29 @@ export function panicPlanOf(considered: readonly Considered[], call: PlannedCall
   };
 }
 
+/** The plan with some providers before all others that stand in the same tier. */
+export function preferring(
+  plan: Plan,
+  considered: readonly Considered[],
+  preferred: ReadonlySet<string>,
+): Plan {
+  const tiers = new Map(considered.map((each) => [each.provider.id, positionOf(each)]));
+  const candidates = [...plan.candidates];
+  for (const [from, candidate] of plan.candidates.entries()) {
+    if (!preferred.has(candidate.provider.id)) continue;
+    const tier = tiers.get(candidate.provider.id);
+    let at = from;
+    for (; at > 0; at--) {
+      const before = candidates[at - 1];
+      if (before === undefined || preferred.has(before.provider.id)) break;
+      if (tiers.get(before.provider.id) !== tier) break;
+      candidates[at] = before;
+    }
+    candidates[at] = candidate;
+  }
+  return { ...plan, candidates };
+}
+
 function byPanic(left: Considered, right: Considered): number {
   return (
     Number(left.lacking) - Number(right.lacking) ||

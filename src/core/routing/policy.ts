@@ -27,6 +27,8 @@ export interface Policy {
   readonly blockByNumber: boolean;
   /** It is answered at the one view of the chain that callers share. */
   readonly view: boolean;
+  /** This service knows of transactions that the call hands in or asks for. */
+  readonly own: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
   /** Attempts in all. */
@@ -46,6 +48,8 @@ export interface PolicySettings {
   readonly split: boolean;
   /** True = it is answered at a view. */
   readonly view: boolean;
+  /** True = this service knows of its transactions. */
+  readonly own: boolean;
 }
 
 /** One attempt that is waited for, and two beside it that take long. */
@@ -57,16 +61,23 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
   return {
     transaction: method.transaction,
     cache: settings.cache && method.cache !== null && method.replaySafe,
-    coalesce: settings.coalesce && method.coalesce && method.replaySafe && !isPending(block),
+    coalesce: isShared(method, block, settings),
     hedge,
     blockByNumber: method.mayBeMissing && block.kind === "number",
-    recheckNull: hedge !== null && method.mayBeMissing && namesOneThing(method, block),
+    recheckNull:
+      hedge !== null && !settings.own && method.mayBeMissing && namesOneThing(method, block),
     split: settings.split && isRange({ method, block }),
     isPart: false,
     view: settings.view,
+    own: settings.own,
     lanes: method.replaySafe ? LANES_OF_READS : 1,
     maxAttempts: settings.maxAttempts,
   };
+}
+
+/** What is known of a caller's own transactions is told to that caller alone. */
+function isShared(method: Method, block: BlockRef, { coalesce, own }: PolicySettings): boolean {
+  return coalesce && !own && method.coalesce && method.replaySafe && !isPending(block);
 }
 
 /** It is asked for by hash or number, so that `null` means that a node does not have it. */

@@ -1,6 +1,7 @@
 // What the live feed tells of: calls, and changes of what serves them. Values that may be shown to
 // the operator: no path, header, parameter, result or signed byte, and errors only redacted.
 import type { Transport } from "../../core/provider/profile.ts";
+import type { AnswerSource } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 
 /** The last failed attempt of a call. */
@@ -38,7 +39,7 @@ export interface CallEvent {
   readonly added_ms: number | null;
   readonly outcome: CallOutcome;
   readonly fault: string | null;
-  readonly source: "provider" | "cache" | "merged" | "shared" | "heads" | "local" | "none";
+  readonly source: AnswerSource["kind"];
   readonly provider: string | null;
   readonly attempts: number;
   readonly failovers: number;

@@ -54,7 +54,9 @@ export function failover(parts: FailoverParts): Stage {
 function plan({ recording }: FailoverParts, job: Job): void {
   const { request } = job;
   const { call, tracker, strategy, transport, pin } = request;
-  const isCallers = recording !== undefined && pin === null && request.caller !== SERVICE_CALLER;
+  // The order of a plan with preferred providers is not that of its inputs.
+  const isUsual = pin === null && (request.prefer ?? null) === null;
+  const isCallers = recording !== undefined && isUsual && request.caller !== SERVICE_CALLER;
   const selection =
     isCallers && recording.takes(request, job.startedAtMs)
       ? { strategy, transport, pin, record: true, view: request.view }

@@ -7,6 +7,7 @@ import type { View } from "../../core/routing/view.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import type { Room, Upstream } from "../transport.ts";
+import type { OwnTransactions } from "./accepted-transactions.ts";
 
 /** Overrides of how requests are sent, by transport. */
 export type Upstreams = Readonly<Partial<Record<Transport, Pick<Upstream, "send" | "isFree">>>>;
@@ -36,6 +37,10 @@ export interface RouteRequest {
   readonly view?: View | null | undefined;
   /** The newest block that its caller has seen, which must not be undercut; omitted = none. */
   readonly mark?: SeenBlock | null | undefined;
+  /** What is known of the transactions that it hands in or asks for; set by the router. */
+  readonly own?: OwnTransactions | null | undefined;
+  /** Providers that are asked first where they are as well as others; set by the router. */
+  readonly prefer?: ReadonlySet<string> | null | undefined;
   /** False = the caller needs the answer in one piece. */
   readonly mayStream: boolean;
   /**

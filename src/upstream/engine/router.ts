@@ -8,6 +8,7 @@ import { type Policy, policyOf } from "../../core/routing/policy.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
+import { AcceptedTransactions } from "./accepted-transactions.ts";
 import type { Answer } from "./answer.ts";
 import { cache } from "./cache.ts";
 import type { CachedAnswers } from "./cached-answers.ts";
@@ -16,6 +17,7 @@ import { consistency, isViewed } from "./consistency.ts";
 import { failover, type PlanRecording } from "./failover.ts";
 import { futureBlock } from "./future-block.ts";
 import { Job, type JobTimes } from "./job.ts";
+import { ownTransactions, ownTransactionsOf, preferredBy } from "./own-transactions.ts";
 import { recheckNull } from "./recheck-null.ts";
 import type { RouteRequest, Upstreams } from "./route-request.ts";
 import type { SplitParts } from "./split-parts.ts";
@@ -78,6 +80,8 @@ export interface RouterParts {
   readonly split?: Omit<SplitParts, "runtime" | "timerWheel">;
   /** Counts what is asked again for the view; left out = nobody reads it. */
   readonly reasks?: ViewReasks;
+  /** What callers have handed in; left out = only this router knows it. */
+  readonly accepted?: AcceptedTransactions | undefined;
 }
 
 /** Bounds of one routed call. */
@@ -91,6 +95,8 @@ export interface RouterLimits {
 export function createRouter(parts: RouterParts): RoutingEngine {
   const { runtime, timerWheel, limits, split } = parts;
   const answers = parts.cache ?? null;
+  const reasks = parts.reasks ?? new ViewReasks();
+  const accepted = parts.accepted ?? new AcceptedTransactions(runtime);
   const firstAttemptShare = (): number => limits().firstAttemptShare;
   const engine = stack(
     failover({ ...parts, firstAttemptShare }),
@@ -100,11 +106,12 @@ export function createRouter(parts: RouterParts): RoutingEngine {
     futureBlock(),
     coalesce(parts),
     cache({ runtime, cache: answers }),
-    consistency({ runtime, timerWheel, reasks: parts.reasks ?? new ViewReasks() }),
+    ownTransactions({ runtime, accepted, reasks }),
+    consistency({ runtime, timerWheel, reasks }),
   );
   return {
     route(asked, done) {
-      const request = atView(asked);
+      const request = withOwn(atView(asked), accepted);
       const { method, block, resolution } = request.call;
       const { maxAttempts } = limits();
       const isFree = isUnrestricted(request);
@@ -116,7 +123,8 @@ export function createRouter(parts: RouterParts): RoutingEngine {
       const cache = cacheable && isFree && request.fresh !== true;
       const hasView = request.view !== null && request.view !== undefined;
       const view = hasView && (resolution !== undefined || isViewed(method.name));
-      const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view };
+      const own = (request.own ?? null) !== null;
+      const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view, own };
       const policy = policyOf(method, block, settings);
       const startedAtMs = runtime.now();
       const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
@@ -135,6 +143,12 @@ function atView(request: RouteRequest): RouteRequest {
   if (view === null || view === undefined) return request;
   const resolved = resolveCall(call, view);
   return resolved === null ? request : { ...request, call: resolved };
+}
+
+/** The call with what is known of the transactions that it is about. */
+function withOwn(request: RouteRequest, accepted: AcceptedTransactions): RouteRequest {
+  const own = ownTransactionsOf(request, accepted);
+  return own === null ? request : { ...request, own, prefer: preferredBy(own, request) };
 }
 
 /** Answers to such calls are kept: calls of the service itself want to know what is so now. */

@@ -82,6 +82,7 @@ import {
   type Plan,
   panicPlanOf,
   planOf,
+  preferring,
   waitOf,
 } from "../../core/routing/plan.ts";
 import { PlanRecorder } from "../../core/routing/plan-inputs.ts";
@@ -186,6 +187,8 @@ export interface Selection {
   readonly record?: boolean;
   /** The view at which the call is answered: who lacks its tip is asked last. Absent = none. */
   readonly view?: View | null | undefined;
+  /** Ids of providers that stand before all others of their tier. Absent = nobody does. */
+  readonly prefer?: ReadonlySet<string> | null | undefined;
 }
 
 /**
@@ -483,7 +486,7 @@ class SetTracker implements Tracker {
   }
 
   plan(call: Call, selection: Selection): Plan {
-    const { strategy, pin } = selection;
+    const { strategy, pin, prefer = null } = selection;
     const query = this.#queryOf(call, selection);
     const draw = call.method.replaySafe ? this.#safeDraw : this.#unsafeDraw;
     if (pin !== null) {
@@ -501,6 +504,7 @@ class SetTracker implements Tracker {
     const plan = planOf(considered, call, strategy, recorder?.draw ?? draw);
     const isPanic = plan.candidates.length === 0 && this.#allOpen(query.view.nowMs);
     const made = isPanic ? (panicPlanOf(considered, call) ?? plan) : plan;
+    if (prefer !== null) return preferring(made, considered, prefer);
     if (recorder === null) return made;
     const { block, methodName } = call;
     const { providers } = this.set;

@@ -16,6 +16,7 @@ const SHARING = {
   hedge: null,
   split: true,
   view: false,
+  own: false,
 };
 const BLOCKS: readonly BlockRef[] = [
   NO_BLOCK,
@@ -117,6 +118,7 @@ test("of every method and block: what is shared is safe to repeat, and bounds ar
           hedge: DEFAULT_HEDGE,
           split: coalesce,
           view: false,
+          own: false,
         };
         const policy = policyOf(method, block, settings);
         const about = `${method.name} ${JSON.stringify(block)} ${coalesce}`;

@@ -153,7 +153,7 @@ const callEvent = z
     added_ms: ms.nullable().describe("What the service itself added."),
     outcome: z.enum(["result", "error", "fault", "cancelled"]),
     fault: z.string().nullable().describe("Code of the refusal."),
-    source: z.enum(["provider", "cache", "merged", "shared", "heads", "local", "none"]),
+    source: z.enum(["provider", "cache", "merged", "shared", "heads", "accepted", "local", "none"]),
     provider: z.string().nullable().describe("Whose answer it is."),
     attempts: count,
     failovers: count,
