@@ -112,13 +112,18 @@ function tipOf({ branch }: TipReport, number: number, isAlone: boolean): FoundTi
   return { number, hash, isAlone, branch: hash === null ? null : branch };
 }
 
-/** The highest block that two providers have. Where one has not told its hash, it has none. */
+/**
+ * The highest block that two providers have. It has no hash where one of them tells heights alone;
+ * one that pushes its heads but has not told that block does not vouch for it.
+ */
 function lastShared(left: TipReport, right: TipReport): FoundTip | null {
   const top = Math.min(left.height, right.height);
   for (let number = top; number >= 0 && number > top - MAX_DEPTH; number--) {
     const [ofLeft, ofRight] = [hashAt(left.branch, number), hashAt(right.branch, number)];
     if (ofLeft === null || ofRight === null)
-      return { number, hash: null, isAlone: false, branch: null };
+      return left.isPushed && right.isPushed
+        ? null
+        : { number, hash: null, isAlone: false, branch: null };
     if (ofLeft === ofRight) return tipOf(left, number, false);
   }
   return null;

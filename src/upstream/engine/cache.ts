@@ -13,6 +13,7 @@ import {
 import { type CacheTier, MISS } from "../../core/routing/cache-use.ts";
 import { readError } from "../../core/rpc/answer.ts";
 import { type CacheSubject, cacheSubjectOf } from "../../core/rpc/cache-subject.ts";
+import type { Call } from "../../core/rpc/call.ts";
 import { CLOSE_OBJECT } from "../../core/rpc/json.ts";
 import { isEmptyResult, isNullResult, resultBlock } from "../../core/rpc/result-block.ts";
 import { WIRE_ID_BYTES } from "../../core/rpc/wire-request.ts";
@@ -61,7 +62,7 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
       if (answers === null || place === null) return next(job, listener);
       const nowMs = runtime.now();
       const look = { answers, nowMs };
-      const own = checked(look, place.scope, place.key);
+      const own = atItsBlock(checked(look, place.scope, place.key), job);
       // What an answer depends on is read only where none is kept under the same parameters.
       const subject = own === null ? subjectOf(job) : null;
       const kept =
@@ -85,6 +86,17 @@ export function cache({ runtime, cache: answers }: CacheParts): PolicyLayer {
 function hit(job: Job, facts: KeptFacts, nowMs: number, tier: CacheTier): void {
   const ageMs = Math.max(0, nowMs - facts.askedAtMs);
   job.cacheUse = { result: "hit", ageMs, class: facts.class, tier };
+}
+
+/** What is kept, unless it is of another block of the same number than the one of the call. */
+function atItsBlock(kept: KeptAnswer | null, { request: { call } }: Job): KeptAnswer | null {
+  return kept !== null && isOfBlock(kept.facts, call) ? kept : null;
+}
+
+/** Whether an answer may be of the block to which the tag of a call was resolved. */
+function isOfBlock({ guard }: Pick<CacheTerms, "guard">, { resolution }: Call): boolean {
+  const hash = resolution?.hash ?? null;
+  return hash === null || guard === null || guard.hash === hash;
 }
 
 /** What comes before the result in an answer of ours, under an id that the caller's replaces. */
@@ -344,7 +356,7 @@ class KeepingListener implements JobListener {
     const { provider } = source;
     const answer = { bytes, start, end, isError, provider, before: this.#before ?? NOTHING_BEFORE };
     const terms = termsOf(this.#parts, answer);
-    if (terms === null) return;
+    if (terms === null || !isOfBlock(terms, call)) return;
     const facts = factsOf(this.#parts, { ...answer, askedAtMs: this.#askedAtMs, terms });
     scope.cache.set(key, facts, bytes, answer);
     if (this.#place !== null && isForGood(terms))

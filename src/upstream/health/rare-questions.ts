@@ -26,6 +26,8 @@ const TIMEOUT_MS = 5_000;
 /** How often a provider is asked for a named block, at most; and the same after a refusal. */
 const EVERY_MS = 30_000;
 const REFUSED_MS = 600_000;
+/** Between two tries to read state by hash, of which the first brought nothing. */
+const HASH_READS_AGAIN_MS = 1_000;
 /** The longest block without its transactions that is read. */
 const MAX_BLOCK_BYTES = 262_144;
 const ANYBODY = "0x0000000000000000000000000000000000000000";
@@ -50,6 +52,7 @@ export class RareQuestions {
   /** Ids of providers that are being asked for state by hash, on either transport. */
   readonly #asking: Set<string>;
   #hashReadsAtMs = Number.NEGATIVE_INFINITY;
+  readonly #stopListening: () => void;
   readonly #cancels = new Map<NamedBlock | "hash reads", () => void>();
 
   constructor(parts: RareQuestionsParts, tracker: Tracker, target: Channel, asking: Set<string>) {
@@ -76,18 +79,29 @@ export class RareQuestions {
       },
       atMs: Number.NEGATIVE_INFINITY,
     };
+    // Who was behind when it was asked for state at the tip, or when the tip was not known yet, is
+    // asked with a later one.
+    this.#stopListening = tracker.blocks.view.attend(() => {
+      if (this.#hasView()) this.#askByHash();
+    });
   }
 
   /** Asks what is due. */
   ask(): void {
-    const { finality, consistency } = this.#parts;
-    if (finality === true) this.#askFor(this.#finalized);
-    if ((this.#tracker.set.consistency ?? consistency?.() ?? "off") === "off") return;
+    if (this.#parts.finality === true) this.#askFor(this.#finalized);
+    if (!this.#hasView()) return;
     this.#askFor(this.#safe);
     this.#askByHash();
   }
 
+  /** Whether callers of the set get a view of the chain. */
+  #hasView(): boolean {
+    const { consistency } = this.#parts;
+    return (this.#tracker.set.consistency ?? consistency?.() ?? "off") !== "off";
+  }
+
   stop(): void {
+    this.#stopListening();
     for (const cancel of this.#cancels.values()) cancel();
     this.#cancels.clear();
     this.#asking.delete(this.#target.provider.id);
@@ -115,7 +129,7 @@ export class RareQuestions {
     const hash = view?.hash ?? null;
     if (isKnown || nowMs < this.#hashReadsAtMs || this.#asking.has(provider.id)) return;
     if (view === null || hash === null || blocks.lacks(provider, view)) return;
-    this.#hashReadsAtMs = nowMs + EVERY_MS;
+    this.#hashReadsAtMs = nowMs + HASH_READS_AGAIN_MS;
     this.#asking.add(provider.id);
     const cancel = callNumber(this.#parts, this.#target, balanceAt(hash), (result) => {
       this.#asking.delete(provider.id);
