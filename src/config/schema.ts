@@ -568,10 +568,12 @@ const limits = z
     ),
     max_attempts: count(1, 10, 3).describe("Most providers asked for one replay-safe call."),
     max_socket_requests: count(1, 10_000, 32).describe(
-      "Requests in flight at once on one WebSocket; a batch counts as one.",
+      "Requests in flight at once on one WebSocket; a batch counts as one. Further ones wait in " +
+        "order, each at most as long as the deadline of its method.",
     ),
     max_socket_bytes: count(1_024, 1_000_000_000, 33_554_432).describe(
-      "Request bytes in flight at once on one WebSocket.",
+      "Bytes of requests in flight and waiting on one WebSocket, and 1 KiB for each that waits; " +
+        "beyond it the socket is not read.",
     ),
     max_socket_subscriptions: count(1, 100_000, 128).describe("Subscriptions of one WebSocket."),
     max_log_filters: count(1, 100_000, 128).describe(

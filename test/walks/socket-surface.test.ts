@@ -283,23 +283,44 @@ function event(subscription: string, result: string): string {
 }
 
 test(
-  "the thirty-third request in flight and the hundred and twenty-ninth subscription are " +
-    "refused with their ids",
+  "the thirty-third request waits until another one ends, also where it subscribes; the hundred " +
+    "and twenty-ninth subscription is refused with its id",
   async (t) => {
     const { nodes, open } = await socketFixture(t, ["ws"]);
-    const release = hold(nodes[0], "eth_call");
+    const [node] = nodes;
+    assert.ok(node !== undefined);
+    /** Calls that reached the node, in order, with what answers them. */
+    const asked: { readonly param: unknown; readonly answer: () => void }[] = [];
+    node.ws.script((it, reply) => {
+      if (it.method !== "eth_call") return node.sane(it, reply);
+      const [param] = it.params as readonly unknown[];
+      asked.push({ param, answer: () => node.sane(it, reply) });
+    });
     const client = await open();
-    for (let id = 1; id <= 34; id++) client.send(call(id, "eth_call"));
-    for (const expected of [33, 34]) {
-      const { id, error } = await client.next();
-      assert.deepEqual(
-        [id, error.code, error.data.code],
-        [expected, -32005, "rate_limit_exceeded"],
-      );
-    }
-    release();
+    for (let id = 1; id <= 34; id++) client.send(call(id, "eth_call", [id]));
+    client.send(call(35, "eth_subscribe", ["newPendingTransactions"]));
+    client.send(call(36, "eth_call", [36]));
+    await until("the calls in flight", () => asked.length === 32);
+    asked[3]?.answer();
+    assert.equal((await client.next()).id, 4);
+    await until("the thirty-third", () => asked.length === 33);
+    asked[4]?.answer();
+    assert.equal((await client.next()).id, 5);
+    await until("the thirty-fourth", () => asked.length === 34);
+    assert.equal(node.ws.subscriptions("newPendingTransactions"), 0);
+    asked[0]?.answer();
+    const [first, second] = [await client.next(), await client.next()];
+    assert.deepEqual([first.id, second.id], [1, 35]);
+    await until("the last", () => asked.length === 35);
+    assert.deepEqual(
+      asked.map(({ param }) => param),
+      [...Array.from({ length: 34 }, (_, n) => n + 1), 36],
+    );
+    for (const n of [1, 2, ...Array.from({ length: 30 }, (_, n) => n + 5)]) asked[n]?.answer();
     const answers = await answersOf(client, 32);
     assert.ok([...answers.values()].every(({ result }) => result === "0xa"));
+    client.send(call(37, "eth_unsubscribe", [second.result]));
+    assert.equal((await client.next()).result, true);
     const ids = new Set<string>();
     for (let n = 0; n < 128; n++) ids.add(await subscribe(client, "newPendingTransactions"));
     assert.equal(ids.size, 128);

@@ -1,5 +1,6 @@
 // The batches of each account that wait for its rate limit, at all workers of the service: bounds
-// their number, and estimates when one will have ended. Knows no rate and no clock.
+// their number, and estimates when one will have ended. A WebSocket whose requests wait counts as
+// one batch. Knows no rate and no clock.
 import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-holdings.ts";
 import type { AccountState } from "../keys/key-context.ts";
 

@@ -126,7 +126,8 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
     "The money of the payment has arrived, and the key that it was for cannot be credited.",
   payment_pending:
     "The payment that came with the call is recorded and its chain has not settled it yet.",
-  rate_limit_exceeded: "Too many requests in a short time, or too many at once on one connection.",
+  rate_limit_exceeded:
+    "Too many requests in a short time, or one that waited too long for others on its connection.",
   log_range_limit:
     "Every provider refuses the block range of eth_getLogs as too large, and it comes to more parts " +
     "than one call may have; data.max_blocks is a range that is served, where that is known.",

@@ -88,9 +88,9 @@ export function refusalNotes({ hosted }: DocumentFacts): readonly string[] {
       `(${buckets.managed.burst} at once) with premium access, ${buckets.reduced.perSecond} ` +
       `(${buckets.reduced.burst}) where public providers stand in for it, and ` +
       `${buckets.public.perSecond} (${buckets.public.burst}) on profile \`public\`. Each item of ` +
-      "a batch counts; items beyond the rate wait within the batch, up to " +
-      `${BATCH_DEADLINE_MS / 1_000} seconds, and are then refused one by one. Two batches of an ` +
-      `account may wait at once, a third gets 429. \`RateLimit\` tells what is left.`,
+      "a batch counts; items of a batch and requests on a WebSocket wait for the rate, up to " +
+      `${BATCH_DEADLINE_MS / 1_000} seconds, and are then refused one by one. Two batches or ` +
+      `WebSockets of an account may wait at once, a third gets 429. \`RateLimit\` tells what is left.`,
     "**401 `unauthorized` or `key_revoked`**: the key does not exist, is mistyped, or was " +
       "deleted or replaced. Use the current key or create another one.",
     "**`unavailable`** (-32002; HTTP 200 where no provider of the chain could be asked, 503 " +

@@ -132,7 +132,7 @@ Open \`${socketUrl}${path}\` and send:
 
 The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((kind) => `\`${kind}\``).join(", ")}; the table of chains tells which a chain has. Where no provider has a WebSocket, heads and logs are polled.
 A subscription goes on at another provider when its own fails. Where that cannot be done without a gap, the socket is closed with 1011: connect and subscribe again. Other codes: 1012 the service restarts, 1013 reading too slowly, 1002 no answer to pings${paid}.
-One socket has at most ${facts.limits.maxSocketSubscriptions} subscriptions and ${facts.limits.maxSocketRequests} requests under way.
+One socket has at most ${facts.limits.maxSocketSubscriptions} subscriptions and ${facts.limits.maxSocketRequests} requests under way; send as many as you like, further ones wait in order.
 `;
 }
 

@@ -12,7 +12,14 @@ import type { Room } from "../../upstream/transport.ts";
 import type { CallPayment } from "../payment/call-payment.ts";
 import type { CallerView } from "./caller-view.ts";
 import type { RpcLimits } from "./limits.ts";
-import { createPacer, type Pacer, type PacerParts, type TokenWait } from "./pacer.ts";
+import {
+  BATCH_DEADLINE_MS,
+  createPacer,
+  type PacedItems,
+  type Pacer,
+  type PacerParts,
+  type TokenWait,
+} from "./pacer.ts";
 import { runPipeline } from "./pipeline.ts";
 import type { Cancel, PipelineParts } from "./pipeline-request.ts";
 import { renderReply } from "./render-reply.ts";
@@ -112,7 +119,7 @@ function refusalWhileWaiting(
   const retryAfterMs = Math.max(1, Math.ceil(fullForMs));
   return fault(
     "rate_limit_exceeded",
-    "two batches of this account already wait for its rate limit",
+    "two batches or WebSockets of this account already wait for its rate limit",
     { nextAction, retryAfterMs },
   );
 }
@@ -148,6 +155,7 @@ class BatchRun {
   readonly #settles: DeliveryCallback[] = [];
   /** Items that the rate limit postponed, in order. */
   readonly #postponed: number[] = [];
+  readonly #items: PacedItems;
   #next = 0;
   #inFlight = 0;
   #open: number;
@@ -159,6 +167,8 @@ class BatchRun {
     this.#done = done;
     this.#replies = batch.spans.map(() => null);
     this.#open = batch.spans.length;
+    const deadlineMs = parts.runtime.now() + BATCH_DEADLINE_MS;
+    this.#items = { deadlineMs, itemsLeft: this.#itemsLeft };
   }
 
   readonly start = (): void => {
@@ -221,7 +231,7 @@ class BatchRun {
   /** Postpones an item until the rate limit has a token for it; false = it may not wait. */
   #postpone(index: number, token: TokenWait, end: () => void): boolean {
     const { pacer } = this.#batch;
-    if (pacer === null || !pacer.wait(token, this.#itemsLeft, this.start)) return false;
+    if (pacer === null || !pacer.wait(token, this.#items, this.start)) return false;
     end();
     this.#postponed.push(index);
     return true;

@@ -1,12 +1,13 @@
-// Paces a batch: items over the caller's rate limit wait until the limit admits them or the
-// deadline of the batch passes. Learns the rate from refusals only.
+// Paces the items of a batch, or the requests of a WebSocket: those over the caller's rate limit
+// wait until the limit admits them or their deadline passes. Learns the rate from refusals only.
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../../upstream/timer-wheel.ts";
 
 /**
- * Items of a batch may wait this long after its arrival. Items not admitted by then are refused.
+ * Items of a batch and requests of a WebSocket may wait this long after their arrival. Those not
+ * admitted by then are refused.
  */
 export const BATCH_DEADLINE_MS = 30_000;
 
@@ -22,32 +23,40 @@ export interface TokenWait {
   readonly tokenMs: number;
 }
 
-/** Paces one batch. */
+/** What waits in order for tokens. */
+export interface PacedItems {
+  /** Until when the first one may wait. */
+  readonly deadlineMs: number;
+  /** The number of items that are not started yet. */
+  readonly itemsLeft: () => number;
+}
+
+/** Paces one batch or one WebSocket. */
 export interface Pacer {
-  /** True while the batch waits for a token: no item may start. */
+  /** True while a token is waited for: no item may start. */
   readonly isWaiting: boolean;
+  /** True from the first wait until `stop`. */
+  readonly isPacing: boolean;
   /**
-   * Waits for the next token, then calls `resume` once. `itemsLeft` returns the number of items not
-   * yet started. False = the batch may not wait: its deadline has passed, or too many batches of
-   * the account are waiting.
+   * Waits for the next token, then calls `resume` once. False = the items may not wait: the
+   * deadline has passed, or too many batches of the account are waiting.
    */
-  wait(token: TokenWait, itemsLeft: () => number, resume: () => void): boolean;
-  /** Cancels the wait. */
+  wait(token: TokenWait, items: PacedItems, resume: () => void): boolean;
+  /** Ends waiting and pacing, until the next `wait`. */
   stop(): void;
 }
 
-/** Creates the pacer of a batch that has just arrived; null = the caller has no rate limit. */
+/** Creates a pacer; null = the caller has no rate limit. */
 export function createPacer(
   { runtime, timerWheel, admission }: PacerParts,
   keyContext: KeyContext | null,
 ): Pacer | null {
   if (admission === null || keyContext === null) return null;
-  const deadlineMs = runtime.now() + BATCH_DEADLINE_MS;
   let tokenMs = 0;
-  let left: () => number = () => 0;
+  let paced: PacedItems = { deadlineMs: 0, itemsLeft: () => 0 };
   const batch = {
-    aloneMs: () => left() * tokenMs,
-    latestMs: () => Math.max(0, deadlineMs - runtime.now()),
+    aloneMs: () => paced.itemsLeft() * tokenMs,
+    latestMs: () => Math.max(0, paced.deadlineMs - runtime.now()),
   };
   let leave: (() => void) | null = null;
   let timer: Timer | null = null;
@@ -55,13 +64,16 @@ export function createPacer(
     get isWaiting() {
       return timer !== null;
     },
-    wait(token, itemsLeft, resume) {
-      const leftMs = deadlineMs - runtime.now();
+    get isPacing() {
+      return leave !== null;
+    },
+    wait(token, items, resume) {
+      const leftMs = items.deadlineMs - runtime.now();
       if (leftMs <= 0) return false;
       leave ??= admission.batches.enter(keyContext.account, batch);
       if (leave === null) return false;
       tokenMs = token.tokenMs;
-      left = itemsLeft;
+      paced = items;
       timer ??= timerWheel.set(Math.min(token.waitMs, leftMs), () => {
         timer = null;
         resume();

@@ -34,6 +34,8 @@ export interface NodeServer {
   accept(socket: Socket): void;
   /** Number of open WebSockets. */
   readonly openSockets: number;
+  /** Refuses requests that wait for their turn on a WebSocket. */
+  refuseWaiting(): void;
   /** Starts closing all WebSockets. */
   closeSockets(): void;
   destroyAll(): void;
@@ -70,6 +72,7 @@ export function createNodeServer(parts: NodeServerParts): NodeServer {
     get openSockets() {
       return sockets.open;
     },
+    refuseWaiting: () => sockets.refuseWaiting(),
     closeSockets: () => sockets.close(),
     destroyAll() {
       sockets.destroy();

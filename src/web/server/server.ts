@@ -124,6 +124,7 @@ async function drain(
 ): Promise<void> {
   if (activity.draining) return;
   activity.draining = true;
+  node.refuseWaiting();
   const startedAtMs = runtime.now();
   activity.lastMs = startedAtMs;
   await acceptWaiting(runtime, listener);

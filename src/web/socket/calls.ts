@@ -1,15 +1,14 @@
 // The requests of one client WebSocket: runs every message through the pipeline, once per batch
-// item, within the limits of a socket. Knows no frames, and nothing of the connection except where
-// answers go.
+// item, in the order of arrival. Messages beyond the limits of a socket wait for their turn. Knows
+// no frames, and nothing of the connection except where answers go and that it can stop reading.
 import { isUtf8 } from "node:buffer";
 import type { Interruption } from "../../core/billing/charging.ts";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
 import { endOf, isJson, OPEN_ARRAY, type Span, skipSpace } from "../../core/rpc/json.ts";
-import { SHORT_REQUEST_BYTES } from "../../upstream/memory-budget.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
-import { FREE_BYTES, type Room } from "../../upstream/transport.ts";
+import { FREE_BYTES } from "../../upstream/transport.ts";
 import type { Activity } from "../http/activity.ts";
 import { renderFault } from "../http/render-fault.ts";
 import { type CallPayment, callPaymentOf } from "../payment/call-payment.ts";
@@ -18,6 +17,7 @@ import { planBatch, type RpcBatch, runBatch } from "../rpc/batch.ts";
 import { Marks } from "../rpc/caller-marks.ts";
 import { CallerView } from "../rpc/caller-view.ts";
 import { NO_ROOM_FOR_REQUEST } from "../rpc/limits.ts";
+import { BATCH_DEADLINE_MS, createPacer, type Pacer, type TokenWait } from "../rpc/pacer.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { runPipeline } from "../rpc/pipeline.ts";
 import { renderReply } from "../rpc/render-reply.ts";
@@ -26,6 +26,8 @@ import { streamCaller } from "../rpc/stream-caller.ts";
 import type { Target } from "../rpc/target.ts";
 import { ClientSubscriptions, type NotificationSink } from "./client-subscriptions.ts";
 import { metaNotification } from "./notification.ts";
+import { RequestQueue } from "./request-queue.ts";
+import { type SocketMemory, SocketRequest } from "./socket-request.ts";
 
 export interface CallParts {
   readonly rpc: RpcParts;
@@ -42,22 +44,10 @@ export interface ClientConnection extends NotificationSink {
    * connection took the whole message, or the caller left before.
    */
   send(pieces: readonly Buffer[], settle?: DeliveryCallback): boolean;
-}
-
-/** One message being served. */
-interface UnderWay extends Room {
-  cancel: ((why: Interruption) => void) | null;
-  /** Bytes of the request. */
-  readonly bytes: number;
-  /** The caller in whose share of memory the request counts; null = in nobody's. */
-  readonly requestOf: string | null;
-  /** Bytes reserved for the answer. */
-  gathered: number;
-  /**
-   * The caller in whose share they count. Remembered, because the key may move to another account.
-   */
-  shareOf: string;
-  over: boolean;
+  /** Whether much of what was sent waits to be read: no waiting request is started. */
+  readonly isBehind: boolean;
+  /** Stops or continues reading. `isFull`: requests hold as much memory as a socket's may. */
+  holdReading(isFull: boolean): void;
 }
 
 /** The answer to a batch (null = none), and the settlement of its items. */
@@ -69,7 +59,12 @@ interface BatchAnswer {
 /** A message to be sent after the answer to its batch; `answered` = that answer was sent. */
 type Follower = (answered: boolean) => void;
 
-const WAIT = { nextAction: "wait for an answer before sending the next request" };
+const STOPPING = fault("unavailable", "the service is stopping", {
+  nextAction: "open another connection",
+});
+
+/** Waiting requests that are started in one turn of the event loop. */
+const STARTS_PER_TURN = 1_000;
 
 /** All requests under way on one socket. */
 export class SocketCalls {
@@ -81,14 +76,25 @@ export class SocketCalls {
   readonly #view: CallerView;
   #target: Target | Fault;
   #revision: number;
-  #underWay: Set<UnderWay> | null = null;
-  #bytes = 0;
+  readonly #memory: SocketMemory;
+  /** Requests in flight. */
+  #underWay: Set<SocketRequest> | null = null;
+  /** Requests that wait for their turn; null until one had to. */
+  #queue: RequestQueue | null = null;
+  /** Lets requests over the caller's rate wait; null until one was. */
+  #pacer: Pacer | null = null;
+  #messages = 0;
+  /** Bytes reserved for requests, in flight and waiting. */
+  #held = 0;
+  #isFull = false;
+  #starting = false;
   #over = false;
 
   constructor(parts: CallParts, connection: ClientConnection, authenticated: Authenticated) {
     this.#parts = parts;
     this.#connection = connection;
     this.#authenticated = authenticated;
+    this.#memory = { budget: parts.rpc.budget, caller: authenticated.caller };
     this.#payment = callPaymentOf(parts.rpc.admission, authenticated.keyContext);
     this.#target = authenticated.target;
     const marks = new Marks();
@@ -109,8 +115,42 @@ export class SocketCalls {
       // `ws` closes a socket that sends invalid text.
       if (binary && !isUtf8(bytes))
         this.#sendFault("null", fault("parse_error", "the binary message is not UTF-8 text"));
-      else if (isJson(bytes)) this.#serve(bytes, skipSpace(bytes, 0, bytes.length));
+      else if (isJson(bytes)) this.#accept(bytes, skipSpace(bytes, 0, bytes.length));
       else this.#sendFault("null", fault("parse_error", "the message is not valid JSON"));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Starts requests that wait; to be called when something may have made room for them. */
+  readonly resume = (): void => {
+    const queue = this.#queue;
+    // An answer may come synchronously: the loop that is already running starts the next request.
+    if (queue === null || queue.size === 0 || this.#starting) return;
+    this.#starting = true;
+    try {
+      this.#startSome(queue);
+    } catch (error) {
+      this.#fail(error);
+    }
+    this.#starting = false;
+    if (queue.size === 0) this.#pacer?.stop();
+  };
+
+  /** Starts as many as may be started; those that are answered at once could be very many. */
+  #startSome(queue: RequestQueue): void {
+    for (let n = 0; queue.first !== null && this.#mayStart(); n++) {
+      if (n === STARTS_PER_TURN) return this.#parts.rpc.runtime.atTurnEnd(this.resume);
+      const { first } = queue;
+      queue.remove(first);
+      this.#start(first);
+    }
+  }
+
+  /** Refuses requests that wait: the service stops. */
+  refuseWaiting(): void {
+    try {
+      this.#clearQueue((request) => this.#endRefused(request, STOPPING));
     } catch (error) {
       this.#fail(error);
     }
@@ -119,40 +159,133 @@ export class SocketCalls {
   /** Ends all calls and subscriptions: the caller left, or was disconnected. */
   close(why: Interruption): void {
     this.#over = true;
-    for (const call of this.#underWay ?? []) {
-      call.cancel?.(why);
-      this.#end(call);
+    for (const request of this.#underWay ?? []) {
+      request.cancel?.(why);
+      this.#end(request);
     }
+    this.#clearQueue((request) => this.#end(request));
     this.#subscriptionMethods.close();
   }
 
-  #serve(bytes: Buffer, start: number): void {
+  /** Ends every wait. */
+  #clearQueue(end: (request: SocketRequest) => void): void {
+    const queue = this.#queue;
+    if (queue === null) return;
+    for (let next = queue.first; next !== null; next = queue.first) {
+      queue.remove(next);
+      end(next);
+    }
+    this.#pacer?.stop();
+  }
+
+  /** Accepts a message: starts it, or has it wait behind those before it. */
+  #accept(bytes: Buffer, start: number): void {
+    if (this.#parts.activity.draining) return this.#refuse({ bytes, start }, STOPPING);
+    const request = new SocketRequest(this.#memory, bytes, start, this.#messages++);
+    const mustWait = (this.#queue?.size ?? 0) > 0 || !this.#mayStart();
+    if (!(mustWait ? request.reserveWait() : request.reserve()))
+      return this.#refuse(request, NO_ROOM_FOR_REQUEST);
+    this.#parts.activity.active++;
+    this.#held += request.held;
+    this.#watchMemory();
+    if (mustWait) this.#wait(request);
+    else this.#start(request);
+  }
+
+  /** Whether the limits allow one more request in flight now. */
+  #mayStart(): boolean {
+    return (
+      (this.#underWay?.size ?? 0) < this.#parts.rpc.limits.maxSocketRequests &&
+      this.#pacer?.isWaiting !== true &&
+      !this.#connection.isBehind &&
+      !this.#over
+    );
+  }
+
+  #wait(request: SocketRequest): void {
+    const { runtime } = this.#parts.rpc;
+    this.#queue ??= new RequestQueue();
+    this.#queue.add(request);
+    request.waitsSinceMs ??= runtime.now();
+    request.patienceMs = this.#deadlineMs(request);
+    this.#watchWait(request, request.waitsSinceMs);
+  }
+
+  /** The deadline of a request's method; a batch and what is no request have that of a batch. */
+  #deadlineMs({ bytes, start }: SocketRequest): number {
+    if (bytes[start] === OPEN_ARRAY) return BATCH_DEADLINE_MS;
+    const envelope = readRequest(bytes, start, endOf(bytes));
+    if (envelope.kind === "invalid") return BATCH_DEADLINE_MS;
+    const { methods, deadlineMs } = this.#parts.rpc;
+    return deadlineMs(methods().of(envelope.method));
+  }
+
+  /** Refuses a waiting request at its deadline; while the socket is paced, at that of a batch. */
+  #watchWait(request: SocketRequest, sinceMs: number): void {
+    const { runtime, timerWheel } = this.#parts.rpc;
+    const longestMs = this.#pacer?.isPacing === true ? BATCH_DEADLINE_MS : 0;
+    const leftMs = sinceMs + Math.max(request.patienceMs, longestMs) - runtime.now();
+    if (leftMs > 0) request.timer = timerWheel.set(leftMs, () => this.#watchWait(request, sinceMs));
+    else this.#giveUp(request, runtime.now() - sinceMs);
+  }
+
+  #giveUp(request: SocketRequest, waitedMs: number): void {
+    this.#queue?.remove(request);
+    try {
+      this.#endRefused(request, waitedTooLong(waitedMs));
+    } catch (error) {
+      this.#fail(error);
+    }
+    if (this.#queue?.size === 0) this.#pacer?.stop();
+  }
+
+  /** Has a request over the caller's rate wait for a token; false = it may not wait any longer. */
+  #postpone(request: SocketRequest, token: TokenWait): boolean {
+    const { rpc } = this.#parts;
+    this.#pacer ??= createPacer(rpc, this.#authenticated.keyContext);
+    const sinceMs = request.waitsSinceMs ?? rpc.runtime.now();
+    const deadlineMs = sinceMs + BATCH_DEADLINE_MS;
+    const { held } = request;
+    if (this.#pacer === null || !request.reserveWait()) return false;
+    this.#held += request.held - held;
+    this.#watchMemory();
+    if (!this.#pacer.wait(token, { deadlineMs, itemsLeft: this.#waiting }, this.resume))
+      return false;
+    request.cancel = null;
+    this.#underWay?.delete(request);
+    this.#wait(request);
+    return true;
+  }
+
+  readonly #waiting = (): number => this.#queue?.size ?? 0;
+
+  #start(request: SocketRequest): void {
+    this.#underWay ??= new Set();
+    this.#underWay.add(request);
     const target = this.#refreshed();
-    if (target.kind === "fault") return this.#refuse(bytes, start, target);
-    const why = this.#beyond(bytes.length);
-    if (why !== null) return this.#refuse(bytes, start, why);
-    if (bytes[start] === OPEN_ARRAY) return this.#batch(bytes, start, target);
-    const call = this.#begin(bytes.length);
-    if (call === null) return this.#refuse(bytes, start, NO_ROOM_FOR_REQUEST);
+    if (target.kind === "fault") return this.#endRefused(request, target);
+    const { bytes, start } = request;
+    if (bytes[start] === OPEN_ARRAY) return this.#batch(request, target);
     const span: Span = { start, end: endOf(bytes) };
+    const { caller, keyContext } = this.#authenticated;
     const incoming = {
       bytes,
       span,
       target,
       payment: this.#payment,
-      caller: this.#authenticated.caller,
+      caller,
       view: this.#view,
       requestId: this.#parts.requestId(),
       mayStream: false,
       settlesLater: false,
       transport: "ws" as const,
       subscriptionMethods: this.#subscriptionMethods,
-      postpone: null,
-      room: call,
+      postpone: keyContext === null ? null : (token: TokenWait) => this.#postpone(request, token),
+      room: request,
       freeBytes: FREE_BYTES,
     };
-    const cancel = runPipeline(this.#parts.rpc, incoming, (reply) => this.#replied(call, reply));
-    if (!call.over) call.cancel = cancel;
+    const cancel = runPipeline(this.#parts.rpc, incoming, (reply) => this.#replied(request, reply));
+    if (!request.isOver) request.cancel = cancel;
   }
 
   /** The target of the socket under the current profiles. */
@@ -176,33 +309,15 @@ export class SocketCalls {
       this.#parts.rpc.admission?.prepare(keyContext, profile, () => {});
   }
 
-  /** The refusal of a message that exceeds the limits of the socket; null = accepted. */
-  #beyond(bytes: number): Fault | null {
-    const { activity, rpc } = this.#parts;
-    const { limits } = rpc;
-    if (activity.draining)
-      return fault("unavailable", "the service is stopping", {
-        nextAction: "open another connection",
-      });
-    if ((this.#underWay?.size ?? 0) >= limits.maxSocketRequests)
-      return fault(
-        "rate_limit_exceeded",
-        `${limits.maxSocketRequests} requests are in flight on this connection`,
-        WAIT,
-      );
-    return this.#bytes + bytes > limits.maxSocketBytes
-      ? fault(
-          "rate_limit_exceeded",
-          "too many request bytes are in flight on this connection",
-          WAIT,
-        )
-      : null;
-  }
-
   /** Refuses a message with the id of its request; a batch is refused as a whole. */
-  #refuse(bytes: Buffer, start: number, why: Fault): void {
+  #refuse({ bytes, start }: Pick<SocketRequest, "bytes" | "start">, why: Fault): void {
     const request = readRequest(bytes, start, endOf(bytes));
     if (request.id !== null) this.#sendFault(request.id, why);
+  }
+
+  #endRefused(request: SocketRequest, why: Fault): void {
+    this.#end(request);
+    this.#refuse(request, why);
   }
 
   #sendFault(id: string, why: Fault): void {
@@ -212,18 +327,19 @@ export class SocketCalls {
     ]);
   }
 
-  #replied(call: UnderWay, reply: Reply): void {
+  #replied(request: SocketRequest, reply: Reply): void {
     if (this.#over) return reply.written?.(false);
     this.#view.answered(reply);
     try {
-      this.#write(call, reply);
+      this.#write(request, reply);
     } catch (error) {
       this.#fail(error);
     }
+    this.resume();
   }
 
-  #write(call: UnderWay, reply: Reply): void {
-    this.#end(call);
+  #write(request: SocketRequest, reply: Reply): void {
+    this.#end(request);
     const { id, target, written } = reply;
     if (id === null) return written?.(false);
     const meta =
@@ -233,12 +349,11 @@ export class SocketCalls {
     written?.(isSent && !this.#over);
   }
 
-  #batch(bytes: Buffer, start: number, target: Target): void {
+  #batch(request: SocketRequest, target: Target): void {
     const { rpc, requestId } = this.#parts;
+    const { bytes, start } = request;
     const plan = planBatch(rpc, bytes, start, this.#authenticated.keyContext);
-    if (plan.kind === "fault") return this.#sendFault("null", plan);
-    const call = this.#begin(bytes.length);
-    if (call === null) return this.#sendFault("null", NO_ROOM_FOR_REQUEST);
+    if (plan.kind === "fault") return this.#endRefused(request, plan);
     const followers: Follower[] = [];
     const batch: RpcBatch = {
       ...plan,
@@ -250,14 +365,14 @@ export class SocketCalls {
       requestId: requestId(),
       transport: "ws",
       subscriptionMethods: this.#subscriptionMethods,
-      room: call,
+      room: request,
       heard: (reply, shown) => this.#follow(followers, reply, shown),
     };
     const cancel = runBatch(rpc, batch, (body, settle) =>
-      this.#answered(call, { body, settle }, followers),
+      this.#answered(request, { body, settle }, followers),
     );
-    if (call.over) return;
-    call.cancel = (why) => {
+    if (request.isOver) return;
+    request.cancel = (why) => {
       cancel(why);
       for (const follow of followers) follow(false);
     };
@@ -273,65 +388,41 @@ export class SocketCalls {
     if (written !== null) followers.push((answered) => written(answered && shown));
   }
 
-  #answered(call: UnderWay, { body, settle }: BatchAnswer, followers: readonly Follower[]): void {
+  #answered(
+    request: SocketRequest,
+    { body, settle }: BatchAnswer,
+    followers: readonly Follower[],
+  ): void {
     if (this.#over) return settle(false);
     try {
-      this.#end(call);
+      this.#end(request);
       if (body === null) settle(true);
       const isSent = body === null || this.#connection.send(body, settle);
       for (const follow of followers) follow(isSent && !this.#over);
     } catch (error) {
       this.#fail(error);
     }
+    this.resume();
   }
 
-  /** Counts a message in the memory budget; null = the budget is used up. */
-  #begin(bytes: number): UnderWay | null {
-    const { budget } = this.#parts.rpc;
-    const requestOf = bytes > SHORT_REQUEST_BYTES ? this.#authenticated.caller.key : null;
-    if (!(requestOf === null ? budget.takeForAll(bytes) : budget.take(requestOf, bytes)))
-      return null;
-    const call: UnderWay = {
-      cancel: null,
-      bytes,
-      requestOf,
-      gathered: 0,
-      shareOf: "",
-      over: false,
-      take: (more) => this.#take(call, more),
-      giveBack: (back) => this.#giveBack(call, back),
-    };
-    this.#underWay ??= new Set();
-    this.#underWay.add(call);
-    this.#bytes += bytes;
-    this.#parts.activity.active++;
-    return call;
-  }
-
-  #end(call: UnderWay): void {
-    if (call.over) return;
+  #end(request: SocketRequest): void {
+    if (request.isOver) return;
     const { activity, rpc } = this.#parts;
-    call.over = true;
-    this.#underWay?.delete(call);
-    this.#bytes -= call.bytes;
-    if (call.requestOf === null) rpc.budget.used -= call.bytes;
-    else rpc.budget.giveBack(call.requestOf, call.bytes);
-    this.#giveBack(call, call.gathered);
+    request.isOver = true;
+    this.#underWay?.delete(request);
+    this.#held -= request.held;
+    request.release();
+    this.#watchMemory();
     activity.active--;
     activity.lastMs = rpc.runtime.now();
   }
 
-  #take(call: UnderWay, bytes: number): boolean {
-    if (call.gathered === 0) call.shareOf = this.#authenticated.caller.key;
-    if (call.over || !this.#parts.rpc.budget.take(call.shareOf, bytes)) return false;
-    call.gathered += bytes;
-    return true;
-  }
-
-  #giveBack(call: UnderWay, bytes: number): void {
-    const back = Math.min(bytes, call.gathered);
-    call.gathered -= back;
-    if (back > 0) this.#parts.rpc.budget.giveBack(call.shareOf, back);
+  /** Stops reading while the requests of the socket hold as much memory as they may. */
+  #watchMemory(): void {
+    const isFull = this.#held >= this.#parts.rpc.limits.maxSocketBytes;
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    this.#connection.holdReading(isFull);
   }
 
   /** Handles a bug: logs it and fails this socket only. */
@@ -339,4 +430,13 @@ export class SocketCalls {
     this.#parts.rpc.observer.log.error({ err: error }, "bug");
     this.#connection.close(1011, "internal error");
   }
+}
+
+function waitedTooLong(waitedMs: number): Fault {
+  return fault(
+    "rate_limit_exceeded",
+    `the request waited ${Math.round(waitedMs)} ms for others on this connection ` +
+      "(limits.max_socket_requests)",
+    { nextAction: "send it again, or open another connection" },
+  );
 }

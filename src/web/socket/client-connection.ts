@@ -76,7 +76,10 @@ export class ClientSocket implements ClientConnection {
   #partialOf = "";
   /** The part of the bytes waiting to be sent that is counted in the memory budget. */
   #queueHeld = 0;
-  #paused = false;
+  /** Much waits to be sent: nothing is read, and no waiting request is started. */
+  #isBehind = false;
+  /** Requests hold as much memory as those of a socket may: nothing is read. */
+  #isFull = false;
   #missedPongs = 0;
   #unsentAtPing = 0;
   /** Close code sent by this side; null = not closed by it. */
@@ -132,6 +135,17 @@ export class ClientSocket implements ClientConnection {
     return true;
   }
 
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  holdReading(isFull: boolean): void {
+    this.#isFull = isFull;
+    // Pongs that came meanwhile were not seen.
+    if (!isFull) this.#missedPongs = 0;
+    this.#readOrPause();
+  }
+
   /**
    * Called at every ping interval: pings the client, or disconnects it if the last two pings were
    * not answered.
@@ -140,8 +154,9 @@ export class ClientSocket implements ClientConnection {
     if (this.#over) return;
     const unsentBytes = this.#socket.writableLength;
     // While reading is paused, pongs cannot be seen: draining the send queue counts as a sign of
-    // life.
-    if (this.#paused && unsentBytes < this.#unsentAtPing) this.#missedPongs = 0;
+    // life. A full socket reads again when its requests have ended, at the latest by their
+    // deadlines.
+    if (this.#isFull || (this.#isBehind && unsentBytes < this.#unsentAtPing)) this.#missedPongs = 0;
     this.#unsentAtPing = unsentBytes;
     if (this.#missedPongs >= MISSED_PONGS) return this.close(1002, "no pong came");
     this.#missedPongs++;
@@ -186,6 +201,11 @@ export class ClientSocket implements ClientConnection {
           totalMs: totalMs + LOOK_MS,
         });
     });
+  }
+
+  /** Refuses requests that wait for their turn: the service stops. */
+  refuseWaiting(): void {
+    this.#calls.refuseWaiting();
   }
 
   /** Cuts the connection at the end of the service. */
@@ -245,16 +265,23 @@ export class ClientSocket implements ClientConnection {
     this.#queueHeld = queued;
     if (more && budget.used > limits.maxInFlightBytes)
       return this.close(1013, "too slow, and too many bytes are in flight", "cut");
-    if (queued <= UNSENT_BYTES || this.#paused) return;
-    this.#paused = true;
-    this.#ws.pause();
+    if (queued <= UNSENT_BYTES || this.#isBehind) return;
+    this.#isBehind = true;
+    this.#readOrPause();
   }
 
   #drained(): void {
     this.#settle();
-    if (!this.#paused) return;
-    this.#paused = false;
-    this.#ws.resume();
+    if (!this.#isBehind) return;
+    this.#isBehind = false;
+    this.#readOrPause();
+    this.#calls.resume();
+  }
+
+  /** Reads unless there is a reason not to. */
+  #readOrPause(): void {
+    if (this.#isBehind || this.#isFull) this.#ws.pause();
+    else this.#ws.resume();
   }
 
   #closed(code: number): void {

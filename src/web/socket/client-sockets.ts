@@ -20,6 +20,8 @@ export interface ClientSockets {
   /** Handles a connection whose client requested an upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   readonly open: number;
+  /** Refuses requests that wait for their turn on a socket: the service stops. */
+  refuseWaiting(): void;
   /** Closes all sockets with a reason; cuts those that do not answer within a second. */
   close(): void;
   /** Cuts all sockets at once. */
@@ -106,6 +108,7 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     get open() {
       return pingScheduler.size;
     },
+    refuseWaiting: () => pingScheduler.each((socket) => socket.refuseWaiting()),
     close: () => pingScheduler.each((socket) => socket.close(1012, "service restart")),
     destroy: () => pingScheduler.each((socket) => socket.destroy()),
   };

@@ -66,7 +66,13 @@ function heardOf(message: unknown, takes: boolean): readonly boolean[] {
     requestId: () => "r",
     subscriptions: { open: () => () => {} },
   } as unknown as CallParts;
-  const outlet = { send: () => takes, notify: () => takes, close: () => {} };
+  const outlet = {
+    send: () => takes,
+    notify: () => takes,
+    close: () => {},
+    isBehind: false,
+    holdReading: () => {},
+  };
   const calls = new SocketCalls(parts, outlet, {
     kind: "authenticated",
     target,

@@ -241,57 +241,145 @@ test("a message in fragments, with pings between them, is one message, and every
   assert.ok(got.includes("\x8a\x04sign"));
 });
 
-test(
-  "more requests than may be in flight are refused with their ids, and there is room again " +
-    "after an answer",
-  async (t) => {
-    const it = await createFixture(t, { max_socket_requests: 2 });
-    it.echo = false;
-    const client = await open(t, it.port);
-    for (let id = 1; id <= 3; id++) client.send(call(id));
-    client.send([call(4)]);
-    client.send({ jsonrpc: "2.0", method: "eth_gasPrice" });
-    const refused = await client.next();
-    assert.deepEqual(
-      [refused.id, refused.error.data.code, refused.error.data.retryable],
-      [3, "rate_limit_exceeded", true],
-    );
-    assert.equal((await client.next()).id, null);
-    it.calls[0]?.answer('"first"');
-    assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "first" });
-    client.send(call(5));
-    await until("the next call", () => it.calls.length === 2);
-  },
-);
+test("requests beyond those in flight wait for an answer, and all are answered", async (t) => {
+  const it = await createFixture(t, { max_socket_requests: 2 });
+  it.echo = false;
+  const client = await open(t, it.port);
+  for (let id = 1; id <= 3; id++) client.send(call(id));
+  client.send([call(4)]);
+  client.send("junk");
+  assert.equal((await client.next()).error.code, -32700);
+  assert.equal(it.calls.length, 2);
+  it.calls[0]?.answer('"first"');
+  assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "first" });
+  assert.equal(it.calls.length, 2);
+  for (const text of ['"second"', '"third"']) it.calls[0]?.answer(text);
+  it.calls[0]?.answer('"fourth"');
+  assert.deepEqual((await client.next()).result, "second");
+  assert.deepEqual((await client.next()).result, "third");
+  assert.deepEqual(await client.next(), [{ jsonrpc: "2.0", id: 4, result: "fourth" }]);
+  await until("all given back", () => it.budget.used === 0);
+});
 
 test(
-  "request bytes are bounded on one socket and, with those of half-received messages, on all " +
-    "together",
+  "a socket whose requests hold as many bytes as they may is not read, so that its client cannot " +
+    "send, until some of them end; then each is answered",
   async (t) => {
-    const it = await createFixture(t, {
-      max_socket_bytes: 10_000,
-      max_in_flight_bytes: 300_000,
-      max_body_bytes: 1_000_000,
-    });
+    const it = await createFixture(t, { max_socket_bytes: 100_000, max_socket_requests: 4 });
     it.echo = false;
     const client = await open(t, it.port);
-    client.send(call(1, "eth_call", ["x".repeat(8_000)]));
-    client.send(call(2, "eth_call", ["x".repeat(8_000)]));
-    assert.deepEqual(
-      [(await client.next()).error.data.code, it.budget.used > 8_000],
-      ["rate_limit_exceeded", true],
-    );
-    const socket = await bare(t, it.port);
-    const got: Buffer[] = [];
-    socket.on("data", (chunk) => got.push(chunk));
-    socket.write(frame(1, Buffer.alloc(900_000, 0x20)).subarray(0, 400_000));
-    await new Promise<void>((resolve) => socket.once("close", () => resolve()));
-    assert.deepEqual([...Buffer.concat(got).subarray(2, 4)], [1013 >> 8, 1013 & 255]);
-    it.calls[0]?.answer("1");
-    await client.next();
+    const count = 800;
+    const padding = "x".repeat(60_000);
+    for (let id = 0; id < count; id++) client.send(call(id, "eth_call", [padding]));
+    await until("the first calls", () => it.calls.length > 0);
+    // What is sent fills the buffers of the kernel, and then stays with the client.
+    let unsent = -1;
+    await until("a client that cannot send", async () => {
+      const before = unsent;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      unsent = client.ws.bufferedAmount;
+      return unsent === before && unsent > 0;
+    });
+    assert.ok(unsent > 20_000_000, `${unsent} bytes stay with the client`);
+    // The bound, the message that exceeded it, and one that has arrived in part.
+    assert.ok(it.budget.used < 100_000 + 3 * 65_536, `${it.budget.used} bytes are held`);
+    it.echo = true;
+    for (const waiting of [...it.calls]) waiting.answer('"0x1"');
+    for (let id = 0; id < count; id++) assert.equal((await client.next()).id, id);
     await until("all given back", () => it.budget.used === 0);
   },
 );
+
+test("a full socket, on which no pong can be seen, lives on", async (t) => {
+  const runtime = simulatedWorld(7);
+  t.after(() => void setInterval(() => runtime.advance(500), 5).unref());
+  const it = await createFixture(t, { max_socket_bytes: 1_024 }, runtime);
+  it.echo = false;
+  const client = await open(t, it.port);
+  client.send(call(1, "eth_call", ["x".repeat(2_000)]));
+  await until("the call", () => it.calls.length === 1);
+  for (let n = 0; n < 5; n++) runtime.advance(30_000);
+  client.send(call(2));
+  it.calls[0]?.answer('"0x1"');
+  assert.equal((await client.next()).result, "0x1");
+  await until("the next call", () => it.calls.length === 1);
+});
+
+test(
+  "a socket that is full and whose client does not read its answers is read again when neither " +
+    "is so any more, whichever ends first",
+  async (t) => {
+    const limits = { max_socket_bytes: 1_024, max_socket_queue_bytes: 20_000_000 };
+    const it = await createFixture(t, limits);
+    it.echo = false;
+    const client = await open(t, it.port);
+    const other = await open(t, it.port);
+    /** What had arrived before is read after this, if it is read at all. */
+    const turns = async (): Promise<void> => {
+      for (let n = 0; n < 3; n++) {
+        other.send(call(n, "eth_chainId"));
+        await other.next();
+      }
+    };
+    const answer = `"${"y".repeat(12_000_000)}"`;
+    const large = ["x".repeat(2_000)];
+    for (const isFullLonger of [false, true]) {
+      client.send(call(1));
+      client.send(call(2, "eth_call", large));
+      await until("both calls", () => it.calls.length === 2);
+      client.ws.pause();
+      client.send(call(3, "eth_call", ["z".repeat(100_000)]));
+      if (!isFullLonger) it.calls[1]?.answer('"0x2"');
+      it.calls[0]?.answer(answer);
+      await until("bytes that wait", () => it.budget.used > 1_048_576);
+      await turns();
+      assert.deepEqual([it.calls.length, it.budget.callers], [isFullLonger ? 1 : 0, 0]);
+      client.ws.resume();
+      for (let n = isFullLonger ? 1 : 0; n < 2; n++) await client.next();
+      await turns();
+      if (isFullLonger) {
+        assert.deepEqual([it.calls.length, it.budget.callers], [1, 0]);
+        it.calls[0]?.answer('"0x2"');
+        await client.next();
+      }
+      await until("the last call", () => it.calls.length === 1 && it.budget.callers === 1);
+      it.calls[0]?.answer('"0x3"');
+      assert.equal((await client.next()).result, "0x3");
+    }
+    await until("all given back", () => it.budget.used === 0);
+  },
+);
+
+test("a request that waits is started when its client has read the answers before it", async (t) => {
+  const limits = { max_socket_requests: 1, max_socket_queue_bytes: 20_000_000 };
+  const it = await createFixture(t, limits);
+  it.echo = false;
+  const client = await open(t, it.port);
+  for (const id of [1, 2]) client.send(call(id));
+  await until("a request that waits", () => it.calls.length === 1 && it.budget.callers === 1);
+  client.ws.pause();
+  it.calls[0]?.answer(`"${"y".repeat(12_000_000)}"`);
+  assert.equal(it.calls.length, 0);
+  client.ws.resume();
+  await until("its start", () => it.calls.length === 1);
+});
+
+test("request bytes are bounded, with those of half-received messages, on all sockets together", async (t) => {
+  const it = await createFixture(t, { max_in_flight_bytes: 300_000, max_body_bytes: 1_000_000 });
+  it.echo = false;
+  const client = await open(t, it.port);
+  client.send(call(1, "eth_call", ["x".repeat(8_000)]));
+  await until("the call", () => it.calls.length === 1 && it.budget.used > 8_000);
+  const socket = await bare(t, it.port);
+  const got: Buffer[] = [];
+  socket.on("data", (chunk) => got.push(chunk));
+  socket.write(frame(1, Buffer.alloc(900_000, 0x20)).subarray(0, 400_000));
+  await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  assert.deepEqual([...Buffer.concat(got).subarray(2, 4)], [1013 >> 8, 1013 & 255]);
+  it.calls[0]?.answer("1");
+  await client.next();
+  await until("all given back", () => it.budget.used === 0);
+});
 
 test("a socket that closes ends its calls and gives everything back", async (t) => {
   const it = await createFixture(t);
@@ -300,6 +388,8 @@ test("a socket that closes ends its calls and gives everything back", async (t) 
   client.send(call(1));
   client.send([call(2), call(3)]);
   const calls = [...(await until("the calls", () => it.calls.length === 3 && [...it.calls]))];
+  for (let id = 4; id < 60; id++) client.send(call(id));
+  await until("calls that wait", () => it.calls.length === 33 && it.budget.callers === 1);
   client.ws.close(1000);
   await client.closed;
   await until("the end", () => it.observer.sockets.open === 0);
@@ -366,15 +456,19 @@ test("pings go out at their time; two without a pong close with 1002, and a late
 });
 
 test("a drain lets calls finish, refuses new ones and new sockets, and closes with 1012", async (t) => {
-  const it = await createFixture(t, { drain_timeout_ms: 60_000 });
+  const it = await createFixture(t, { drain_timeout_ms: 60_000, max_socket_requests: 1 });
   it.echo = false;
   const client = await open(t, it.port);
   const idle = await open(t, it.port);
   client.send(call(1));
-  await until("the call", () => it.calls.length === 1);
+  client.send(call("waits"));
+  await until("the calls", () => it.calls.length === 1 && it.budget.callers === 1);
   const over = it.server.drain();
   client.send(call(2));
-  assert.deepEqual((await client.next()).error.data.code, "unavailable");
+  for (const id of ["waits", 2]) {
+    const refused = await client.next();
+    assert.deepEqual([refused.id, refused.error.data.code], [id, "unavailable"]);
+  }
   it.calls[0]?.answer('"done"');
   assert.equal((await client.next()).result, "done");
   assert.deepEqual(await client.closed, [1012, "service restart"]);
