@@ -15,8 +15,8 @@ import {
 
 const { http: httpUrl, ws: wsUrl, watchHttp, watchWs, emitter, key, failover } = task();
 const BATCH = 100;
-/** Requests that one socket may have in flight. */
-const ON_SOCKET = 32;
+/** More than one socket has in flight: the others wait there. */
+const ON_SOCKET = 1_000;
 
 /** As it comes, but for its cache: for 250 ms it would use the nonce of the transaction before. */
 function providerOf(wire: Wire, url: string): JsonRpcProvider | WebSocketProvider {
