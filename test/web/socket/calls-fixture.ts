@@ -17,6 +17,7 @@ import { createProfileRegistry } from "../../../src/upstream/registry/profile-re
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
+import { NO_WISHES } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
 import { WHOLE_RANGES } from "../../fakes/providers.ts";
@@ -89,6 +90,8 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        at: null,
+        isStale: false,
         startedAtMs: runtime.now(),
         source: NO_SOURCE,
         cancel() {
@@ -177,12 +180,14 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
           bounds: UNBOUND,
           openSockets: null,
           checked: 0,
+          consistency: null,
         };
   const calls = new SocketCalls(parts, connection, {
     kind: "authenticated",
     target,
     keyContext,
     caller: { key: "test" },
+    wishes: NO_WISHES,
   });
   return {
     runtime,
