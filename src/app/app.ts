@@ -18,6 +18,7 @@ import {
   createProviderBudgets,
   type ProviderBudgets,
 } from "../upstream/budget/provider-budgets.ts";
+import { AcceptedTransactions } from "../upstream/engine/accepted-transactions.ts";
 import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
 import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
@@ -173,6 +174,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     service: outside.service ?? null,
   });
   await bounds.sent.join(stored.joined);
+  providers.viewExchange.join(stored.joined?.hints ?? null);
   await providers.budgets.ready();
   const { hosting, console } = stored;
   const closing = async (error: unknown): Promise<never> => {
@@ -547,14 +549,14 @@ function upstreamSide(
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
-  const { router, cache } = liveRouter(parts, observer, live);
+  const { router, cache, accepted } = liveRouter(parts, observer, live);
   const { bus = null, workers = 1 } = service ?? {};
   const common = { runtime, timerWheel, registry, consistency: () => live().consistency };
   const ofStreams = { ...common, router, sockets, shares, limits, log, workers };
   const streams = streamSide(bus, { ...ofStreams, onMove: observer.streamMoved });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
-  const health = createHealthSide({ ...common, upstreams, headSeen }, bus);
+  const health = createHealthSide({ ...common, upstreams, headSeen, accepted }, bus);
   const profileUpdater = createProfileUpdater({
     registry,
     prober: health.prober,
@@ -573,6 +575,7 @@ function upstreamSide(
     router,
     cache,
     profileUpdater,
+    viewExchange: health.viewExchange,
     ...streams,
     sockets,
     check: (profile: Profile) => checkProviders({ runtime, timerWheel, guard }, profile),
@@ -622,13 +625,19 @@ function liveRouter(
     Pick<Outside, "log"> & { readonly buffers: BufferPool },
   { splits, reasks, feed }: Observer,
   live: () => Config,
-): { readonly router: RoutingEngine; readonly cache: CachedAnswers } {
+): {
+  readonly router: RoutingEngine;
+  readonly cache: CachedAnswers;
+  readonly accepted: AcceptedTransactions;
+} {
   const secondTier = new SecondTier({ ...parts, connect: connectRedis });
   secondTier.use(live().redisUrl);
   const cache = new CachedAnswers(() => live().cache, secondTier, parts.buffers);
+  const accepted = new AcceptedTransactions(parts.runtime);
   const router = createRouter({
     ...parts,
     cache,
+    accepted,
     recording: feed,
     hedge: () => live().hedge,
     split: { splitLimits: () => live().logs, counts: splits },
@@ -636,7 +645,7 @@ function liveRouter(
     coalesce: () => live().coalesce,
     byAccount: () => live().cache?.byAccount === true,
   });
-  return { router, cache };
+  return { router, cache, accepted };
 }
 
 /** How bounds of the service are divided between its workers. */

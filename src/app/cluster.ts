@@ -130,7 +130,7 @@ export async function openRouterNode(
     return {
       view: viewOf(joined),
       store,
-      joined: { store, id: node.id, nodeTimeoutMs: NODE_TIMEOUT_MS },
+      joined: { store, id: node.id, nodeTimeoutMs: NODE_TIMEOUT_MS, hints: joined.hints },
       async close() {
         await within(runtime, CLOSE_MS, endRetention()).catch(onError);
         await joined.close().catch(onError);

@@ -4,6 +4,8 @@ import type { Consistency, Provider } from "../core/provider/profile.ts";
 import type { Head } from "../core/stream/chain-event.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
+import type { AcceptedTransactions } from "../upstream/engine/accepted-transactions.ts";
+import { ViewExchange } from "../upstream/engine/view-exchange.ts";
 import { createHeadWatch, type HeadWatch } from "../upstream/health/head-watch.ts";
 import { createProber, type Prober } from "../upstream/health/prober.ts";
 import { createSharedHealth, type SharedHealth } from "../upstream/health/shared-health.ts";
@@ -20,24 +22,29 @@ export interface HealthSideParts {
   /** Which view callers get where a profile does not say. */
   readonly consistency: () => Consistency;
   readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
+  readonly accepted: AcceptedTransactions;
 }
 
 /** Watches the providers of trackers. */
 export interface HealthSide {
   readonly prober: Pick<Prober, "watch">;
   readonly headWatch: Pick<HeadWatch, "watch">;
+  /** What the processes of the service tell each other of their view of the chain. */
+  readonly viewExchange: Pick<ViewExchange, "join">;
   close(): void;
 }
 
 /** Creates them with nothing to watch yet; `bus` null = there are no other workers. */
 export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
-  const { runtime, timerWheel, upstreams, consistency, headSeen } = parts;
+  const { runtime, timerWheel, upstreams, consistency, headSeen, accepted } = parts;
   const { trackersByKey } = parts.registry;
   const common = { runtime, timerWheel, consistency };
+  const viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
   if (bus === null) {
     const prober = createProber({ ...common, upstreams, finality: true });
     const headWatch = createHeadWatch({ ...common, sockets: upstreams.ws, headSeen });
-    return { prober, headWatch, close: () => closeAll(prober, headWatch) };
+    const close = (): void => closeAll(viewExchange, prober, headWatch);
+    return { prober: withExchange(prober, viewExchange), headWatch, viewExchange, close };
   }
   let shared: SharedHealth | null = null;
   const prober = createProber({
@@ -61,11 +68,25 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
   shared = createSharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
   const { close } = shared;
   return {
-    prober: shared.prober,
+    prober: withExchange(shared.prober, viewExchange),
     headWatch: shared.headWatch,
+    viewExchange,
     close() {
       close.call(shared);
-      closeAll(prober, headWatch);
+      closeAll(viewExchange, prober, headWatch);
+    },
+  };
+}
+
+/** The trackers that are probed are those whose view is shared. */
+function withExchange(
+  prober: Pick<Prober, "watch">,
+  exchange: ViewExchange,
+): Pick<Prober, "watch"> {
+  return {
+    watch(...trackers) {
+      prober.watch(...trackers);
+      exchange.watch();
     },
   };
 }

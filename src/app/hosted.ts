@@ -281,7 +281,7 @@ function othersOf({
     : {
         store,
         node: viewOf(cluster),
-        joined: { store, id: cluster.node.id, nodeTimeoutMs },
+        joined: { store, id: cluster.node.id, nodeTimeoutMs, hints: cluster.hints },
         recordPurge: (selection) => recordPurge(store, selection),
       };
 }

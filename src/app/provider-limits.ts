@@ -5,6 +5,7 @@ import { addCredits, leaseCredits, returnCredits } from "../cluster/stored-quota
 import { storedShares } from "../cluster/stored-shares.ts";
 import type { Config } from "../config/config.ts";
 import type { QuotaRecord } from "../core/provider/quota.ts";
+import type { HintPort } from "../core/workers/hint-port.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { QuotaLease, QuotaRequest, QuotaSource } from "../upstream/budget/quota-source.ts";
@@ -32,6 +33,7 @@ export interface JoinedNode {
   readonly id: string;
   /** After this, what a silent process had is another's. */
   readonly nodeTimeoutMs: number;
+  readonly hints: HintPort;
 }
 
 /** What limits are held with. */

@@ -2,6 +2,7 @@
 // and the jobs that one does for all. Knows neither keys nor credit: what changes mean is behind a
 // port.
 import type { Logger } from "pino";
+import type { HintPort } from "../core/workers/hint-port.ts";
 import type { Runtime } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { BookedLimitParts } from "./booked-address-limits.ts";
@@ -12,6 +13,7 @@ import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { createMembership, type Membership } from "./membership.ts";
+import { createNodeHints } from "./node-hints.ts";
 import { type MayReplace, newProcessId } from "./node-rows.ts";
 import { createRateShares, type RateShares } from "./rate-shares.ts";
 import { waitForNodeId } from "./start.ts";
@@ -65,6 +67,8 @@ export interface Cluster {
   readonly rateShares: RateShares;
   /** Where the tokens of limits are asked for. */
   readonly tokens: BookedLimitParts;
+  /** What the processes of all nodes tell each other, to save time. */
+  readonly hints: HintPort;
   /** Passes on what was changed since this node was opened. */
   follow(follower: ClusterFollower): void;
   close(): Promise<void>;
@@ -130,7 +134,9 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     spacingMs: TOKENS_MS,
     onError,
   });
-  const ends: (() => unknown)[] = [() => rateShares.close()];
+  const self = `${node.id}:${newProcessId(runtime)}`.replace(/\s/g, "-");
+  const hints = createNodeHints({ store, runtime, signal: listener, self, onError });
+  const ends: (() => unknown)[] = [() => rateShares.close(), () => hints.close()];
   return {
     node,
     processId,
@@ -139,6 +145,7 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     claims,
     rateShares,
     tokens,
+    hints,
     follow(follower) {
       const feed = feedOf(parts, { follower, from, listener });
       const endWatch = watchContact({ ...parts, nodeTimeoutMs, feed }, follower.contact);

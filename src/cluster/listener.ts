@@ -7,9 +7,10 @@ import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import type { ChangeSignal } from "./change-feed.ts";
 import { CHANNEL } from "./change-log.ts";
+import { HINT_CHANNEL, type HintSignal } from "./node-hints.ts";
 
 /** A session that listens, and comes back when it was lost. */
-export interface Listener extends ChangeSignal {
+export interface Listener extends ChangeSignal, HintSignal {
   close(): Promise<void>;
 }
 
@@ -45,6 +46,7 @@ export async function openListener(parts: ListenerParts): Promise<Listener> {
 class SessionListener implements Listener {
   readonly #parts: ListenerParts;
   readonly #subscribers = new Set<() => void>();
+  readonly #hintListeners = new Set<(payload: string) => void>();
   #client: Client | null = null;
   #isClosed = false;
   #retryMs = FIRST_RETRY_MS;
@@ -57,6 +59,11 @@ class SessionListener implements Listener {
   subscribe(run: () => void): () => void {
     this.#subscribers.add(run);
     return () => this.#subscribers.delete(run);
+  }
+
+  onHint(receive: (payload: string) => void): () => void {
+    this.#hintListeners.add(receive);
+    return () => void this.#hintListeners.delete(receive);
   }
 
   async begin(): Promise<void> {
@@ -92,12 +99,14 @@ class SessionListener implements Listener {
     });
     client.on("error", () => this.#lost(client));
     client.on("end", () => this.#lost(client));
-    client.on("notification", ({ channel }) => {
+    client.on("notification", ({ channel, payload = "" }) => {
       if (channel === CHANNEL) this.#signal();
+      else if (channel === HINT_CHANNEL)
+        for (const receive of [...this.#hintListeners]) receive(payload);
     });
     try {
       await client.connect();
-      await client.query(`listen ${CHANNEL}`);
+      await client.query(`listen ${CHANNEL}; listen ${HINT_CHANNEL}`);
     } catch (error) {
       void client.end().catch(() => undefined);
       throw error;

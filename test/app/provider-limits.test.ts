@@ -52,7 +52,8 @@ eachStore(({ engine, open }) => {
       });
       const share = limits.shares.of(`rps ${KEY}`, 10, { used: () => 0, wanted: () => 0 });
       assert.equal(share.limit, 0, "nothing may be sent yet");
-      await limits.join({ store, id, nodeTimeoutMs: 60_000 });
+      const hints = { tell() {}, subscribe: () => () => {} };
+      await limits.join({ store, id, nodeTimeoutMs: 60_000, hints });
       return { ...limits, share };
     };
     const first = await node("n1");

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { createHealthSide } from "../../../src/app/health-side.ts";
 import type { Consistency, Profile, Provider } from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
+import { AcceptedTransactions } from "../../../src/upstream/engine/accepted-transactions.ts";
 import { SERVED } from "../../../src/upstream/health/health-messages.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
 import {
@@ -101,6 +102,7 @@ function createFixture(consistency: Consistency = "off") {
         upstreams: { http: sockets, ws: sockets },
         registry,
         consistency: () => consistency,
+        accepted: new AcceptedTransactions(world),
         headSeen: (_, provider, head) => void heads.push(`${id} ${provider.id} ${head.number}`),
       },
       bus.worker(id).bus,
