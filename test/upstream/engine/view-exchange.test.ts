@@ -132,11 +132,12 @@ test("tips too far ahead, of another chain or an unknown set are not believed", 
 
 test("hints come back as they were told; what is malformed does not", () => {
   const place = { set: SET, chainId: 1 };
-  const transaction = {
-    ...{ kind: "transaction", ...place, hash: `0x${"ab".repeat(32)}`, raw: Buffer.of(2, 255) },
-    ...{ sender: SENDER, nonce: 7, providers: ["p0"], caller: "key é", account: "account 1" },
-    isPrivate: true,
-  } as const;
+  const transaction: ViewHint = {
+    kind: "transaction",
+    ...place,
+    ...{ hash: `0x${"ab".repeat(32)}`, raw: Buffer.of(2, 255), sender: SENDER, nonce: 7 },
+    ...{ providers: ["p0"], caller: "key é", account: "account 1", isPrivate: true },
+  };
   const hints: readonly ViewHint[] = [
     { kind: "tip", ...place, number: 1, hash: null },
     transaction,
