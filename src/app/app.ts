@@ -557,13 +557,8 @@ function upstreamSide(
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
   const health = createHealthSide({ ...common, upstreams, headSeen, accepted }, bus);
-  const profileUpdater = createProfileUpdater({
-    registry,
-    prober: health.prober,
-    headWatch: health.headWatch,
-    subscriptions,
-    upstreams: Object.values(upstreams),
-  });
+  const updated = { ...health, registry, subscriptions, upstreams: Object.values(upstreams) };
+  const profileUpdater = createProfileUpdater(updated);
   return {
     timerWheel,
     budget,

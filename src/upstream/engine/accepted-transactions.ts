@@ -27,6 +27,8 @@ export interface AcceptedMessage {
   /** What the key belongs to. */
   readonly account: string;
   readonly isPrivate: boolean;
+  /** How long ago it was accepted. */
+  readonly ageMs: number;
 }
 
 /** A transaction that a provider has accepted. */
@@ -149,6 +151,7 @@ export class AcceptedTransactions {
       caller: callerOf(caller),
       account: caller.key,
       isPrivate,
+      ageMs: 0,
     };
     return this.#add(message, chain.blockTimeMs);
   }
@@ -156,11 +159,15 @@ export class AcceptedTransactions {
   /** Finds out who sent it, and tells of it. */
   settle(transaction: AcceptedTransaction): void {
     this.#sets.get(transaction.set)?.read(transaction);
-    const { set, chainId, hash, raw, sender, nonce, account, isPrivate } = transaction;
-    const providers = [...transaction.providers];
-    const caller = [...transaction.callers].at(-1) ?? account;
-    const about = { set, chainId, hash, raw, sender, nonce, account, isPrivate };
-    for (const listener of [...this.#listeners]) listener({ ...about, providers, caller });
+    const message = messageOf(transaction, this.#runtime.now());
+    for (const listener of [...this.#listeners]) listener(message);
+  }
+
+  /** The newest transactions, for a process that has just begun. */
+  newest(count: number): readonly AcceptedMessage[] {
+    const nowMs = this.#runtime.now();
+    const known = [...this.#all].filter(({ isRead, sender }) => isRead && sender !== null);
+    return known.slice(-count).map((transaction) => messageOf(transaction, nowMs));
   }
 
   /** Another process of the service tells of a transaction. */
@@ -244,6 +251,16 @@ function sizeOf({ raw }: AcceptedTransaction): number {
   return OVERHEAD_BYTES + (raw?.length ?? 0);
 }
 
+function messageOf(transaction: AcceptedTransaction, nowMs: number): AcceptedMessage {
+  const { set, chainId, hash, raw, sender, nonce, account, isPrivate } = transaction;
+  const caller = [...transaction.callers].at(-1) ?? account;
+  return {
+    ...{ set, chainId, hash, raw, sender, nonce, caller, account, isPrivate },
+    providers: [...transaction.providers],
+    ageMs: Math.max(0, nowMs - transaction.acceptedAtMs),
+  };
+}
+
 function newTransaction(
   message: AcceptedMessage,
   blockTimeMs: number,
@@ -251,14 +268,15 @@ function newTransaction(
 ): AcceptedTransaction {
   const { set, chainId, hash, raw, sender, nonce, account, isPrivate, caller } = message;
   const lastsMs = Math.max(PENDING_MS, REMEMBERED_BLOCKS * blockTimeMs);
+  const acceptedAtMs = nowMs - message.ageMs;
   return {
     ...{ set, chainId, hash, raw, account, isPrivate, sender, nonce },
     isRead: sender !== null,
     isNoncePublic: !isPrivate,
     providers: new Set(message.providers.slice(0, MAX_PROVIDERS)),
     callers: new Set([caller]),
-    acceptedAtMs: nowMs,
-    forgottenAtMs: nowMs + Math.min(LONGEST_MS, lastsMs),
+    acceptedAtMs,
+    forgottenAtMs: acceptedAtMs + Math.min(LONGEST_MS, lastsMs),
     missed: { receipt: null, transaction: null },
     nonceUsed: null,
   };

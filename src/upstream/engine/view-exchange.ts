@@ -29,6 +29,9 @@ const MOST_AHEAD = 5;
 /** Of a process: the transactions of its callers, and the tips of its sets. */
 const TOLD = { perSecond: 500, burst: 2_000 };
 const DEFAULT_BLOCK_TIME_MS = 12_000;
+/** Transactions that a process which has just begun is told of, at most once in this time. */
+const NEWEST = 256;
+const NEWEST_MS = 1_000;
 
 /** Tells of tips and transactions, and hears of those of other processes. */
 export class ViewExchange {
@@ -43,6 +46,7 @@ export class ViewExchange {
   /** From where the tip comes that is being raised; null = from our own providers. */
   #origin: Origin | null = null;
   #fullAtMs = FULL_MS;
+  #newestToldAtMs = Number.NEGATIVE_INFINITY;
   #cancelTips: (() => void) | null = null;
 
   constructor(parts: ViewExchangeParts) {
@@ -56,8 +60,15 @@ export class ViewExchange {
         this.#nodes?.tell(hintText(hint));
       }),
     ];
-    if (bus !== null)
-      this.#stops.push(bus.subscribe(VIEW_HINTS, (hint) => this.#hear(hint, "bus")));
+    if (bus === null) return;
+    this.#stops.push(
+      bus.subscribe(VIEW_HINTS, (hint, from) => {
+        const first = bus.workers().find((worker) => worker !== from);
+        if (hint.kind !== "hello") this.#hear(hint, "bus");
+        else if (first === bus.self) this.#tellNewest((newest) => bus.publish(VIEW_HINTS, newest));
+      }),
+    );
+    bus.publish(VIEW_HINTS, { kind: "hello" });
   }
 
   /** Other nodes are there from now on. */
@@ -66,9 +77,11 @@ export class ViewExchange {
     this.#nodes = nodes;
     const receive = (text: string): void => {
       const hint = hintOf(text);
-      if (hint !== null) this.#hear(hint, "nodes");
+      if (hint?.kind === "hello") this.#answerNodes(nodes);
+      else if (hint !== null) this.#hear(hint, "nodes");
     };
     this.#stops.push(nodes.subscribe(receive));
+    nodes.tell(hintText({ kind: "hello" }));
   }
 
   /** Follows the trackers that are served now. */
@@ -140,7 +153,19 @@ export class ViewExchange {
     return after !== null;
   }
 
-  #hear(hint: ViewHint, origin: Origin): void {
+  #answerNodes(nodes: HintPort): void {
+    if (this.#speaksForNode()) this.#tellNewest((hint) => nodes.tell(hintText(hint)));
+  }
+
+  #tellNewest(tell: (hint: ViewHint) => void): void {
+    const nowMs = this.#parts.runtime.now();
+    if (nowMs - this.#newestToldAtMs < NEWEST_MS) return;
+    this.#newestToldAtMs = nowMs;
+    for (const message of this.#parts.accepted.newest(NEWEST))
+      if (this.#mayTell()) tell({ kind: "transaction", ...message });
+  }
+
+  #hear(hint: Exclude<ViewHint, { readonly kind: "hello" }>, origin: Origin): void {
     const tracker = this.#served.get(hint.set);
     if (tracker !== undefined && tracker.set.chain.chainId !== hint.chainId) return;
     if (hint.kind === "transaction") {

@@ -12,7 +12,9 @@ export interface TipMessage extends TipBlock, Pick<AcceptedMessage, "set" | "cha
 /** What one process tells the others. */
 export type ViewHint =
   | ({ readonly kind: "tip" } & TipMessage)
-  | ({ readonly kind: "transaction" } & AcceptedMessage);
+  | ({ readonly kind: "transaction" } & AcceptedMessage)
+  /** It has just begun, and knows of no transaction. */
+  | { readonly kind: "hello" };
 
 const MAX_TEXT = 512;
 const MAX_PROVIDERS = 16;
@@ -25,7 +27,7 @@ export const VIEW_HINTS: Topic<ViewHint> = { name: "view.hint", parse: parseHint
 /** A hint as text, for those who are reached by texts alone. */
 export function hintText(hint: ViewHint): string {
   return JSON.stringify(
-    hint.kind === "tip" ? hint : { ...hint, raw: hint.raw?.toString("base64") ?? null },
+    hint.kind === "transaction" ? { ...hint, raw: hint.raw?.toString("base64") ?? null } : hint,
   );
 }
 
@@ -45,6 +47,7 @@ export function hintOf(text: string): ViewHint | null {
 function parseHint(value: unknown): ViewHint | null {
   if (!isRecord(value)) return null;
   const { kind, set, chainId } = value;
+  if (kind === "hello") return { kind };
   if (!isText(set) || !isHeight(chainId)) return null;
   if (kind === "tip") return tipIn(value, { set, chainId });
   return kind === "transaction" ? transactionIn(value, { set, chainId }) : null;
@@ -58,12 +61,13 @@ function tipIn({ number, hash }: Readonly<Record<string, unknown>>, place: Place
 }
 
 function transactionIn(value: Readonly<Record<string, unknown>>, place: Place): ViewHint | null {
-  const { hash, sender, nonce, providers, caller, account, isPrivate } = value;
+  const { hash, sender, nonce, providers, caller, account, isPrivate, ageMs } = value;
   const raw = rawIn(value["raw"]);
   if (!isForm(hash, HASH) || raw === undefined || typeof isPrivate !== "boolean") return null;
   if (!isText(caller) || !isText(account) || !areTexts(providers)) return null;
+  if (typeof ageMs !== "number" || !(ageMs >= 0)) return null;
   const about = { kind: "transaction", ...place, hash, raw, providers } as const;
-  const known = { ...about, caller, account, isPrivate };
+  const known = { ...about, caller, account, isPrivate, ageMs };
   if (sender === null || nonce === null) return { ...known, sender: null, nonce: null };
   return isForm(sender, ADDRESS) && isHeight(nonce) ? { ...known, sender, nonce } : null;
 }

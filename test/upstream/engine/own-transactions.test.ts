@@ -10,6 +10,7 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import {
   type AcceptedMessage,
+  type AcceptedTransaction,
   AcceptedTransactions,
 } from "../../../src/upstream/engine/accepted-transactions.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
@@ -137,7 +138,7 @@ async function bench(count: number, shared?: AcceptedTransactions) {
     return body.toString("latin1", start, end);
   };
   const take = (): readonly string[] => asked.splice(0);
-  return { runtime, tracker, says, ask, take, seeAll, accepted, reasks };
+  return { runtime, tracker, says, ask, take, see, seeAll, accepted, reasks };
 }
 
 /** A bench whose first provider has accepted a transaction of nonce 5. */
@@ -313,4 +314,37 @@ test("what another process accepted is known here", async () => {
   assert.equal(JSON.parse(other.ask(BY_HASH, [hash])).hash, hash);
   there.hear({ ...message, hash: `0x${"00".repeat(32)}` }, 12_000);
   assert.equal(there.count, 1, "bytes of another hash are not believed");
+});
+
+test("a write goes first to a provider that has the tip", async () => {
+  const it = await bench(3);
+  const raw = await signed(5);
+  for (const any of it.says) any[SEND] = `"${keccak256(raw)}"`;
+  for (const n of [1, 2]) it.see(n, 101);
+  it.ask(SEND, [raw]);
+  assert.deepEqual(it.take(), [`p1 ${SEND}`]);
+  it.ask(SEND, [await signed(6)], { isOff: true });
+  assert.deepEqual(it.take(), [`p0 ${SEND}`]);
+});
+
+test("the memory is bounded, in all and for one caller, and forgets", async () => {
+  const it = await bench(1);
+  const raw = Buffer.alloc(100_000, 1);
+  const accept = (n: number, key: string): AcceptedTransaction => {
+    const about = { caller: { key, keyId: `${key} ${n}` }, providers: ["p0"], isPrivate: false };
+    const hash = `0x${n.toString(16).padStart(64, "0")}`;
+    return it.accepted.accept(it.tracker, { ...about, raw, hash });
+  };
+  const other = accept(0, "other");
+  for (let n = 1; n <= 200; n++) accept(n, "greedy");
+  const set = it.accepted.of(it.tracker) ?? assert.fail();
+  assert.equal(it.accepted.bytes < 10_000_000, true, "an eighth of what all may have");
+  assert.equal(set.get(other.hash), other, "others lose nothing by it");
+  assert.notEqual(set.get(`0x${(200).toString(16).padStart(64, "0")}`), null);
+  for (let n = 1_000; n < 2_000; n++) accept(n, `caller ${n}`);
+  assert.equal(it.accepted.bytes <= 67_108_864, true);
+  assert.equal(set.get(other.hash), null, "the oldest goes first");
+  it.runtime.advance(128 * 12_000);
+  accept(3_000, "late");
+  assert.deepEqual([it.accepted.count, it.accepted.bytes], [1, raw.length + 1_024]);
 });

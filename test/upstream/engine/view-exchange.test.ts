@@ -53,6 +53,7 @@ async function processOf(world: SimulatedWorld, bus: Bus | null) {
     accepted.settle(accepted.accept(tracker, { ...signed, ...about }));
     return signed.hash;
   };
+  texts.length = 0;
   const nonce = (): number => accepted.of(tracker)?.nonceAfter(SENDER, 0, "key k") ?? 0;
   const tip = (): number | null => tracker.blocks.view.tip?.number ?? null;
   return { tracker, accepted, exchange, texts, see, hear, accept, nonce, tip };
@@ -130,13 +131,38 @@ test("tips too far ahead, of another chain or an unknown set are not believed", 
     first.hear(text);
 });
 
+test("a worker and a node that begin are told of what was accepted, with its age", async () => {
+  const bus = testBus(["1", "2", "3"]);
+  const processes = [];
+  for (const id of ["1", "2"]) processes.push(await processOf(bus.world, bus.worker(id).bus));
+  const [first, second] = processes;
+  assert.ok(first !== undefined && second !== undefined);
+  const hash = await second.accept(0);
+  bus.world.advance(300_000);
+  const later = await processOf(bus.world, bus.worker("3").bus);
+  assert.equal(later.nonce(), 1);
+  const node = await processOf(bus.world, null);
+  for (const each of [first, second, later]) each.texts.length = 0;
+  bus.world.advance(1_000);
+  for (const each of [first, second, later]) each.hear(hintText({ kind: "hello" }));
+  assert.deepEqual(
+    [first, second, later].map(({ texts }) => texts.length),
+    [1, 0, 0],
+  );
+  for (const text of first.texts) node.hear(text);
+  assert.equal(node.nonce(), 1);
+  bus.world.advance(299_000);
+  assert.equal(node.nonce(), 0, "ten minutes from when it was accepted");
+  assert.notEqual(node.accepted.of(node.tracker)?.get(hash) ?? null, null);
+});
+
 test("hints come back as they were told; what is malformed does not", () => {
   const place = { set: SET, chainId: 1 };
   const transaction: ViewHint = {
     kind: "transaction",
     ...place,
     ...{ hash: `0x${"ab".repeat(32)}`, raw: Buffer.of(2, 255), sender: SENDER, nonce: 7 },
-    ...{ providers: ["p0"], caller: "key é", account: "account 1", isPrivate: true },
+    ...{ providers: ["p0"], caller: "key é", account: "account 1", isPrivate: true, ageMs: 5 },
   };
   const hints: readonly ViewHint[] = [
     { kind: "tip", ...place, number: 1, hash: null },
