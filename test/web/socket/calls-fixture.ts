@@ -149,6 +149,7 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
       logs: () => WHOLE_RANGES,
       deadlineMs: ({ name }: { name: string }) => (name === "eth_gasPrice" ? 1_000 : 10_000),
       limits: limitsNow,
+      consistency: () => "off",
     },
     activity,
     requestId: () => "r",
