@@ -23,12 +23,16 @@ const HASH = /^"(0x[0-9a-fA-F]{64})"$/;
 const ADDRESS = /^"(0x[0-9a-fA-F]{40})"$/;
 const RAW = /^"0x(?:[0-9a-fA-F]{2})+"$/;
 
+/** Whether a call hands in a transaction whose hash it is answered with, or its receipt. */
+export function handsInTransaction({ method, methodName }: Call): boolean {
+  if (method.transaction === null) return PRIVATE_WRITES.has(methodName);
+  return method.transaction !== "other";
+}
+
 /** What a call has to do with transactions; null = nothing. Letters of hex are in lower case. */
 export function transactionCallOf(call: Call): TransactionCall | null {
-  const { method, methodName, block } = call;
-  const isPrivate = PRIVATE_WRITES.has(methodName);
-  if (isPrivate || (method.transaction !== null && method.transaction !== "other"))
-    return { kind: "write", isPrivate };
+  const { methodName, block } = call;
+  if (handsInTransaction(call)) return { kind: "write", isPrivate: PRIVATE_WRITES.has(methodName) };
   if (LOOKUPS.has(methodName)) {
     const hash = first(call, HASH);
     return hash === null ? null : { kind: "lookup", hash, isReceipt: methodName === RECEIPT };

@@ -10,7 +10,11 @@ import { methodOf } from "../../core/rpc/method.ts";
 import { resolveCall } from "../../core/rpc/resolved-call.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
 import { canonicalBytes } from "../../core/rpc/signed-transaction.ts";
-import { rawTransactionIn, transactionCallOf } from "../../core/rpc/transaction-call.ts";
+import {
+  handsInTransaction,
+  rawTransactionIn,
+  transactionCallOf,
+} from "../../core/rpc/transaction-call.ts";
 import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import {
@@ -48,6 +52,8 @@ export function ownTransactionsOf(
   accepted: AcceptedTransactions,
 ): OwnTransactions | null {
   if (view === undefined) return null;
+  // Most services forward reads alone.
+  if (accepted.count === 0 && !handsInTransaction(call)) return null;
   const about = transactionCallOf(call);
   if (about === null || about.kind === "write") return about;
   const set = pin === null ? accepted.of(tracker) : null;
