@@ -9,8 +9,8 @@ import { realRuntime } from "../src/runtime.ts";
 import { createRouter } from "../src/upstream/engine/router.ts";
 import { createTracker } from "../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../src/upstream/timer-wheel.ts";
-import { Marks } from "../src/web/rpc/caller-marks.ts";
 import { CallerView } from "../src/web/rpc/caller-view.ts";
+import { SeenBlocks } from "../src/web/rpc/seen-blocks.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
 
 const CALLS = 50_000;
@@ -48,7 +48,7 @@ const router = createRouter({
     },
   },
 });
-const marks = new Marks();
+const marks = new SeenBlocks();
 const target = { tracker, pin: null };
 let ended = 0;
 

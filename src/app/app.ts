@@ -63,13 +63,13 @@ import {
 import { createPages, type PageParts, type Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
-import { CallerMarks } from "../web/rpc/caller-marks.ts";
 import { type Compression, createCompression } from "../web/rpc/compression.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
 import { createLegacyForms, type LegacyForms } from "../web/rpc/legacy-forms.ts";
 import { createRpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
 import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
+import { SeenByCallers } from "../web/rpc/seen-blocks.ts";
 import { createTargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
@@ -423,7 +423,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     methods: () => live.methods,
     logs: () => live.config.logs,
     consistency: () => live.config.consistency,
-    marks: new CallerMarks(),
+    marks: new SeenByCallers(),
     deadlineMs,
     get limits() {
       return live.config.limits;

@@ -29,7 +29,7 @@ export function createBlockDelay(delayMs: number): BlockDelay {
       const due = held.findLast(({ dueAtMs }) => dueAtMs <= nowMs)?.height ?? released;
       const height = Math.max(released, due, leaderHeight - MAX_HELD_BLOCKS);
       released = height;
-      held = held.filter((it) => it.height > height);
+      held = held.filter((block) => block.height > height);
       return height;
     },
     waitMs: (nowMs) => Math.max(0, (held[0]?.dueAtMs ?? Number.POSITIVE_INFINITY) - nowMs),

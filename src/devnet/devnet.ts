@@ -32,12 +32,15 @@ export interface DevnetOptions {
    * Default: at once. A node two blocks behind does not wait.
    */
   readonly copyDelaysMs?: readonly number[];
+  /** Shortest time between two blocks. Default: as good as none. */
+  readonly blockSpacingMs?: number;
   /** Receives one line per event: progress of the start, and nodes lost later. */
   readonly onProgress: (line: string) => void;
   readonly runtime?: Runtime;
 }
 
 const MAX_NODES = 8;
+const BLOCK_SPACING_MS = 50;
 /**
  * Blocks whose state a node keeps. Without this limit anvil writes some 300 kB per block to the
  * home directory.
@@ -51,6 +54,7 @@ const HISTORY_BLOCKS = 64;
 export async function startDevnet({
   nodes: count,
   copyDelaysMs = [],
+  blockSpacingMs = BLOCK_SPACING_MS,
   onProgress,
   runtime = realRuntime,
 }: DevnetOptions): Promise<Devnet> {
@@ -83,6 +87,7 @@ export async function startDevnet({
     const replication = await replicate(nodes, {
       runtime,
       blockTimeMs: DEVNET_CHAIN.blockTimeMs,
+      blockSpacingMs,
       copyDelaysMs,
       onProgress,
     });

@@ -17,6 +17,8 @@ export interface ReplicationOptions {
   readonly runtime: Runtime;
   /** Longest time between two blocks. A transaction gets a block at once. */
   readonly blockTimeMs: number;
+  /** Shortest time between two blocks: concurrent transactions share one. */
+  readonly blockSpacingMs: number;
   /** By node: time until it copies a block of another node; not given = at once. */
   readonly copyDelaysMs: readonly number[];
   readonly onProgress: (line: string) => void;
@@ -25,8 +27,6 @@ export interface ReplicationOptions {
 /** Consecutive attempts without progress before a node is given up. */
 const MAX_TRIES = 8;
 const RETRY_MS = 250;
-/** Shortest time between two blocks: concurrent transactions share one. */
-const BLOCK_SPACING_MS = 50;
 /** Blocks that a node can be rolled back; nodes are started with slightly more history. */
 const MAX_ROLLBACK_BLOCKS = 60;
 
@@ -154,10 +154,10 @@ class Replicator {
 
   /** Makes a block if transactions are pending or the block time has passed. */
   async #lead(node: AnvilNode): Promise<void> {
-    const { runtime, blockTimeMs } = this.#options;
+    const { runtime, blockTimeMs, blockSpacingMs } = this.#options;
     const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
     if (Number(pending) === 0 && runtime.now() < this.#lastBlockAt + blockTimeMs) return;
-    await this.#pause(this.#lastBlockAt + BLOCK_SPACING_MS - runtime.now());
+    await this.#pause(this.#lastBlockAt + blockSpacingMs - runtime.now());
     await node.rpc("evm_mine");
     this.#lastBlockAt = runtime.now();
     this.#ringAll();
@@ -170,7 +170,7 @@ class Replicator {
     return candidates.find((member) => member.state === "together") ?? candidates[0];
   }
 
-  /** Marks the node that caused a failure: the member itself, or a leader that did not answer. */
+  /** SeenBlocks the node that caused a failure: the member itself, or a leader that did not answer. */
   #noteFailure(member: Member, error: unknown): void {
     if (error instanceof Diverged)
       this.#options.onProgress(

@@ -1,4 +1,4 @@
-// A client program as a process of its own: starts it, tells it when to check, gathers what it tells.
+// A client program as a process of its own: starts it, says when to check, gathers its results.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Program } from "./programs.ts";

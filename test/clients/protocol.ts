@@ -87,7 +87,7 @@ export function tell(result: Result): void {
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }
 
-/** Runs the rounds that the task asks for, all at once, and ends the process; returns if none are. */
+/** Runs the rounds of the task, all at once, and ends the process; returns if it has none. */
 export async function tellRounds(
   { rounds }: Task,
   clientOf: (task: RoundsTask) => RoundsClient,

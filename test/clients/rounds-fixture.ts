@@ -15,7 +15,7 @@ import { until } from "../fakes/service-fixture.ts";
 import { COUNTER_BYTECODE } from "./counter.ts";
 import { ROUNDS, type RoundsTask, type Wire } from "./protocol.ts";
 
-/** While several clients send, the second node is about one block behind and the third about two. */
+/** While several clients send, the second node is about one block behind, the third about two. */
 export const LAGGING = { blockSpacingMs: 150, copyDelaysMs: [0, 120, 250] } as const;
 
 /** A running service over nodes that lag. */

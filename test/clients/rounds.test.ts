@@ -1,5 +1,5 @@
-// How the rounds judge a client's answers: nothing of one node is wrong, and each kind of answer that
-// is behind is counted as what it is.
+// How the rounds judge a client's answers: nothing of one node is wrong, and each kind of answer
+// that is behind is counted as what it is.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noteOf, type RoundsClient, type RoundsResult, runRounds } from "./rounds.ts";

@@ -1,6 +1,6 @@
-// The rounds of one client: it deploys a counter, then again and again reads its nonce, sends, waits
-// for the receipt and reads. Every value that one node alone would not have said is counted by kind.
-// Knows no client library; the programs in Python and Go count the same kinds.
+// The rounds of one client: it deploys a counter, then again and again reads its nonce, sends,
+// waits for the receipt and reads. Every value that one node alone would not have said is counted
+// by kind. Knows no client library; the programs in Python and Go count the same kinds.
 import type { RoundsTask } from "./protocol.ts";
 
 /** A transaction of the rounds; its sender's client fills in the rest. */

@@ -1,6 +1,6 @@
 // `npm run clients`: stock clients as they come against the real service over real nodes, over HTTP
-// and WebSockets; once more while a node is killed; and in rounds of sending and reading while nodes
-// lag behind each other. Prints a table of each. Exit codes: 0 nothing that was run fails, 1
+// and WebSockets; once more while a node is killed; and in rounds of sending and reading while
+// nodes lag behind each other. Prints a table of each. Exit codes: 0 nothing that was run fails, 1
 // something does, 2 wrong usage.
 import { parseArgs } from "node:util";
 import type { Ender } from "../fakes/process.ts";

@@ -1,12 +1,13 @@
 // The view of a caller that wants none: tags go to providers as they were written.
-import { Marks } from "../../src/web/rpc/caller-marks.ts";
+
 import { CallerView } from "../../src/web/rpc/caller-view.ts";
+import { SeenBlocks } from "../../src/web/rpc/seen-blocks.ts";
 
 /** What a request says that wishes nothing. */
 export const NO_WISHES = { consistency: null, seen: null };
 
 /** A view as `consistency: off` gives it. */
 export function viewOff(): CallerView {
-  const marks = new Marks();
+  const marks = new SeenBlocks();
   return new CallerView({ wishes: NO_WISHES, key: null, usual: () => "off", marks: () => marks });
 }

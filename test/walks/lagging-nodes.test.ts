@@ -1,5 +1,5 @@
 // The local demonstration, as `npm start` serves it, over nodes that copy blocks later than others:
-// viem and ethers send, wait, read and send again, and every value is what one node would have said.
+// viem and ethers send, wait, read and send again, and every value is what one node would say.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";

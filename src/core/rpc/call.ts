@@ -3,7 +3,6 @@
 import { BLOCK_TAGS, type OptionalTag } from "./block-tag.ts";
 import { elementAt, OPEN_ARRAY, OPEN_OBJECT, QUOTE, type Span } from "./json.ts";
 import type { Method } from "./method.ts";
-import type { Resolution } from "./resolved-call.ts";
 import type { WireRequest } from "./wire-request.ts";
 
 /**
@@ -19,6 +18,18 @@ export type BlockRef =
   /** Inclusive; null = a tag near the head; `earliest` is 0. */
   | { readonly kind: "range"; readonly from: number | null; readonly to: number | null };
 
+/** What became of the block of a call. */
+export interface BlockResolution {
+  /** The block that was put into the call. */
+  readonly number: number;
+  /** Its hash; null = unknown, or the call is over a range of blocks. */
+  readonly hash: string | null;
+  /** The call as its caller wrote it. */
+  readonly written: Call;
+  /** Where the number stands in the body, with its quotes; of a range: where the last one stands. */
+  readonly at: Span;
+}
+
 /** One JSON-RPC request for one chain, with the bytes that are sent upstream. */
 export interface Call extends WireRequest {
   /** As the caller wrote it. Unlisted names share one `method` row but keep their own name here. */
@@ -28,7 +39,7 @@ export interface Call extends WireRequest {
   /** Where the parameters lie in `body`; absent = there are none, or it is not known. */
   readonly params?: Span | undefined;
   /** Its block was resolved under a view; absent = it stands there as the caller wrote it. */
-  readonly resolution?: Resolution | undefined;
+  readonly resolution?: BlockResolution | undefined;
 }
 
 /** No block parameter, or one near the head. */

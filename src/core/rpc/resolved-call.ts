@@ -1,8 +1,8 @@
 // Calls whose block was written as a tag, or left out, resolved to one block of the chain: by its
 // number, or by its hash where that says the same more exactly. All other bytes stay as the caller
 // wrote them.
-import type { View } from "../routing/view.ts";
-import type { BlockRef, Call } from "./call.ts";
+
+import type { BlockRef, BlockResolution, Call } from "./call.ts";
 import {
   CLOSE_ARRAY,
   elementAt,
@@ -13,23 +13,12 @@ import {
   type Span,
   skipSpace,
 } from "./json.ts";
+import type { View } from "./view.ts";
 import { type WireRequest, writeRequest } from "./wire-request.ts";
-
-/** What became of the block of a call. */
-export interface Resolution {
-  /** The block that was put into the call. */
-  readonly number: number;
-  /** Its hash; null = unknown, or the call is over a range of blocks. */
-  readonly hash: string | null;
-  /** The call as its caller wrote it. */
-  readonly written: Call;
-  /** Where the number stands in the body, with its quotes; of a range: where the last one stands. */
-  readonly at: Span;
-}
 
 /** A call at one block. */
 export interface ResolvedCall extends Call {
-  readonly resolution: Resolution;
+  readonly resolution: BlockResolution;
 }
 
 /** Whether the block of a call was resolved. */
@@ -210,10 +199,11 @@ function spliced(
 }
 
 /** The call with another text in place of a span of its parameters. */
-function withText(call: Call, span: Span, text: string, resolution: Resolution): ResolvedCall {
+function withText(call: Call, span: Span, text: string, resolution: BlockResolution): ResolvedCall {
   const { methodName, method, block, params } = call;
   const { body, idStart, idEnd } = spliced(call, span, text);
   const added = body.length - call.body.length;
-  const moved = params === undefined ? undefined : { start: params.start, end: params.end + added };
-  return { methodName, method, block, body, idStart, idEnd, params: moved, resolution };
+  const shifted =
+    params === undefined ? undefined : { start: params.start, end: params.end + added };
+  return { methodName, method, block, body, idStart, idEnd, params: shifted, resolution };
 }

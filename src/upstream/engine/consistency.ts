@@ -4,9 +4,9 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import { isMissingBlock } from "../../core/provider-errors/category.ts";
 import { HEADS_SOURCE } from "../../core/routing/answer-source.ts";
-import type { View } from "../../core/routing/view.ts";
 import { minedIn, pendingText } from "../../core/rpc/mined-block.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
+import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import { type Answer, faultAnswer, type Outcome, resultOf } from "./answer.ts";
@@ -127,7 +127,7 @@ class ViewRun implements JobListener, RunningJob {
   #judge(job: Job, answer: Answer): void {
     const { resolution } = this.#job.request.call;
     if (this.#isAsWritten) return this.#finish(answer);
-    if (resolution === undefined) return this.#finish(this.#told(answer));
+    if (resolution === undefined) return this.#finish(this.#belowTip(answer));
     if (!this.#isMissing(job, answer)) {
       const { number } = resolution;
       const { view } = this.#parts;
@@ -216,7 +216,7 @@ class ViewRun implements JobListener, RunningJob {
    * What callers are told of a transaction in a block above the tip: that it is pending. A block
    * that has not become the tip within a block time becomes it now.
    */
-  #told(answer: Answer): Answer {
+  #belowTip(answer: Answer): Answer {
     const { outcome } = answer;
     const { call, tracker } = this.#job.request;
     const { view: served } = tracker.blocks;

@@ -9,16 +9,13 @@ import {
   type PushedBlock,
   pushBlock,
 } from "../../core/provider/branch-view.ts";
-import {
-  DEFAULT_FINALITY_DEPTH,
-  type FinalitySample,
-  finalizedHeightOf,
-} from "../../core/provider/finality.ts";
-import { HEAD_FRESH_MS, type HeadSample } from "../../core/provider/head.ts";
+import { DEFAULT_FINALITY_DEPTH, finalizedHeightOf } from "../../core/provider/finality.ts";
+import { HEAD_FRESH_MS } from "../../core/provider/head.ts";
 import type { Provider, ProviderSet } from "../../core/provider/profile.ts";
-import type { View } from "../../core/routing/view.ts";
 import type { Method } from "../../core/rpc/method.ts";
+import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
+import type { BlockForm, ProviderBlocks } from "./provider-blocks.ts";
 import { ServedView } from "./served-view.ts";
 
 /** What is known of the blocks of one chain, as the providers of one set tell it. */
@@ -50,9 +47,6 @@ export interface KnownBlocks {
   isUntouched(number: number, epoch: number): boolean;
 }
 
-/** A block in a request: by tag as its caller wrote it, by its number, or by its hash (EIP-1898). */
-export type BlockForm = "tag" | "number" | "hash";
-
 /** The newest blocks at one moment. */
 export interface BlocksSnapshot {
   /** Reorganisations counted. */
@@ -62,32 +56,6 @@ export interface BlocksSnapshot {
   readonly servedHash: string | null;
   /** The newest block that each provider has pushed, by its index; null = it pushes none. */
   readonly tips: readonly (number | null)[];
-}
-
-/** What is kept of one provider; changed in place. */
-export interface ProviderBlocks {
-  readonly provider: Provider;
-  sample: HeadSample | null;
-  /** When its height last grew. */
-  roseAtMs: number;
-  /** What it last reported as final. */
-  finalized: FinalitySample | null;
-  /** What it last reported as safe. */
-  safe: FinalitySample | null;
-  /** A block that it said it does not have; null = its height says what it has. */
-  missing: number | null;
-  /** A number not above its own head that it refused; null = none since it answered at one. */
-  refused: number | null;
-  /** When it refused the number of its own head; -Infinity = never. */
-  neededTagAtMs: number;
-  /** It answers reads of state by the hash of a block. */
-  takesHash: boolean;
-  /** When it was last found whether it does; -Infinity = never. */
-  hashReadsAtMs: number;
-  /** The blocks that it has pushed. */
-  readonly branch: BranchView;
-  /** When it last pushed a head (ms). */
-  pushedAtMs: number;
 }
 
 /** What follows from the blocks of the providers, which is the same until one is heard of. */

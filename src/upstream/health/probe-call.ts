@@ -26,7 +26,7 @@ export interface NumberCall {
 }
 
 /** Why there is no number. */
-export interface FailedCall {
+export interface FailedProbeCall {
   readonly kind: "failed";
   /** The category of the provider's error. */
   readonly category: string;
@@ -38,7 +38,7 @@ export function callNumber(
   parts: ProbeCallParts,
   { provider, transport }: Channel,
   { method, params, timeoutMs, read }: NumberCall,
-  done: (result: number | FailedCall) => void,
+  done: (result: number | FailedProbeCall) => void,
 ): () => void {
   const upstream = parts.upstreams[transport];
   if (upstream === undefined) return () => {};

@@ -5,7 +5,7 @@ import type { Channel } from "../../core/provider/attempt.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
 import { rpcCall } from "../rpc-call.ts";
-import { callNumber, type FailedCall } from "./probe-call.ts";
+import { callNumber, type FailedProbeCall } from "./probe-call.ts";
 import { RareQuestions, type RareQuestionsParts } from "./rare-questions.ts";
 import type { Probe, Tracker } from "./tracker.ts";
 
@@ -205,7 +205,7 @@ class ProbeLoop {
         // The result of this probe may have been an outage, which has already started the next
         // round.
         if (round === this.#latestRound) this.#wait(this.#pauseMs(result, startedAtMs));
-        if (result.kind === "ok" && !this.#stopped) this.#questions.ask();
+        if (result.kind === "ok" && !this.#stopped) this.#questions.sendDue();
       },
     );
   }
@@ -316,7 +316,7 @@ function probeOnce(
   return () => cancel();
 }
 
-function failedProbe({ category }: FailedCall): Probe["result"] {
+function failedProbe({ category }: FailedProbeCall): Probe["result"] {
   return { kind: "failed", category };
 }
 

@@ -5,7 +5,12 @@ import type { Channel } from "../../core/provider/attempt.ts";
 import type { Consistency, Provider } from "../../core/provider/profile.ts";
 import { DECISIONS, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { readHead } from "../../core/stream/chain-event.ts";
-import { callNumber, type FailedCall, type NumberCall, type ProbeCallParts } from "./probe-call.ts";
+import {
+  callNumber,
+  type FailedProbeCall,
+  type NumberCall,
+  type ProbeCallParts,
+} from "./probe-call.ts";
 import type { Tracker } from "./tracker.ts";
 
 /** Dependencies. */
@@ -36,8 +41,8 @@ const ANYBODY = "0x0000000000000000000000000000000000000000";
 interface NamedBlock {
   readonly call: NumberCall;
   /** When the provider last told it, on either transport. */
-  readonly toldAtMs: () => number;
-  readonly told: (height: number) => void;
+  readonly recordedAtMs: () => number;
+  readonly record: (height: number) => void;
   /** When it may be asked for again. */
   atMs: number;
 }
@@ -63,8 +68,8 @@ export class RareQuestions {
     const { provider } = target;
     this.#finalized = {
       call: namedCall("finalized"),
-      toldAtMs: () => tracker.finalizedAtMs(provider),
-      told(height) {
+      recordedAtMs: () => tracker.finalizedAtMs(provider),
+      record(height) {
         tracker.recordFinalized(provider, height);
         parts.onFinalized?.(tracker, provider, height);
       },
@@ -72,8 +77,8 @@ export class RareQuestions {
     };
     this.#safe = {
       call: namedCall("safe"),
-      toldAtMs: () => tracker.safeAtMs(provider),
-      told(height) {
+      recordedAtMs: () => tracker.safeAtMs(provider),
+      record(height) {
         tracker.recordSafe(provider, height);
         parts.onSafe?.(tracker, provider, height);
       },
@@ -87,7 +92,7 @@ export class RareQuestions {
   }
 
   /** Asks what is due. */
-  ask(): void {
+  sendDue(): void {
     if (this.#parts.finality === true) this.#askFor(this.#finalized);
     if (!this.#hasView()) return;
     this.#askFor(this.#safe);
@@ -109,10 +114,10 @@ export class RareQuestions {
 
   #askFor(block: NamedBlock): void {
     const nowMs = this.#parts.runtime.now();
-    if (nowMs < block.atMs || nowMs - block.toldAtMs() < EVERY_MS) return;
+    if (nowMs < block.atMs || nowMs - block.recordedAtMs() < EVERY_MS) return;
     block.atMs = nowMs + EVERY_MS;
     const cancel = callNumber(this.#parts, this.#target, block.call, (height) => {
-      if (typeof height === "number") block.told(height);
+      if (typeof height === "number") block.record(height);
       else block.atMs = nowMs + REFUSED_MS;
     });
     this.#cancels.set(block, cancel);
@@ -143,7 +148,7 @@ export class RareQuestions {
 }
 
 /** Whether the provider refused the form of the call: it was well, and did not lack the block. */
-function isRefusal({ category, failure }: FailedCall): boolean {
+function isRefusal({ category, failure }: FailedProbeCall): boolean {
   const effect = DECISIONS.get(category)?.[2] ?? null;
   const isWell =
     effect !== null && typeof effect === "object" && ["ignored", "learn"].includes(effect.kind);

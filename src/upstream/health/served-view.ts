@@ -21,10 +21,10 @@ import {
   type TipReport,
   tipMove,
 } from "../../core/provider/served-tip.ts";
-import type { View } from "../../core/routing/view.ts";
 import type { Method } from "../../core/rpc/method.ts";
+import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { BlockForm, ProviderBlocks } from "./known-blocks.ts";
+import type { BlockForm, ProviderBlocks } from "./provider-blocks.ts";
 
 /** Hears that the tip has moved. `ancestor` null = unknown; absent = no reorganisation. */
 export type TipListener = (

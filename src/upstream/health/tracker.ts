@@ -92,10 +92,10 @@ import {
   type SelectionSettings,
   type Strategy,
 } from "../../core/routing/strategy.ts";
-import type { View } from "../../core/routing/view.ts";
 import { isHeight } from "../../core/rpc/block-height.ts";
 import { type BlockRef, type Call, NO_BLOCK } from "../../core/rpc/call.ts";
 import { isKnownByName, type Method, methodOf } from "../../core/rpc/method.ts";
+import type { View } from "../../core/rpc/view.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { BudgetReport, ProviderBudget } from "../budget/provider-budget.ts";
 import { type Allowance, type ShareUse, WHOLE_SHARES } from "../worker-shares.ts";
@@ -107,7 +107,8 @@ import {
   type ProviderSummary,
   reportOf,
 } from "./health-report.ts";
-import { type KnownBlocks, type ProviderBlocks, RecordedBlocks } from "./known-blocks.ts";
+import { type KnownBlocks, RecordedBlocks } from "./known-blocks.ts";
+import type { ProviderBlocks } from "./provider-blocks.ts";
 import {
   type Departure,
   type Outstanding,

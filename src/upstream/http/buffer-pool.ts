@@ -190,7 +190,7 @@ function slotOf(answer: Buffer): number {
 }
 
 /**
- * Marks an answer as returned. False = it was returned before. Answers are compared by object,
+ * SeenBlocks an answer as returned. False = it was returned before. Answers are compared by object,
  * since the memory may have been handed out again.
  */
 function takeBack(slab: Slab, answer: Buffer): boolean {

@@ -3,12 +3,12 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Consistency } from "../../core/routing/consistency.ts";
 import { type SeenBlock, seenText } from "../../core/routing/seen.ts";
-import type { View } from "../../core/routing/view.ts";
 import { minedIn } from "../../core/rpc/mined-block.ts";
+import type { View } from "../../core/rpc/view.ts";
 import type { Tracker } from "../../upstream/health/tracker.ts";
-import { isAbandoned, Marks } from "./caller-marks.ts";
 import type { Wishes } from "./consistency-directive.ts";
 import type { Reply } from "./reply.ts";
+import { isAbandoned, SeenBlocks } from "./seen-blocks.ts";
 import type { Target } from "./target.ts";
 
 /** How a call is routed at the view of its caller. */
@@ -28,7 +28,7 @@ export interface CallerViewParts {
   /** What the service says where a profile does not. */
   readonly usual: () => Consistency;
   /** Where the caller's marks are kept, unless it brings its own. */
-  readonly marks: () => Marks;
+  readonly marks: () => SeenBlocks;
 }
 
 /** A mark may be so many blocks above the tip: another node may know of them already. */
@@ -38,7 +38,7 @@ const NO_VIEW: RoutedView = { view: undefined, mark: null };
 /** The view of one request or batch. */
 export class CallerView {
   readonly #parts: CallerViewParts;
-  #marks: Marks | null = null;
+  #marks: SeenBlocks | null = null;
   /** What was chosen for the first item of a batch. */
   #chosen: { readonly tracker: Tracker; readonly routed: RoutedView } | null = null;
   readonly #isBatch: boolean;
@@ -97,10 +97,10 @@ export class CallerView {
     return mode === "tip" && wishes.seen !== null ? "caller" : mode;
   }
 
-  #marksOf(tracker: Tracker): Marks {
+  #marksOf(tracker: Tracker): SeenBlocks {
     if (this.#marks !== null) return this.#marks;
     const { seen } = this.#parts.wishes;
-    this.#marks = seen === null ? this.#parts.marks() : new Marks();
+    this.#marks = seen === null ? this.#parts.marks() : new SeenBlocks();
     if (seen !== null && !isAbandoned(tracker, seen)) this.#marks.see(tracker, seen);
     return this.#marks;
   }

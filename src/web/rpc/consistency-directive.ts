@@ -3,7 +3,14 @@
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { CONSISTENCIES, type Consistency } from "../../core/routing/consistency.ts";
 import { parseSeen, type SeenBlock } from "../../core/routing/seen.ts";
-import type { RequestInfo } from "./authenticate.ts";
+
+/** The parts of a request that may say something. */
+interface WishingRequest {
+  /** Path and query. */
+  readonly url: string;
+  /** Value of a request header, by lower-case name. */
+  header(name: string): string | undefined;
+}
 
 /** What a request says; null = nothing. */
 export interface Wishes {
@@ -15,7 +22,7 @@ export interface Wishes {
 const NO_WISHES: Wishes = { consistency: null, seen: null };
 
 /** What a request says of its view of the chain. The query wins over the headers, as elsewhere. */
-export function wishesOf(request: Pick<RequestInfo, "header" | "url">): Wishes | Fault {
+export function wishesOf(request: WishingRequest): Wishes | Fault {
   const query = queryOf(request.url);
   const mode = query?.get("consistency") ?? request.header("x-svc-consistency");
   const mark = query?.get("seen") ?? request.header("x-svc-seen");

@@ -3,20 +3,20 @@ import type { Consistency } from "../../core/routing/consistency.ts";
 import type { MemoryBudget } from "../../upstream/memory-budget.ts";
 import type { TimerWheel } from "../../upstream/timer-wheel.ts";
 import type { AuthenticationParts } from "./authenticate.ts";
-import type { CallerMarks } from "./caller-marks.ts";
 import type { Compression } from "./compression.ts";
 import type { LegacyForms } from "./legacy-forms.ts";
 import type { RpcLimits } from "./limits.ts";
 import type { RpcPaywall } from "./paid/rpc-paywall.ts";
 import type { PayPerCall } from "./paid/session.ts";
 import type { PipelineParts } from "./pipeline-request.ts";
+import type { SeenByCallers } from "./seen-blocks.ts";
 
 export interface RpcParts extends PipelineParts, AuthenticationParts {
   readonly timerWheel: TimerWheel;
   /** The view of callers where neither they nor their profile ask for one. */
   readonly consistency: () => Consistency;
   /** The newest blocks that callers have seen. */
-  readonly marks: CallerMarks;
+  readonly marks: SeenByCallers;
   readonly limits: RpcLimits;
   readonly budget: MemoryBudget;
   readonly legacyForms: LegacyForms;

@@ -15,7 +15,6 @@ import { planBatch, type RpcBatch, runBatch } from "./batch.ts";
 import { addTo, type Bill } from "./billing-headers.ts";
 import { wantsFresh } from "./cache-directive.ts";
 import { type HttpExchange, isPlain } from "./caller.ts";
-import { Marks } from "./caller-marks.ts";
 import { CallerView } from "./caller-view.ts";
 import { KeyPurchase } from "./paid/key-purchase.ts";
 import { refusalOfSession, serveSession } from "./paid/session.ts";
@@ -25,6 +24,7 @@ import { runPipeline } from "./pipeline.ts";
 import type { PipelineRequest } from "./pipeline-request.ts";
 import type { Reply } from "./reply.ts";
 import { RequestMemory } from "./request-memory.ts";
+import { SeenBlocks } from "./seen-blocks.ts";
 import type { Target } from "./target.ts";
 import type { WriteListener } from "./write-listeners.ts";
 
@@ -284,7 +284,7 @@ const NO_VIEW = new CallerView({
   wishes: { consistency: "off", seen: null },
   key: null,
   usual: () => "off",
-  marks: () => new Marks(),
+  marks: () => new SeenBlocks(),
 });
 const UNKNOWN: CallerIdentity = { key: "unknown" };
 const COMPRESSED_BODY = fault("unsupported_media_type", "the body is compressed");

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SeenBlock } from "../../../src/core/routing/seen.ts";
-import type { View } from "../../../src/core/routing/view.ts";
 import { readBlockRef } from "../../../src/core/rpc/call.ts";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
+import type { View } from "../../../src/core/rpc/view.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";

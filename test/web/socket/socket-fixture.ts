@@ -21,9 +21,9 @@ import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { createPages } from "../../../src/web/pages/routes.ts";
-import { CallerMarks } from "../../../src/web/rpc/caller-marks.ts";
 import { createLegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
 import type { RpcParts } from "../../../src/web/rpc/parts.ts";
+import { SeenByCallers } from "../../../src/web/rpc/seen-blocks.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { listen, type WebServer } from "../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
@@ -91,7 +91,7 @@ export async function createFixture(
     filters: NO_FILTERS,
     logs: () => WHOLE_RANGES,
     consistency: () => "off",
-    marks: new CallerMarks(),
+    marks: new SeenByCallers(),
     deadlineMs: () => 10_000,
     get limits() {
       return config.limits;

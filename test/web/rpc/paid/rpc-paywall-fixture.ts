@@ -29,9 +29,9 @@ import { createProfileRegistry } from "../../../../src/upstream/registry/profile
 import { createTimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
-import { CallerMarks } from "../../../../src/web/rpc/caller-marks.ts";
 import { createLegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
 import { createRpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
+import { SeenByCallers } from "../../../../src/web/rpc/seen-blocks.ts";
 import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
 import { listen } from "../../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
@@ -208,7 +208,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         compression: null,
         node: null,
         consistency: () => "off",
-        marks: new CallerMarks(),
+        marks: new SeenByCallers(),
         timerWheel: createTimerWheel(runtime),
         router: echo(runtime, () => routed++),
         budget: MemoryBudget.unbounded(),

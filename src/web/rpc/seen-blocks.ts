@@ -12,7 +12,7 @@ const MAX_CHAINS = 64;
 const MAX_KEYS = 10_000;
 
 /** The newest blocks that one caller has seen. */
-export class Marks {
+export class SeenBlocks {
   readonly #blocks = new Map<string, SeenBlock>();
 
   /** The newest block of a chain that the caller has seen and that is still in it; null = none. */
@@ -40,21 +40,21 @@ export function isAbandoned({ blocks }: MarkedChain, { number, hash }: SeenBlock
 }
 
 /** The marks of the callers of one process. */
-export class CallerMarks {
-  readonly #keys = new Map<string, Marks>();
-  readonly #connections = new WeakMap<object, Marks>();
+export class SeenByCallers {
+  readonly #keys = new Map<string, SeenBlocks>();
+  readonly #connections = new WeakMap<object, SeenBlocks>();
 
-  ofKey(keyId: string): Marks {
-    const marks = this.#keys.get(keyId) ?? new Marks();
+  ofKey(keyId: string): SeenBlocks {
+    const marks = this.#keys.get(keyId) ?? new SeenBlocks();
     setNewest(this.#keys, keyId, marks, MAX_KEYS);
     return marks;
   }
 
   /** Of a caller without a key: by its connection. */
-  ofConnection(connection: object): Marks {
+  ofConnection(connection: object): SeenBlocks {
     const known = this.#connections.get(connection);
     if (known !== undefined) return known;
-    const marks = new Marks();
+    const marks = new SeenBlocks();
     this.#connections.set(connection, marks);
     return marks;
   }
