@@ -23,7 +23,13 @@ import {
 } from "../../src/upstream/stream/subscriptions.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
-import { ADDRESSES, type FakeChain, fakeChain, headerText } from "../fakes/chain.ts";
+import {
+  ADDRESSES,
+  type ChainBlock,
+  type FakeChain,
+  fakeChain,
+  headerText,
+} from "../fakes/chain.ts";
 import { type FakeRecordLink, type FakeRecords, fakeRecords } from "../fakes/filter-records.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
@@ -36,6 +42,8 @@ const CALLERS = 8;
 const RUN_MS = 120_000;
 const SLICE_MS = 10;
 const SETTLE_MS = 20_000;
+/** Until the first node hears the heads of the first provider; others take longer. */
+const HEARD_MS = 40;
 const BOUNDS = { newHeadsTimeoutMs: 6_000, maxBackfillBlocks: 60, backfillTimeoutMs: 12_000 };
 const LIMITS = { maxFilters: 1_000, maxCallerFilters: 1_000, maxFilterBytes: 100_000_000 };
 
@@ -59,6 +67,8 @@ interface Caller {
 
 interface Sim {
   readonly seed: number;
+  /** Every node hears the heads of all providers, at its own pace, and tells none above its tip. */
+  readonly keepsTip: boolean;
   readonly world: SimulatedWorld;
   readonly random: () => number;
   readonly chain: FakeChain;
@@ -72,9 +82,11 @@ interface Sim {
   complaint: unknown;
 }
 
-for (const seed of namedSeeds(1, 2, 128))
-  test(`every block and log is told once over all nodes (seed ${seed})`, async (t) => {
-    const sim = build(seed);
+for (const [seed, keepsTip] of namedSeeds(1, 2, 128).flatMap((each) =>
+  [false, true].map((keeps) => [each, keeps] as const),
+))
+  test(`every block and log is told once over all nodes (${keepsTip ? "at the tip, " : ""}seed ${seed})`, async (t) => {
+    const sim = build(seed, keepsTip);
     await createCallers(sim);
     for (const endMs = sim.world.now() + RUN_MS; sim.world.now() < endMs; ) {
       await stir(sim);
@@ -87,7 +99,7 @@ for (const seed of namedSeeds(1, 2, 128))
     assert.ok(told > 500 && lost > 10 && deaths > 0 && drains > 0);
   });
 
-function build(seed: number): Sim {
+function build(seed: number, keepsTip: boolean): Sim {
   const random = seededRandom(seed);
   const world = simulatedWorld(seed + 1);
   const chain = fakeChain(random);
@@ -106,6 +118,7 @@ function build(seed: number): Sim {
     });
   const sim: Sim = {
     seed,
+    keepsTip,
     world,
     random,
     chain,
@@ -125,7 +138,7 @@ function build(seed: number): Sim {
 let lives = 0;
 
 /** Each node prefers another provider. */
-function startNode({ world, sockets, records }: Sim, at: number): ServiceNode {
+function startNode({ world, sockets, records, keepsTip }: Sim, at: number): ServiceNode {
   const timerWheel = createTimerWheel(world);
   const providers = Array.from({ length: PROVIDERS }, (_, index) =>
     fakeProvider(index, {
@@ -138,7 +151,13 @@ function startNode({ world, sockets, records }: Sim, at: number): ServiceNode {
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = { ws: sockets };
   const router = createRouter({ runtime: world, timerWheel, upstreams, limits, hedge: () => null });
-  const subscriptions = createSubscriptions({ runtime: world, timerWheel, router, sockets });
+  const subscriptions = createSubscriptions({
+    runtime: world,
+    timerWheel,
+    router,
+    sockets,
+    consistency: () => (keepsTip ? "tip" : "off"),
+  });
   const filters = createFilters({
     runtime: world,
     timerWheel,
@@ -240,14 +259,27 @@ async function stir(sim: Sim): Promise<void> {
 }
 
 /** Every provider learns of the branch after its own delay, one branch after the other. */
-function spread({ world, random, chain, providers, followMs }: Sim): void {
+function spread(sim: Sim): void {
+  const { world, random, chain, providers, followMs } = sim;
   const tip = chain.tip();
   for (const provider of providers) {
     const slowMs = provider.provider.index === 0 ? 1_500 : 200;
     const atMs = Math.max(followMs.get(provider) ?? 0, world.now() + slowMs * random());
     followMs.set(provider, atMs);
-    world.after(atMs - world.now(), () => provider.follow(tip));
+    world.after(atMs - world.now(), () => {
+      if (sim.keepsTip) report(sim, provider, tip);
+      provider.follow(tip);
+    });
   }
+}
+
+/** Every node hears of the heads of a provider after its own delay, in order. */
+function report({ world, chain, nodes }: Sim, from: FakeNode, tip: ChainBlock): void {
+  const { come } = chain.walk(from.tip, tip);
+  for (const at of nodes.keys())
+    world.after(HEARD_MS * (1 + at + from.provider.index), () => {
+      for (const block of come) nodes[at]?.tracker.recordHead(from.provider, block.number, block);
+    });
 }
 
 /** A node dies, or drains, when no answer is on its way; another one starts in its place. */

@@ -30,6 +30,8 @@ const ROUNDS = 6;
 const ROUND_MS = 100_000;
 const SETTLE_MS = 45_000;
 const SLICE_MS = 10;
+/** Until the heads of the first node are heard; those of others take longer. */
+const HEARD_MS = 20;
 const MAX_AUDIENCES = 25;
 /**
  * With fewer than these nobody leaves of their own accord. How many are there at the end of a round
@@ -69,6 +71,8 @@ interface Sim {
   readonly delayMs: Map<FakeNode, number>;
   /** Providers leave logs out. */
   readonly lies: boolean;
+  /** Nothing above the served tip is told, where one is in force. */
+  readonly keepsTip: boolean;
   places: Place[];
   /** The first complaint of an audience. */
   complaint: unknown;
@@ -78,6 +82,8 @@ interface Sim {
     refused: number;
     settled: number;
     joined: number;
+    /** Events that were told while a tip was in force. */
+    atTip: number;
   };
 }
 
@@ -95,6 +101,8 @@ export interface SimulationFigures {
   readonly ended: number;
   /** Audiences that were told everything when all was well again. */
   readonly settled: number;
+  /** Events that were told while a tip was in force. */
+  readonly atTip: number;
   readonly failovers: number;
   readonly filledBlocks: number;
   /** Blocks whose logs were checked, by what the checks found. */
@@ -102,16 +110,21 @@ export interface SimulationFigures {
   readonly missing: number;
 }
 
-/**
- * Simulates ten minutes; throws where a subscriber is not told the chain, whole and in order.
- * `omitsLogs`: providers leave logs out, and all logs are checked (`strict`).
- */
+/** What is simulated besides. */
+export interface SimulationOptions {
+  /** Providers leave logs out, and all logs are checked (`strict`). */
+  readonly omitsLogs: boolean;
+  /** The heads of all providers are heard, and nothing above the tip is told. */
+  readonly keepsTip?: boolean;
+}
+
+/** Simulates ten minutes; throws where a subscriber is not told the chain, whole and in order. */
 export async function simulateStreams(
   seed: number,
   reach: Reach,
-  { omitsLogs }: { readonly omitsLogs: boolean },
+  options: SimulationOptions,
 ): Promise<SimulationFigures> {
-  const sim = build(seed, reach, omitsLogs);
+  const sim = build(seed, reach, options);
   for (let round = 0; round < ROUNDS; round++) {
     for (
       const endMs = sim.runtime.now() + ROUND_MS;
@@ -138,7 +151,11 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-function build(seed: number, reach: Reach, lies: boolean): Sim {
+function build(
+  seed: number,
+  reach: Reach,
+  { omitsLogs: lies, keepsTip = false }: SimulationOptions,
+): Sim {
   const random = seededRandom(seed);
   const runtime = simulatedWorld(seed + 1);
   const timerWheel = createTimerWheel(runtime);
@@ -159,11 +176,12 @@ function build(seed: number, reach: Reach, lies: boolean): Sim {
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = reach === "sockets" ? { ws: sockets } : { ws: sockets, http: sockets };
   const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge: () => null });
-  const subscriptions = createSubscriptions({ runtime, timerWheel, router, sockets });
+  const consistency = () => (keepsTip ? "tip" : "off");
+  const subscriptions = createSubscriptions({ runtime, timerWheel, router, sockets, consistency });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));
   for (const node of nodes) misbehave(node, random, true);
   if (lies) for (const node of nodes) lie(node, nodes, random);
-  const tally = { events: 0, ended: 0, refused: 0, settled: 0, joined: 0 };
+  const tally = { events: 0, ended: 0, refused: 0, settled: 0, joined: 0, atTip: 0 };
   return {
     seed,
     runtime,
@@ -178,6 +196,7 @@ function build(seed: number, reach: Reach, lies: boolean): Sim {
     followMs: new Map(),
     delayMs,
     lies,
+    keepsTip,
     places: [],
     complaint: null,
     tally,
@@ -240,6 +259,7 @@ function spread(sim: Sim): void {
     sim.followMs.set(node, atMs);
     runtime.after(atMs - runtime.now(), () => {
       if (sim.lies) show(sim, node, tip);
+      if (sim.keepsTip) report(sim, node, tip);
       node.follow(tip);
     });
   }
@@ -306,6 +326,32 @@ function show({ subscriptions, tracker, chain }: Sim, node: FakeNode, tip: Chain
   }
 }
 
+/** The tracker hears of the heads of a node a moment after it has them, in order. */
+function report(
+  { runtime, chain, tracker }: Sim,
+  { tip: before, provider }: FakeNode,
+  tip: ChainBlock,
+): void {
+  const { come } = chain.walk(before, tip);
+  runtime.after(HEARD_MS * (1 + provider.index), () => {
+    for (const block of come) tracker.recordHead(provider, block.number, block);
+  });
+}
+
+/** Nothing is told above a tip in force. What follows a reorganisation may pass through it. */
+function checkTip(sim: Sim, { subscription, pin }: Wish, results: readonly Buffer[]): void {
+  const view = sim.tracker.blocks.view.current();
+  if (!sim.keepsTip || view === null || pin !== null) return;
+  if (!["newHeads", "logs"].includes(subscription.kind)) return;
+  sim.tally.atTip += results.length;
+  const last = JSON.parse(results.at(-1)?.toString() ?? "{}");
+  const number = Number(last.number ?? last.blockNumber);
+  assert.ok(
+    number <= view.number || last.removed === true,
+    `seed ${sim.seed}: ${subscription.params} was told ${number} above the tip ${view.number}`,
+  );
+}
+
 /** What no node should say. */
 function chatter(sim: Sim): void {
   const { random, chain } = sim;
@@ -350,7 +396,8 @@ function chatter(sim: Sim): void {
 function join(sim: Sim): void {
   if (sim.places.length >= MAX_AUDIENCES) return;
   const { tracker, subscriptions, tally, chain } = sim;
-  const { profile, subscription, pin } = pick(sim.wishes, sim.random);
+  const wish = pick(sim.wishes, sim.random);
+  const { profile, subscription, pin } = wish;
   const fail = (what: string): never =>
     assert.fail(
       `seed ${sim.seed}, ${Math.round(sim.runtime.now() - 1_000_000)} ms, ` +
@@ -372,6 +419,7 @@ function join(sim: Sim): void {
     events(results) {
       tally.events += results.length;
       caught(sim, () => audience.events(results));
+      caught(sim, () => checkTip(sim, wish, results));
     },
     ended() {
       audience.over();

@@ -5,8 +5,8 @@ import type { Channel } from "../../core/provider/attempt.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
 import { rpcCall } from "../rpc-call.ts";
+import { BackgroundQueries, type BackgroundQueriesParts } from "./background-queries.ts";
 import { callNumber, type FailedProbeCall } from "./probe-call.ts";
-import { RareQuestions, type RareQuestionsParts } from "./rare-questions.ts";
 import type { Probe, Tracker } from "./tracker.ts";
 
 /** Probes the providers of trackers until closed. */
@@ -23,7 +23,7 @@ export interface Prober {
 }
 
 /** Dependencies of probing. */
-export interface ProberParts extends RareQuestionsParts {
+export interface ProberParts extends BackgroundQueriesParts {
   /** Called with every probe after its tracker; absent = not called. */
   readonly onProbe?: (tracker: Tracker, probe: Probe) => void;
 }
@@ -98,8 +98,8 @@ function probeAll(parts: ProberParts, tracker: Tracker, isTakenOver: boolean): W
   const asking = new Set<string>();
   const loops = targets.map((target, n) => {
     const firstMs = tracker.isUsable() ? Math.max(n * spreadMs, restMs(target)) : 0;
-    const questions = new RareQuestions(parts, tracker, target, asking);
-    return new ProbeLoop(parts, tracker, { ...target, questions }, firstMs);
+    const queries = new BackgroundQueries(parts, tracker, target, asking);
+    return new ProbeLoop(parts, tracker, { ...target, queries }, firstMs);
   });
   const checks = new Checks(parts, tracker);
   const stopListening = tracker.attend({
@@ -132,7 +132,7 @@ class ProbeLoop {
   readonly #tracker: Tracker;
   readonly #target: Channel;
   /** What is asked after good probes. */
-  readonly #questions: RareQuestions;
+  readonly #queries: BackgroundQueries;
   #failures = 0;
   /** Number of the latest round. */
   #latestRound = 0;
@@ -148,13 +148,13 @@ class ProbeLoop {
   constructor(
     parts: ProberParts,
     tracker: Tracker,
-    { provider, transport, questions }: Channel & { readonly questions: RareQuestions },
+    { provider, transport, queries }: Channel & { readonly queries: BackgroundQueries },
     firstMs: number,
   ) {
     this.#parts = parts;
     this.#tracker = tracker;
     this.#target = { provider, transport };
-    this.#questions = questions;
+    this.#queries = queries;
     this.#cancelWait = parts.runtime.after(firstMs, () => this.#round());
   }
 
@@ -177,7 +177,7 @@ class ProbeLoop {
     this.#stopped = true;
     this.#cancelWait();
     this.#cancelProbe();
-    this.#questions.stop();
+    this.#queries.stop();
   }
 
   #round(): void {
@@ -205,7 +205,7 @@ class ProbeLoop {
         // The result of this probe may have been an outage, which has already started the next
         // round.
         if (round === this.#latestRound) this.#wait(this.#pauseMs(result, startedAtMs));
-        if (result.kind === "ok" && !this.#stopped) this.#questions.sendDue();
+        if (result.kind === "ok" && !this.#stopped) this.#queries.run();
       },
     );
   }

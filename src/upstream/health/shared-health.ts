@@ -363,7 +363,7 @@ class HealthExchange implements SharedHealth {
     for (const provider of listening) bus.publish(LISTENING, { set, provider, listening: true });
   }
 
-  /** Providers are asked for it once, so a worker that serves the set later would not hear of it. */
+  /** Providers are asked once, so a worker that serves the set later would not hear of it. */
   #tellHashReads({ tracker }: SharedSet): void {
     for (const provider of tracker.set.providers) {
       const known = tracker.hashReads(provider);

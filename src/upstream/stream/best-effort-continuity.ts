@@ -45,7 +45,7 @@ export class BestEffortContinuity implements Continuity {
     if (this.#emitted.has(key)) return;
     if (this.#kind === "syncing" || this.#emitted.size >= REMEMBERED) this.#forgetOldest();
     this.#emitted.add(key);
-    this.#eventSink.emit([raw]);
+    this.#eventSink.emit([raw], null);
   }
 
   #forgetOldest(): void {

@@ -42,6 +42,7 @@ import { backfillDeadlineFor, withBackfillDeadline } from "./backfill-deadline.t
 import type { Continuity, ContinuityParts, EventSink, SourceFailure } from "./continuity.ts";
 import { PendingLogs } from "./pending-logs.ts";
 import type { Source } from "./source.ts";
+import type { EventBlock } from "./tip-buffer.ts";
 
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 33_554_432;
@@ -49,6 +50,8 @@ const MAX_WAITING_BYTES = 33_554_432;
 const HELD_MS = 250;
 /** Most restarts of a backfill when the provider's chain changes meanwhile. */
 const MAX_RESTARTS = 8;
+/** A stream begins at the tip if its source is at most so many blocks ahead of it. */
+const MAX_LEAD_BLOCKS = 5;
 
 /**
  * How catching up ended: null = nothing is missing; a failure of the source; or `reorged` = the
@@ -145,11 +148,39 @@ export class ChainContinuity implements Continuity {
     if (newest === null) return "unanswered";
     this.#onProgress();
     const state = this.#state;
-    if (state === null) {
-      this.#state = createDeliveryState(this.#kind, newest, windowFor(this.#maxBackfillBlocks()));
-      this.lastHeadAtMs = this.#parts.runtime.now();
-      return null;
+    if (state === null) return this.#begin(source, newest);
+    return this.#fill(source, state, newest);
+  }
+
+  /**
+   * Begins at the source's newest block, or at the tip if the source is ahead of it: subscribers
+   * that ask for the height are told the tip, and expect the block after it.
+   */
+  async #begin(source: Source, newest: Head): Promise<Found> {
+    const tip = this.#parts.tip();
+    const isAhead = tip !== null && tip < newest.number && newest.number - tip <= MAX_LEAD_BLOCKS;
+    const first = isAhead ? await blockAt(source, tip) : newest;
+    if (this.#source !== source) return "unanswered";
+    if (first !== null && first !== newest) {
+      const state = this.#beginAt(first);
+      if ((await this.#fill(source, state, newest)) === null) return null;
+      // A search for a source must not fail for this.
+      if (this.#source !== source || this.#state !== state) return "unanswered";
+      if (this.height !== first.number) return null;
     }
+    this.#beginAt(newest);
+    return null;
+  }
+
+  #beginAt(head: Head): DeliveryState {
+    const state = createDeliveryState(this.#kind, head, windowFor(this.#maxBackfillBlocks()));
+    this.#state = state;
+    this.lastHeadAtMs = this.#parts.runtime.now();
+    return state;
+  }
+
+  /** Delivers the blocks after the last one, up to the source's newest. */
+  async #fill(source: Source, state: DeliveryState, newest: Head): Promise<Found> {
     // The newest block is among the missed ones.
     const found = await backfillTo(
       { ...this.#backfillFrom(source, state), maxBlocks: this.#maxBackfillBlocks() - 1 },
@@ -322,14 +353,18 @@ export class ChainContinuity implements Continuity {
       this.#insert([log]);
       return true;
     }
+    if (!log.removed) this.#eventSink.expect(log.blockNumber);
     const ready = takeLog(state, log);
-    if (ready !== null) this.#emit(ready);
+    if (ready !== null) this.#emit(ready, log.removed ? null : blockOf(log));
     return ready !== null;
   }
 
-  /** Emits late logs at their position in the chain. */
+  /** Emits logs of one block at their position in the chain. */
   #insert(logs: readonly Log[]): void {
-    if (this.#state !== null && logs.length > 0) this.#emit(insertLogs(this.#state, logs));
+    const [first] = logs;
+    if (this.#state === null || first === undefined) return;
+    this.#eventSink.expect(first.blockNumber);
+    this.#emit(insertLogs(this.#state, logs), blockOf(first));
   }
 
   /**
@@ -460,7 +495,8 @@ export class ChainContinuity implements Continuity {
     const early =
       state.delivered === null ? [] : state.held.filter((log) => log.blockHash === head.hash);
     if (early.length > 0) dropHeld(state, head.hash);
-    this.#emit(takeHead(state, head, pushed));
+    this.#eventSink.expect(head.number);
+    this.#emit(takeHead(state, head, pushed), { number: head.number, hash: head.hash });
     if (this.#pending === null || this.#source !== source) return;
     if (this.#parts.set().logVerification !== "off")
       this.#parts.checks.see(source.provider, head.hash, head.raw);
@@ -485,9 +521,9 @@ export class ChainContinuity implements Continuity {
     });
   }
 
-  #emit(results: readonly Buffer[] | null): void {
+  #emit(results: readonly Buffer[] | null, block: EventBlock | null): void {
     if (results === null) this.#eventSink.failed("forgotten");
-    else if (results.length > 0) this.#eventSink.emit(results);
+    else if (results.length > 0) this.#eventSink.emit(results, block);
   }
 
   #backfillFrom(source: Source, state: DeliveryState): Backfill {
@@ -505,6 +541,10 @@ export class ChainContinuity implements Continuity {
   #maxBackfillBlocks(): number {
     return this.#parts.set().maxBackfillBlocks;
   }
+}
+
+function blockOf({ blockNumber, blockHash }: Log): EventBlock {
+  return { number: blockNumber, hash: blockHash };
 }
 
 /** Hashes of blocks of which the provider took a log back. */

@@ -7,6 +7,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { CheckedStream, LogChecks } from "./log-checks.ts";
 import type { Source } from "./source.ts";
+import type { EventBlock } from "./tip-buffer.ts";
 
 /**
  * Why a source cannot serve. `far`: more blocks were missed than may be fetched. `unanswered`: it
@@ -18,8 +19,16 @@ export type SourceFailure = "far" | "unanswered" | "backlog" | "missing_logs" | 
 
 /** Receives the events and failures of a continuity. */
 export interface EventSink {
-  /** Delivers results to the subscribers, in order. */
-  emit(results: readonly Buffer[]): void;
+  /**
+   * Results of a block of this number may be emitted next; the continuity still stands before
+   * them. Not called where results only take back what was emitted.
+   */
+  expect(number: number): void;
+  /**
+   * Delivers results to the subscribers, in order. `block`: the newest block that they are of; null
+   * = they are of none, or only take back what was emitted.
+   */
+  emit(results: readonly Buffer[], block: EventBlock | null): void;
   /** The source cannot serve any longer. */
   failed(why: SourceFailure): void;
 }
@@ -63,6 +72,8 @@ export interface ContinuityParts {
   readonly stream: () => CheckedStream;
   /** The log checks of its profile and chain. */
   readonly checks: LogChecks;
+  /** The number of the served tip, above which nothing is delivered yet; null = none holds. */
+  readonly tip: () => number | null;
   /** Where it goes on; null = it begins with the newest block. */
   readonly resume: StreamMark | null;
 }

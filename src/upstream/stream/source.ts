@@ -1,7 +1,7 @@
 // One provider as the source of one subscription: chosen by the router as for any call, subscribed,
 // and queried for missed blocks. Judges no events.
 import { fault } from "../../core/faults/rpc-fault.ts";
-import type { Provider } from "../../core/provider/profile.ts";
+import type { Consistency, Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
@@ -25,6 +25,8 @@ export interface SourceParts {
   readonly sockets: Pick<Sockets, "subscribe" | "report">;
   /** Polls heads and logs when no socket is available; null = never. */
   readonly polls: Polls | null;
+  /** Which view callers get of sets that say nothing of it; absent = `off`. */
+  readonly consistency?: (() => Consistency) | undefined;
 }
 
 /** Opens polled sources. */

@@ -10,10 +10,17 @@ import {
   overtakenBy,
 } from "../../core/provider/overtaken.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import type { MarkDifference, StreamMark } from "../../core/stream/stream-mark.ts";
+import { windowFor } from "../../core/stream/recent-blocks.ts";
+import {
+  eventsSince,
+  type MarkDifference,
+  type StreamMark,
+  stateAt,
+} from "../../core/stream/stream-mark.ts";
 import { POLLED_KINDS } from "../../core/stream/subscription.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
+import type { ServedView } from "../health/served-view.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { Timer } from "../timer-wheel.ts";
 import { BestEffortContinuity } from "./best-effort-continuity.ts";
@@ -28,6 +35,7 @@ import {
   type SourceParts,
 } from "./source.ts";
 import type { FailoverReason, StreamReport, SubscribeRequest, Subscriber } from "./subscriber.ts";
+import { type EventBlock, type HeldResults, TipBuffer } from "./tip-buffer.ts";
 
 /** The registry of streams, as a stream sees it. */
 export interface StreamOwner {
@@ -106,6 +114,8 @@ export class Stream {
   readonly #owner: StreamOwner;
   readonly #checks: LogChecks;
   readonly #continuity: Continuity;
+  /** What the continuity has emitted passes it before it is delivered. */
+  readonly #tipBuffer: TipBuffer;
   #request: SubscribeRequest;
   readonly #subscribers = new Set<Subscriber>();
   readonly #waiters = new Set<Waiter>();
@@ -157,33 +167,54 @@ export class Stream {
     this.#checks = checks;
     const { runtime, timerWheel } = parts;
     const eventSink = {
-      emit: (results: readonly Buffer[]) => this.#emit(results),
+      expect: (number: number) => this.#tipBuffer.expect(number),
+      emit: (results: readonly Buffer[], block: EventBlock | null) => this.#emit(results, block),
       failed: (why: SourceFailure) => this.#sourceFailed(why),
     };
     const now = { set: () => this.#request.tracker.set, stream: () => this.#request };
     const { subscription, resume = null } = request;
+    const tip = (): number | null => this.#tipBuffer.tip;
     this.#continuity = continuityOf(
-      { runtime, timerWheel, subscription, checks, resume, ...now },
+      { runtime, timerWheel, subscription, checks, resume, tip, ...now },
       eventSink,
     );
+    this.#tipBuffer = new TipBuffer({
+      runtime,
+      timerWheel,
+      view: () => this.#viewToKeep(),
+      blockTimeMs: () => this.#request.tracker.set.chain.blockTimeMs,
+      mark: () => this.#continuity.mark(),
+      deliver: (held) => this.#deliverHeld(held),
+    });
     this.#outage = outageOf(null, null, this.#penalised());
   }
 
   get height(): number | null {
-    return this.#continuity.height;
+    return this.#tipBuffer.isHolding
+      ? (this.#tipBuffer.mark?.blocks.at(-1)?.number ?? null)
+      : this.#continuity.height;
   }
 
-  /** Where it stands: everything up to there has been delivered. */
+  /**
+   * Where it stands: everything up to there has been delivered, and nothing that is held back. A
+   * subscriber that goes on elsewhere from a mark with held events would never be told them; if
+   * they were let through for the mark, every poll of a filter would tell blocks above the tip.
+   */
   mark(): StreamMark | null {
     this.#flush();
-    return this.#continuity.mark();
+    return this.#tipBuffer.isHolding ? this.#tipBuffer.mark : this.#continuity.mark();
   }
 
-  /** What a subscriber at a mark misses of what was delivered. */
+  /** What a subscriber at a mark misses of what was delivered; held events come to it later. */
   since(mark: StreamMark): MarkDifference {
     if (this.#outage !== null) return { kind: "behind" };
     this.#flush();
-    return this.#continuity.since(mark);
+    if (!this.#tipBuffer.isHolding) return this.#continuity.since(mark);
+    const delivered = this.#tipBuffer.mark;
+    const { maxBackfillBlocks } = this.#request.tracker.set;
+    return delivered === null
+      ? { kind: "behind" }
+      : eventsSince(stateAt(delivered, windowFor(maxBackfillBlocks)), mark);
   }
 
   /**
@@ -208,6 +239,7 @@ export class Stream {
     // Its set has not changed.
     if (tracker === this.#request.tracker) return isCordoned ? this.#fail("removed") : undefined;
     this.#request = { ...this.#request, tracker, pin };
+    this.#tipBuffer.rebind();
     const source = this.#source;
     if (source === null) return this.#seekAnew();
     const { provider, pushesLogs } = source;
@@ -229,7 +261,8 @@ export class Stream {
   report(): StreamReport {
     const stateInOutage = this.#everLive ? "recovering" : "opening";
     const state = this.#outage === null ? "live" : stateInOutage;
-    const { height, filledBlocks } = this.#continuity;
+    const { filledBlocks } = this.#continuity;
+    const { height } = this;
     const known = height === null ? null : this.#request.tracker.head();
     const behind = height === null || known === null ? null : Math.max(0, known - height);
     const subscribers = this.#subscribers.size + this.#waiters.size;
@@ -520,6 +553,7 @@ export class Stream {
     if (this.#over) return;
     this.#over = true;
     this.#drop();
+    this.#tipBuffer.close();
     this.#outage?.timer?.clear();
     this.#linger?.clear();
     for (const waiter of this.#waiters) waiter.timer.clear();
@@ -604,9 +638,28 @@ export class Stream {
     return true;
   }
 
-  #emit(results: readonly Buffer[]): void {
+  #emit(results: readonly Buffer[], block: EventBlock | null): void {
+    const heardAtMs = this.#heardAtMs ?? this.#parts.runtime.now();
+    if (!this.#tipBuffer.take({ results, block, heardAtMs })) return this.#deliver(results);
+    if (this.#outbox.length === 0) this.#heardAtMs = null;
+  }
+
+  #deliver(results: readonly Buffer[]): void {
     if (this.#outbox.length === 0) queueMicrotask(() => this.#flush());
     this.#outbox.push(...results);
+  }
+
+  /** Delivers what was held back. */
+  #deliverHeld({ results, heardAtMs }: HeldResults): void {
+    this.#deliver(results);
+    this.#heardAtMs = Math.min(this.#heardAtMs ?? heardAtMs, heardAtMs);
+  }
+
+  /** The view above whose tip nothing is delivered; null = none, as for a pinned stream. */
+  #viewToKeep(): ServedView | null {
+    const { tracker, pin } = this.#request;
+    const { consistency = this.#parts.consistency?.() ?? "off" } = tracker.set;
+    return pin !== null || consistency === "off" ? null : tracker.blocks.view;
   }
 
   /** Events that are held back count from the arrival of the first. */

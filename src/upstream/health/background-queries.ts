@@ -14,7 +14,7 @@ import {
 import type { Tracker } from "./tracker.ts";
 
 /** Dependencies. */
-export interface RareQuestionsParts extends ProbeCallParts {
+export interface BackgroundQueriesParts extends ProbeCallParts {
   /** True = providers are also asked for their finalized block. */
   readonly finality?: boolean;
   /** Which view callers get of sets that say nothing of it; absent = `off`. */
@@ -40,16 +40,16 @@ const ANYBODY = "0x0000000000000000000000000000000000000000";
 /** A block that a tag names. */
 interface NamedBlock {
   readonly call: NumberCall;
-  /** When the provider last told it, on either transport. */
-  readonly recordedAtMs: () => number;
+  /** When the provider last reported it, on either transport. */
+  readonly reportedAtMs: () => number;
   readonly record: (height: number) => void;
   /** When it may be asked for again. */
   atMs: number;
 }
 
-/** The questions to one provider on one transport. */
-export class RareQuestions {
-  readonly #parts: RareQuestionsParts;
+/** The queries to one provider on one transport. */
+export class BackgroundQueries {
+  readonly #parts: BackgroundQueriesParts;
   readonly #tracker: Tracker;
   readonly #target: Channel;
   readonly #finalized: NamedBlock;
@@ -60,7 +60,12 @@ export class RareQuestions {
   readonly #stopListening: () => void;
   readonly #cancels = new Map<NamedBlock | "hash reads", () => void>();
 
-  constructor(parts: RareQuestionsParts, tracker: Tracker, target: Channel, asking: Set<string>) {
+  constructor(
+    parts: BackgroundQueriesParts,
+    tracker: Tracker,
+    target: Channel,
+    asking: Set<string>,
+  ) {
     this.#parts = parts;
     this.#tracker = tracker;
     this.#target = target;
@@ -68,7 +73,7 @@ export class RareQuestions {
     const { provider } = target;
     this.#finalized = {
       call: namedCall("finalized"),
-      recordedAtMs: () => tracker.finalizedAtMs(provider),
+      reportedAtMs: () => tracker.finalizedAtMs(provider),
       record(height) {
         tracker.recordFinalized(provider, height);
         parts.onFinalized?.(tracker, provider, height);
@@ -77,22 +82,22 @@ export class RareQuestions {
     };
     this.#safe = {
       call: namedCall("safe"),
-      recordedAtMs: () => tracker.safeAtMs(provider),
+      reportedAtMs: () => tracker.safeAtMs(provider),
       record(height) {
         tracker.recordSafe(provider, height);
         parts.onSafe?.(tracker, provider, height);
       },
       atMs: Number.NEGATIVE_INFINITY,
     };
-    // Who was behind when it was asked for state at the tip, or when the tip was not known yet, is
-    // asked with a later one.
+    // A provider that was behind when it was asked, or was asked before there was a tip, is asked
+    // with a later tip.
     this.#stopListening = tracker.blocks.view.attend(() => {
       if (this.#hasView()) this.#askByHash();
     });
   }
 
-  /** Asks what is due. */
-  sendDue(): void {
+  /** Sends what is due. */
+  run(): void {
     if (this.#parts.finality === true) this.#askFor(this.#finalized);
     if (!this.#hasView()) return;
     this.#askFor(this.#safe);
@@ -114,7 +119,7 @@ export class RareQuestions {
 
   #askFor(block: NamedBlock): void {
     const nowMs = this.#parts.runtime.now();
-    if (nowMs < block.atMs || nowMs - block.recordedAtMs() < EVERY_MS) return;
+    if (nowMs < block.atMs || nowMs - block.reportedAtMs() < EVERY_MS) return;
     block.atMs = nowMs + EVERY_MS;
     const cancel = callNumber(this.#parts, this.#target, block.call, (height) => {
       if (typeof height === "number") block.record(height);
