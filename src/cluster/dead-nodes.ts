@@ -12,7 +12,7 @@ export interface DeadNodeParts {
   readonly nodeTimeoutMs: number;
 }
 
-/** SeenBlocks nodes as dead that have been silent for the node timeout. */
+/** Marks nodes as dead that have been silent for the node timeout. */
 export interface DeadNodeWatch {
   /** Looks at the others if it is time to; how many were found dead, null = it was not. */
   check(): Promise<number | null>;

@@ -120,7 +120,7 @@ export async function beat(store: Store, epoch: Epoch, wallMs: number): Promise<
   return numUpdatedRows > 0n;
 }
 
-/** SeenBlocks a node as left; what it still holds is taken back by the next sweep. */
+/** Marks a node as left; what it still holds is taken back by the next sweep. */
 export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<void> {
   await store.db
     .updateTable("node")
@@ -131,7 +131,7 @@ export async function leave(store: Store, { nodeId, epoch }: Epoch): Promise<voi
 }
 
 /**
- * SeenBlocks the rows of processes that have ended as left; what they still hold is taken back by the
+ * Marks the rows of processes that have ended as left; what they still hold is taken back by the
  * next sweep.
  */
 export async function leaveEnded(
@@ -160,7 +160,7 @@ export async function othersAlive(
   return new Map(rows.map((row) => [row.id, { epoch: row.epoch, flushSeq: row.flush_seq }]));
 }
 
-/** SeenBlocks a node as dead, unless it was heard of since it was seen last. */
+/** Marks a node as dead, unless it was heard of since it was seen last. */
 export async function markDead(
   store: Store,
   nodeId: string,

@@ -170,7 +170,7 @@ class Replicator {
     return candidates.find((member) => member.state === "together") ?? candidates[0];
   }
 
-  /** SeenBlocks the node that caused a failure: the member itself, or a leader that did not answer. */
+  /** Marks the node that caused a failure: the member itself, or a leader that did not answer. */
   #noteFailure(member: Member, error: unknown): void {
     if (error instanceof Diverged)
       this.#options.onProgress(

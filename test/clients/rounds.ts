@@ -169,10 +169,9 @@ class Rounds {
   async #recover(what: Omit<RoundTransaction, "nonce">): Promise<RoundReceipt | null> {
     const deadline = Date.now() + RECOVERY_MS;
     while (Date.now() < deadline) {
-      const hash = await this.#client.send({ ...what, nonce: this.#sent }).catch(() => null);
-      const receipt =
-        hash === null ? null : await this.#client.receipt(hash, RECEIPT_MS).catch(() => null);
-      const nonce = await this.#client.nonce("latest").catch(() => 0);
+      const hash = await orNull(this.#client.send({ ...what, nonce: this.#sent }));
+      const receipt = hash === null ? null : await orNull(this.#client.receipt(hash, RECEIPT_MS));
+      const nonce = (await orNull(this.#client.nonce("latest"))) ?? 0;
       if (receipt !== null || nonce > this.#sent) {
         this.#sent++;
         // Mined without a receipt: the counter has counted it.
@@ -253,6 +252,10 @@ class Rounds {
   #keep(error: unknown): void {
     this.#firstError ??= textOf(error).slice(0, 80);
   }
+}
+
+function orNull<T>(asked: Promise<T>): Promise<T | null> {
+  return inTime(asked).catch(() => null);
 }
 
 async function inTime<T>(asked: Promise<T>): Promise<T> {

@@ -16,6 +16,11 @@ import type { RoundsClient } from "./rounds.ts";
 
 /** The local chain makes blocks at once; viem would look for them every four seconds. */
 const POLLING_MS = 200;
+/**
+ * A poll that is under way when the client is closed opens its socket once more. Kept alive or
+ * connected again, that socket would keep the process of a test for ever.
+ */
+const SOCKET_OPTIONS = { keepAlive: false, reconnect: false };
 
 /** A viem client for a task. */
 export function viemRounds({ wire, url, key }: RoundsTask): RoundsClient {
@@ -26,7 +31,7 @@ export function viemRounds({ wire, url, key }: RoundsTask): RoundsClient {
     rpcUrls: { default: { http: [url] } },
   });
   const account = privateKeyToAccount(hexOf(key));
-  const socket = wire === "ws" ? webSocket(url) : null;
+  const socket = wire === "ws" ? webSocket(url, SOCKET_OPTIONS) : null;
   const settings = { chain, transport: socket ?? http(url), pollingInterval: POLLING_MS };
   const reader = createPublicClient(settings);
   const wallet = createWalletClient({ ...settings, account });
@@ -72,7 +77,7 @@ export function viemRounds({ wire, url, key }: RoundsTask): RoundsClient {
   };
 
   function socketOf({ transport: _, ...rest }: typeof settings) {
-    return createPublicClient({ ...rest, transport: socket ?? webSocket(url) });
+    return createPublicClient({ ...rest, transport: socket ?? webSocket(url, SOCKET_OPTIONS) });
   }
 
   function watchHeads(onHead: Parameters<NonNullable<RoundsClient["heads"]>>[0]) {

@@ -1,4 +1,4 @@
-// SeenBlocks of x402 offers: an offer is known again only as it was made, for the request and the time
+// Marks of x402 offers: an offer is known again only as it was made, for the request and the time
 // it was made for, by a holder of the secret.
 import assert from "node:assert/strict";
 import { test } from "node:test";

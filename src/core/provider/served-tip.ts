@@ -37,7 +37,7 @@ export interface FoundTip extends TipBlock {
 export type TipMove =
   | { readonly kind: "stays" }
   | { readonly kind: "forward" }
-  /** The chain was reorganised: `ancestor` is the highest block that still holds, null = unknown. */
+  /** A reorganisation: `ancestor` is the highest block that still holds, null = unknown. */
   | { readonly kind: "reorganised"; readonly ancestor: number | null };
 
 /** A height that has stood still for so many block times defines no tip while others go on. */

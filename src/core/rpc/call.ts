@@ -26,7 +26,7 @@ export interface BlockResolution {
   readonly hash: string | null;
   /** The call as its caller wrote it. */
   readonly written: Call;
-  /** Where the number stands in the body, with its quotes; of a range: where the last one stands. */
+  /** Where the number stands in the body, with its quotes; of a range: the last one. */
   readonly at: Span;
 }
 

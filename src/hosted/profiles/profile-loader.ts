@@ -26,7 +26,7 @@ export interface ProfileLoader {
    * function cancels.
    */
   prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void;
-  /** SeenBlocks a profile as used. */
+  /** Marks a profile as used. */
   touch(ref: ProfileRef): void;
   /** Reloads a profile that was changed or deleted, if it is in memory. */
   changed(ref: ProfileRef): Promise<void>;

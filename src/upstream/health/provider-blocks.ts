@@ -4,7 +4,7 @@ import type { FinalitySample } from "../../core/provider/finality.ts";
 import type { HeadSample } from "../../core/provider/head.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 
-/** A block in a request: by tag as its caller wrote it, by its number, or by its hash (EIP-1898). */
+/** A block in a request: by tag as its caller wrote it, by number, or by hash (EIP-1898). */
 export type BlockForm = "tag" | "number" | "hash";
 
 /** What is kept of one provider; changed in place. */

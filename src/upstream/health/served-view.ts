@@ -34,7 +34,7 @@ export type TipListener = (
 
 /** For how long a provider that refused a block's number is asked by tag alone. */
 const NEEDS_TAG_MS = 600_000;
-/** How long a tip of one operator is believed against two, in times that a height may stand still. */
+/** How often the time of `stillMs` a tip of one operator is believed against two others. */
 const PATIENCES = 4;
 /** Reports of named blocks that are older say nothing. */
 const NAMED_FRESH_MS = 300_000;

@@ -190,7 +190,7 @@ function slotOf(answer: Buffer): number {
 }
 
 /**
- * SeenBlocks an answer as returned. False = it was returned before. Answers are compared by object,
+ * Marks an answer as returned. False = it was returned before. Answers are compared by object,
  * since the memory may have been handed out again.
  */
 function takeBack(slab: Slab, answer: Buffer): boolean {

@@ -1,4 +1,4 @@
-// SeenBlocks of seen blocks: what is one, and that each comes back as it was written.
+// Marks of seen blocks: what is one, and that each comes back as it was written.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

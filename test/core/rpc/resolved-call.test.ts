@@ -1,5 +1,5 @@
-// A call at one block: what a caller wrote as a tag, or left out, becomes the block of the view, and
-// no other byte changes.
+// A call at one block: a tag, or a block that was left out, becomes the block of the view, and no
+// other byte changes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-// SeenBlocks: what a subscriber was told, as text, and what it misses of what another one was told.
+// Marks: what a subscriber was told, as text, and what it misses of what another one was told.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Block, Head } from "../../../src/core/stream/chain-event.ts";

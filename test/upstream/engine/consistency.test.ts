@@ -1,5 +1,5 @@
-// One view of the chain: whichever provider is asked, callers are answered at the served tip, what a
-// provider lacks is asked of another one, and no call is lost that was answered without a view.
+// One view of the chain: callers are answered at the served tip by every provider, what one lacks
+// is asked of another, and no call is lost that was answered without a view.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SeenBlock } from "../../../src/core/routing/seen.ts";
