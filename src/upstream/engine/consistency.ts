@@ -140,10 +140,17 @@ class ViewRun implements JobListener, RunningJob {
   /** Whether those who were asked lack the block of the view. */
   #isMissing({ failed }: Job, { outcome, source }: Answer): boolean {
     const { tracker, call } = this.#job.request;
-    if (outcome.kind === "error" || outcome.kind === "fault")
-      return failed.some(({ verdict }) => isMissingBlock(verdict.category));
+    const { reasks } = this.#parts;
+    let isMissing = false;
+    for (const { verdict } of failed) {
+      if (!isMissingBlock(verdict.category)) continue;
+      isMissing = true;
+      reasks.count("missing");
+    }
+    if (outcome.kind === "error" || outcome.kind === "fault") return isMissing;
     if (!call.method.mayBeMissing || !isNull(outcome)) return false;
     if (source.kind === "provider" && call.resolution !== undefined) {
+      reasks.count("missing");
       tracker.lacksBlock(source.provider, call.resolution.number);
       this.#avoid ??= new Set();
       this.#avoid.add(source.provider.id);
@@ -159,7 +166,6 @@ class ViewRun implements JobListener, RunningJob {
     if (this.#job.endsAtMs - nowMs <= 0) return this.#finish(answer);
     recycle(answer.outcome);
     if (this.#count === 1 && this.#mayHaveIt()) {
-      reasks.count("missing");
       return this.#run(this.#again());
     }
     this.#waitsUntilMs ??= nowMs + WAIT_MS;
@@ -178,7 +184,6 @@ class ViewRun implements JobListener, RunningJob {
   #lookAgain(answer: Answer): void {
     this.#avoid = null;
     if (!this.#mayHaveIt()) return this.#askAgain(answer);
-    this.#parts.reasks.count("missing");
     this.#run(this.#again());
   }
 

@@ -1,7 +1,7 @@
-// Counts the calls that were asked for again so that all callers keep one view of the chain.
+// Counts the further calls to providers that keep one view of the chain for all callers.
 
 /**
- * Why a call was asked for again. `missing`: a provider lacked the block of the view. `stale`:
+ * Why a provider was asked again. `missing`: the one before lacked the block of the view. `stale`:
  * nobody had it, so the tag went out as it was written. `own`: a provider did not know a
  * transaction that this service had handed in.
  */
