@@ -113,6 +113,11 @@ const MISSING_BLOCK: ReadonlySet<string> = new Set([
   "lagging",
 ] satisfies readonly ErrorCategory[]);
 
+/** Whether an error of this category may be about the form in which a block was named. */
+export function isAboutForm(category: string): boolean {
+  return category === "invalid_params" || category === "dialect";
+}
+
 /** Whether an error of this category says that its node lacks the block of the call. */
 export function isMissingBlock(category: string): boolean {
   return MISSING_BLOCK.has(category);

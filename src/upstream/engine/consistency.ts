@@ -2,7 +2,7 @@
 // The height is answered from the view; what names a block by tag has been resolved to it, and is
 // asked for again where a provider turns out to lack it; what lies above it is not told yet.
 import type { Abandoned } from "../../core/billing/charging.ts";
-import { isMissingBlock } from "../../core/provider-errors/category.ts";
+import { isAboutForm, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { HEADS_SOURCE } from "../../core/routing/answer-source.ts";
 import { minedIn, pendingText } from "../../core/rpc/mined-block.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
@@ -126,8 +126,9 @@ class ViewRun implements JobListener, RunningJob {
 
   #judge(job: Job, answer: Answer): void {
     const { resolution } = this.#job.request.call;
-    if (this.#isAsWritten) return this.#finish(answer);
+    if (this.#isAsWritten) return this.#endAsWritten(answer);
     if (resolution === undefined) return this.#finish(this.#belowTip(answer));
+    if (this.#isRefusedForm(job, answer)) return this.#askAsWritten();
     if (!this.#isMissing(job, answer)) {
       const { number } = resolution;
       const { view } = this.#parts;
@@ -160,7 +161,7 @@ class ViewRun implements JobListener, RunningJob {
 
   /** At once while somebody is left who may have the block, then for a while, then as written. */
   #askAgain(answer: Answer): void {
-    const { runtime, reasks } = this.#parts;
+    const { runtime } = this.#parts;
     const { tracker, mark = null } = this.#job.request;
     const nowMs = runtime.now();
     if (this.#job.endsAtMs - nowMs <= 0) return this.#finish(answer);
@@ -175,7 +176,21 @@ class ViewRun implements JobListener, RunningJob {
       return;
     }
     if (mark !== null) return this.#finish(faultAnswer(behindMark(tracker.set.chain)));
-    reasks.count("stale");
+    this.#askAsWritten();
+  }
+
+  /**
+   * A provider may refuse a number or a hash where it takes a tag. Whether that was the reason
+   * shows when it is asked as the caller wrote it.
+   */
+  #isRefusedForm({ failed }: Job, { outcome }: Answer): boolean {
+    const last = failed.at(-1);
+    if (outcome.kind !== "error" || last === undefined) return false;
+    return isAboutForm(last.verdict.category);
+  }
+
+  #askAsWritten(): void {
+    this.#parts.reasks.count("stale");
     this.#isAsWritten = true;
     this.#job.isStale = true;
     this.#run(this.#asWritten());
@@ -240,6 +255,16 @@ class ViewRun implements JobListener, RunningJob {
         : pendingText(outcome.body, outcome);
     recycle(outcome);
     return { ...answer, outcome: resultOf(text) };
+  }
+
+  /** Who answers to the tag after it has refused the form of the block is asked so from then on. */
+  #endAsWritten(answer: Answer): void {
+    const { failed, request } = this.#job;
+    const { tracker, call } = request;
+    const refused = failed.find(({ verdict }) => isAboutForm(verdict.category));
+    if (answer.outcome.kind === "result" && refused !== undefined && call.resolution !== undefined)
+      tracker.lacksBlock(refused.attempt.provider, call.resolution.number);
+    this.#finish(answer);
   }
 
   #finish(answer: Answer): void {

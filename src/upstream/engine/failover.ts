@@ -9,6 +9,7 @@ import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { isMissingBlock } from "../../core/provider-errors/category.ts";
 import { earn } from "../../core/routing/extra-calls.ts";
 import { nextMove } from "../../core/routing/failover.ts";
+import type { Call } from "../../core/rpc/call.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
 import type { Departure } from "../health/silence-watch.ts";
@@ -26,6 +27,11 @@ import { panicIsFull } from "./refusal.ts";
 import { RoomQueue, RoomWait } from "./room-wait.ts";
 import type { RouteRequest } from "./route-request.ts";
 import { type JobListener, NOTHING_SENT, type RunningJob, type Stage } from "./stage.ts";
+
+/** A refusal of the method by hash, which was sent instead, says nothing of the caller's method. */
+function isForeignRefusal({ method }: Call, { effect }: Verdict): boolean {
+  return method.byHashName !== null && effect.kind === "learn" && effect.what === "method";
+}
 
 /** Says of which plans the inputs are kept. */
 export interface PlanRecording {
@@ -194,7 +200,8 @@ class FailoverRun implements AttemptOwner, RunningJob {
   /** To lack the block of a view is no fault of a provider, and says nothing of its archive. */
   #atView(provider: Provider, verdict: Verdict): Verdict {
     const { tracker, call } = this.#job.request;
-    if (call.resolution === undefined || !isMissingBlock(verdict.category)) return verdict;
+    const isMissing = isMissingBlock(verdict.category) || isForeignRefusal(call, verdict);
+    if (call.resolution === undefined || !isMissing) return verdict;
     tracker.lacksBlock(provider, call.resolution.number);
     return { ...verdict, effect: { kind: "ignored" } };
   }

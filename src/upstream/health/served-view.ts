@@ -99,8 +99,8 @@ export class ServedView {
    */
   raise({ number, hash }: TipBlock): void {
     const tip = this.tip;
-    if (tip !== null && (number < tip.number || (number === tip.number && tip.hash !== null)))
-      return;
+    const isKnown = tip?.number === number && (tip.hash !== null || hash === null);
+    if (isKnown || (tip !== null && number < tip.number)) return;
     const nowMs = this.#runtime.now();
     this.#heldAtMs = nowMs;
     this.#heardUntilMs = nowMs + confirmedMs(this.#set.chain.blockTimeMs);
@@ -300,6 +300,10 @@ export class ServedView {
   #nextChangeMs(reports: readonly TipReport[], nowMs: number): number {
     const { blockTimeMs } = this.#set.chain;
     let next = this.#heardUntilMs > nowMs ? this.#heardUntilMs : nowMs + HEAD_FRESH_MS;
+    for (const { pushedAtMs } of this.#providers) {
+      const silentAtMs = pushedAtMs + this.#pushedMs();
+      if (silentAtMs > nowMs) next = Math.min(next, silentAtMs);
+    }
     for (const { roseAtMs, atMs, isPushed } of reports) {
       const ends = isPushed ? [] : [atMs + confirmedMs(blockTimeMs)];
       for (const atEnd of [...ends, roseAtMs + stillMs(blockTimeMs)])

@@ -29,6 +29,8 @@ interface Node {
   head: number;
   /** It knows no block by its number or hash. */
   refusesNumbers: boolean;
+  /** It takes tags alone, and calls anything else wrong parameters. */
+  takesTags: boolean;
   /** Where the transaction was mined, as it knows it; null = it is in the pool. */
   mined: number | null;
   isDown: boolean;
@@ -49,6 +51,7 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
   const nodes: Node[] = heads.map(() => ({
     head: Math.min(...heads),
     refusesNumbers: false,
+    takesTags: false,
     mined: null,
     isDown: false,
   }));
@@ -66,8 +69,8 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
   };
   for (const node of nodes.keys()) push(node, Math.min(...heads));
   for (const [n, head] of heads.entries()) push(n, head);
-  const failure = (message: string): Failure =>
-    ({ kind: "error", code: -32_000, message, httpStatus: 200 }) as unknown as Failure;
+  const failure = (message: string, code = -32_000): Failure =>
+    ({ kind: "error", code, message, httpStatus: 200 }) as unknown as Failure;
   const router = createRouter({
     runtime,
     timerWheel: createTimerWheel(runtime),
@@ -106,6 +109,7 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
     }
     if (method === "eth_blockNumber") return `"${hex(head)}"`;
     const at = params[method.startsWith("eth_getBlock") ? 0 : 1];
+    if (node.takesTags && at !== "latest") return failure("invalid params", -32_602);
     const number = numberOf(at, head);
     const isKnown = at === "latest" || (number <= head && !node.refusesNumbers);
     if (method.startsWith("eth_getBlock"))
@@ -232,6 +236,24 @@ test("a provider that refuses the number of its own head is asked by tag, and lo
   assert.equal(answer("eth_getBalance", BALANCE), '"0xd"');
   assert.equal(asked.length - before, 1, "it has been learned");
   assert.equal(asked.at(-1)?.params[1], "latest");
+});
+
+test("a provider that takes tags alone loses no call, and is asked by tag once that is known", () => {
+  const { answer, asked, nodes, push } = fixture([11]);
+  (nodes[0] ?? assert.fail()).takesTags = true;
+  for (const head of [11, 12]) {
+    push(0, head);
+    assert.equal(answer("eth_getBalance", BALANCE), `"${hex(head)}"`);
+  }
+  push(0, 13);
+  const before = asked.length;
+  assert.equal(answer("eth_getBalance", BALANCE), '"0xd"');
+  assert.equal(asked.length - before, 1);
+  assert.equal(
+    answer("eth_getBalance", `["${ADDRESS}","0xzz"]`),
+    "error",
+    "a wrong call stays wrong",
+  );
 });
 
 test("a single provider that lies about its head answers all calls, at what it has", () => {
