@@ -46,15 +46,18 @@ export function isViewed(name: string): boolean {
 export function consistency(parts: ConsistencyParts): PolicyLayer {
   return {
     appliesTo: (policy) => policy.view,
-    layer: (next) => (job, listener) => {
-      const { view = null, call } = job.request;
-      if (view === null) return next(job, listener);
-      if (call.method.name !== HEIGHT)
-        return new ViewRun({ ...parts, next, view }, job, listener).start();
-      job.at = { number: view.number, hash: view.hash };
-      const outcome = resultOf(`"0x${view.number.toString(16)}"`);
-      listener.ended({ outcome, source: HEADS_SOURCE });
-      return OVER;
+    layer(next) {
+      const runParts = { ...parts, next };
+      return (job, listener) => {
+        const { view = null, call } = job.request;
+        if (view === null) return next(job, listener);
+        if (call.method.name !== HEIGHT)
+          return new ViewRun(runParts, { job, view, listener }).start();
+        job.at = { number: view.number, hash: view.hash };
+        const outcome = resultOf(`"0x${view.number.toString(16)}"`);
+        listener.ended({ outcome, source: HEADS_SOURCE });
+        return OVER;
+      };
     },
   };
 }
@@ -68,13 +71,20 @@ const LONGEST_AWAITED_BLOCK_MS = 2_000;
 
 interface ViewParts extends ConsistencyParts {
   readonly next: Stage;
+}
+
+/** A call at a view, and who hears its answer. */
+interface ViewedJob {
+  readonly job: Job;
   readonly view: View;
+  readonly listener: JobListener;
 }
 
 /** One call at a view. */
 class ViewRun implements JobListener, RunningJob {
   readonly #parts: ViewParts;
   readonly #job: Job;
+  readonly #view: View;
   readonly #listener: JobListener;
   /** Providers that said that they lack the block; null = none did. */
   #avoid: Set<string> | null = null;
@@ -86,9 +96,10 @@ class ViewRun implements JobListener, RunningJob {
   #isAsWritten = false;
   #over = false;
 
-  constructor(parts: ViewParts, job: Job, listener: JobListener) {
+  constructor(parts: ViewParts, { job, view, listener }: ViewedJob) {
     this.#parts = parts;
     this.#job = job;
+    this.#view = view;
     this.#listener = listener;
   }
 
@@ -131,7 +142,7 @@ class ViewRun implements JobListener, RunningJob {
     if (this.#isRefusedForm(job, answer)) return this.#askAsWritten();
     if (!this.#isMissing(job, answer)) {
       const { number } = resolution;
-      const { view } = this.#parts;
+      const view = this.#view;
       this.#job.at = { number, hash: number === view.number ? view.hash : null };
       return this.#finish(answer);
     }
@@ -206,8 +217,7 @@ class ViewRun implements JobListener, RunningJob {
     const { tracker } = this.#job.request;
     const { blocks, set } = tracker;
     return set.providers.some(
-      (provider) =>
-        this.#avoid?.has(provider.id) !== true && !blocks.lacks(provider, this.#parts.view),
+      (provider) => this.#avoid?.has(provider.id) !== true && !blocks.lacks(provider, this.#view),
     );
   }
 
@@ -243,7 +253,7 @@ class ViewRun implements JobListener, RunningJob {
     if (outcome.kind !== "result") return answer;
     const mined = minedIn(outcome.body, outcome);
     if (mined === null) return answer;
-    const tip = this.#parts.view.number;
+    const tip = this.#view.number;
     if (mined.number <= tip || mined.number <= (served.tip?.number ?? tip)) return answer;
     if (call.method.name === SENT_WITH_RECEIPT || served.isDue(mined.number)) {
       served.raise(mined);

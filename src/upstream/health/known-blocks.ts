@@ -106,7 +106,7 @@ export class RecordedBlocks implements KnownBlocks {
 
   lacks(provider: Provider, view: View): boolean {
     const blocks = this.#of(provider);
-    return blocks !== null && this.view.lacks(blocks, view);
+    return blocks !== null && this.view.lacks(blocks, view, this.#runtime.now());
   }
 
   formFor(provider: Provider, method: Method): BlockForm {

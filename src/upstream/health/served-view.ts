@@ -109,14 +109,13 @@ export class ServedView {
   }
 
   /** Whether a provider certainly lacks the tip of a view. */
-  lacks(blocks: ProviderBlocks, { number, hash }: View): boolean {
+  lacks(blocks: ProviderBlocks, { number, hash }: View, nowMs: number): boolean {
     const { sample, missing } = blocks;
-    const nowMs = this.#runtime.now();
     if (missing !== null && missing <= number) return true;
     const isPushing = this.#isPushing(blocks, nowMs);
     const own = isPushing ? hashAt(blocks.branch, number) : null;
     if (own !== null && hash !== null) return own !== hash;
-    if (this.#needsTag(blocks, nowMs) && sample?.height !== number) return true;
+    if (this.#needsTag(blocks) && sample?.height !== number) return true;
     if (sample === null || sample.height >= number) return false;
     if (isPushing) return true;
     const { blockTimeMs } = this.#set.chain;
@@ -126,7 +125,7 @@ export class ServedView {
 
   /** How a provider is asked for the block of a view by a method. */
   formFor(blocks: ProviderBlocks, { byHashName }: Method): BlockForm {
-    if (this.#needsTag(blocks, this.#runtime.now())) return "tag";
+    if (this.#needsTag(blocks)) return "tag";
     return byHashName !== null || blocks.takesHash ? "hash" : "number";
   }
 
@@ -150,8 +149,10 @@ export class ServedView {
     return () => void this.#listeners.delete(listener);
   }
 
-  #needsTag({ neededTagAtMs }: ProviderBlocks, nowMs: number): boolean {
-    return nowMs - neededTagAtMs < NEEDS_TAG_MS;
+  #needsTag({ neededTagAtMs }: ProviderBlocks): boolean {
+    // Almost always: then the time is not read.
+    if (neededTagAtMs === Number.NEGATIVE_INFINITY) return false;
+    return this.#runtime.now() - neededTagAtMs < NEEDS_TAG_MS;
   }
 
   #isPushing({ branch, pushedAtMs }: ProviderBlocks, nowMs: number): boolean {

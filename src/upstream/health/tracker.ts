@@ -1056,7 +1056,7 @@ class SetTracker implements Tracker {
       breaker: circuitOf(health, nowMs),
       limited,
       stalled,
-      lacking: at !== null && this.blocks.view.lacks(providerState, at),
+      lacking: at !== null && this.blocks.view.lacks(providerState, at, nowMs),
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
     };
