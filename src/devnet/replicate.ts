@@ -236,13 +236,25 @@ async function follow(
  * must be undone.
  */
 async function replay(block: Block, leader: AnvilNode, node: AnvilNode): Promise<boolean> {
-  await drainPool(node, leader);
-  for (const hash of block.transactions) await copyTransaction(hash, leader, node);
   await node.rpc("evm_setNextBlockTimestamp", Number(block.timestamp));
   // After a rollback the node would derive the fee from the undone block.
   await node.rpc("anvil_setNextBlockBaseFeePerGas", block.baseFeePerGas);
+  await fillPool(block, leader, node);
   await node.rpc("evm_mine");
   return (await blockAt(node, "latest")).hash === block.hash;
+}
+
+/**
+ * Fills the pool of a node with the transactions of a block and no others. Those who subscribe to
+ * the node would be told of a block with another one before that is undone.
+ */
+async function fillPool(block: Block, leader: AnvilNode, node: AnvilNode): Promise<void> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    await drainPool(node, leader);
+    for (const hash of block.transactions) await copyTransaction(hash, leader, node);
+    const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
+    if (Number(pending) === block.transactions.length) return;
+  }
 }
 
 /**

@@ -183,6 +183,7 @@ export class Stream {
       timerWheel,
       view: () => this.#viewToKeep(),
       blockTimeMs: () => this.#request.tracker.set.chain.blockTimeMs,
+      areHeads: subscription.kind === "newHeads",
       mark: () => this.#continuity.mark(),
       deliver: (held) => this.#deliverHeld(held),
     });

@@ -33,6 +33,8 @@ export interface TipBufferParts {
   /** The view whose tip counts; null = nothing is held. */
   readonly view: () => ServedView | null;
   readonly blockTimeMs: () => number;
+  /** Each result is a head: one that its provider has abandoned is told to nobody. */
+  readonly areHeads: boolean;
   /** Where the stream stands: everything up to there was delivered, or is held here. */
   readonly mark: () => StreamMark | null;
   readonly deliver: (held: HeldResults) => void;
@@ -110,6 +112,7 @@ export class TipBuffer {
       return false;
     }
     this.#reached(tip);
+    this.#dropAbandoned();
     const number = batch.block?.number ?? -1;
     const last = this.#held.at(-1);
     if (last === undefined && number <= tip) return false;
@@ -168,7 +171,26 @@ export class TipBuffer {
 
   /** Lets through what the tip has. */
   #reached(tip: number): void {
-    while ((this.#held[0]?.block.number ?? Number.POSITIVE_INFINITY) <= tip) this.#releaseFirst();
+    for (let [first] = this.#held; first !== undefined; [first] = this.#held) {
+      if (first.block.number > tip || this.#isContradicted(first)) return;
+      this.#releaseFirst();
+    }
+  }
+
+  /** Whether a head that is held is not the block that is served at its height. */
+  #isContradicted({ block, results }: Held): boolean {
+    if (!this.#parts.areHeads || results.length > 1) return false;
+    const served = this.#parts.view()?.hashAt(block.number) ?? null;
+    return served !== null && served !== block.hash;
+  }
+
+  /** Drops heads that neither their provider nor the served branch has any more. */
+  #dropAbandoned(): void {
+    for (let [first] = this.#held; first !== undefined; [first] = this.#held) {
+      if (!this.#isContradicted(first)) return;
+      if (this.#presentBlock(first.block).hash === first.block.hash) return;
+      this.#forgetFirst(first);
+    }
   }
 
   #watch(): void {
@@ -199,11 +221,16 @@ export class TipBuffer {
   }
 
   #releaseFirst(): void {
-    const first = this.#held.shift();
+    const [first] = this.#held;
     if (first === undefined) return;
-    this.#count -= first.results.length;
-    for (const { length } of first.results) this.#bytes -= length;
+    this.#forgetFirst(first);
     this.#parts.deliver(first);
+  }
+
+  #forgetFirst({ results }: Held): void {
+    this.#held.shift();
+    this.#count -= results.length;
+    for (const { length } of results) this.#bytes -= length;
     this.#watch();
   }
 

@@ -14,7 +14,7 @@ const PROVIDERS = [fakeProvider(0), fakeProvider(1)] as const;
 const CHAIN = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: BLOCK_MS };
 
 /** A buffer behind two providers that both have block 100, before a stream that emits at will. */
-function createFixture() {
+function createFixture({ areHeads = false } = {}) {
   const runtime = simulatedWorld(1);
   const timerWheel = createTimerWheel(runtime);
   const newTracker = (): Tracker =>
@@ -30,6 +30,7 @@ function createFixture() {
     timerWheel,
     view: () => tracker?.blocks.view ?? null,
     blockTimeMs: () => BLOCK_MS,
+    areHeads,
     mark() {
       marks++;
       return markAt(emitted);
@@ -218,4 +219,30 @@ test("more than a bound is not held: the first goes on", () => {
   buffer.close();
   for (let n = 0; n <= 10_000; n++) emit(200, "y");
   assert.equal(told.length, 10_002);
+});
+
+test("a head that its provider takes back before anybody else had it is told to nobody", () => {
+  const { buffer, told, head, emit } = createFixture({ areHeads: true });
+  head(0, 101, "b");
+  emit(101, "wrong", "b");
+  head(1, 101);
+  assert.deepEqual([told, buffer.isHolding], [[], true]);
+  // The provider of the stream follows the other one.
+  head(0, 101);
+  emit(101, "right");
+  assert.deepEqual([told, buffer.isHolding], [["right"], false]);
+  head(0, 102);
+  emit(102);
+  head(1, 102);
+  assert.deepEqual(told, ["right", "102"]);
+});
+
+test("a head that its provider keeps is told after a block time, although others have another", () => {
+  const { runtime, told, head, emit } = createFixture({ areHeads: true });
+  head(0, 101, "b");
+  emit(101, "other", "b");
+  for (const index of [1, 0] as const) head(index, 101);
+  assert.deepEqual(told, []);
+  runtime.advance(BLOCK_MS + 50);
+  assert.deepEqual(told, ["other"]);
 });
