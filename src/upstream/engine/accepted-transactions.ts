@@ -61,6 +61,8 @@ export type OwnTransactions =
       readonly transaction: AcceptedTransaction;
       readonly isReceipt: boolean;
     }
+  /** Another process may know it, and may not have told of it yet. */
+  | { readonly kind: "awaited"; readonly hash: string }
   | { readonly kind: "nonce"; readonly set: AcceptedSet; readonly sender: string };
 
 /** The newest block at some time; null = none was in force. */
@@ -114,6 +116,11 @@ export class AcceptedTransactions {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Whether other processes are told of transactions, and so tell of theirs. */
+  get isShared(): boolean {
+    return this.#listeners.size > 0;
   }
 
   /** Those of a provider set; null = there are none. */

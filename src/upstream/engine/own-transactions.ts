@@ -48,15 +48,18 @@ export interface OwnTransactionParts {
 
 /** What is known of the transactions of a call; null = nothing, so the layer has no part in it. */
 export function ownTransactionsOf(
-  { call, tracker, caller, view, pin }: RouteRequest,
+  { call, tracker, caller, view, pin, mark = null }: RouteRequest,
   accepted: AcceptedTransactions,
 ): OwnTransactions | null {
   if (view === undefined) return null;
+  const isAwaited = mark !== null && pin === null && accepted.isShared;
   // Most services forward reads alone.
-  if (accepted.count === 0 && !handsInTransaction(call)) return null;
+  if (accepted.count === 0 && !isAwaited && !handsInTransaction(call)) return null;
   const about = transactionCallOf(call);
   if (about === null || about.kind === "write") return about;
   const set = pin === null ? accepted.of(tracker) : null;
+  const isUnknown = about.kind === "lookup" && (set?.get(about.hash) ?? null) === null;
+  if (isUnknown && isAwaited && !about.isReceipt) return { kind: "awaited", hash: about.hash };
   if (set === null) return null;
   if (about.kind === "nonce") return { kind: "nonce", set, sender: about.sender };
   const transaction = set.get(about.hash);
@@ -71,7 +74,7 @@ export function preferredBy(
   own: OwnTransactions | null,
   { caller }: Pick<RouteRequest, "caller">,
 ): ReadonlySet<string> | null {
-  if (own === null || own.kind === "write") return null;
+  if (own === null || own.kind === "write" || own.kind === "awaited") return null;
   const providers =
     own.kind === "lookup"
       ? own.transaction.providers
@@ -92,6 +95,8 @@ export function ownTransactions(parts: OwnTransactionParts): PolicyLayer {
           return new Write({ ...parts, next, own }, job, listener).start();
         case "lookup":
           return new Lookup({ ...parts, next, own }, job, listener).start();
+        case "awaited":
+          return new Awaited({ ...parts, next, own }, job, listener).start();
         case "nonce":
           return new NextNonce({ ...parts, next, own }, job, listener).start();
       }
@@ -176,11 +181,55 @@ abstract class OwnRun<Parts extends OwnTransactionParts & { readonly next: Stage
 
 /** Longest time for what is asked beyond the first answer. */
 const FURTHER_MS = 1_000;
+/** How long a transaction of another process is awaited, and how often it is looked for. */
+const AWAITED_MS = 150;
+const LOOK_MS = 10;
 /** Providers that are asked after `null`, and how many of them at a time. */
 const MAX_OTHERS = 12;
 const OTHERS_AT_ONCE = 3;
 /** Without a tip in force, what was found counts for so long. */
 const WITHOUT_TIP_MS = 1_000;
+
+/**
+ * A transaction that is not known here. Its caller goes from one process to another, and may have
+ * handed it in at one whose word is still on its way.
+ */
+class Awaited extends OwnRun<Own<"awaited">> {
+  #endsAtMs = 0;
+  #lookup: Lookup | null = null;
+  #cancelLook = (): void => {};
+
+  override cancel(): Abandoned {
+    this.#cancelLook();
+    const left = this.#lookup?.cancel() ?? NOTHING_SENT;
+    const own = super.cancel();
+    return own.sent ? own : left;
+  }
+
+  protected judge(answer: Answer): void {
+    if (!isNull(answer.outcome)) return this.finish(answer);
+    this.#endsAtMs = this.parts.runtime.now() + Math.min(AWAITED_MS, this.furtherMs);
+    this.#look(answer);
+  }
+
+  #look(answer: Answer): void {
+    const { accepted, runtime, own } = this.parts;
+    const { tracker, caller } = this.job.request;
+    const set = accepted.of(tracker);
+    const transaction = set?.get(own.hash) ?? null;
+    if (set !== null && transaction !== null) {
+      const { isPrivate, callers } = transaction;
+      if (isPrivate && !callers.has(callerOf(caller))) return this.finish(answer);
+      const known = { kind: "lookup", set, transaction, isReceipt: false } as const;
+      this.#lookup = new Lookup({ ...this.parts, own: known }, this.job, {
+        ended: (found) => this.finish(found),
+      });
+      return this.#lookup.ended(answer);
+    }
+    if (runtime.now() >= this.#endsAtMs) return this.finish(answer);
+    this.#cancelLook = runtime.after(LOOK_MS, () => this.#look(answer));
+  }
+}
 
 /** A transaction on its way: what a provider accepts is remembered before its caller is told. */
 class Write extends OwnRun<Own<"write">> {
