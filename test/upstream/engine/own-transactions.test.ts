@@ -47,6 +47,8 @@ interface Asking {
   readonly keyId?: string;
   readonly isOff?: boolean;
   readonly avoid?: readonly string[];
+  /** The newest block that the caller says it has seen. */
+  readonly seen?: number;
 }
 
 /** Providers by falling priority, all at block 100; the service behind them knows the curve. */
@@ -126,6 +128,7 @@ async function bench(count: number, shared?: AcceptedTransactions) {
         deadlineMs: 10_000,
         mayStream: true,
         view: isOff ? undefined : tracker.blocks.view.current(),
+        mark: how.seen === undefined ? null : { number: how.seen, hash: null },
       },
       (answer) => void answers.push(answer),
     );
@@ -314,6 +317,25 @@ test("what another process accepted is known here", async () => {
   assert.equal(JSON.parse(other.ask(BY_HASH, [hash])).hash, hash);
   there.hear({ ...message, hash: `0x${"00".repeat(32)}` }, 12_000);
   assert.notEqual(there.of(other.tracker)?.get(hash) ?? null, null, "not believed: another hash");
+});
+
+test("who goes from process to process is not told null while the hint is on its way", async () => {
+  const there = await accepting(1);
+  const here = await bench(1);
+  here.says[0] = { eth_getTransactionByHash: "null" };
+  const messages: AcceptedMessage[] = [];
+  const leave = there.accepted.onAccepted((message) => messages.push(message));
+  here.accepted.onAccepted(() => {});
+  assert.equal(there.ask("eth_sendRawTransaction", [there.raw]), `"${there.hash}"`);
+  leave();
+  const [message = assert.fail()] = messages;
+  here.runtime.after(60, () => here.accepted.hear(message, 12_000));
+  const found = here.ask("eth_getTransactionByHash", [there.hash], { seen: 100 });
+  assert.match(found, /"blockNumber":null/);
+  assert.equal(
+    here.ask("eth_getTransactionByHash", [`0x${"9".repeat(64)}`], { seen: 100 }),
+    "null",
+  );
 });
 
 test("a write goes first to a provider that has the tip", async () => {
