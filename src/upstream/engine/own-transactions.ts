@@ -48,11 +48,11 @@ export interface OwnTransactionParts {
 
 /** What is known of the transactions of a call; null = nothing, so the layer has no part in it. */
 export function ownTransactionsOf(
-  { call, tracker, caller, view, pin, mark = null }: RouteRequest,
+  { call, tracker, caller, view, pin, mayRoam }: RouteRequest,
   accepted: AcceptedTransactions,
 ): OwnTransactions | null {
   if (view === undefined) return null;
-  const isAwaited = mark !== null && pin === null && accepted.isShared;
+  const isAwaited = mayRoam === true && pin === null && accepted.isShared;
   // Most services forward reads alone.
   if (accepted.count === 0 && !isAwaited && !handsInTransaction(call)) return null;
   const about = transactionCallOf(call);

@@ -41,6 +41,8 @@ export interface RouteRequest {
   readonly own?: OwnTransactions | null | undefined;
   /** Providers that are asked first where they are as well as others; set by the router. */
   readonly prefer?: ReadonlySet<string> | null | undefined;
+  /** Its caller may go from one process of the service to another; omitted = it need not. */
+  readonly mayRoam?: boolean | undefined;
   /** False = the caller needs the answer in one piece. */
   readonly mayStream: boolean;
   /**

@@ -17,6 +17,7 @@ export interface RoutedView {
   readonly view: View | null | undefined;
   /** The block that the answer must not undercut; null = none. */
   readonly mark: SeenBlock | null;
+  readonly mayRoam: boolean;
 }
 
 /** What the view of a request is chosen from. */
@@ -33,7 +34,7 @@ export interface CallerViewParts {
 
 /** A mark may be so many blocks above the tip: another node may know of them already. */
 const MOST_AHEAD = 5;
-const NO_VIEW: RoutedView = { view: undefined, mark: null };
+const NO_VIEW: RoutedView = { view: undefined, mark: null, mayRoam: false };
 
 /** The view of one request or batch. */
 export class CallerView {
@@ -112,19 +113,20 @@ export class CallerView {
     const { seen } = this.#parts.wishes;
     if (tip !== null && seen !== null && seen.number > tip.number + MOST_AHEAD) return TOO_FAR;
     const mark = this.#marksOf(tracker).of(tracker);
-    if (mark === null) return { view, mark };
+    if (mark === null) return { view, mark, mayRoam: true };
     const isAhead = tip === null || mark.number > tip.number;
-    if (view !== null && !isAhead) return { view, mark };
+    if (view !== null && !isAhead) return { view, mark, mayRoam: true };
     const { number, hash } = isAhead ? mark : tip;
     return {
       view: { safe: null, finalized: null, isAlone: false, ...view, number, hash },
       mark,
+      mayRoam: true,
     };
   }
 }
 
 function tipView({ blocks }: Tracker): RoutedView {
-  return { view: blocks.view.current(), mark: null };
+  return { view: blocks.view.current(), mark: null, mayRoam: false };
 }
 
 const TOO_FAR: Fault = fault(

@@ -71,6 +71,7 @@ export function send(
     fresh: incoming.fresh,
     view: at.view,
     mark: at.mark,
+    mayRoam: at.mayRoam,
     room: incoming.room,
     maxParts: maxPartsOf(parts, request.grant),
   };

@@ -47,8 +47,7 @@ interface Asking {
   readonly keyId?: string;
   readonly isOff?: boolean;
   readonly avoid?: readonly string[];
-  /** The newest block that the caller says it has seen. */
-  readonly seen?: number;
+  readonly mayRoam?: boolean;
 }
 
 /** Providers by falling priority, all at block 100; the service behind them knows the curve. */
@@ -128,7 +127,7 @@ async function bench(count: number, shared?: AcceptedTransactions) {
         deadlineMs: 10_000,
         mayStream: true,
         view: isOff ? undefined : tracker.blocks.view.current(),
-        mark: how.seen === undefined ? null : { number: how.seen, hash: null },
+        mayRoam: how.mayRoam,
       },
       (answer) => void answers.push(answer),
     );
@@ -330,10 +329,10 @@ test("who goes from process to process is not told null while the hint is on its
   leave();
   const [message = assert.fail()] = messages;
   here.runtime.after(60, () => here.accepted.hear(message, 12_000));
-  const found = here.ask("eth_getTransactionByHash", [there.hash], { seen: 100 });
+  const found = here.ask("eth_getTransactionByHash", [there.hash], { mayRoam: true });
   assert.match(found, /"blockNumber":null/);
   assert.equal(
-    here.ask("eth_getTransactionByHash", [`0x${"9".repeat(64)}`], { seen: 100 }),
+    here.ask("eth_getTransactionByHash", [`0x${"9".repeat(64)}`], { mayRoam: true }),
     "null",
   );
 });
