@@ -5,7 +5,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { namedSeed } from "../fakes/seed.ts";
 import { startReferenceSite } from "./views/reference-node.ts";
-import { knowsConsistency } from "./views/site.ts";
 import { anomaliesOf, breachesOf, linesOf, runViews, USUAL_RUN } from "./views/soak.ts";
 
 const SEED = namedSeed(21);
@@ -36,9 +35,7 @@ test(`nothing is found where nodes know what providers hold, seed ${SEED}`, asyn
   assert.ok(found.reorganisations > 0, "there was nothing to find");
 });
 
-test(`with one view nobody goes back, seed ${SEED}`, {
-  skip: !knowsConsistency() && "the service has no setting `consistency`",
-}, async (t) => {
+test(`with one view nobody goes back, seed ${SEED}`, async (t) => {
   const found = await runViews({ ...PLAN, reads: READS.tip, consistency: "tip" });
   for (const line of linesOf(found)) t.diagnostic(line);
   assert.deepEqual(breachesOf(found, "tip"), []);

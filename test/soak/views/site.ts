@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { loadConfig } from "../../../src/config/config.ts";
 import { manageAt } from "../../fakes/hosted-fixture.ts";
 import { createDatabase, startCluster } from "../../fakes/postgres.ts";
 import { type ServiceProcess, startProcess } from "../../fakes/process.ts";
@@ -129,20 +128,13 @@ export function configOf(plan: NodePlan): string {
       starting_grant_cu: GRANT_CU,
       buckets: { managed: NO_LIMIT, public: NO_LIMIT, reduced: NO_LIMIT },
     },
-    ...(knowsConsistency() ? { consistency: plan.consistency } : {}),
+    consistency: plan.consistency,
     ...settings,
   });
 }
 
 function clusterOf(id: string, nodes: number): Record<string, unknown> {
   return { enabled: true, node_id: id, region: "views", expected_nodes: nodes };
-}
-
-/** Whether the service has this setting. */
-export function knowsConsistency(): boolean {
-  const text = JSON.stringify({ consistency: "tip" });
-  const read = loadConfig({ file: "views.yml", text, env: {}, flags: {} });
-  return read.ok || !read.faults.some((fault) => JSON.stringify(fault).includes("consistency"));
 }
 
 async function countersOf(nodes: ViewSite["nodes"]): Promise<ReadonlyMap<string, number>> {

@@ -13,14 +13,7 @@ import { httpClient, type NodeClient, socketClient, type Target } from "./client
 import { failuresIn, type Operation, SESSION_KINDS, type SessionKind } from "./history.ts";
 import type { Range } from "./network.ts";
 import { OWN_REQUESTS } from "./provider.ts";
-import {
-  CHAIN,
-  type Consistency,
-  knowsConsistency,
-  type SitePlan,
-  startViewSite,
-  type ViewSite,
-} from "./site.ts";
+import { CHAIN, type Consistency, type SitePlan, startViewSite, type ViewSite } from "./site.ts";
 
 /** What is run. */
 export interface ViewPlan {
@@ -96,7 +89,7 @@ export async function soakViews(
   for (const consistency of consistencies) {
     const isShort = consistency === "off" && consistencies.length > 1;
     const reads = isShort ? Math.max(LEAST_OFF_READS, soak.reads * OFF_SHARE) : soak.reads;
-    soak.print(`consistency ${consistency}${knowsConsistency() ? "" : ", which is not known yet"}`);
+    soak.print(`consistency ${consistency}`);
     const found = await runViews({ ...USUAL_RUN, ...soak, reads, consistency, settings: {} });
     for (const line of linesOf(found)) soak.print(line);
     breaches.push(...breachesOf(found, consistency).map((text) => `${consistency}: ${text}`));
