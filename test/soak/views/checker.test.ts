@@ -48,6 +48,21 @@ describe("a caller goes back", () => {
     assert.deepEqual(world.wrong([read(seen, left), read(world.nowMs, below)]), ["went back"]);
   });
 
+  test("not where two providers replaced a block below it", () => {
+    const world = startWorld();
+    world.mineFor(0, 1, 2, 3);
+    const left = world.mineFor(0, 1, 2, 3);
+    const seen = world.nowMs;
+    const branch = world.chain.reorg(2, 0);
+    const lower = world.chain.blocks.byHash(branch.parentHash);
+    assert.ok(lower);
+    const since = () => [read(seen, left), read(world.nowMs, lower)];
+    world.move(0, lower);
+    assert.deepEqual(world.wrong(since()), ["went back"], "one provider replaced it");
+    world.move(1, branch);
+    assert.deepEqual(world.wrong(since()), []);
+  });
+
   test("not where the only provider that had the block left it", () => {
     for (const leaver of [0, 1]) {
       const world = startWorld();

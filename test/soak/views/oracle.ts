@@ -25,8 +25,8 @@ export interface Oracle {
   standsOn(newer: ChainBlock, older: ChainBlock): boolean;
   /**
    * The blocks to which a reorganisation took readers of `block` back at some time of the span:
-   * two providers had another block at its height, or the only one that still had one of that
-   * height did. Empty = nobody had to leave the block.
+   * two providers had another block at its height, or the same block of another branch below it,
+   * or the only one that still had one of that height did. Empty = nobody had to leave the block.
    */
   retreats(block: ChainBlock, span: Span): readonly ChainBlock[];
   /** Blocks of this height that two providers held at some time of the span; else those of one. */
@@ -67,9 +67,11 @@ export function createOracle(chain: ViewChain, providers: number): Oracle {
         const same = at.map((tip) => blocks.at(tip, block.number));
         const others = same.filter((it) => it !== undefined && it !== block);
         const isAgreed = others.length >= QUORUM;
-        if (!isAgreed && (others.length === 0 || same.includes(block))) continue;
-        for (const other of others)
-          if (other !== undefined) found.add(commonAncestor(chain, block, other));
+        const isLost = others.length > 0 && !same.includes(block);
+        if (isAgreed || isLost)
+          for (const other of others)
+            if (other !== undefined) found.add(commonAncestor(chain, block, other));
+        for (const other of agreedBelow(chain, block, at)) found.add(other);
       }
       return [...found];
     },
@@ -99,6 +101,26 @@ function countUpTo(moves: readonly Move[], atMs: number): number {
     else high = middle;
   }
   return low;
+}
+
+/** Where the branches leave that of a block, of which two providers have the same next block. */
+function agreedBelow(
+  chain: ViewChain,
+  block: ChainBlock,
+  tips: readonly ChainBlock[],
+): readonly ChainBlock[] {
+  const next = new Map<ChainBlock, number>();
+  const agreed: ChainBlock[] = [];
+  for (const tip of tips) {
+    const ancestor = commonAncestor(chain, block, tip);
+    if (ancestor === block || ancestor === tip) continue;
+    const first = chain.blocks.at(tip, ancestor.number + 1);
+    if (first === undefined) continue;
+    const count = (next.get(first) ?? 0) + 1;
+    next.set(first, count);
+    if (count === QUORUM) agreed.push(ancestor);
+  }
+  return agreed;
 }
 
 function commonAncestor({ blocks }: ViewChain, one: ChainBlock, other: ChainBlock): ChainBlock {
