@@ -501,6 +501,7 @@ function profileOf(
     slug,
     owner: null,
     managed: slug === "public" || slug === "premium",
+    defaultStrategy: profile.routing.default_strategy ?? file.routing.default_strategy,
     chains: new Map(sets),
   };
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { RateLimitSize } from "../core/billing/gcra.ts";
 import { type Tariff, tariffOf } from "../core/billing/price.ts";
-import { byStrategy, STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
+import { byStrategy, STRATEGY_SPELLINGS, spellingsOf } from "../core/routing/strategy.ts";
 import { METHODS } from "../core/rpc/method.ts";
 import type { PaymentSettings } from "../payments/settings.ts";
 import { count, intervalMs, operatorToken } from "./kinds.ts";
@@ -20,10 +20,12 @@ const rate = (perSecond: number, burst: number, purpose: string) =>
 const factor = z.number().min(0.01).max(1_000);
 const factorByStrategy = byStrategy((row) => factor.default(row.factor).describe(row.summary));
 const factorByOtherSpelling = Object.fromEntries(
-  STRATEGY_NAMES.filter((name) => underscored(name) !== name).map((name) => [
-    underscored(name),
-    factor.optional().describe(`Another spelling of \`${name}\`.`),
-  ]),
+  [...STRATEGY_SPELLINGS]
+    .filter(([spelling, name]) => spelling !== name)
+    .map(([spelling, name]) => [
+      spelling,
+      factor.optional().describe(`Another spelling of \`${name}\`.`),
+    ]),
 );
 
 const tariff = z
@@ -214,8 +216,12 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
   };
 }
 
-/** Underscores are accepted where the strategies are spelled with hyphens. */
+/** Other spellings and former names of strategies are accepted. */
 function factorsOf(factors: z.output<typeof tariff>["factors"]): Tariff["factors"] {
   const given = new Map(Object.entries(factors));
-  return byStrategy(({ name }) => given.get(underscored(name)) ?? factors[name]);
+  return byStrategy((row) => {
+    const others = spellingsOf(row).filter((spelling) => spelling !== row.name);
+    const spelling = others.find((other) => given.get(other) !== undefined) ?? row.name;
+    return given.get(spelling) ?? row.factor;
+  });
 }

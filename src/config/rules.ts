@@ -4,7 +4,7 @@
 import { isRecord } from "../core/fields.ts";
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
-import { STRATEGY_NAMES, underscored } from "../core/routing/strategy.ts";
+import { STRATEGIES, spellingsOf } from "../core/routing/strategy.ts";
 import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
@@ -153,8 +153,10 @@ const TWO_NAMES: readonly (readonly [name: Breach["path"], other: Breach["path"]
     ["server", "operator_token"],
     ["hosted", "operator_token"],
   ],
-  ...STRATEGY_NAMES.filter((name) => underscored(name) !== name).map(
-    (name) => [factorPath(name), factorPath(underscored(name))] as const,
+  ...STRATEGIES.map(spellingsOf).flatMap((spellings) =>
+    spellings.flatMap((name, at) =>
+      spellings.slice(at + 1).map((other) => [factorPath(name), factorPath(other)] as const),
+    ),
   ),
 ];
 

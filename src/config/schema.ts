@@ -8,7 +8,7 @@ import { REGION_PREFERENCES } from "../core/provider/region.ts";
 import { ERROR_CATEGORIES } from "../core/provider-errors/category.ts";
 import { CONSISTENCIES, DEFAULT_CONSISTENCY } from "../core/routing/consistency.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
-import { STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
+import { DEFAULT_STRATEGY, STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
 import { hosted } from "./hosted.ts";
@@ -418,9 +418,17 @@ const cacheSettings = z
   })
   .describe("How much is kept, where, and for whom.");
 
+const routing = z.strictObject({
+  default_strategy: z
+    .enum([...STRATEGY_SPELLINGS.keys()])
+    .optional()
+    .describe("The strategy of calls that name none. Default: that of `routing` at the top."),
+});
+
 const profile = z
   .strictObject({
     cache: profileCache,
+    routing: routing.prefault({}).describe("How calls are routed that say nothing of it."),
     chains: z.record(word, providerSet).default({}).describe("By chain name, as under `chains`."),
     hedge: hedge.optional().describe("As `hedge` at the top. Default: that one."),
     consistency: consistency.optional().describe("As `consistency` at the top. Default: that one."),
@@ -850,6 +858,18 @@ export const configFile = z
           "of the next one if that is less. `off`, or how much and when. Never writes, traces and " +
           "logs. Reloaded.",
       ),
+    routing: z
+      .strictObject({
+        default_strategy: routing.shape.default_strategy
+          .unwrap()
+          .default(DEFAULT_STRATEGY)
+          .describe(
+            "The strategy of calls that name none, in profiles of this file that name none; Custom " +
+              `profiles use \`${DEFAULT_STRATEGY}\`. It sets the price of these calls too. Reloaded.`,
+          ),
+      })
+      .prefault({})
+      .describe("How calls are routed that say nothing of it."),
     consistency: consistency
       .default(DEFAULT_CONSISTENCY)
       .describe(

@@ -71,6 +71,9 @@ test("a kept answer is told as one, and callers can have a provider asked all th
   assert.ok(hit.json.svc_meta.cache.age_ms >= 0);
   assert.equal(hit.json.svc_meta.source, "cache");
   assert.deepEqual(hit.json.svc_meta.attempts, []);
+  // No provider was asked: who could be asked now, and no time at one.
+  assert.deepEqual([...hit.json.svc_meta.candidate_providers].sort(), ["p0", "p1"]);
+  assert.equal(hit.json.svc_meta.upstream_latency_ms, 0);
   assert.equal(asked("eth_getBalance"), before);
   for (const headers of [{ "Cache-Control": "no-cache" }, { "X-Svc-Cache": "bypass" }]) {
     const fresh = await service.post(path, balance(), headers);

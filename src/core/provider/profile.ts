@@ -132,6 +132,8 @@ export interface Profile {
    * Managed pools (`public`, `premium`) show provider aliases, all others show ids and exclusions.
    */
   readonly managed: boolean;
+  /** The strategy of calls that name none, in any spelling; absent = the default one. */
+  readonly defaultStrategy?: string;
   /** By chain name. */
   readonly chains: ReadonlyMap<string, ProviderSet>;
 }

@@ -52,8 +52,10 @@ export interface Evidence {
   readonly chain_id: number;
   readonly transport: Transport;
   readonly profile: string;
+  /** Of an answer that no provider was asked for: who could be asked now. */
   readonly candidate_providers: readonly string[];
   readonly selected_provider: EvidenceProvider | null;
+  /** 0 = no provider was asked for the answer; null = none was asked, and there is no answer. */
   readonly upstream_latency_ms: number | null;
   readonly svc_overhead_ms: number;
   readonly end_to_end_latency_ms: number;
@@ -152,7 +154,10 @@ export function evidenceOf(input: EvidenceInput): Evidence {
     profile: profile.slug,
     candidate_providers: plan.candidates.map(({ provider }) => shown(provider)),
     selected_provider: selected === null ? null : { id: shown(selected), ...regionOf(selected) },
-    upstream_latency_ms: attempts.length === 0 ? null : round(attempts.at(-1)?.latencyMs ?? 0),
+    upstream_latency_ms:
+      attempts.length === 0 && source.kind === "none"
+        ? null
+        : round(attempts.at(-1)?.latencyMs ?? 0),
     svc_overhead_ms: round(Math.max(0, input.endToEndMs - upstreamMsOf(attempts))),
     end_to_end_latency_ms: round(input.endToEndMs),
     retries: isMerged

@@ -160,18 +160,14 @@ export function namesOf({ name, formerNames }: StrategyRow): readonly string[] {
   return [name, ...formerNames];
 }
 
-/** A name with underscores, which callers and settings may write in place of hyphens. */
-export function underscored(name: string): string {
-  return name.replaceAll("-", "_");
+/** Every way to write the name of a strategy: its names, with hyphens or underscores. */
+export function spellingsOf(row: StrategyRow): readonly string[] {
+  return [...new Set(namesOf(row).flatMap((name) => [name, name.replaceAll("-", "_")]))];
 }
 
-/** Every way to write the name of a strategy. */
+/** Every way to write the name of any strategy. */
 export const STRATEGY_SPELLINGS: ReadonlyMap<string, Strategy> = new Map(
-  STRATEGIES.flatMap((row) =>
-    namesOf(row)
-      .flatMap((name) => [name, underscored(name)])
-      .map((spelling) => [spelling, row.name]),
-  ),
+  STRATEGIES.flatMap((row) => spellingsOf(row).map((spelling) => [spelling, row.name])),
 );
 
 const ROWS = byStrategy((row) => row);

@@ -10,12 +10,7 @@ import {
   type Tariff,
   usdText,
 } from "../../core/billing/price.ts";
-import {
-  byStrategy,
-  DEFAULT_STRATEGY,
-  STRATEGY_NAMES,
-  type Strategy,
-} from "../../core/routing/strategy.ts";
+import { byStrategy, STRATEGY_NAMES, type Strategy } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import type { OperationTag } from "../contract/operation.ts";
@@ -63,7 +58,7 @@ export function agentDocument(facts: DocumentFacts, site: Site): Json {
       subscription_kinds: chain.subscriptions,
     })),
     strategies: STRATEGY_NAMES,
-    default_strategy: DEFAULT_STRATEGY,
+    default_strategy: facts.defaultStrategy,
     transports: ["http", "websocket"],
     subscriptions: SUBSCRIPTION_KINDS,
     profiles: facts.profiles.map((profile) => ({

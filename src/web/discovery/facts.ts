@@ -7,6 +7,11 @@ import type { Chain } from "../../core/provider/chain.ts";
 import { exampleChain } from "../../core/provider/example-chain.ts";
 import type { Profile, ProviderSet } from "../../core/provider/profile.ts";
 import {
+  DEFAULT_STRATEGY,
+  STRATEGY_SPELLINGS,
+  type Strategy,
+} from "../../core/routing/strategy.ts";
+import {
   type ConfiguredMethod,
   type MethodTable,
   methodTable,
@@ -79,6 +84,8 @@ export interface DocumentFacts {
    * another default.
    */
   readonly defaultProfile: { readonly withKey: string | null; readonly withoutKey: string | null };
+  /** The strategy of calls to the default profile that name none. */
+  readonly defaultStrategy: Strategy;
   readonly limits: LimitFacts;
   readonly methods: MethodTable;
   /** Whether an operator token is configured. */
@@ -128,6 +135,10 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
       withKey: hosted === null ? null : "premium",
       withoutKey: hosted === null || hosted.keyless ? firstProfile : null,
     },
+    defaultStrategy: strategyOf(
+      profiles.find(({ slug }) => hosted !== null && slug === "premium") ??
+        profiles.find(({ slug }) => slug === firstProfile),
+    ),
     limits: {
       maxBodyBytes: limits.maxBodyBytes,
       maxBatchItems: limits.maxBatchItems,
@@ -139,6 +150,10 @@ export function factsOf(source: FactsSource, version: string): DocumentFacts {
     operator: server.operatorToken !== null,
     hosted: hosted === null ? null : hostedFacts(hosted),
   };
+}
+
+function strategyOf(profile: Profile | undefined): Strategy {
+  return STRATEGY_SPELLINGS.get(profile?.defaultStrategy ?? "") ?? DEFAULT_STRATEGY;
 }
 
 /** Callers with a key may name `premium`, which `public` serves if `premium` is not configured. */

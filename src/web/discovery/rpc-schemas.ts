@@ -75,12 +75,20 @@ const evidence = z
     profile: z.string(),
     candidate_providers: z
       .array(z.string())
-      .describe("Who could be asked, in order. Not a list of attempts."),
+      .describe(
+        "Who could be asked, in order; of an answer that no provider was asked for, who could be " +
+          "asked now. Not a list of attempts.",
+      ),
     selected_provider: z
       .object({ id: z.string(), region })
       .nullable()
-      .describe("Whose answer it is; null = no provider's."),
-    upstream_latency_ms: ms.nullable(),
+      .describe(
+        "Whose answer it is, or once was (`source` of a kept or shared one); null = no provider's, " +
+          "or no longer known whose.",
+      ),
+    upstream_latency_ms: ms
+      .nullable()
+      .describe("0 = no provider was asked for the answer; null = there is no answer either."),
     svc_overhead_ms: ms,
     end_to_end_latency_ms: ms,
     retries: z.int().min(0).describe("Attempts after the first, hedges left out."),

@@ -2,7 +2,7 @@
 // its facts and base URL.
 
 import { cacheShareOf, cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
-import { DEFAULT_STRATEGY, STRATEGY_NAMES } from "../../core/routing/strategy.ts";
+import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent-json.ts";
@@ -105,7 +105,7 @@ ${rpcForms(facts)
     "\n",
   )}${sellsCalls(hosted?.payments ?? null) ? `\n- \`${SESSION_FORM}\` (paid for call by call, without a key)` : ""}
 
-Strategies: ${STRATEGY_NAMES.map((strategy) => `\`${strategy}\``).join(", ")}; \`${DEFAULT_STRATEGY}\` where none is named. ${key}
+Strategies: ${STRATEGY_NAMES.map((strategy) => `\`${strategy}\``).join(", ")}; \`${facts.defaultStrategy}\` where none is named. ${key}
 
 Profiles: ${facts.profiles.map((profile) => `\`${profile.slug}\` (${profile.chains.join(", ")})`).join("; ")}.
 `;

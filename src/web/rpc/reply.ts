@@ -10,6 +10,9 @@ import {
   type TipState,
 } from "../../core/routing/evidence.ts";
 import type { Plan } from "../../core/routing/plan.ts";
+import { type Call, NO_BLOCK } from "../../core/rpc/call.ts";
+import { methodOf } from "../../core/rpc/method.ts";
+import { writeRequest } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { RoutedCall } from "../../upstream/engine/router.ts";
@@ -64,7 +67,7 @@ export function evidenceOfReply(reply: Reply, { runtime, node }: EvidenceParts):
     chain: target.chain,
     transport: reply.transport,
     profile: target.profile,
-    plan: route?.plan ?? EMPTY_PLAN,
+    plan: planOfReply(reply),
     attempts: route?.traces.map(({ attempt }) => attempt) ?? [],
     breakerState:
       selected === null
@@ -81,6 +84,15 @@ export function evidenceOfReply(reply: Reply, { runtime, node }: EvidenceParts):
   });
 }
 
+/** The plan of a call; of an answer that no provider was asked for, the one of now. */
+function planOfReply({ route, source, target: { tracker, strategy, pin } }: Reply): Plan {
+  const isAsked = route !== null && route.traces.length > 0;
+  if (isAsked || source.kind === "none") return route?.plan ?? NO_PLAN;
+  return route === null
+    ? tracker.plan(ANY_CALL, { strategy, transport: null, pin })
+    : tracker.plan(route.request.call, route.request);
+}
+
 function tipStateOf({ request: { view }, isStale }: RoutedCall): TipState | null {
   if (view === undefined) return null;
   if (view === null || isStale) return "stale";
@@ -92,4 +104,11 @@ function chargedCuOf({ billing, source }: Pick<Reply, "billing" | "source">): nu
   return isCharged(source) ? billing.cu : 0;
 }
 
-const EMPTY_PLAN: Plan = { candidates: [], excluded: [] };
+const NO_PLAN: Plan = { candidates: [], excluded: [] };
+/** A call that every provider can be asked. */
+const ANY_CALL: Call = {
+  methodName: "eth_chainId",
+  method: methodOf("eth_chainId"),
+  block: NO_BLOCK,
+  ...writeRequest("eth_chainId", Buffer.from("[]")),
+};

@@ -202,7 +202,8 @@ function resolve({ registry, observer, account }: Scene, input: TargetInput): Ta
   const chain = registry.chain(parts.chain ?? "");
   const tracker = chain === undefined ? undefined : served.trackers.get(chain.chainName);
   if (chain === undefined || tracker === undefined) return unknownChain(registry, served, parts);
-  const choices = [parts.strategy, query.get("strategy"), input.strategy];
+  const { defaultStrategy } = served.profile;
+  const choices = [parts.strategy, query.get("strategy"), input.strategy, defaultStrategy];
   const strategy = strategyOf(served.profile, choices);
   if (typeof strategy !== "string") return strategy;
   const wanted = isElsewhere(account, named)
@@ -346,7 +347,7 @@ function unknownChain(registry: ProfileRegistry, served: ServedProfile, parts: P
   });
 }
 
-/** The strategy: the path wins over the query, the header and the default. */
+/** The strategy: the path wins over the query, the header and the default of the profile. */
 function strategyOf(
   { owner }: Pick<Profile, "owner">,
   choices: readonly (string | null | undefined)[],

@@ -14,7 +14,7 @@ import {
   STRATEGIES,
   STRATEGY_NAMES,
   STRATEGY_SPELLINGS,
-  underscored,
+  spellingsOf,
 } from "../../../src/core/routing/strategy.ts";
 import { RESERVED_SLUGS } from "../../../src/hosted/profiles/document.ts";
 import { pricing } from "../../../src/web/contract/schemas/instance.ts";
@@ -33,19 +33,18 @@ test("rows have names of their own, in the shape that paths take", () => {
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^[a-z]+(-[a-z]+)*$/);
   assert.equal(DEFAULT_STRATEGY, STRATEGY_NAMES[0]);
-  for (const { name, summary } of STRATEGIES) {
+  for (const row of STRATEGIES) {
+    const { name, formerNames, summary } = row;
     assert.match(summary, /\.$/);
-    assert.deepEqual(
-      [name, underscored(name)].map((spelling) => STRATEGY_SPELLINGS.get(spelling)),
-      [name, name],
-    );
+    const spellings = [name, ...formerNames].flatMap((each) => [each, each.replaceAll("-", "_")]);
+    assert.deepEqual(spellingsOf(row), [...new Set(spellings)]);
+    for (const spelling of spellings) assert.equal(STRATEGY_SPELLINGS.get(spelling), name);
   }
 });
 
 test("the factors of the configuration are those of the table", () => {
   const properties = at(configJsonSchema(), ["hosted", "tariff", "factors"]);
-  const alone = STRATEGY_NAMES.map(underscored).filter((name) => !isIn(STRATEGY_NAMES, name));
-  assert.deepEqual(Object.keys(properties), [...STRATEGY_NAMES, ...alone]);
+  assert.deepEqual(Object.keys(properties).sort(), [...STRATEGY_SPELLINGS.keys()].sort());
   for (const row of STRATEGIES) {
     const { factor, summary } = row;
     const { default: usual, description } = factorSchema.parse(properties[row.name]);
@@ -57,23 +56,21 @@ test("the factors of the configuration are those of the table", () => {
   );
 });
 
-test("each factor is set by either spelling, and never by both", () => {
-  for (const name of STRATEGY_NAMES) {
-    const other = underscored(name);
-    for (const spelling of new Set([name, other])) {
-      const set = accepted(
-        configuration({ enabled: true, tariff: { factors: { [spelling]: 7 } } }),
-      );
+test("each factor is set by any spelling of its strategy, and never by two", () => {
+  const factorsAs = (factors: Readonly<Record<string, number>>) =>
+    configuration({ enabled: true, tariff: { factors } });
+  for (const row of STRATEGIES) {
+    const spellings = spellingsOf(row);
+    for (const spelling of spellings)
       assert.deepEqual(
-        set.hosted?.tariff.factors,
-        byStrategy((row) => (row.name === name ? 7 : row.factor)),
+        accepted(factorsAs({ [spelling]: 7 })).hosted?.tariff.factors,
+        byStrategy(({ name, factor }) => (name === row.name ? 7 : factor)),
       );
-    }
-    if (other === name) continue;
-    const faults = refused(
-      configuration({ enabled: true, tariff: { factors: { [name]: 7, [other]: 7 } } }),
-    );
-    assert.match(faults.map(({ message }) => message).join(), /one setting/);
+    for (const [at, one] of spellings.entries())
+      for (const other of spellings.slice(at + 1)) {
+        const faults = refused(factorsAs({ [one]: 7, [other]: 7 }));
+        assert.match(faults.map(({ message }) => message).join(), /one setting/);
+      }
   }
 });
 
@@ -87,6 +84,8 @@ test("documents and prices name every strategy of the table", () => {
   const agent = agentSchema.parse(agentDocument(HOSTED, SITE));
   assert.deepEqual(agent.strategies, STRATEGY_NAMES);
   assert.equal(agent.default_strategy, DEFAULT_STRATEGY);
+  const routed = facts({ enabled: true }, { routing: { default_strategy: "fastest" } });
+  assert.equal(agentSchema.parse(agentDocument(routed, SITE)).default_strategy, "fastest");
   for (const chain of agent.chains) assert.deepEqual(chain.strategies, STRATEGY_NAMES);
   assert.deepEqual(Object.keys(agent.pricing.strategy_factors), STRATEGY_NAMES);
   for (const prices of Object.values(agent.pricing.examples))
@@ -126,8 +125,4 @@ function at(schema: unknown, path: readonly string[]): Readonly<Record<string, u
   const { properties } = nodeSchema.parse(schema);
   const [first, ...rest] = path;
   return first === undefined ? properties : at(properties[first], rest);
-}
-
-function isIn(names: readonly string[], name: string): boolean {
-  return names.includes(name);
 }

@@ -344,3 +344,34 @@ test("no URL at all makes it throw", () => {
     { numRuns: 1_000 },
   );
 });
+
+test("calls that name no strategy use that of their profile, else that of the service", () => {
+  const providers = [provider("alpha")];
+  const { chains, profiles, selection } = configOf(
+    JSON.stringify({
+      chains: { ethereum: { chain_id: 1, block_time_ms: 12_000 } },
+      routing: { default_strategy: "latency_weighted" },
+      profiles: {
+        public: { chains: { ethereum: { providers } } },
+        team: {
+          routing: { default_strategy: "round-robin" },
+          chains: { ethereum: { providers } },
+        },
+      },
+    }),
+  );
+  const resolver = createTargetResolver(
+    createProfileRegistry(chains, profiles, runtime, selection),
+    createObserver(pino({ level: "silent" }), runtime),
+  );
+  const shownAt = (url: string) =>
+    shown(
+      resolver.resolve(
+        { url, defaultProfile: null, within: null, provider: undefined, strategy: undefined },
+        null,
+      ),
+    );
+  assert.equal(shownAt("/rpc/ethereum"), "public ethereum latency-weighted -");
+  assert.equal(shownAt("/rpc/profile/team/ethereum"), "team ethereum load-balanced -");
+  assert.equal(shownAt("/rpc/fastest/ethereum"), "public ethereum fastest -");
+});
