@@ -1,7 +1,7 @@
 # A production image: dependencies without development and local-node packages, the console built,
 # sources of the service as they are.
 #
-#   docker build -t svc .
+#   docker build -t svc --build-arg SVC_COMMIT=$(git rev-parse HEAD) .
 #   docker run -p 4000:4000 -v svc-data:/app/.svc -e SVC_PUBLIC_URL -e SVC_SECRET -e SVC_OPERATOR_TOKEN svc
 #
 # The image holds svc.production.yml as /app/svc.yml; mount your own copy over it:
@@ -25,6 +25,9 @@ RUN node bin/build-console.ts
 FROM node:24-slim
 # HOST and PORT win over svc.yml, so that EXPOSE and HEALTHCHECK stay true.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000
+# Told in /api/health and `svc version`: --build-arg SVC_COMMIT=$(git rev-parse HEAD)
+ARG SVC_COMMIT=""
+ENV SVC_COMMIT=$SVC_COMMIT
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=console /app/node_modules/.console node_modules/.console

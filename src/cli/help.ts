@@ -77,7 +77,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       ],
     ],
   },
-  version: { args: "", does: "Prints the version.", options: [] },
+  version: { args: "", does: "Prints the version and the commit of this build.", options: [] },
   help: { args: "[COMMAND]", does: "Prints the options of a command.", options: [] },
 };
 

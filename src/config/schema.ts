@@ -944,6 +944,14 @@ export const environment = z.object({
       "the secret before `SVC_SECRET`: what was sealed with it is sealed anew at the next " +
         "start, after which it can be left out",
     ),
+  SVC_COMMIT: z
+    .string()
+    .optional()
+    .describe(
+      "the commit of this build, where it does not run in a clone of the repository: it stands " +
+        "behind the version (`0.2.0+1a2b3c4d`) in `svc version`, `/api/health`, the metrics and " +
+        "the console; it has no setting in the file",
+    ),
 });
 
 /** Command-line flags; each overrides the environment and the file. Numbers arrive as numbers. */
