@@ -75,7 +75,7 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
     chains: config.chains,
     rules,
     served,
-    limits: PROFILE_LOADER_LIMITS,
+    limits: { ...PROFILE_LOADER_LIMITS, maxLoaded: settings.maxLoadedProfiles },
     onError,
   });
   return {

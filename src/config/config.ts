@@ -33,7 +33,7 @@ import {
   flags as flagTable,
 } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
-import { cacheWarnings, regionWarnings, warningsOf } from "./warnings.ts";
+import { cacheWarnings, regionWarnings, saleWarnings, warningsOf } from "./warnings.ts";
 
 /** Input of a configuration. */
 export interface ConfigInput {
@@ -212,6 +212,7 @@ export function loadConfig(input: ConfigInput): ConfigResult {
     ...warningsOf(document.data),
     ...regionWarnings(file.data),
     ...cacheWarnings(file.data),
+    ...saleWarnings(file.data),
   ];
   const warnings = doubts.map((doubt) => placed(input.file, document, doubt));
   return {

@@ -123,6 +123,12 @@ export const hosted = z
       ),
     max_keys: count(1, 100_000, 100).describe("Keys of one account."),
     max_profiles: count(0, 1_000, 5).describe("Custom profiles of one account."),
+    max_loaded_profiles: count(1, 100_000, 500).describe(
+      "Custom profiles in memory, each with the state of its providers; a process each. One is " +
+        "loaded at its first call and leaves after ten minutes without one. Beyond it the one " +
+        "unused for longest makes room once it has been unused for 30 s; until then a call gets " +
+        "`not_prepared`.",
+    ),
     old_forms: z
       .enum(["on", "auto", "off"])
       .default("auto")
@@ -164,6 +170,8 @@ export interface HostedConfig {
   readonly maxKeys: number;
   /** Most Custom profiles of one account. */
   readonly maxProfiles: number;
+  /** Custom profiles in memory of a process. */
+  readonly maxLoadedProfiles: number;
   /** Which legacy request forms are served: all, those still in use, or none. */
   readonly legacyForms: "on" | "auto" | "off";
   readonly keysPerHour: number;
@@ -208,6 +216,7 @@ export function hostedOf(file: z.output<typeof hosted>): HostedConfig | null {
     allowPrivateProviders: file.allow_private_providers,
     maxKeys: file.max_keys,
     maxProfiles: file.max_profiles,
+    maxLoadedProfiles: file.max_loaded_profiles,
     legacyForms: file.old_forms,
     keysPerHour: file.keys_per_hour,
     flushIntervalMs: file.flush_interval_ms,

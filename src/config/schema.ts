@@ -781,8 +781,7 @@ export const configFile = z
           .boolean()
           .default(false)
           .describe(
-            "`true` = this node serves together with others on the same PostgreSQL database. " +
-              "Refused beside a rail of kind `session`.",
+            "`true` = this node serves together with others on the same PostgreSQL database.",
           ),
         node_id: z
           .string()

@@ -38,6 +38,15 @@ export function regionWarnings({ cluster, profiles }: ConfigFile): readonly Tabl
   });
 }
 
+/** What is sold although nobody but the providers of callers without credit serves it. */
+export function saleWarnings({ hosted, profiles, devnet }: ConfigFile): readonly TableFault[] {
+  if (!hosted.enabled || hosted.payments.rails.length === 0) return [];
+  if (devnet || profiles["premium"] !== undefined) return [];
+  const message =
+    "sells calls that profile `public` serves: add a profile `premium` with providers of your own";
+  return [{ path: ["hosted", "payments", "rails"], at: "value", message }];
+}
+
 /** Settings of the cache that have no effect beside others. */
 export function cacheWarnings({ cache, profiles }: ConfigFile): readonly TableFault[] {
   const settings = cache === "off" ? null : cache;

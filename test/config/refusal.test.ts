@@ -1024,6 +1024,23 @@ describe("configuration: what is doubted", () => {
       : result.faults.map(({ path, message }) => `refused: ${path} ${message}`);
   };
 
+  it("names rails that sell what only the providers of callers without credit serve", () => {
+    const doubts = (slugs: string): readonly string[] => {
+      const result = load(
+        `chains: { ethereum: { chain_id: 1 } }\nprofiles: { ${slugs} }\n` +
+          `hosted: { enabled: true, payments: { rails: [${EVM}] } }`,
+      );
+      return result.ok
+        ? result.warnings.map(({ path, message }) => `${path} ${message}`)
+        : assert.fail(formatFaults(result.faults));
+    };
+    const open =
+      "public: { chains: { ethereum: { providers: [{ id: a, url: 'https://a.example' }] } } }";
+    assert.match(doubts(open).join(), /^hosted\.payments\.rails sells calls .* profile `premium`/);
+    const paid = open.replace("public", "premium");
+    assert.deepEqual(doubts(`${open}, ${paid}`), []);
+  });
+
   it("names the provider whose region no preference can follow", () => {
     const set = "profiles.public.chains.ethereum.providers";
     const [without] = regionDoubts("", "prefer", "", "us");

@@ -48,9 +48,8 @@ export interface ProfileLoaderLimits {
   readonly failedMs: number;
 }
 
-/** The defaults; tests tighten them. */
-export const PROFILE_LOADER_LIMITS: ProfileLoaderLimits = {
-  maxLoaded: 500,
+/** The limits that are no setting; tests tighten them. */
+export const PROFILE_LOADER_LIMITS: Omit<ProfileLoaderLimits, "maxLoaded"> = {
   idleMs: 600_000,
   waitMs: 2_000,
   failedMs: 5_000,

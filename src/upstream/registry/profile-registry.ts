@@ -63,7 +63,6 @@ export interface ProfileRegistry {
 
 /** Settings of the registry beside those of selection. */
 export interface ProfileRegistrySettings {
-  readonly maxCustom: number;
   /** Called when a circuit or cordon changes; `profile` is the label in metrics. */
   readonly onChange: (profile: string, chain: string, change: HealthChange) => void;
   /** Divides the bounds of provider sets between workers. */
@@ -76,9 +75,6 @@ export interface ProfileRegistrySettings {
   readonly attemptsOf: (profile: string, chain: string) => AttemptListener;
 }
 
-/** Most profiles of accounts in memory. */
-const MAX_CUSTOM = 2_000;
-
 /** Creates a registry with fixed chains and the initial profiles. */
 export function createProfileRegistry(
   chains: readonly Chain[],
@@ -87,7 +83,6 @@ export function createProfileRegistry(
   settings: SelectionSettings & Partial<ProfileRegistrySettings>,
 ): ProfileRegistry {
   const bySegment = chainsBySegment(chains);
-  const { maxCustom = MAX_CUSTOM } = settings;
   const withTrackers = (profile: Profile, before: ServedProfile | undefined): ServedProfile =>
     serve(profile, before, { runtime, settings });
   let configured: ReadonlyMap<string, ServedProfile> = new Map(
@@ -136,7 +131,6 @@ export function createProfileRegistry(
         const before = custom.get(id);
         custom.delete(id);
         custom.set(id, withTrackers(profile, before));
-        for (const oldest of custom.keys()) if (custom.size > maxCustom) custom.delete(oldest);
       }
       revision++;
     },

@@ -399,7 +399,7 @@ function serving(store: Store, limits: Partial<ProfileLoaderLimits> = {}, secret
   };
   const loader = createProfileLoader({
     ...parts,
-    limits: { ...PROFILE_LOADER_LIMITS, ...limits },
+    limits: { ...PROFILE_LOADER_LIMITS, maxLoaded: 500, ...limits },
   });
   const ready = (accountId: string, slug: string) =>
     new Promise<Fault | null>((resolve) => void loader.prepare({ accountId, slug }, resolve));

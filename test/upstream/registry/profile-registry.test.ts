@@ -36,8 +36,8 @@ function profile(owner: string | null, slug: string, ids: readonly string[] = ["
   };
 }
 
-function directoryOf(profiles: readonly Profile[], maxCustom = 10): ProfileRegistry {
-  return createProfileRegistry([chain], profiles, simulatedWorld(1), { ...SELECTION, maxCustom });
+function directoryOf(profiles: readonly Profile[]): ProfileRegistry {
+  return createProfileRegistry([chain], profiles, simulatedWorld(1), SELECTION);
 }
 
 function trackerOf(registry: ProfileRegistry, id: string): Tracker {
@@ -134,25 +134,6 @@ test(
       [undefined, undefined, []],
     );
     assert.equal(registry.trackers().length, 1);
-  },
-);
-
-test(
-  "past the bound the profile that was unused for longest is forgotten, and never a configured " +
-    "one",
-  () => {
-    const registry = directoryOf([profile(null, "public")], 3);
-    for (const slug of ["a", "b", "c"]) registry.put(profile("acct_1", slug));
-    registry.served("acct_1/a");
-    registry.put(profile("acct_1", "b"));
-    registry.put(profile("acct_1", "d"));
-    assert.deepEqual(
-      registry.custom.map((it) => it.profile.slug),
-      ["a", "b", "d"],
-    );
-    for (let n = 0; n < 50; n++) registry.put(profile("acct_2", `p${n}`));
-    assert.equal(registry.custom.length, 3);
-    assert.ok(registry.profile("public"));
   },
 );
 
