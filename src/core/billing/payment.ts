@@ -52,7 +52,24 @@ export function nanoOf(units: bigint): bigint {
 }
 
 /**
- * The standard command-line client for payments, in the versions that the documented steps were
- * tested with.
+ * The client libraries of payments, in the versions that the documented steps were tested with:
+ * those of `package.json`. Without a version npm may refuse them, since the newest releases do not
+ * always accept each other.
  */
-export const MPPX_COMMAND = "npx -y -p mppx@0.11.0 -p viem@2.57.1 mppx";
+const CLIENT_VERSIONS = {
+  mppx: "0.11.0",
+  viem: "2.57.1",
+  "@x402/fetch": "2.27.0",
+  "@x402/evm": "2.27.0",
+} as const;
+
+/** An npm package that a paying program needs. */
+export type ClientPackage = keyof typeof CLIENT_VERSIONS;
+
+/** The packages as `npm install` takes them, with their versions. */
+export function pinned(packages: readonly ClientPackage[]): readonly string[] {
+  return packages.map((name) => `${name}@${CLIENT_VERSIONS[name]}`);
+}
+
+/** The standard command-line client for payments. */
+export const MPPX_COMMAND = `npx -y -p ${pinned(["mppx", "viem"]).join(" -p ")} mppx`;

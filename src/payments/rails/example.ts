@@ -1,5 +1,6 @@
 // What programs that pay have in common: they are printed in documents and run by callers, in their
 // own environment.
+import type { ClientPackage } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import type { RailTerms } from "./rail-terms.ts";
 
@@ -7,7 +8,7 @@ import type { RailTerms } from "./rail-terms.ts";
 export interface Example {
   readonly title: string;
   /** npm packages that it needs. */
-  readonly packages: string;
+  readonly packages: readonly ClientPackage[];
   readonly code: string;
 }
 

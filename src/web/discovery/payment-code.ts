@@ -1,5 +1,6 @@
 // How to pay from a program: complete, working examples for each rail of an instance, with its
 // addresses and amounts.
+import { pinned } from "../../core/billing/payment.ts";
 import { DEFAULT_STRATEGY } from "../../core/routing/strategy.ts";
 import type { ExamplePlace } from "../../payments/rails/example.ts";
 import { examplesOf } from "../../payments/rails/rails.ts";
@@ -20,7 +21,7 @@ export function paymentFromCode(facts: DocumentFacts, { baseUrl }: Site): string
   };
   const sections = examplesOf(terms.rails, place).map(
     ({ title, packages, code }) =>
-      `**${title}** (\`npm install ${packages}\`):\n\n\`\`\`ts\n${code}\n\`\`\`\n`,
+      `**${title}** (\`npm install ${pinned(packages).join(" ")}\`):\n\n\`\`\`ts\n${code}\n\`\`\`\n`,
   );
   return (
     `### From code\n\nThe wallet's private key comes from the ` +

@@ -129,8 +129,8 @@ function accountSteps({ hosted }: DocumentFacts, { baseUrl }: Site): readonly Fi
 }
 
 const WALLET =
-  "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account of `mppx " +
-  "account create`. `@x402/fetch` and any other client of these protocols does as well.";
+  "The private key of the wallet stands in `MPPX_PRIVATE_KEY`, or in an account that the same " +
+  "command makes with `account create`. `@x402/fetch` and any other client of these protocols does as well.";
 
 const LOCAL_WALLET =
   "Money on this development chain is worth nothing: `npm start` prints a wallet that has " +

@@ -178,14 +178,24 @@ test(
   },
 );
 
-test("the payment commands name the versions that are installed here", () => {
+test("whatever is to be installed for paying has the version that is installed here", () => {
+  const root = new URL("../../../", import.meta.url);
   const { dependencies, devDependencies } = JSON.parse(
-    readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
+    readFileSync(new URL("package.json", root), "utf8"),
   );
-  assert.equal(
-    MPPX_COMMAND,
-    `npx -y -p mppx@${dependencies.mppx} -p viem@${dependencies.viem ?? devDependencies.viem} mppx`,
+  const named = (name: string): string =>
+    `${name}@${dependencies[name] ?? devDependencies[name] ?? "missing"}`;
+  const clients = `${named("mppx")} ${named("viem")}`;
+  assert.equal(MPPX_COMMAND, `npx -y -p ${clients.replace(" ", " -p ")} mppx`);
+  const skill = text(ALL, "/SKILL.md");
+  assert.deepEqual(
+    new Set(Array.from(skill.matchAll(/npm install ([^`\n]+)/g), ([, it]) => it)),
+    new Set([clients, `${named("@x402/fetch")} ${named("@x402/evm")} ${named("viem")}`]),
   );
+  const page = readFileSync(new URL("docs/payments.md", root), "utf8");
+  for (const printed of [skill, text(ALL, "/llms.txt"), page])
+    for (const [line] of printed.matchAll(/^.*\bnpx .*$/gm))
+      assert.ok(line.includes(`${MPPX_COMMAND} `), line);
 });
 
 test("SKILL.md shows code for the rails of the instance and for no other", () => {

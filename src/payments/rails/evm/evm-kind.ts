@@ -32,7 +32,7 @@ function evmExample(rail: RailTerms, place: ExamplePlace): Example {
       `maxAtomicAmount: "${unitsOf(place.minN)}" })] });`,
     purchase("mppx.fetch", place),
   ];
-  return { title: "MPP `evm` (EIP-3009)", packages: "mppx viem", code: code.join("\n") };
+  return { title: "MPP `evm` (EIP-3009)", packages: ["mppx", "viem"], code: code.join("\n") };
 }
 
 function x402Example(rail: RailTerms, place: ExamplePlace): Example {
@@ -53,5 +53,9 @@ function x402Example(rail: RailTerms, place: ExamplePlace): Example {
     "const paying = wrapFetchWithPayment(fetch, client);",
     purchase("paying", place),
   ];
-  return { title: "x402 `exact`", packages: "@x402/fetch @x402/evm viem", code: code.join("\n") };
+  return {
+    title: "x402 `exact`",
+    packages: ["@x402/fetch", "@x402/evm", "viem"],
+    code: code.join("\n"),
+  };
 }

@@ -41,7 +41,7 @@ function sessionExample(rail: RailTerms, { callUrl }: ExamplePlace): Example {
   ];
   return {
     title: "Call by call, without a key (MPP `tempo`/`session`)",
-    packages: "mppx viem",
+    packages: ["mppx", "viem"],
     code: code.join("\n"),
   };
 }

@@ -37,5 +37,5 @@ function tempoExample(rail: RailTerms, place: ExamplePlace): Example {
     `const mppx = Mppx.create({ polyfill: false, methods: [tempo.charge({ account${option} })] });`,
     purchase("mppx.fetch", place),
   ];
-  return { title: "MPP `tempo`", packages: "mppx viem", code: code.join("\n") };
+  return { title: "MPP `tempo`", packages: ["mppx", "viem"], code: code.join("\n") };
 }
