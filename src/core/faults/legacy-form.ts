@@ -64,7 +64,7 @@ const ERROR_TYPES: ReadonlyMap<number, string> = new Map([
   [-32602, "invalid_params_error"],
   [-32001, "authentication_error"],
   [-32002, "unavailable_error"],
-  [-32003, "payment_error"],
+  [-32040, "payment_error"],
   [-32005, "rate_limit_error"],
 ]);
 

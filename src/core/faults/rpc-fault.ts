@@ -74,7 +74,8 @@ const ROWS = {
     true,
     "retry shortly; if it stays so, send the profile again with PUT /api/v1/profiles/{slug}",
   ),
-  balance_exhausted: row(-32003, 402, false, "credit the account or restore its allowance"),
+  // Not -32003: viem tells that as "Transaction creation failed", whatever the message says.
+  balance_exhausted: row(-32040, 402, false, "credit the account or restore its allowance"),
   payment_required: row(
     -32000,
     402,

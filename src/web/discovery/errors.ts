@@ -115,7 +115,9 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   not_prepared: "The Custom profile is being loaded.",
   profile_config_unavailable:
     "The Custom profile cannot be read: it was sealed with a secret that the service does not have.",
-  balance_exhausted: "Nothing is left that pays for the call.",
+  balance_exhausted:
+    "Nothing is left that pays for the call. Version 0.1.0 had -32003 for it, which clients take for " +
+    "a rejected transaction.",
   payment_required: "The call costs money, and the request carries no payment.",
   payment_invalid: "The payment that came with the call is not right, and nothing was taken.",
   payment_conflict:

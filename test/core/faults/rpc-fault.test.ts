@@ -31,7 +31,7 @@ const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   behind: [-32002, 200, true],
   not_prepared: [-32002, 503, true],
   profile_config_unavailable: [-32002, 503, true],
-  balance_exhausted: [-32003, 402, false],
+  balance_exhausted: [-32040, 402, false],
   payment_required: [-32000, 402, false],
   payment_invalid: [-32000, 402, false],
   payment_conflict: [-32000, 409, false],

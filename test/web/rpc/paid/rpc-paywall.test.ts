@@ -24,7 +24,7 @@ test(
     const { error, id } = await jsonOf(response);
     assert.deepEqual(
       [response.status, id, error.code, error.data.code, error.data.retryable],
-      [402, 7, -32003, "balance_exhausted", false],
+      [402, 7, -32040, "balance_exhausted", false],
     );
     assert.match(error.data.next_action, /sign one challenge/);
     assert.equal(response.headers.get("www-authenticate")?.split(/, (?=Payment )/).length, 2);
