@@ -171,12 +171,14 @@ test(
   async (t) => {
     const denied = '{"code":-32000,"message":"invalid api key abc"}';
     const { call, service, upstreams } = await serviceFixture(t, [says(denied, 401), says(denied)]);
+    await service.probed();
     for (const upstream of upstreams) upstream.probesSay(null);
     const answer = await call("eth_gasPrice");
     assert.equal(walked(answer), "a:auth b:auth");
     assert.equal(answer.json.error.data.code, "unavailable");
     assert.doesNotMatch(answer.text, /api key/);
-    assert.equal((await healthOf(service, "a")).cordoned, "auth");
+    for (const id of ["a", "b"])
+      await until("the cordon", async () => (await healthOf(service, id)).cordoned === "auth");
     const next = await call("eth_gasPrice");
     assert.deepEqual(
       [next.json.error.data.reason, next.json.error.data.upstream_attempts],

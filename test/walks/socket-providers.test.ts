@@ -96,10 +96,11 @@ test("a provider's own error rules hold on its socket", async (t) => {
   } = await socketFixture(t, ["ws", "ws"], { providers: [rules] });
   const [a] = nodes;
   a?.ws.script((asked, reply) => {
-    if (asked.method === "eth_call") reply.error('{"code":30,"message":"Not on the FREE TIER"}');
+    if (asked.method === "eth_gasPrice")
+      reply.error('{"code":30,"message":"Not on the FREE TIER"}');
     else a.sane(asked, reply);
   });
-  assert.equal(walked(await post("eth_call")), "a:rate_limit b:ok");
+  assert.equal(walked(await post("eth_gasPrice")), "a:rate_limit b:ok");
   const {
     rate_limited_for_ms: limitedMs,
     circuit_breaker_state: state,
@@ -107,7 +108,7 @@ test("a provider's own error rules hold on its socket", async (t) => {
   } = await transportOf(service, "a", "ws");
   assert.ok(limitedMs > 5_000 && limitedMs <= 30_000);
   assert.deepEqual([state, outcomes.rate_limited, outcomes.failed], ["closed", 1, 0]);
-  assert.equal(walked(await post("eth_call")), "b:ok");
+  assert.equal(walked(await post("eth_gasPrice")), "b:ok");
 });
 
 test("calls fail over from a provider's socket to another's HTTP and the other way round", async (t) => {

@@ -334,7 +334,8 @@ const EXECUTING: ReadonlySet<string> = new Set(
  */
 const SENDING = /^(?:eth_send|[a-z0-9]+_send\w*(?:Transaction|UserOperation|Bundle))/;
 
-function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
+/** The groups of a method, called by this name. */
+export function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   const groups = new Set<MethodGroup>();
   const { category, block } = method;
   const executes = EXECUTING.has(name);

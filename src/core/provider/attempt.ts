@@ -19,14 +19,29 @@ export type Effect =
   | { readonly kind: "failure"; readonly cause: "server" | "network" | "timeout" | "auth" }
   /** Rate-limited for `ms`; with a scope, only for the method that was called. */
   | { readonly kind: "cooldown"; readonly ms: number; readonly scope?: "method" }
-  /** Excluded until a probe succeeds: dead credentials, wrong chain. */
+  /**
+   * The provider refuses the service, or is of another chain. Said by a probe, it is excluded until
+   * one succeeds; said to a call, it is probed at once, and asked after others for this method.
+   */
   | { readonly kind: "cordon"; readonly reason: "auth" | "quota" | "wrong_chain" }
+  /** Asked after others for the method that was called, for a short while. */
+  | { readonly kind: "avoid" }
   /**
    * The provider cannot do this: remembered for a while, never counted as a failure.
-   * `maxBlockRange` null = the limit is below the range of the request.
+   * `maxBlockRange` null = the limit is below the range of the request. `brief`: of this method
+   * alone, and for a short while.
    */
-  | { readonly kind: "learn"; readonly what: "method" | "subscription" | "tag" | "pruned" }
-  | { readonly kind: "learn"; readonly what: "range"; readonly maxBlockRange: number | null }
+  | {
+      readonly kind: "learn";
+      readonly what: "method" | "subscription" | "tag" | "pruned";
+      readonly brief?: true;
+    }
+  | {
+      readonly kind: "learn";
+      readonly what: "range";
+      readonly maxBlockRange: number | null;
+      readonly brief?: true;
+    }
   /** The provider is behind. */
   | { readonly kind: "lag" };
 

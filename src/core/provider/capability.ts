@@ -44,6 +44,8 @@ export interface LearnedFacts {
   maxBlockRange: number;
   rangeAtMs: number;
   prunedAtMs: number;
+  /** By method index: old state was said to be pruned in a refusal of this method alone. */
+  readonly prunedMethodAtMs: Float64Array;
 }
 
 /**
@@ -55,6 +57,8 @@ export type Waiver = "limit" | "lag" | "never";
 
 /** How long a learned fact is valid. */
 export const FACT_MS = 600_000;
+/** How long it holds where the caller may have chosen the words that taught it. */
+export const BRIEF_MS = 30_000;
 /** How long a learned block range is valid. */
 export const RANGE_FACT_MS = 3_600_000;
 
@@ -132,6 +136,7 @@ export function createLearnedFacts(): LearnedFacts {
     maxBlockRange: 0,
     rangeAtMs: NEVER,
     prunedAtMs: NEVER,
+    prunedMethodAtMs: new Float64Array(METHODS.length).fill(NEVER),
   };
 }
 
@@ -139,9 +144,9 @@ export function createLearnedFacts(): LearnedFacts {
  * Learns that a method is not served. Unlisted methods share a row and are learned by name, in
  * `unserved-methods.ts`.
  */
-export function learnMethod(facts: LearnedFacts, method: Method, nowMs: number): void {
+export function learnMethod(facts: LearnedFacts, method: Method, atMs: number): void {
   if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method))
-    facts.methodAtMs[method.index] = nowMs;
+    learnAt(facts.methodAtMs, method.index, atMs);
 }
 
 /** Forgets that a method is not served, after it was. */
@@ -150,19 +155,30 @@ export function unlearnMethod(facts: LearnedFacts, method: Method): void {
 }
 
 /** Learns that a method does not accept a block tag. */
-export function learnTag(
-  facts: LearnedFacts,
-  method: Method,
-  block: BlockRef,
-  nowMs: number,
-): void {
+export function learnTag(facts: LearnedFacts, method: Method, block: BlockRef, atMs: number): void {
   if (method.index >= FIRST_NAMED_METHOD && block.kind === "tag")
-    facts.tagAtMs[tagCell(method, block.tag)] = nowMs;
+    learnAt(facts.tagAtMs, tagCell(method, block.tag), atMs);
 }
 
 /** Learns that old state was pruned: the provider then counts as one without an archive. */
 export function learnPruned(facts: LearnedFacts, nowMs: number): void {
   facts.prunedAtMs = nowMs;
+}
+
+/** The same for calls of one method alone, and for `BRIEF_MS`. */
+export function learnPrunedFor(facts: LearnedFacts, method: Method, nowMs: number): void {
+  if (method.index >= FIRST_NAMED_METHOD && !isKnownByName(method))
+    facts.prunedMethodAtMs[method.index] = nowMs;
+}
+
+/** When a fact counts as learned that is learned now: a brief one has only `BRIEF_MS` left. */
+export function learnedAtMs(nowMs: number, isBrief: boolean): number {
+  return isBrief ? nowMs - (FACT_MS - BRIEF_MS) : nowMs;
+}
+
+/** A fact that holds for longer stays. */
+function learnAt(facts: Float64Array, cell: number, atMs: number): void {
+  facts[cell] = Math.max(facts[cell] ?? NEVER, atMs);
 }
 
 /**
@@ -268,7 +284,10 @@ function beyondLimits(
     const limit = rangeLimit(provider, call.method, facts, view.nowMs);
     if (span !== null && span > limit) return "block_range_limit";
   }
-  const hasArchive = provider.archival && !isPruned(facts, view.nowMs);
+  const hasArchive =
+    provider.archival &&
+    !isPruned(facts, view.nowMs) &&
+    !holds(facts?.prunedMethodAtMs[call.method.index], BRIEF_MS, view.nowMs);
   if (!hasArchive && needsArchive(call, view)) return "archival_required";
   const age = blockAge(call.block, view.head);
   const bound =

@@ -3,7 +3,7 @@
 // verdicts.
 
 import type { BlockRef } from "../rpc/call.ts";
-import { METHODS, type Method } from "../rpc/method.ts";
+import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
 import type { Attempt, Effect, Verdict } from "./attempt.ts";
 import {
   type Breaker,
@@ -16,12 +16,15 @@ import {
   warned,
 } from "./breaker.ts";
 import {
+  BRIEF_MS,
   bindsRange,
   blockSpan,
   createLearnedFacts,
   type LearnedFacts,
+  learnedAtMs,
   learnMethod,
   learnPruned,
+  learnPrunedFor,
   learnRange,
   learnTag,
   unlearnMethod,
@@ -63,7 +66,7 @@ export interface Health {
   throttle: Throttle | null;
   /** Rate limits of single methods, by method index. */
   readonly methodThrottles: Map<number, Throttle>;
-  /** Set by the verdicts on calls. */
+  /** Set by probes, and by what is said to the service's own sockets; never by calls. */
   cordon: Cordon | null;
   /** Set by probes. */
   wrongChain: boolean;
@@ -143,15 +146,21 @@ export function recordAttempt(
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
+  const held = heldOfCall(verdict);
   recordVerdict(
     health,
     method,
     attempt.incident === undefined
-      ? { verdict, latencyMs }
-      : { verdict, latencyMs, incident: attempt.incident },
+      ? { verdict: held, latencyMs }
+      : { verdict: held, latencyMs, incident: attempt.incident },
     ending,
   );
-  count(health, method, attempt, ending.nowMs);
+  count(health, method, { verdict: held, latencyMs }, ending.nowMs);
+}
+
+/** A call alone never excludes a provider: what it says then is asked of a probe. */
+function heldOfCall(verdict: Verdict): Verdict {
+  return verdict.effect.kind === "cordon" ? { ...verdict, effect: { kind: "avoid" } } : verdict;
 }
 
 /**
@@ -224,6 +233,11 @@ export function recordVerdict(
 /** Records a successful probe that took `latencyMs`: an open circuit becomes half-open. */
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
   health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
+}
+
+/** Records that a probe was told what a call had been told: excluded until a probe succeeds. */
+export function recordRefusedProbe(health: Health, reason: Cordon): void {
+  health.cordon = reason;
 }
 
 /** Records that another worker's circuit to this provider opened, or closed. */
@@ -319,6 +333,9 @@ function apply(health: Health, method: Method, effect: Effect, ending: AttemptEn
     case "cooldown":
       limit(health, method, effect, ending.nowMs);
       return;
+    case "avoid":
+      limit(health, method, { ms: BRIEF_MS, scope: "method" }, ending.nowMs);
+      return;
     case "cordon":
       health.cordon = effect.reason;
       return;
@@ -353,10 +370,13 @@ export function endWaits(health: Health, nowMs: number): void {
 
 function limit(
   health: Health,
-  { index }: Method,
-  { ms, scope }: Extract<Effect, { kind: "cooldown" }>,
+  method: Method,
+  { ms, scope }: Omit<Extract<Effect, { kind: "cooldown" }>, "kind">,
   nowMs: number,
 ): void {
+  const { index } = method;
+  // Unlisted methods share a row: a limit of one name says nothing of the others.
+  if (scope === "method" && isKnownByName(method)) return;
   if (scope === "method")
     health.methodThrottles.set(
       index,
@@ -371,15 +391,18 @@ function learn(
   effect: Extract<Effect, { kind: "learn" }>,
   { block, head, nowMs }: AttemptEnding,
 ): void {
+  const isBrief = effect.brief === true;
+  const atMs = learnedAtMs(nowMs, isBrief);
   switch (effect.what) {
     case "method":
-      return learnMethod(facts, method, nowMs);
+      return learnMethod(facts, method, atMs);
     case "tag":
-      return learnTag(facts, method, block, nowMs);
+      return learnTag(facts, method, block, atMs);
     case "pruned":
-      return learnPruned(facts, nowMs);
+      return isBrief ? learnPrunedFor(facts, method, nowMs) : learnPruned(facts, nowMs);
+    // A range binds every method that reads logs.
     case "range":
-      return bindsRange(method)
+      return bindsRange(method) && !isBrief
         ? learnRange(facts, effect.maxBlockRange, blockSpan(method, block, head), nowMs)
         : undefined;
     // A refused kind of subscription says nothing about the others.
@@ -391,7 +414,7 @@ function learn(
 function count(
   health: Health,
   method: Method,
-  { verdict, latencyMs }: Attempt,
+  { verdict, latencyMs }: Pick<Attempt, "verdict" | "latencyMs">,
   nowMs: number,
 ): void {
   const { latency, outcomes } = health;

@@ -36,11 +36,12 @@ export function learnUnserved(
   unserved: UnservedMethods,
   served: ServedNames,
   name: string,
-  nowMs: number,
+  learnedAtMs: number,
 ): void {
   if (name.length > MAX_NAME_CHARS) return;
-  if (served.has(name)) put(unserved.real, name, nowMs, MAX_REAL);
-  else put(unserved.doubtful, name, nowMs, MAX_DOUBTFUL);
+  const names = served.has(name) ? unserved.real : unserved.doubtful;
+  const atMs = Math.max(names.get(name) ?? Number.NEGATIVE_INFINITY, learnedAtMs);
+  put(names, name, atMs, names === unserved.real ? MAX_REAL : MAX_DOUBTFUL);
 }
 
 /** Records that a provider served a method. True = no provider of the set had before. */

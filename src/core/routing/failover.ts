@@ -103,6 +103,7 @@ function informationOf({ verdict }: FailedAttempt): number {
     case "lag":
       return 4;
     case "cooldown":
+    case "avoid":
       return 3;
     case "failure":
       return effect.cause === "auth" ? 1 : 2;

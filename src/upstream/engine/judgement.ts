@@ -1,7 +1,7 @@
 // What is made of a failed attempt, and what of it a caller could be shown. Knows no other attempt.
 import type { Verdict } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { classify } from "../../core/provider-errors/classify.ts";
+import { classifyCall } from "../../core/provider-errors/classify-call.ts";
 import { unownedVerdict } from "../../core/routing/failover.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
@@ -36,8 +36,7 @@ export function judge(failed: FailedCall, raw: Buffer | null): Judgement {
 
 /** What the classifier makes of a failure. */
 export function verdictOf({ failure, provider, call, wallMs }: FailedCall): Verdict {
-  const { methodName, method, block } = call;
-  return classify(failure, method, { methodName, rules: provider.errorRules, wallMs, block });
+  return classifyCall(failure, call, { rules: provider.errorRules, wallMs });
 }
 
 /** Its caller has left. */

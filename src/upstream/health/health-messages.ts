@@ -2,6 +2,7 @@
 // arrival. A provider set is named by its key: profile id and chain name.
 import { isRecord } from "../../core/fields.ts";
 import type { Effect } from "../../core/provider/attempt.ts";
+import type { Cordon } from "../../core/provider/health.ts";
 import type { Transport } from "../../core/provider/profile.ts";
 import { isHeight as isSafeHeight } from "../../core/rpc/block-height.ts";
 import { OPTIONAL_TAGS } from "../../core/rpc/block-tag.ts";
@@ -195,8 +196,9 @@ function channelIn(value: unknown): NamedChannel | null {
 
 function resultIn(value: unknown): Probe["result"] | null {
   if (!isRecord(value)) return null;
-  const { kind, chainId, height, category } = value;
-  if (kind === "failed") return isText(category) ? { kind, category } : null;
+  const { kind, chainId, height, category, cordon } = value;
+  if (kind === "failed" && isText(category))
+    return isCordon(cordon) ? { kind, category, cordon } : { kind, category };
   return kind === "ok" && isHeight(chainId) && isHeight(height) ? { kind, chainId, height } : null;
 }
 
@@ -218,9 +220,7 @@ function effectIn(value: unknown): Effect | null {
       if (!isDuration(ms) || ms > MAX_COOLDOWN_MS) return null;
       return scope === "method" ? { kind, ms, scope } : { kind, ms };
     case "cordon":
-      return reason === "auth" || reason === "quota" || reason === "wrong_chain"
-        ? { kind, reason }
-        : null;
+      return isCordon(reason) ? { kind, reason } : null;
     case "lag":
       return { kind };
     case "learn":
@@ -232,6 +232,10 @@ function effectIn(value: unknown): Effect | null {
     default:
       return null;
   }
+}
+
+function isCordon(value: unknown): value is Cordon {
+  return value === "auth" || value === "quota" || value === "wrong_chain";
 }
 
 /** A block that makes no sense reads as none: less is learned then. */

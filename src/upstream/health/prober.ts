@@ -3,6 +3,7 @@
 
 import type { Channel } from "../../core/provider/attempt.ts";
 import { type Provider, transportsOf } from "../../core/provider/profile.ts";
+import { DECISIONS } from "../../core/provider-errors/category.ts";
 import { isAnswer } from "../../core/rpc/failure.ts";
 import { rpcCall } from "../rpc-call.ts";
 import { BackgroundQueries, type BackgroundQueriesParts } from "./background-queries.ts";
@@ -41,7 +42,9 @@ const PUSHED_ROUNDS = 5;
 /** How long a quiet provider has to answer a check. */
 const CHECK_MS = 1_000;
 /** Errors that refuse the service itself: repeating soon would make it worse. */
-const REFUSALS: readonly string[] = ["auth", "quota"];
+const REFUSALS: readonly string[] = ["auth", "quota", "quota_exhausted"];
+/** How often a provider is probed because calls are refused. */
+const SUSPECT_MS = 5_000;
 
 /** Creates a prober without providers. */
 export function createProber(parts: ProberParts): Prober {
@@ -96,6 +99,8 @@ function probeAll(parts: ProberParts, tracker: Tracker, isTakenOver: boolean): W
       ? tracker.probedAtMs(provider, transport) + probeIntervalMs - parts.runtime.now()
       : 0;
   const asking = new Set<string>();
+  /** When each provider was last probed because of a call, by id. */
+  const suspectedAtMs = new Map<string, number>();
   const loops = targets.map((target, n) => {
     const firstMs = tracker.isUsable() ? Math.max(n * spreadMs, restMs(target)) : 0;
     const queries = new BackgroundQueries(parts, tracker, target, asking);
@@ -107,6 +112,15 @@ function probeAll(parts: ProberParts, tracker: Tracker, isTakenOver: boolean): W
       for (const loop of loops) loop.hurry();
     },
     quiet: (provider, transport) => checks.begin({ provider, transport }),
+    suspected({ provider, transport }) {
+      const nowMs = parts.runtime.now();
+      if (nowMs - (suspectedAtMs.get(provider.id) ?? Number.NEGATIVE_INFINITY) < SUSPECT_MS) return;
+      suspectedAtMs.set(provider.id, nowMs);
+      const at = targets.findIndex(
+        (target) => target.provider.id === provider.id && target.transport === transport,
+      );
+      loops[at]?.verify();
+    },
   });
   const stop = (): void => {
     stopListening();
@@ -139,6 +153,9 @@ class ProbeLoop {
   #passedOver = 0;
   /** The provider refuses the service and is probed rarely. */
   #refused = false;
+  #isOut = false;
+  /** A call was refused: where the probe says the same, the provider is excluded. */
+  #isSuspected = false;
   #stopped = false;
   /** Until when another worker finds no provider usable. */
   #urgentUntilMs = Number.NEGATIVE_INFINITY;
@@ -166,6 +183,15 @@ class ProbeLoop {
     this.#round();
   }
 
+  /** Probes at once, because a call was refused; a probe that is out answers for it. */
+  verify(): void {
+    if (this.#stopped) return;
+    this.#isSuspected = true;
+    if (this.#isOut) return;
+    this.#cancelWait();
+    this.#round();
+  }
+
   /** Probes as in an outage for a while. */
   hurryFor(ms: number): void {
     const wasUrgent = this.#isUrgent();
@@ -184,6 +210,7 @@ class ProbeLoop {
     const isUrgent = this.#isUrgent();
     if (
       !isUrgent &&
+      !this.#isSuspected &&
       this.#tracker.pushesHeads(this.#target.provider) &&
       ++this.#passedOver < PUSHED_ROUNDS
     )
@@ -191,12 +218,16 @@ class ProbeLoop {
     this.#passedOver = 0;
     const round = ++this.#latestRound;
     const startedAtMs = this.#parts.runtime.now();
+    this.#isOut = true;
     this.#cancelProbe = probeOnce(
       this.#parts,
       this.#target,
       isUrgent ? OUTAGE_MS : TIMEOUT_MS,
-      (result, latencyMs) => {
+      (found, latencyMs) => {
         if (this.#stopped) return;
+        const result = this.#isSuspected ? verified(found) : found;
+        this.#isSuspected = false;
+        this.#isOut = false;
         this.#failures = result.kind === "ok" ? 0 : this.#failures + 1;
         this.#refused = result.kind === "failed" && REFUSALS.includes(result.category);
         const probe = { ...this.#target, latencyMs, result };
@@ -314,6 +345,16 @@ function probeOnce(
     });
   });
   return () => cancel();
+}
+
+/** The result of a probe that was begun because a call was refused. */
+function verified(result: Probe["result"]): Probe["result"] {
+  if (result.kind === "ok") return result;
+  const effect = DECISIONS.get(result.category)?.[2];
+  if (result.category === "forbidden") return { ...result, cordon: "auth" };
+  return typeof effect === "object" && effect.kind === "cordon"
+    ? { ...result, cordon: effect.reason }
+    : result;
 }
 
 function failedProbe({ category }: FailedProbeCall): Probe["result"] {

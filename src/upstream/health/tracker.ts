@@ -6,6 +6,7 @@ import { admitted, type Breaker, CLOSED, openRemainingMs } from "../../core/prov
 import {
   type Condition,
   capability,
+  learnedAtMs,
   learnedRange,
   rangeLimit,
   type SetView,
@@ -23,6 +24,7 @@ import {
 } from "../../core/provider/head.ts";
 import {
   type AttemptEnding,
+  type Cordon,
   circuitOf,
   createHealth,
   endWaits,
@@ -36,6 +38,7 @@ import {
   recordCut,
   recordEffect,
   recordGoodProbe,
+  recordRefusedProbe,
   recordSilence,
   recordVerdict,
 } from "../../core/provider/health.ts";
@@ -123,7 +126,12 @@ export interface Probe {
   readonly latencyMs: number;
   readonly result:
     | { readonly kind: "ok"; readonly chainId: number; readonly height: number }
-    | { readonly kind: "failed"; readonly category: string };
+    | {
+        readonly kind: "failed";
+        readonly category: string;
+        /** It was told the same as a call before it: why the provider is excluded. */
+        readonly cordon?: Cordon;
+      };
 }
 
 /** Hears of changes in a provider set. */
@@ -135,6 +143,8 @@ export interface TrackerListener {
    * At most once a second per provider.
    */
   quiet(provider: Provider, transport: Transport): void;
+  /** A call was told that the provider refuses the service, or is of another chain. */
+  suspected(channel: Channel): void;
   /** A circuit opened or closed, or a cordon began or ended. */
   changed(change: HealthChange): void;
   /** A provider has said something of itself in answer to a call; no failure was counted. */
@@ -574,6 +584,7 @@ class SetTracker implements Tracker {
       this.#reportChange(channel, { breaker, cordon }, attempt.verdict?.category ?? "success");
     if (attempt.verdict !== null) {
       this.#learnRate(attempt.provider, attempt.verdict.effect);
+      if (attempt.verdict.effect.kind === "cordon") this.#suspect(channel);
       this.#reportEffect(channel, attempt.verdict.effect, { methodName, block });
     }
     if (health.breaker !== breaker || health.cordon !== cordon)
@@ -597,7 +608,17 @@ class SetTracker implements Tracker {
       if (noteServed(this.#served, name, nowMs))
         for (const other of this.#providerStates) confirmUnserved(other.unserved, name);
     } else if (verdict.effect.kind === "learn" && verdict.effect.what === "method")
-      learnUnserved(providerState.unserved, this.#served, name, nowMs);
+      learnUnserved(
+        providerState.unserved,
+        this.#served,
+        name,
+        learnedAtMs(nowMs, verdict.effect.brief === true),
+      );
+  }
+
+  /** A call alone excludes nobody, whatever was said to it: a probe is asked. */
+  #suspect(channel: WatchedChannel): void {
+    for (const listener of [...this.#listeners]) listener.suspected?.(channel);
   }
 
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
@@ -744,7 +765,10 @@ class SetTracker implements Tracker {
     const health = providerState?.[transport] ?? null;
     if (providerState === null || health === null) return;
     health.probedAtMs = this.#runtime.now();
-    if (result.kind === "failed") return;
+    if (result.kind === "failed") {
+      if (result.cordon !== undefined) this.#refused({ provider, transport }, result.cordon);
+      return;
+    }
     health.heardAtMs = health.probedAtMs;
     health.probeMs = latencyMs;
     const { wrongChain } = health;
@@ -771,6 +795,15 @@ class SetTracker implements Tracker {
       this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
   }
 
+  #refused(at: Channel, reason: Cordon): void {
+    const channel = this.#watchedOf(at);
+    if (channel === null) return;
+    const { breaker, cordon } = channel.health;
+    recordRefusedProbe(channel.health, reason);
+    this.#reportChange(channel, { breaker, cordon }, reason);
+    if (cordon !== reason) this.#changed(channel, breaker, "opened");
+  }
+
   probedAtMs(provider: Provider, transport: Transport): number {
     return this.#healthOf(provider, transport)?.probedAtMs ?? NEVER_MS;
   }
@@ -781,16 +814,14 @@ class SetTracker implements Tracker {
     const nowMs = this.#runtime.now();
     if (hint.kind !== "observed") return recordCircuitHint(channel.health, hint.kind, nowMs);
     const { effect, methodName, block } = hint;
+    if (effect.kind === "cordon") return this.#suspect(channel);
     const method = methodOf(methodName);
-    const { breaker, cordon } = channel.health;
     this.#learnRate(provider, effect);
     if (isKnownByName(method) && effect.kind === "learn" && effect.what === "method") {
       const state = this.#stateOf(provider);
       if (state !== null) learnUnserved(state.unserved, this.#served, methodName, nowMs);
     }
     recordEffect(channel.health, method, effect, this.#ending(block));
-    this.#reportChange(channel, { breaker, cordon }, "hint");
-    if (channel.health.cordon !== cordon) this.#changed(channel, breaker, "opened");
   }
 
   listen(provider: Provider, listening: boolean): void {
@@ -1194,7 +1225,8 @@ class SetTracker implements Tracker {
   }
 
   #reportEffect(channel: Channel, effect: Effect, about: Omit<Observation, "effect">): void {
-    if (effect.kind === "ignored" || effect.kind === "failure") return;
+    if (effect.kind === "ignored" || effect.kind === "failure" || effect.kind === "avoid") return;
+    if (effect.kind === "learn" && effect.brief === true) return;
     for (const listener of [...this.#listeners]) listener.observed?.(channel, { effect, ...about });
   }
 

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Attempt, Effect } from "../../../src/core/provider/attempt.ts";
 import { admitted, RUN_TO_OPEN } from "../../../src/core/provider/breaker.ts";
+import { capability } from "../../../src/core/provider/capability.ts";
 import {
   createHealth,
   type Health,
@@ -15,14 +16,24 @@ import {
   recordAttempt,
   recordCut,
   recordGoodProbe,
+  recordRefusedProbe,
   recordSilence,
   recordVerdict,
 } from "../../../src/core/provider/health.ts";
 import { usualMs } from "../../../src/core/provider/latency.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { fakeProvider, verdict } from "../../fakes/providers.ts";
+import { fakeCall, fakeProvider, verdict } from "../../fakes/providers.ts";
 
 const METHOD = methodOf("eth_getBalance");
+const WELL = {
+  transport: "http",
+  wrongChain: false,
+  cordoned: false,
+  cordonedByOperator: false,
+  behind: false,
+  lagBlocks: null,
+  unserved: false,
+} as const;
 const OTHER = methodOf("eth_call");
 const PROVIDER = fakeProvider(0);
 const TIMEOUT: Effect = { kind: "failure", cause: "timeout" };
@@ -227,11 +238,38 @@ test("a provider is behind for thirty seconds after it said so, and not before a
   );
 });
 
-test("a cordon stays until a probe takes it back: no answer to a call does", () => {
+test("no call begins a cordon or ends one: its method is avoided for 30 s, and no circuit opens", () => {
   const health = createHealth();
-  record(health, { kind: "cordon", reason: "auth" });
-  record(health, null);
+  for (const reason of ["auth", "quota", "wrong_chain"] as const)
+    for (let n = 0; n < 5; n++) record(health, { kind: "cordon", reason }, 1_000);
+  assert.deepEqual([health.cordon, kindOf(health), health.throttle], [null, "closed", null]);
+  assert.deepEqual(limitedMethods(health, 30_999), [METHOD.name]);
+  assert.deepEqual(limitedMethods(health, 31_000), []);
+  recordRefusedProbe(health, "auth");
+  record(health, null, 2_000);
   assert.equal(health.cordon, "auth");
+});
+
+test("what a caller's words may have taught holds for their method alone, and for 30 s", () => {
+  const health = createHealth();
+  const learn = (what: "pruned" | "method"): void =>
+    record(health, { kind: "learn", what, brief: true }, 1_000);
+  const reasonAt = (nowMs: number, name = METHOD.name): string | null =>
+    capability(
+      fakeProvider(0, { archival: true }),
+      fakeCall(name, { kind: "number", number: 5 }),
+      { nowMs, head: 1_000_000, archivalThreshold: 128, maxLagBlocks: 5 },
+      { ...WELL, facts: health.facts },
+    );
+  for (const [what, reason] of [
+    ["pruned", "archival_required"],
+    ["method", "method_unsupported"],
+  ] as const) {
+    learn(what);
+    assert.equal(reasonAt(30_999), reason);
+    assert.equal(reasonAt(30_999, "eth_call"), null);
+    assert.equal(reasonAt(31_000), null);
+  }
 });
 
 test("a good probe makes an open circuit half-open, and no other", () => {

@@ -218,3 +218,54 @@ test(
     prober.close();
   },
 );
+
+function refuse({ tracker }: Fixture, provider: Provider): void {
+  tracker.record(methodOf("debug_traceCall"), {
+    provider,
+    transport: "http",
+    latencyMs: 5,
+    verdict: verdict({ kind: "cordon", reason: "auth" }),
+    code: null,
+  });
+}
+
+test(
+  "a refused call makes its provider be probed at once, every 5 s at most, and excluded only " +
+    "where the probe is refused as well",
+  () => {
+    const it = createFixture();
+    const [first, second] = it.providers;
+    it.runtime.advance(3_000);
+    it.asked.clear();
+    it.moods.set(second.id, "refusing");
+    const beganAtMs = it.runtime.now();
+    for (let n = 0; n < 80; n++) {
+      refuse(it, first);
+      if (n === 0) refuse(it, second);
+      it.runtime.advance(50);
+    }
+    assert.deepEqual(it.asked.get(first.id), [beganAtMs], "80 refusals in 4 s");
+    assert.deepEqual(
+      it.providers.map((provider) => it.tracker.health(provider, "http").cordon),
+      [null, "auth"],
+    );
+    it.runtime.advance(1_000);
+    refuse(it, first);
+    assert.equal(it.asked.get(first.id)?.length, 2);
+    it.moods.set(second.id, "well");
+    it.runtime.advance(120_000);
+    assert.equal(it.tracker.health(second, "http").cordon, null);
+  },
+);
+
+test("a refused probe alone excludes nobody: a provider may refuse what only probes ask", () => {
+  const it = createFixture();
+  const [first] = it.providers;
+  it.runtime.advance(3_000);
+  it.moods.set(first.id, "refusing");
+  it.runtime.advance(120_000);
+  assert.equal(it.tracker.health(first, "http").cordon, null);
+  refuse(it, first);
+  it.runtime.advance(20);
+  assert.equal(it.tracker.health(first, "http").cordon, "auth");
+});

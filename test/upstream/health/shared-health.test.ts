@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHealthSide } from "../../../src/app/health-side.ts";
 import type { Consistency, Profile, Provider } from "../../../src/core/provider/profile.ts";
+import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { AcceptedTransactions } from "../../../src/upstream/engine/accepted-transactions.ts";
 import { SERVED } from "../../../src/upstream/health/health-messages.ts";
@@ -51,6 +52,7 @@ function createFixture(consistency: Consistency = "off") {
   /** Providers that were asked for a balance, by worker. */
   const balances: string[] = [];
   let isWell = true;
+  let isRefusing = false;
   const workers = IDS.map((id) => {
     const registry = createProfileRegistry([SET.chain], [PUBLIC], world, SELECTION);
     const send = ({ provider, body }: OutgoingRequest, listener: AnswerListener) => {
@@ -64,7 +66,9 @@ function createFixture(consistency: Consistency = "off") {
       const answer = Buffer.from(isBlock ? blockText(text.includes("safe") ? 90 : 100) : quantity);
       if (isWell)
         world.after(5, () => {
-          if (!isCut) listener.result(answer, { start: 0, end: answer.length, idAt: null });
+          if (!isCut && isRefusing)
+            listener.failed({ ...plainFailure("body", "no"), httpStatus: 401 }, null);
+          else if (!isCut) listener.result(answer, { start: 0, end: answer.length, idAt: null });
         });
       return {
         sent: true,
@@ -127,11 +131,14 @@ function createFixture(consistency: Consistency = "off") {
   const setWell = (value: boolean): void => {
     isWell = value;
   };
+  const setRefusing = (value: boolean): void => {
+    isRefusing = value;
+  };
   const setMute = (id: string, isMute: boolean): void => {
     bus.worker(id).isMute = isMute;
   };
   const seen = { probes, listeners, heads, balances };
-  return { bus, world, workers, ...seen, begin, push, kill, setWell, setMute };
+  return { bus, world, workers, ...seen, begin, push, kill, setWell, setRefusing, setMute };
 }
 
 function blockText(number: number): string {
@@ -293,13 +300,44 @@ test("limits that a provider names to one worker are kept by all", () => {
   const attempt = { provider: PROVIDERS[1], transport: "http", latencyMs: 1, code: 429 } as const;
   const limited = { ...attempt, verdict: verdict({ kind: "cooldown", ms: 9_000 }) };
   for (let n = 0; n < 50; n++) first?.tracker.record(methodOf("eth_call"), limited);
-  const lacking = { ...attempt, verdict: verdict({ kind: "cordon", reason: "quota" }) };
-  first?.tracker.record(methodOf("eth_call"), lacking);
   for (const { tracker, id } of fixture.workers) {
-    const { rateLimitedForMs, cordon, calls } = tracker.health(PROVIDERS[1], "http");
+    const { rateLimitedForMs, calls } = tracker.health(PROVIDERS[1], "http");
     assert.ok(rateLimitedForMs > 0, `worker ${id}`);
-    assert.deepEqual([cordon, calls], ["quota", id === "1" ? 51 : 0]);
+    assert.equal(calls, id === "1" ? 50 : 0);
   }
+});
+
+test("a call that one worker saw refused makes the probing one ask: all exclude the provider if it says the same", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { world, probes, workers, setRefusing } = fixture;
+  const other = workers.find(({ id }) => id !== owner);
+  assert.ok(other);
+  const refused = {
+    provider: PROVIDERS[1],
+    transport: "http",
+    latencyMs: 1,
+    code: 401,
+    verdict: verdict({ kind: "cordon", reason: "auth" }),
+  } as const;
+  const cordons = (): readonly unknown[] =>
+    workers.map(({ tracker }) => tracker.health(PROVIDERS[1], "http").cordon);
+  const ask = (): number => {
+    probes.length = 0;
+    for (let n = 0; n < 20; n++) other.tracker.record(methodOf("debug_traceCall"), refused);
+    world.advance(20);
+    return probes.filter(({ worker, provider }) => worker === owner && provider === "p1").length;
+  };
+  assert.equal(ask(), 1);
+  assert.deepEqual(new Set(cordons()), new Set([null]));
+  world.advance(5_000);
+  setRefusing(true);
+  assert.equal(ask(), 1);
+  assert.deepEqual(new Set(cordons()), new Set(["auth"]));
+  setRefusing(false);
+  world.advance(130_000);
+  assert.deepEqual(new Set(cordons()), new Set([null]));
 });
 
 test("while one worker finds no provider usable, all providers are probed every second, once", () => {

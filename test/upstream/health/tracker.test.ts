@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Effect, Verdict } from "../../../src/core/provider/attempt.ts";
+import type { Cordon } from "../../../src/core/provider/health.ts";
 import type { Provider, ProviderSet, Transport } from "../../../src/core/provider/profile.ts";
 import type { SelectionSettings, Strategy } from "../../../src/core/routing/strategy.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
@@ -38,6 +39,11 @@ interface Fixture {
       readonly latencyMs?: number;
       readonly transport?: Transport;
     },
+  ) => void;
+  readonly refuse: (
+    provider: Provider,
+    cordon: Cordon,
+    about?: { readonly transport?: Transport },
   ) => void;
   readonly probe: (
     provider: Provider,
@@ -100,6 +106,10 @@ function createFixture(
         block,
         method,
       );
+    },
+    refuse(provider, cordon, { transport = "http" } = {}) {
+      const result = { kind: "failed", category: "auth", cordon } as const;
+      tracker.recordProbe({ provider, transport, latencyMs: 5, result });
     },
     probe(provider, height, { chainId = 1, transport = "http", latencyMs = 5 } = {}) {
       tracker.recordProbe({
@@ -299,7 +309,7 @@ test(
 
 test("a cordon lasts until a matching probe, however long, and failed probes do not lift it", () => {
   const it = createFixture();
-  it.hear(it.providers[0], { kind: "cordon", reason: "quota" });
+  it.refuse(it.providers[0], "quota");
   it.runtime.advance(86_400_000);
   it.tracker.recordProbe({
     provider: it.providers[0],
@@ -313,23 +323,36 @@ test("a cordon lasts until a matching probe, however long, and failed probes do 
   assert.deepEqual(it.plan(), ["p0", "p1", "p2"]);
 });
 
-test("dead credentials also count as an auth failure", () => {
+test("what calls are told makes the service ask: it excludes nobody and opens no circuit", () => {
   const it = createFixture();
-  for (let refusal = 0; refusal < 3; refusal++)
-    it.hear(it.providers[0], { kind: "cordon", reason: "auth" });
-  assert.equal(it.tracker.health(it.providers[0], "http").breaker, "open");
-  for (let refusal = 0; refusal < 9; refusal++)
-    it.hear(it.providers[1], { kind: "cordon", reason: "quota" });
-  assert.equal(it.tracker.health(it.providers[1], "http").breaker, "closed");
+  const suspected: string[] = [];
+  it.tracker.attend({
+    suspected: ({ provider, transport }) => suspected.push(`${provider.id} ${transport}`),
+  });
+  for (const reason of ["auth", "quota", "wrong_chain"] as const)
+    for (const provider of it.providers)
+      for (let n = 0; n < 5; n++) it.hear(provider, { kind: "cordon", reason });
+  assert.equal(suspected.length, 45);
+  assert.deepEqual(it.reasons(), {});
+  for (const provider of it.providers) {
+    const { breaker, cordon, rateLimitedForMs } = it.tracker.health(provider, "http");
+    assert.deepEqual([breaker, cordon, rateLimitedForMs], ["closed", null, 0]);
+  }
+  it.hear(it.providers[0], null);
+  it.runtime.advance(30_000);
+  it.hear(it.providers[0], { kind: "cordon", reason: "auth" });
+  assert.deepEqual(it.plan("eth_getBalance"), ["p1", "p2", "p0"], "its method goes elsewhere");
+  assert.deepEqual(it.plan("eth_call"), ["p0", "p1", "p2"]);
 });
 
 test("the cordon of a transport that nobody probes ends with a probe of the other one", () => {
   const it = createFixture();
-  it.hear(it.providers[0], { kind: "cordon", reason: "auth" }, { transport: "ws" });
+  it.tracker.recordSocket(it.providers[0], verdict({ kind: "cordon", reason: "auth" }));
+  assert.deepEqual(it.plan("eth_call", { transport: "ws" }), ["p1", "p2"]);
   it.probe(it.providers[0], 100, { transport: "http" });
   assert.deepEqual(it.plan("eth_call", { transport: "ws" }), ["p0", "p1", "p2"]);
   it.probe(it.providers[0], 100, { transport: "ws" });
-  it.hear(it.providers[0], { kind: "cordon", reason: "auth" }, { transport: "ws" });
+  it.refuse(it.providers[0], "auth", { transport: "ws" });
   it.probe(it.providers[0], 100, { transport: "http" });
   assert.deepEqual(it.plan("eth_call", { transport: "ws" }), ["p1", "p2"]);
 });
@@ -660,14 +683,7 @@ test(
       provider: plain,
       transport: "http",
       latencyMs: 5,
-      result: { kind: "failed", category: "auth" },
-    });
-    tracker.record(BALANCE, {
-      provider: plain,
-      transport: "http",
-      latencyMs: 5,
-      verdict: verdict({ kind: "cordon", reason: "auth" }),
-      code: null,
+      result: { kind: "failed", category: "auth", cordon: "auth" },
     });
     assert.equal(tracker.waitMs(fakeCall("eth_call"), { ...selection, pin: plain }), 120_000);
     runtime.advance(20_000);
@@ -912,7 +928,7 @@ test("the waits of a provider end: its circuit is half-open, no limit and no ref
   const it = createFixture({ providers: { wsUrl: null } });
   const [first, second] = it.providers;
   openCircuit(it, first);
-  it.hear(second, { kind: "cordon", reason: "auth" });
+  it.refuse(second, "auth");
   it.hear(second, { kind: "cooldown", ms: 60_000 });
   assert.deepEqual(it.plan(), ["p2"]);
   it.tracker.endWaits(first);
