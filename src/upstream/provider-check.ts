@@ -254,7 +254,8 @@ function judge(
     .filter((checked) => checked.set === set)
     .flatMap((checked) =>
       checked.found?.kind === "heads" ? [...checked.found.heads.values()] : [],
-    );
+    )
+    .map((sample) => ({ sample, roseAtMs: sample.atMs }));
   const head = consensusOf(others, set.chain, nowMs).height;
   for (const [transport, sample] of found.heads) {
     const lag = lagBlocks(sample, head, set.chain, nowMs);

@@ -10,6 +10,14 @@ export interface HeadSample {
   readonly polled: boolean;
 }
 
+/** What one provider reports of its head. */
+export interface HeadReport {
+  /** Null = nothing, so far. */
+  readonly sample: HeadSample | null;
+  /** When its height last grew (monotonic ms). */
+  readonly roseAtMs: number;
+}
+
 /** The consensus head and the period in which it is valid unless a new sample arrives. */
 export interface Consensus {
   readonly height: number | null;
@@ -28,22 +36,42 @@ const QUANTILE = 0.25;
  */
 const IMPLAUSIBLE_LEAD_MS = 3_600_000;
 
-/** The consensus height: the fresh samples sorted descending, the one at index floor(n × 0.25). */
+/** A height that has stood still for so many block times does not count while others go on. */
+const STILL_BLOCKS = 3;
+/** The same in milliseconds, at least: short block times vary by more than themselves. */
+const SHORTEST_STILL_MS = 1_500;
+
+/** How long (ms) a height may stand still before it does not count. */
+export function stillMs(blockTimeMs: number): number {
+  return Math.max(SHORTEST_STILL_MS, STILL_BLOCKS * blockTimeMs);
+}
+
+/**
+ * The consensus height: the fresh samples sorted descending, the one at index floor(n × 0.25).
+ * Heights that stand still below the highest do not count, unless that one is implausible and
+ * stands still as well.
+ */
 export function consensusOf(
-  samples: readonly (HeadSample | null)[],
+  reports: readonly HeadReport[],
   chain: Chain,
   nowMs: number,
 ): Consensus {
   const heights: number[] = [];
+  const rising: number[] = [];
   let untilMs = Number.POSITIVE_INFINITY;
-  for (const sample of samples) {
+  for (const { sample, roseAtMs } of reports) {
     if (sample !== null && sample.atMs > nowMs) untilMs = Math.min(untilMs, sample.atMs);
     if (!isFresh(sample, nowMs)) continue;
     heights.push(sample.height);
     untilMs = Math.min(untilMs, sample.atMs + HEAD_FRESH_MS);
+    // A polled height is known to stand still only as long as it was confirmed.
+    const stoodMs = (sample.polled ? sample.atMs : nowMs) - roseAtMs;
+    if (stoodMs > stillMs(chain.blockTimeMs)) continue;
+    rising.push(sample.height);
+    if (!sample.polled) untilMs = Math.min(untilMs, roseAtMs + stillMs(chain.blockTimeMs) + 1);
   }
-  heights.sort((left, right) => right - left);
-  const believed = withoutFalseLead(heights, chain);
+  heights.sort(descending);
+  const believed = withoutFalseLead(counting(heights, rising.sort(descending), chain), chain);
   return {
     height: believed[Math.floor(believed.length * QUANTILE)] ?? null,
     fromMs: nowMs,
@@ -105,12 +133,28 @@ function isFresh(sample: HeadSample | null, nowMs: number): sample is HeadSample
   return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
 }
 
+/** The heights that count, highest first. */
+function counting(
+  heights: readonly number[],
+  rising: readonly number[],
+  chain: Chain,
+): readonly number[] {
+  const [best] = heights;
+  if (best === undefined || rising[0] === best) return rising;
+  const [, second = best] = heights;
+  return best - second > plausibleLead(chain) ? heights : [best, ...rising];
+}
+
+function descending(left: number, right: number): number {
+  return right - left;
+}
+
 /**
  * Drops a false lead: with three samples or fewer the consensus is the highest height, and an
  * absurd one would exclude every honest provider.
  */
-function withoutFalseLead(descending: readonly number[], chain: Chain): readonly number[] {
-  const [first, second] = descending;
-  if (first === undefined || second === undefined || descending.length < 3) return descending;
-  return first - second > plausibleLead(chain) ? descending.slice(1) : descending;
+function withoutFalseLead(heights: readonly number[], chain: Chain): readonly number[] {
+  const [first, second] = heights;
+  if (first === undefined || second === undefined || heights.length < 3) return heights;
+  return first - second > plausibleLead(chain) ? heights.slice(1) : heights;
 }

@@ -2,6 +2,7 @@
 // have to report it; it goes back only when they report another branch. Decided from what the
 // providers have told of their heads; asks nobody, and knows no caller.
 import { type BranchView, hashAt } from "./branch-view.ts";
+import { stillMs } from "./head.ts";
 
 /** What one provider has told of its head. */
 export interface TipReport {
@@ -40,19 +41,10 @@ export type TipMove =
   /** A reorganisation: `ancestor` is the highest block that still holds, null = unknown. */
   | { readonly kind: "reorganised"; readonly ancestor: number | null };
 
-/** A height that has stood still for so many block times defines no tip while others go on. */
-const STILL_BLOCKS = 3;
-/** The same in milliseconds, at least: short block times vary by more than themselves. */
-const SHORTEST_STILL_MS = 1_500;
 /** A tip is in force for at most so long after its last confirmation. */
 const CONFIRMED_MS = 2_000;
 /** Most blocks by which branches are followed back to where they agree. */
 const MAX_DEPTH = 128;
-
-/** How long (ms) a height may stand still before it defines no tip. */
-export function stillMs(blockTimeMs: number): number {
-  return Math.max(SHORTEST_STILL_MS, STILL_BLOCKS * blockTimeMs);
-}
 
 /** How long (ms) a polled height confirms a tip. */
 export function confirmedMs(blockTimeMs: number): number {

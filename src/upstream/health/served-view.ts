@@ -8,7 +8,7 @@ import {
   hashAt,
 } from "../../core/provider/branch-view.ts";
 import type { FinalitySample } from "../../core/provider/finality.ts";
-import { HEAD_FRESH_MS } from "../../core/provider/head.ts";
+import { HEAD_FRESH_MS, stillMs } from "../../core/provider/head.ts";
 import { tipOperatorOf } from "../../core/provider/operator.ts";
 import type { ProviderSet } from "../../core/provider/profile.ts";
 import {
@@ -16,7 +16,6 @@ import {
   confirms,
   type FoundTip,
   findTip,
-  stillMs,
   type TipBlock,
   type TipReport,
   tipMove,

@@ -1167,11 +1167,7 @@ class SetTracker implements Tracker {
 
   #head(nowMs: number): number | null {
     if (nowMs < this.#consensus.fromMs || nowMs >= this.#consensus.untilMs) {
-      this.#consensus = consensusOf(
-        this.#providerStates.map((state) => state.sample),
-        this.set.chain,
-        nowMs,
-      );
+      this.#consensus = consensusOf(this.#providerStates, this.set.chain, nowMs);
     }
     return this.#consensus.height;
   }

@@ -2,17 +2,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Chain } from "../../../src/core/provider/chain.ts";
 import {
-  consensusOf,
+  consensusOf as consensusOfReports,
   HEAD_FRESH_MS,
+  type HeadReport,
   type HeadSample,
   lagBlocks,
+  stillMs,
 } from "../../../src/core/provider/head.ts";
 import { isHeight } from "../../../src/core/rpc/block-height.ts";
 import { fakeSet } from "../../fakes/providers.ts";
 
 const { chain } = fakeSet([]);
 const polled = (height: number, atMs = 0): HeadSample => ({ height, atMs, polled: true });
+/** The consensus where every height rose when it was last reported. */
+const consensusOf = (samples: readonly (HeadSample | null)[], of: Chain, nowMs: number) =>
+  consensusOfReports(
+    samples.map((sample) => ({ sample, roseAtMs: sample?.atMs ?? 0 })),
+    of,
+    nowMs,
+  );
 const headOf = (...heights: readonly number[]): number | null =>
   consensusOf(
     heights.map((height) => polled(height)),
@@ -107,4 +117,40 @@ test("property: one false height among four or more never lifts the consensus ab
       },
     ),
   );
+});
+
+const STILL_MS = stillMs(chain.blockTimeMs);
+
+test("heights that stand still define no head while another goes on, however far behind", () => {
+  const nowMs = 1_000_000;
+  const report = (height: number, roseMsAgo: number) => ({
+    sample: polled(height, nowMs),
+    roseAtMs: nowMs - roseMsAgo,
+  });
+  const head = (...reports: readonly HeadReport[]) =>
+    consensusOfReports(reports, chain, nowMs).height;
+  const [stuck, alsoStuck] = [report(67, 2 * STILL_MS), report(122, 2 * STILL_MS)];
+  assert.equal(head(stuck, alsoStuck, report(534, 10)), 534);
+  assert.equal(head(stuck, alsoStuck, report(121, STILL_MS + 1), report(534, 10)), 534);
+  // Nobody goes on: the highest counts alone, unless it is absurd.
+  assert.equal(head(stuck, alsoStuck, report(534, 2 * STILL_MS)), 122);
+  assert.equal(head(stuck, alsoStuck, report(124, 2 * STILL_MS), report(123, 2 * STILL_MS)), 124);
+  assert.equal(head(stuck, alsoStuck, report(99_000_000, 2 * STILL_MS)), 122);
+});
+
+test("a polled height stands still only as long as it was confirmed", () => {
+  const unasked = { sample: polled(100, 0), roseAtMs: 0 };
+  const others = [101, 102, 103].map((height) => ({ sample: polled(height, 20_000), roseAtMs: 0 }));
+  assert.equal(stillMs(1_000), 3_000);
+  const fast = { ...chain, blockTimeMs: 1_000 };
+  assert.equal(consensusOfReports([unasked, ...others], fast, 20_000).height, 103);
+  const rising = others.map((report) => ({ ...report, roseAtMs: 19_000 }));
+  const four = consensusOfReports([unasked, ...rising], fast, 20_000);
+  assert.equal(four.height, 102, "four of four count");
+});
+
+test("a consensus ends when a pushed height begins to stand still", () => {
+  const pushed = { sample: { height: 100, atMs: 0, polled: false }, roseAtMs: 0 };
+  const consensus = consensusOfReports([pushed], { ...chain, blockTimeMs: 1_000 }, 10);
+  assert.equal(consensus.untilMs, 3_001);
 });

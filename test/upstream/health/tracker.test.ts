@@ -430,6 +430,20 @@ test("the consensus moves with every sample and ends when samples are old", () =
   assert.equal(it.tracker.head(), null);
 });
 
+test("two providers that stand still are left out, and define no head of the one that goes on", () => {
+  const it = createFixture();
+  const [stuck, alsoStuck, healthy] = it.providers;
+  for (let block = 0; block < 5; block++) {
+    it.probe(stuck, 67);
+    it.probe(alsoStuck, 122);
+    it.probe(healthy, 534 + block);
+    it.runtime.advance(it.set.chain.blockTimeMs);
+  }
+  assert.equal(it.tracker.head(), 538);
+  assert.deepEqual(it.plan(), [healthy.id]);
+  assert.deepEqual(it.reasons(), { [stuck.id]: "lagging", [alsoStuck.id]: "lagging" });
+});
+
 test(
   "a provider that says it is behind counts as lagging until its next head, or for thirty " +
     "seconds",
