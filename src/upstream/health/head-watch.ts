@@ -1,5 +1,7 @@
 // Subscribes to the heads of every provider with a socket, and reports heights and socket failures
-// to the trackers. Asks for the newest block when it begins to listen, and for nothing else.
+// to the trackers. Asks for the newest block when it begins to listen; and whether anybody is there
+// when the provider's circuit opens or others have newer blocks: a socket on which nothing is
+// answered is renewed, so that subscriptions leave it.
 
 import { quietMs } from "../../core/provider/head.ts";
 import type { Consistency, Provider } from "../../core/provider/profile.ts";
@@ -47,6 +49,8 @@ const UNANSWERED_MS = 2_000;
  */
 const SHORTEST_SILENCE_MS = 10_000;
 const SILENT_QUIETS = 2;
+/** Time to answer whether anybody is there. */
+const ANYBODY_MS = 2_000;
 const HEADS = '["newHeads"]';
 /** Time to answer what the newest block is, and the longest answer that is read. */
 const NEWEST_MS = 5_000;
@@ -86,12 +90,20 @@ class Listening {
   #again: Timer | null = null;
   #height = 0;
   #cancelNewest = (): void => {};
+  /** Null = it is not in doubt. */
+  #cancelDoubt: (() => void) | null = null;
+  readonly #stopAttending: () => void;
   #closed = false;
 
   constructor(parts: HeadWatchParts, tracker: Tracker, provider: Provider) {
     this.#parts = parts;
     this.#tracker = tracker;
     this.#provider = provider;
+    this.#stopAttending = tracker.attend({
+      changed: (change) => {
+        if (change.event === "circuit_opened" && change.provider.id === provider.id) this.#doubt();
+      },
+    });
     this.#release = parts.sockets.keep(provider, {
       up: () => this.#subscribe(),
       down: (failure, livedMs) => this.#down(failure, livedMs),
@@ -103,6 +115,8 @@ class Listening {
     this.#stale?.clear();
     this.#again?.clear();
     this.#cancelNewest();
+    this.#believe();
+    this.#stopAttending();
     this.#setListening(false);
     this.#leave();
     this.#release();
@@ -174,17 +188,50 @@ class Listening {
     this.#watchStale();
   }
 
-  /** Renews a socket that has pushed nothing while others have newer blocks. */
+  /** Doubts, and later renews, a socket that has pushed nothing while others have newer blocks. */
   #watchStale(): void {
     this.#stale?.clear();
     const { newHeadsTimeoutMs, chain } = this.#tracker.set;
-    this.#stale = this.#parts.timerWheel.set(
-      Math.min(newHeadsTimeoutMs, Math.max(SHORTEST_SILENCE_MS, SILENT_QUIETS * quietMs(chain))),
-      () => {
-        if ((this.#tracker.head() ?? 0) > this.#height) this.#parts.sockets.renew(this.#provider);
+    const quiet = Math.min(newHeadsTimeoutMs, quietMs(chain));
+    const silence = Math.max(SHORTEST_SILENCE_MS, SILENT_QUIETS * quiet);
+    const isBehind = (): boolean => (this.#tracker.head() ?? 0) > this.#height;
+    this.#stale = this.#parts.timerWheel.set(quiet, () => {
+      if (isBehind()) this.#doubt();
+      this.#stale = this.#parts.timerWheel.set(Math.min(newHeadsTimeoutMs, silence) - quiet, () => {
+        if (isBehind()) this.#parts.sockets.renew(this.#provider);
         else this.#watchStale();
+      });
+    });
+  }
+
+  /** Renews an open socket on which a call is not answered: its provider hangs. */
+  #doubt(): void {
+    const { sockets, timerWheel } = this.#parts;
+    const isOpen = sockets.report(this.#provider).state === "open";
+    if (this.#closed || this.#cancelDoubt !== null || !isOpen) return;
+    const call = {
+      upstream: sockets,
+      provider: this.#provider,
+      method: "eth_chainId",
+      params: "[]",
+      timeoutMs: ANYBODY_MS,
+      isProbe: true,
+    } as const;
+    // A socket that cannot send says so synchronously.
+    this.#cancelDoubt = () => {};
+    const cancel = rpcCall(timerWheel, call, {
+      result: () => this.#believe(),
+      failed: ({ kind }) => {
+        this.#believe();
+        if (kind === "timeout") sockets.renew(this.#provider);
       },
-    );
+    });
+    if (this.#cancelDoubt !== null) this.#cancelDoubt = cancel;
+  }
+
+  #believe(): void {
+    this.#cancelDoubt?.();
+    this.#cancelDoubt = null;
   }
 
   #setListening(listening: boolean): void {

@@ -2,8 +2,10 @@
 // the chain itself is silent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Consistency } from "../../../src/core/provider/profile.ts";
+import { quietMs } from "../../../src/core/provider/head.ts";
+import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
+import { methodOf } from "../../../src/core/rpc/method.ts";
 import { createHeadWatch } from "../../../src/upstream/health/head-watch.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -13,21 +15,31 @@ import { simulatedWorld } from "../../fakes/runtime.ts";
 
 const TIMEOUT_MS = 10_000;
 
-function createFixture() {
+function createFixture(overrides: Partial<ProviderSet> = {}) {
   const runtime = simulatedWorld(1);
   const providers = [fakeProvider(0), fakeProvider(1)] as const;
   const tracker = createTracker(
-    fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS }),
+    fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS, ...overrides }),
     runtime,
     SELECTION,
   );
   const watchers: SubscriptionListener[] = [];
   const renewed: string[] = [];
+  /** Whom somebody was asked whether it is there, and who answers that. */
+  const doubted: string[] = [];
+  const answering = new Set<string>();
   let refusal: Failure["kind"] | null = null;
   /** Requests for the newest block that wait for an answer, by provider. */
   const newest = new Map<string, (number: number) => void>();
   const sockets: Sockets = {
-    send({ provider: { id }, body }, listener) {
+    send({ provider: { id }, body, methodName }, listener) {
+      if (methodName === "eth_chainId") {
+        doubted.push(id);
+        const result = Buffer.from('"0x1"');
+        if (answering.has(id))
+          listener.result(result, { start: 0, end: result.length, idAt: null });
+        return { sent: true, cancel() {} };
+      }
       assert.ok(body.includes('"params":["latest",false]'), String(body));
       newest.set(id, (number) => {
         const result = Buffer.from(blockText(number));
@@ -64,7 +76,7 @@ function createFixture() {
   const refuse = (kind: Failure["kind"]): void => {
     refusal = kind;
   };
-  const heard = { watchers, renewed, newest, seen };
+  const heard = { watchers, renewed, newest, seen, doubted, answering };
   return { runtime, tracker, providers, ...heard, push, begin, refuse };
 }
 
@@ -112,6 +124,52 @@ test("a socket that stays silent while another provider goes on is renewed", () 
     runtime.advance(TIMEOUT_MS / 10);
   }
   assert.deepEqual(renewed, ["p1"]);
+});
+
+test("a provider that falls behind is asked whether it is there, and its socket renewed if not", () => {
+  for (const isThere of [false, true]) {
+    const chain = { ...fakeSet([]).chain, blockTimeMs: 1_000 };
+    const { runtime, renewed, doubted, answering, push, begin } = createFixture({ chain });
+    if (isThere) answering.add("p1");
+    begin();
+    push(0, 101);
+    push(1, 101);
+    push(0, 102);
+    const quiet = quietMs(chain);
+    runtime.advance(quiet - 200);
+    assert.deepEqual(doubted, []);
+    push(0, 103);
+    runtime.advance(400);
+    assert.deepEqual(doubted, ["p1"]);
+    runtime.advance(2_200);
+    assert.deepEqual(renewed, isThere ? [] : ["p1"]);
+  }
+});
+
+test("a socket is renewed when the circuit opens, unless its provider answers on it", () => {
+  for (const transport of ["http", "ws"] as const)
+    for (const isThere of [false, true]) {
+      const { runtime, tracker, providers, renewed, doubted, answering, begin } = createFixture();
+      if (isThere) answering.add("p1");
+      begin();
+      const [, provider] = providers;
+      const verdict = {
+        category: "server",
+        step: "next",
+        effect: { kind: "failure", cause: "server" },
+      } as const;
+      for (let n = 0; n < 20 && doubted.length === 0; n++)
+        tracker.record(methodOf("eth_call"), {
+          provider,
+          transport,
+          latencyMs: 10,
+          verdict,
+          code: 503,
+        });
+      assert.deepEqual(doubted, ["p1"]);
+      runtime.advance(2_200);
+      assert.deepEqual(renewed, isThere ? [] : ["p1"]);
+    }
 });
 
 test("heads that were not acknowledged are asked for again soon, those that were refused later", () => {
