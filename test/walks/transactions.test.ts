@@ -1,7 +1,7 @@
 // Calls that must not be sent twice: when another provider may be asked, when the outcome is
 // unknown, and how a transaction is recognised by its hash.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { type Hex, keccak256, serializeTransaction } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { simulatedWorld } from "../fakes/runtime.ts";
@@ -27,6 +27,7 @@ const RAW = await ALICE.signTransaction({
   maxFeePerGas: 9n,
 });
 const HASH = keccak256(RAW);
+const accepts: Script = (_, reply) => reply.result(`"${HASH}"`);
 const says =
   (error: string): Script =>
   (_, reply) =>
@@ -58,20 +59,63 @@ const BROKEN: readonly (readonly [
   ["half an answer", "network", (reply) => reply.begin('{"jsonrpc"').reset()],
 ];
 for (const [name, category, answerWith] of BROKEN) {
-  test(`a transaction met by ${name} is dispatched once, its outcome unknown, its hash told`, async (t) => {
-    const { call, upstreams } = await serviceFixture(t, [
-      (_, reply) => answerWith(reply),
-      undefined,
-    ]);
-    assertUnknown(await call("eth_sendRawTransaction", [RAW]), category, upstreams);
+  const breaks: Script = (_, reply) => answerWith(reply);
+  test(`a transaction met by ${name} is handed to the next provider: its bytes run once`, async (t) => {
+    const { call, upstreams } = await serviceFixture(t, [breaks, accepts, undefined]);
+    const answer = await call("eth_sendRawTransaction", [RAW]);
+    assert.equal(answer.json.result, HASH);
+    assert.equal(walked(answer), `a:${category} b:ok`);
+    assert.deepEqual(handed(upstreams), [[RAW], [RAW], []]);
+    upstreams[1]?.script(says('{"code":-32000,"message":"already known"}'));
+    assert.equal((await call("eth_sendRawTransaction", [RAW])).json.result, HASH);
+  });
+
+  test(`a transaction met by ${name} at its pin stays there, its outcome unknown, its hash told`, async (t) => {
+    const { service, upstreams } = await serviceFixture(t, [breaks, accepts]);
+    const answer = await service.post("/rpc/provider/a/1", sending(RAW));
+    assertUnknown(answer, { category, attempts: 1 });
+    assert.deepEqual(handed(upstreams), [[RAW], []]);
+  });
+
+  test(`a transaction met by ${name} everywhere is of unknown outcome, its hash told`, async (t) => {
+    const { call, upstreams } = await serviceFixture(t, [breaks, breaks]);
+    const answer = await call("eth_sendRawTransaction", [RAW]);
+    assertUnknown(answer, { category, attempts: 2 });
+    assert.deepEqual(handed(upstreams), [[RAW], [RAW]]);
   });
 }
 
-test("a transaction met by no answer in time is dispatched once, its outcome unknown, its hash told", async (t) => {
+test("what one node refuses is the answer, although another was handed it and did not answer", async (t) => {
+  const error = '{"code":-32000,"message":"insufficient funds for gas * price + value"}';
+  const { call } = await serviceFixture(t, [(_, reply) => reply.reset(), says(error)]);
+  const { json } = await call("eth_sendRawTransaction", [RAW]);
+  assert.equal(JSON.stringify(json.error), error);
+});
+
+/** The raw transactions that each provider was handed. */
+function handed(upstreams: readonly ScriptedUpstream[]): readonly unknown[][] {
+  return upstreams.map(({ asked }) =>
+    asked.flatMap(({ method, params }) =>
+      method === "eth_sendRawTransaction" ? (params as unknown[]) : [],
+    ),
+  );
+}
+
+const sending = (raw: string) => ({
+  jsonrpc: "2.0",
+  id: 7,
+  method: "eth_sendRawTransaction",
+  params: [raw],
+});
+
+/** Three providers on simulated time, of which these answer nothing. */
+async function hangingFixture(t: TestContext, hanging: readonly number[]) {
   const runtime = simulatedWorld(1);
-  const upstreams = await Promise.all([scriptedUpstream(() => {}), scriptedUpstream()]);
+  const upstreams = await Promise.all(
+    [0, 1, 2].map((n) => scriptedUpstream(hanging.includes(n) ? () => {} : accepts)),
+  );
   const service = await startService(
-    configText(upstreams.map(({ url }, n) => ({ id: "ab".charAt(n), url, priority: n + 1 }))),
+    configText(upstreams.map(({ url }, n) => ({ id: "abc".charAt(n), url, priority: n + 1 }))),
     runtime,
   );
   t.after(async () => {
@@ -79,21 +123,41 @@ test("a transaction met by no answer in time is dispatched once, its outcome unk
     await Promise.all([service.close(), ...upstreams.map((it) => it.close())]);
     clearInterval(flowing);
   });
-  const answer = service.post("/rpc/priority/1", {
-    jsonrpc: "2.0",
-    id: 7,
-    method: "eth_sendRawTransaction",
-    params: [RAW],
-  });
-  await until("the transaction", () => upstreams[0]?.asked.length === 1);
-  runtime.advance(service.config.deadlines.default + 1_000);
-  assertUnknown(await answer, "timeout", upstreams);
+  const send = (path = "/rpc/priority/1") => service.post(path, sending(RAW));
+  const reached = (n: number) => until("the transaction", () => handed(upstreams)[n]?.length === 1);
+  return { runtime, service, upstreams, send, reached };
+}
+
+test("a provider that hangs is waited for two seconds, then the next one is handed the same", async (t) => {
+  const { runtime, upstreams, send, reached } = await hangingFixture(t, [0, 1]);
+  const answer = send();
+  await reached(0);
+  runtime.advance(1_900);
+  assert.deepEqual(handed(upstreams), [[RAW], [], []]);
+  runtime.advance(200);
+  await reached(1);
+  runtime.advance(2_100);
+  assert.equal((await answer).json.result, HASH);
+  assert.deepEqual(handed(upstreams), [[RAW], [RAW], [RAW]]);
+});
+
+test("where everybody hangs, or the pin does, the outcome is unknown when the time is over", async (t) => {
+  const { runtime, service, upstreams, send, reached } = await hangingFixture(t, [0, 1, 2]);
+  const deadlineMs = service.config.deadlines.default;
+  const pinned = send("/rpc/provider/a/1");
+  await reached(0);
+  runtime.advance(deadlineMs + 1_000);
+  assertUnknown(await pinned, { category: "timeout", attempts: 1 });
+  assert.deepEqual(handed(upstreams), [[RAW], [], []]);
+  const free = send("/rpc/load-balanced/1");
+  const flowing = setInterval(() => runtime.advance(500), 20);
+  assertUnknown(await free, { category: "timeout", attempts: 3 });
+  clearInterval(flowing);
 });
 
 function assertUnknown(
   { status, json }: Answer,
-  category: string,
-  upstreams: readonly ScriptedUpstream[],
+  { category, attempts }: { readonly category: string; readonly attempts: number },
 ): void {
   const { code, data } = json.error;
   assert.deepEqual(
@@ -102,11 +166,7 @@ function assertUnknown(
   );
   assert.deepEqual(
     [data.transaction_hash, data.upstream_attempts, data.reason],
-    [HASH, 1, category],
-  );
-  assert.deepEqual(
-    upstreams.map((it) => it.asked.length),
-    [1, 0],
+    [HASH, attempts, category],
   );
 }
 
@@ -328,9 +388,16 @@ test(
   },
 );
 
-test("eth_sendRawTransactionSync of unknown outcome tells the transaction's hash", async (t) => {
-  const { call, upstreams } = await serviceFixture(t, [(_, reply) => reply.reset(), undefined]);
-  assertUnknown(await call("eth_sendRawTransactionSync", [RAW]), "network", upstreams);
+test("eth_sendRawTransactionSync whose answer is lost is handed to the next provider", async (t) => {
+  const lost: Script = (_, reply) => reply.reset();
+  const { call, upstreams } = await serviceFixture(t, [lost, (_, reply) => reply.result(RECEIPT)]);
+  const answer = await call("eth_sendRawTransactionSync", [RAW]);
+  assert.equal(JSON.stringify(answer.json.result), RECEIPT);
+  upstreams[1]?.script(lost);
+  assertUnknown(await call("eth_sendRawTransactionSync", [RAW]), {
+    category: "network",
+    attempts: 2,
+  });
 });
 
 test(

@@ -1,6 +1,7 @@
 // A job of the engine: a request, how it is carried out, and what is known of it so far: its plan,
 // its attempts and where its answer came from. The evidence is made of it. Decides nothing.
 import type { Attempt } from "../../core/provider/attempt.ts";
+import type { Provider } from "../../core/provider/profile.ts";
 import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
 import type { CacheUse } from "../../core/routing/cache-use.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
@@ -29,6 +30,8 @@ export class Job {
   readonly startedAtMs: number;
   readonly endsAtMs: number;
   plan: Plan = NONE.plan;
+  /** Who was asked last; null = nobody. */
+  lastAsked: Provider | null = null;
   traces: readonly Trace[] = NONE.traces;
   /** Attempts that ended without an answer, in that order. */
   failed: readonly FailedAttempt[] = NONE.failed;

@@ -51,6 +51,7 @@ export class Lanes {
     const terms = { channel, limitMs, isTrial, lookMs: trialMs ?? lookMs, hedgedAfterMs };
     const pending = new PendingAttempt(this.#parts, this.#job, terms, this.#owner);
     this.awaited = pending;
+    this.#job.lastAsked = provider;
     pending.start();
   }
 

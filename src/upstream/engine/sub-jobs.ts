@@ -56,9 +56,9 @@ export class SubJobs {
     this.#job = job;
   }
 
-  /** Makes a call. Calls back once, or never after `close`. */
-  run({ call, policy, ...rest }: SubCall, done: (answer: Answer, sub: Job) => void): void {
-    if (this.#isClosed) return;
+  /** Makes a call. Calls back once, or never after `close`; returns its job, null after that. */
+  run({ call, policy, ...rest }: SubCall, done: (answer: Answer, sub: Job) => void): Job | null {
+    if (this.#isClosed) return null;
     const { runtime, next } = this.#parts;
     const { request } = this.#job;
     const startedAtMs = runtime.now();
@@ -79,6 +79,7 @@ export class SubJobs {
       },
     });
     if (!over) this.#out.set(sub, running);
+    return sub;
   }
 
   /** Asks for a block; null = nobody gave it, and why. Never calls back after `close`. */

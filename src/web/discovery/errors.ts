@@ -140,7 +140,7 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   filter_unsupported: "No provider of the chain announces pending transactions.",
   outcome_unknown:
     "The call was sent and its answer was lost. It may have been executed, so it was not sent " +
-    "again.",
+    "again. A raw transaction is handed to other providers first: its bytes run once.",
   internal: "A fault of the service.",
 };
 
