@@ -2,6 +2,7 @@
 // closes it.
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
+import { newProcessId } from "../cluster/node-rows.ts";
 import { storedFilters } from "../cluster/stored-filters.ts";
 import type { Config } from "../config/config.ts";
 import type { Profile } from "../core/provider/profile.ts";
@@ -263,19 +264,25 @@ function changesPlace(
   return store === null || node === null ? null : { store, node: node.identity.id, runtime };
 }
 
-/** Shares filters with the other nodes; null = this service is one node. */
+/**
+ * Records filters, so that other processes go on with them: other nodes, or this one after a
+ * restart. Null = there is no store.
+ */
 function sharedFiltersOf(
-  { node, joined }: Awaited<ReturnType<typeof openStored>>,
+  { store, node, joined }: Awaited<ReturnType<typeof openStored>>,
   { filters, remoteFilters }: ReturnType<typeof upstreamSide>,
   { runtime, log, service }: Outside,
 ): SharedFilters | null {
-  if (node === null || joined === null) return null;
+  if (store === null) return null;
+  const identity = node?.identity ?? { id: service?.id ?? newProcessId(runtime), region: "" };
+  const keeper =
+    joined?.id ?? (service === undefined ? identity.id : `${identity.id}/${service.bus.self}`);
   const shared = createSharedFilters({
     runtime,
     filters,
-    records: storedFilters(joined.store, joined.id),
+    records: storedFilters(store, keeper),
     remote: remoteFilters,
-    workerOf: workerOn(node.identity, service?.bus ?? null),
+    workerOf: workerOn(identity, service?.bus ?? null),
     onError: (error) => log.warn({ problem: textOf(error) }, "filters cannot be recorded now"),
   });
   remoteFilters?.answerPolls(shared.pollHere);

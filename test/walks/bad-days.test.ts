@@ -93,6 +93,9 @@ test(
     for (let n = 0; n < 5; n++) await call("eth_gasPrice");
     for (const id of ["a", "b"])
       assert.equal((await healthOf(service, id)).circuit_breaker_state, "open");
+    const ready = await service.get("/api/ready");
+    assert.equal(ready.status, 503);
+    assert.match(ready.json.reasons.join(), /^no provider can be used now: .* have answered fail/);
     for (const upstream of upstreams) upstream.script(() => {});
     const before = upstreams.map((it) => it.asked.length);
     const answers = await Promise.all(Array.from({ length: 12 }, () => call("eth_gasPrice")));

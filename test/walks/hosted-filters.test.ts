@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { manageAt } from "../fakes/hosted-fixture.ts";
-import type { Answer } from "../fakes/service.ts";
+import { type Answer, type Service, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { type SocketFixture, socketFixture } from "../fakes/socket-fixture.ts";
 import { call } from "../web/socket/socket-fixture.ts";
@@ -120,6 +120,36 @@ test(
     );
   },
 );
+
+test("filters go on after a restart, and tell what came while the service was down, once", async (t) => {
+  const fixture = await hosted(t);
+  const { key } = await manage(fixture, "POST", "/api/v1/agent/keys");
+  const id = (await ask(fixture, key, "eth_newBlockFilter")).json.result;
+  const before = fixture.mine().hash;
+  const told: string[] = [];
+  const poll = async (service: Service): Promise<void> => {
+    const answer = await service.post(`/rpc/k/${key}/1`, call(1, "eth_getFilterChanges", [id]));
+    told.push(...(answer.json.result ?? []));
+  };
+  await until("the block", async () => {
+    await poll(fixture.service);
+    return told.length > 0;
+  });
+  await fixture.service.close();
+  const missed = [fixture.mine().hash, fixture.mine().hash];
+  const again = await startService(fixture.text(["a"]));
+  t.after(() => again.close());
+  await until("what was missed", async () => {
+    await poll(again);
+    return told.length >= 3;
+  });
+  const after = fixture.mine().hash;
+  await until("what came since", async () => {
+    await poll(again);
+    return told.length >= 4;
+  });
+  assert.deepEqual(told, [before, ...missed, after]);
+});
 
 test("deleting a key ends its filters; rotating it does not, and its new secret polls on", async (t) => {
   const fixture = await hosted(t);

@@ -93,9 +93,10 @@ export function readyDocument(registry: ProfileRegistry, draining: boolean): Rea
     [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)),
   );
   const usable = chains.some(({ ready }) => ready);
+  const trackers = registry.profiles.flatMap((served) => [...served.trackers.values()]);
   const reasons = [
     ...(draining ? ["draining"] : []),
-    ...(usable ? [] : ["no provider has answered yet"]),
+    ...(usable ? [] : [trackers.some(hasBeenAnswered) ? NOBODY_LEFT : NOBODY_YET]),
   ];
   return { ready: reasons.length === 0, reasons, chains };
 }
@@ -117,13 +118,25 @@ function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness
   };
 }
 
+const NOBODY_YET = "no provider has answered yet";
+const NOBODY_LEFT =
+  "no provider can be used now: those that have answered fail, refuse the service, or were taken " +
+  "out of use";
+
+/** Whether a provider of the set has ever answered. */
+function hasBeenAnswered(tracker: Tracker): boolean {
+  return tracker.set.providers.some((provider) =>
+    transportsOf(provider).some((transport) => hasAnswered(tracker.health(provider, transport))),
+  );
+}
+
 function isUsable(tracker: Tracker, provider: Provider, transport: Transport): boolean {
   const health = tracker.health(provider, transport);
-  return (
-    health.breaker !== "open" &&
-    health.cordon === null &&
-    (health.probeMs !== null || health.outcomes.delivered > 0)
-  );
+  return health.breaker !== "open" && health.cordon === null && hasAnswered(health);
+}
+
+function hasAnswered({ probeMs, outcomes }: ReturnType<Tracker["health"]>): boolean {
+  return probeMs !== null || outcomes.delivered > 0;
 }
 
 /** The input of `GET /api/metrics/{chain}` besides the profiles. */
