@@ -67,6 +67,10 @@ const TABLE = {
   filter_lost: ["return", "return", IGNORED],
 
   // Transactions. For a replay-safe method, which only simulates one, the error is the answer.
+  // EIP-7966: the transaction is in the pool, and its receipt took too long.
+  tx_pending: ["return", "return", IGNORED],
+  // EIP-7966: it was not added to the pool, as it cannot be carried out now.
+  tx_not_executable: ["return", "return", IGNORED],
   tx_known: ["return", "known", IGNORED],
   nonce_low: ["return", "verify", IGNORED],
   nonce_gap: ["return", "next_once", IGNORED],
@@ -128,13 +132,15 @@ export const ERROR_CATEGORIES: readonly string[] = [...DECISIONS.keys()];
 
 /**
  * Groups of methods for which the same words mean different things. `send`: submits a transaction;
- * `other`: does not. `inert`: neither submits nor executes. `execute`: simulates a transaction.
- * `logs`: searches logs by block range. `traces`: any tracer; `mined`: a tracer of mined
- * transactions. `historic`: reads state, blocks or logs. `listed`: inert, and in the method table,
- * so that an answer that repeats the method's name repeats no words that the caller chose.
+ * `await`: waits for its receipt as well; `other`: does not submit one. `inert`: neither submits
+ * nor executes. `execute`: simulates a transaction. `logs`: searches logs by block range. `traces`:
+ * any tracer; `mined`: a tracer of mined transactions. `historic`: reads state, blocks or logs.
+ * `listed`: inert, and in the method table, so that an answer that repeats the method's name
+ * repeats no words that the caller chose.
  */
 export type MethodGroup =
   | "send"
+  | "await"
   | "execute"
   | "logs"
   | "traces"

@@ -337,10 +337,11 @@ const SENDING = /^(?:eth_send|[a-z0-9]+_send\w*(?:Transaction|UserOperation|Bund
 /** The groups of a method, called by this name. */
 export function groupsOf(method: Method, name: string): ReadonlySet<MethodGroup> {
   const groups = new Set<MethodGroup>();
-  const { category, block } = method;
+  const { category, block, transaction } = method;
   const executes = EXECUTING.has(name);
   const traces = category === "trace" || category === "debug";
   groups.add(SENDING.test(name) ? "send" : "other");
+  if (transaction === "receipt") groups.add("await");
   if (executes) groups.add("execute");
   else if (groups.has("other")) {
     groups.add("inert");

@@ -57,6 +57,8 @@ const CATEGORIES: Readonly<Record<ErrorGroup, readonly ErrorCategory[]>> = {
     "invalid_params",
     "parse",
     "filter_lost",
+    "tx_pending",
+    "tx_not_executable",
     "tx_known",
     "nonce_low",
     "nonce_gap",

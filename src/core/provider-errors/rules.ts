@@ -7,6 +7,7 @@ import { FAMILY_RULES, WEAK_FAMILY_RULES } from "./families.ts";
 
 const LOGS: readonly MethodGroup[] = ["logs"];
 const SEND: readonly MethodGroup[] = ["send"];
+const AWAIT: readonly MethodGroup[] = ["await"];
 const EXECUTE: readonly MethodGroup[] = ["execute"];
 const TRANSACTION: readonly MethodGroup[] = ["send", "execute"];
 const INERT: readonly MethodGroup[] = ["inert"];
@@ -118,6 +119,9 @@ const PLAIN_REFUSAL: readonly Phrase[] = [
 // read "invalid api key"), then what is about the transaction, then refusals of the provider from
 // the most to the least particular, then codes, then HTTP statuses.
 const PLAIN_RULES: readonly Rule[] = [
+  // EIP-7966: 4 = in the pool, not mined in time; 5 = cannot be executed; 6 = gap before its nonce.
+  { category: "tx_pending", from: [2457], methods: AWAIT, codes: [4] },
+  { category: "tx_not_executable", from: [], methods: AWAIT, codes: [5, 6] },
   { kind: "network", category: "connection_rate_limit", from: [232], text: ["enhance your calm"] },
   {
     kind: "network",
@@ -709,12 +713,7 @@ const TRANSACTION_RULES: readonly Rule[] = [
     methods: ["mined"],
     text: [/insufficient ?(?:funds|balance)/, /nonce too (?:low|high)/],
   },
-  {
-    category: "execution_info",
-    from: [2457],
-    methods: SEND,
-    text: [/was added to the mempool but/],
-  },
+  { category: "tx_pending", from: [], methods: SEND, text: [/was added to the mempool but/] },
   { category: "sender_rate_limit", from: [73], text: ["sender is over rate limit"] },
   {
     category: "replacement_underpriced",

@@ -793,9 +793,28 @@ describe("shapes beyond the corpus", () => {
       [
         "eth_sendRawTransactionSync",
         error(4, "The transaction was added to the mempool but wasn't processed within 20s."),
-        "execution_info",
+        "tx_pending",
       ],
     ]);
+  });
+
+  it("of EIP-7966 by method and code, whatever words come with them", () => {
+    const words = ["rate limit exceeded", "unauthorized", "already known", "internal error", ""];
+    for (const method of ["eth_sendRawTransactionSync", "realtime_sendRawTransaction"])
+      for (const message of words) {
+        for (const [code, category] of [
+          [4, "tx_pending"],
+          [5, "tx_not_executable"],
+          [6, "tx_not_executable"],
+        ] as const)
+          assert.deepEqual(
+            judge(error(code, message, { data: `0x${"ab".repeat(32)}` }), method),
+            { category, step: "return", effect: { kind: "ignored" } },
+            `${method} ${code} ${message}`,
+          );
+      }
+    assert.equal(judge(error(4, "rate limit exceeded"), "eth_call").category, "rate_limit");
+    assert.equal(judge(error(5, "already known"), "eth_sendRawTransaction").category, "tx_known");
   });
 
   it("of hosted providers", () => {
