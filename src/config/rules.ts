@@ -5,7 +5,7 @@ import { isRecord } from "../core/fields.ts";
 import { DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { STRATEGIES, spellingsOf } from "../core/routing/strategy.ts";
-import { MAX_ADDED_METHODS, methodOf } from "../core/rpc/method.ts";
+import { MAX_ADDED_METHODS, mayBeConfigured, methodOf } from "../core/rpc/method.ts";
 import { RESERVED_CHAIN_NAMES } from "./schema.ts";
 import { splitCredentials } from "./url-credentials.ts";
 
@@ -276,15 +276,16 @@ function methodRules(methods: readonly Entry[]): readonly Breach[] {
   const breaches: Breach[] = [];
   let added = 0;
   for (const [name, settings] of methods) {
-    const { family, handling, replaySafe } = methodOf(name);
+    const { handling, replaySafe } = methodOf(name);
+    const isAdded = mayBeConfigured(name);
     const kind = member(settings, "kind");
-    if (handling !== "route")
+    if (handling !== "route" && !isAdded)
       breaches.push({
         path: ["methods", name],
         at: "key",
         message: "must not be a method that the service answers or refuses itself",
       });
-    else if (family !== "unlisted") {
+    else if (!isAdded) {
       if (kind === "read" && !replaySafe)
         breaches.push(
           breach(

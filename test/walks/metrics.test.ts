@@ -92,7 +92,7 @@ test("every line of /metrics obeys the text format and the counts are those of t
     11,
   );
   assert.equal(value("svc_requests_total", { method: "eth_call", outcome: "provider_error" }), 1);
-  assert.equal(value("svc_requests_total", { method: "personal", outcome: "fault" }), 1);
+  assert.equal(value("svc_requests_total", { method: "blocked", outcome: "fault" }), 1);
   assert.equal(value("svc_refusals_total", { code: "unknown_chain" }), 1);
   assert.equal(value("svc_upstream_attempts_total", { provider: "a", outcome: "delivered" }), 11);
   assert.equal(value("svc_upstream_attempts_total", { provider: "b", outcome: "delivered" }), 1);

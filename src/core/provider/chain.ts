@@ -25,3 +25,11 @@ export const DEVNET_CHAIN: Chain = {
   aliases: [],
   blockTimeMs: 12_000,
 };
+
+/** The ids of development nodes: of anvil and hardhat, and of geth in development mode. */
+const DEVELOPMENT_IDS: readonly number[] = [DEVNET_CHAIN.chainId, 1_337];
+
+/** Whether the nodes of a chain are for development: by its id, which no public network has. */
+export function isDevelopmentChain({ chainId }: Pick<Chain, "chainId">): boolean {
+  return DEVELOPMENT_IDS.includes(chainId);
+}

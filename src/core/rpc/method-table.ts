@@ -6,6 +6,7 @@ import {
   MAX_ADDED_METHODS,
   METHODS,
   type Method,
+  mayBeConfigured,
   methodOf,
   UNKNOWN_METHOD,
 } from "./method.ts";
@@ -55,11 +56,9 @@ export function methodTable(
 }
 
 function rowOf({ name, kind, blockAt, cu, deadline }: ConfiguredMethod, labels: string[]): Method {
-  const base = methodOf(name);
-  const known =
-    base === UNKNOWN_METHOD
-      ? { ...base, name, index: placeOf(name, labels), family: "configured" as const }
-      : base;
+  const known = mayBeConfigured(name)
+    ? { ...UNKNOWN_METHOD, name, index: placeOf(name, labels), family: "configured" as const }
+    : methodOf(name);
   return {
     ...known,
     replaySafe: kind === null ? known.replaySafe : kind === "read",

@@ -74,6 +74,23 @@ export type Family =
   | "unlisted";
 
 /**
+ * What a node must have kept to answer about an old block. Nodes drop each by itself, so what is
+ * learned of one says nothing of another.
+ */
+export const RESOURCES = [
+  "state",
+  "transactions",
+  "receipts",
+  "logs",
+  "blocks",
+  "proofs",
+  "traces",
+] as const;
+
+/** One of the resources. */
+export type Resource = (typeof RESOURCES)[number];
+
+/**
  * The answer of a method that submits a raw transaction: its hash, its receipt (EIP-7966), or
  * another format.
  */
@@ -93,6 +110,8 @@ export interface Method {
   readonly replaySafe: boolean;
   readonly deadline: DeadlineClass;
   readonly block: BlockParam | null;
+  /** What a node must have kept to answer about an old block. */
+  readonly resource: Resource;
   readonly handling: Handling;
   /** The answer if it submits a raw transaction; null = it does not submit one. */
   readonly transaction: TransactionAnswer | null;
@@ -154,6 +173,7 @@ const MAY_BE_MISSING: ReadonlySet<string> = new Set([
   "eth_getHeaderByHash",
   "eth_getHeaderByNumber",
   "eth_getBlockReceipts",
+  "eth_getBlockAccessList",
   "eth_getBlockTransactionCountByHash",
   "eth_getBlockTransactionCountByNumber",
 ]);
@@ -170,6 +190,7 @@ const NOT_HEDGED: ReadonlySet<Category> = new Set([
 /** Reads whose answers are long, or may keep those beside them waiting. */
 const NOT_BATCHED: ReadonlySet<string> = new Set([
   "eth_getBlockReceipts",
+  "eth_getBlockAccessList",
   "eth_simulateV1",
   "eth_callMany",
   "eth_getBlobSidecars",
@@ -186,13 +207,23 @@ const byBlock = (params: number, more: { named?: true; needsBlock?: true } = {})
 const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map(
   (
     [
-      [{ kind: "head" }, "eth_blockNumber eth_gasPrice eth_maxPriorityFeePerGas eth_blobBaseFee"],
-      [byBlock(2), "eth_getBalance eth_getCode eth_getTransactionCount eth_call"],
+      [
+        { kind: "head" },
+        "eth_blockNumber eth_gasPrice eth_maxPriorityFeePerGas eth_baseFee eth_blobBaseFee eth_config",
+      ],
+      [
+        byBlock(2),
+        "eth_getBalance eth_getCode eth_getTransactionCount eth_getStorageValues eth_call",
+      ],
       [byBlock(3), "eth_getStorageAt eth_getProof eth_feeHistory"],
       [byBlock(2, { needsBlock: true }), "eth_estimateGas eth_createAccessList"],
       [byBlock(2, { named: true }), "eth_getBlockByNumber eth_getTransactionByBlockNumberAndIndex"],
       [byBlock(1, { named: true }), "eth_getHeaderByNumber eth_getBlockReceipts"],
-      [byBlock(1), "eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber"],
+      [
+        byBlock(1),
+        "eth_getBlockTransactionCountByNumber eth_getUncleCountByBlockNumber " +
+          "eth_getBlockAccessList",
+      ],
       [byBlock(2), "eth_getUncleByBlockNumberAndIndex eth_getRawTransactionByBlockNumberAndIndex"],
       [
         { kind: "hash" },
@@ -210,6 +241,7 @@ const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map(
 const STATE_AT_BLOCK: ReadonlySet<string> = new Set([
   "eth_getBalance",
   "eth_getStorageAt",
+  "eth_getStorageValues",
   "eth_getTransactionCount",
   "eth_getCode",
   "eth_call",
@@ -223,17 +255,77 @@ const BY_HASH: ReadonlyMap<string, string> = new Map([
   ["eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByBlockHashAndIndex"],
 ]);
 
-// Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*),
+/**
+ * The resource of each category, where a method is not named below. `unknown`: of what nobody
+ * knows, the one that is dropped first.
+ */
+const RESOURCE_OF: Readonly<Record<Category, Resource>> = {
+  core: "blocks",
+  state: "state",
+  network: "blocks",
+  eip1559: "blocks",
+  eip4844: "blocks",
+  mempool: "transactions",
+  logs: "logs",
+  filters: "logs",
+  subscriptions: "logs",
+  batch: "state",
+  debug: "traces",
+  trace: "traces",
+  txpool: "transactions",
+  local_only: "state",
+  unknown: "state",
+};
+
+/** Methods that read another resource than most of their category. */
+const OWN_RESOURCES: ReadonlyMap<string, Resource> = new Map(
+  (
+    [
+      ["proofs", "eth_getProof linea_getProof zks_getProof"],
+      [
+        "state",
+        "debug_storageRangeAt debug_accountRange debug_codeByHash debug_getModifiedAccountsByHash " +
+          "debug_getModifiedAccountsByNumber",
+      ],
+      [
+        "transactions",
+        "eth_getTransactionByHash eth_getTransactionBySenderAndNonce eth_getRawTransactionByHash " +
+          "eth_getTransactionByBlockNumberAndIndex eth_getTransactionByBlockHashAndIndex " +
+          "eth_getRawTransactionByBlockNumberAndIndex eth_getRawTransactionByBlockHashAndIndex " +
+          "debug_getRawTransaction ots_getBlockTransactions ots_getTransactionBySenderAndNonce",
+      ],
+      [
+        "receipts",
+        "eth_getTransactionReceipt eth_getBlockReceipts debug_getRawReceipts " +
+          "debug_getBlockReceipts klay_getBlockReceipts parity_getBlockReceipts " +
+          "erigon_getBlockReceiptsByBlockHash alchemy_getTransactionReceipts",
+      ],
+      ["logs", "erigon_getLogsByHash"],
+      [
+        "blocks",
+        "debug_getRawBlock debug_getRawHeader debug_getRawBlockAccessList debug_getBadBlocks " +
+          "erigon_getHeaderByNumber erigon_getHeaderByHash erigon_getBlockByTimestamp " +
+          "ots_getBlockDetails ots_getBlockDetailsByHash bor_getAuthor bor_getSnapshot " +
+          "bor_getSnapshotProposerSequence clique_getSigners",
+      ],
+    ] satisfies readonly (readonly [Resource, string])[]
+  ).flatMap(([resource, names]) =>
+    names.split(" ").map((name): [string, Resource] => [name, resource]),
+  ),
+);
+
+// Sources: ethereum/execution-apis (eth_*), geth (debug_*, txpool_*), reth (debug_*, trace_*),
 // OpenEthereum/Erigon/Nethermind (trace_*).
 const STANDARD: readonly Row[] = [
   ["eth_blockNumber eth_syncing", "core", 1, "cheap"],
   ["eth_chainId", "core", 1, "cheap", { handling: "local" }],
   ["net_version", "network", 1, "cheap", { handling: "local" }],
   ["net_listening web3_clientVersion", "network", 1, "cheap"],
-  ["net_peerCount eth_protocolVersion web3_sha3", "network", 3, "cheap"],
+  ["net_peerCount eth_protocolVersion web3_sha3 rpc_modules", "network", 3, "cheap"],
   ["eth_gasPrice", "core", 3, "cheap"],
   ["eth_maxPriorityFeePerGas", "eip1559", 3, "cheap"],
   ["eth_feeHistory", "eip1559", 3, "standard", blockAt(1)],
+  ["eth_baseFee", "eip1559", 3, "cheap"],
   ["eth_blobBaseFee", "eip4844", 3, "cheap"],
   ["eth_getBlockByNumber", "core", 5, "standard", blockAt(0)],
   ["eth_getBlockByHash", "core", 5, "standard"],
@@ -271,13 +363,9 @@ const STANDARD: readonly Row[] = [
     3,
     "standard",
   ],
-  [
-    "eth_getRawTransactionByBlockHashAndIndex eth_getBlockAccessListByBlockHash",
-    "core",
-    3,
-    "standard",
-  ],
-  ["eth_getBlockAccessListByBlockNumber", "core", 3, "standard", blockAt(0)],
+  ["eth_getRawTransactionByBlockHashAndIndex", "core", 3, "standard"],
+  // EIP-7928: by number, tag or hash.
+  ["eth_getBlockAccessList", "core", 3, "default", blockAt(0)],
   ["eth_config eth_capabilities eth_mining eth_hashrate", "core", 3, "cheap"],
   ["eth_getBlockReceipts", "core", 15, "default", blockAt(0)],
   ["eth_getBalance eth_getCode eth_getTransactionCount", "state", 3, "standard", blockAt(1)],
@@ -317,9 +405,21 @@ const STANDARD: readonly Row[] = [
   ["debug_traceCall debug_traceCallMany", "debug", 50, "traceTx", blockAt(1)],
   ["debug_traceTransaction", "debug", 50, "traceTx"],
   ["debug_storageRangeAt", "debug", 3, "traceTx"],
-  ["debug_traceBlockByNumber", "debug", 100, "traceBlock", blockAt(0)],
+  ["debug_accountRange", "debug", 3, "traceTx", blockAt(0)],
+  ["debug_codeByHash", "debug", 3, "traceTx", blockAt(1)],
+  ["debug_traceBlockByNumber debug_traceChain", "debug", 100, "traceBlock", blockAt(0)],
   ["debug_traceBlockByHash debug_traceBlock", "debug", 100, "traceBlock"],
-  ["debug_getRawBlock debug_getRawHeader debug_getRawReceipts", "debug", 3, "traceTx", blockAt(0)],
+  // These two carry a block out again.
+  ["debug_executionWitness", "debug", 100, "traceBlock", blockAt(0)],
+  ["debug_intermediateRoots", "debug", 100, "traceBlock"],
+  [
+    "debug_getRawBlock debug_getRawHeader debug_getRawReceipts debug_getRawBlockAccessList",
+    "debug",
+    3,
+    "traceTx",
+    blockAt(0),
+  ],
+  ["debug_getBlockReceipts", "debug", 15, "traceTx", blockAt(0)],
   [
     "debug_getRawTransaction debug_getBadBlocks debug_getModifiedAccountsByHash " +
       "debug_getModifiedAccountsByNumber",
@@ -335,7 +435,14 @@ const STANDARD: readonly Row[] = [
     50,
     "traceTx",
   ],
-  ["trace_block trace_replayBlockTransactions", "trace", 100, "traceBlock", blockAt(0)],
+  ["trace_transactionOpcodeGas trace_transactionStorageAccess", "trace", 50, "traceTx"],
+  [
+    "trace_block trace_replayBlockTransactions trace_blockOpcodeGas",
+    "trace",
+    100,
+    "traceBlock",
+    blockAt(0),
+  ],
   ["trace_filter", "trace", 100, "traceBlock", filterAt(0)],
   ["eth_accounts", "local_only", 3, "cheap", { replaySafe: false, handling: "local" }],
   [
@@ -370,7 +477,10 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
         3,
         "standard",
       ],
+      ["op_supportedCapabilities", "unknown", 3, "cheap"],
       ["eth_sendRawTransactionConditional", "core", 3, "default", broadcast("hash")],
+      // Mantle: waits for the preconfirmation, and answers with an event.
+      ["eth_sendRawTransactionWithPreconf", "core", 3, "traceTx", broadcast("other")],
     ],
   ],
   [
@@ -503,7 +613,8 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
     "erc4337",
     [
       [
-        "eth_sendUserOperation pimlico_sendCompressedUserOperation pm_sponsorUserOperation",
+        "eth_sendUserOperation pimlico_sendCompressedUserOperation pm_sponsorUserOperation " +
+          "pimlico_sponsorUserOperation",
         "unknown",
         3,
         "default",
@@ -515,7 +626,12 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
         3,
         "default",
       ],
-      ["eth_getUserOperationByHash eth_getUserOperationReceipt", "unknown", 3, "standard"],
+      [
+        "eth_getUserOperationByHash eth_getUserOperationReceipt pimlico_getUserOperationStatus",
+        "unknown",
+        3,
+        "standard",
+      ],
       [
         "eth_supportedEntryPoints pm_supportedEntryPoints rundler_maxPriorityFeePerGas " +
           "pimlico_getUserOperationGasPrice",
@@ -529,12 +645,15 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
     "vendor",
     [
       [
-        "eth_sendPrivateTransaction eth_sendPrivateRawTransaction eth_sendBundle",
+        "eth_sendPrivateTransaction eth_sendPrivateRawTransaction eth_sendBundle " +
+          "eth_sendEndOfBlockBundle eth_sendMegabundle",
         "core",
         3,
         "traceTx",
         write,
       ],
+      // MegaETH: the older name of eth_sendRawTransactionSync.
+      ["realtime_sendRawTransaction", "core", 3, "traceTx", broadcast("receipt")],
       [
         "eth_cancelPrivateTransaction eth_cancelBundle mev_sendBundle",
         "unknown",
@@ -559,11 +678,13 @@ const FAMILIES: ReadonlyMap<Family, readonly Row[]> = new Map<Family, readonly R
       ["tenderly_simulateTransaction tenderly_simulateBundle", "unknown", 3, "default", blockAt(1)],
       ["tenderly_traceTransaction", "trace", 50, "traceTx"],
       [
-        "eth_getFinalizedHeader eth_getFinalizedBlock eth_baseFee eth_getChainConfig",
+        "eth_getFinalizedHeader eth_getFinalizedBlock eth_getChainConfig monad_getTxnStatus",
         "unknown",
         3,
         "standard",
       ],
+      ["clique_getSigners", "unknown", 3, "standard", blockAt(0)],
+      ["klay_getBlockReceipts parity_getBlockReceipts", "unknown", 15, "default", blockAt(0)],
       ["eth_getBlobSidecars", "eip4844", 3, "standard", blockAt(0)],
       ["eth_getBlobSidecarByTxHash", "eip4844", 3, "standard"],
     ],
@@ -580,6 +701,7 @@ export const UNKNOWN_METHOD: Method = {
   replaySafe: false,
   deadline: "default",
   block: null,
+  resource: "state",
   handling: "route",
   transaction: null,
   coalesce: false,
@@ -592,30 +714,27 @@ export const UNKNOWN_METHOD: Method = {
   byHashName: null,
 };
 
-/** The row of all `personal_*` methods: refused, because they would use keys held by a node. */
-const PERSONAL_METHOD: Method = {
-  name: "personal",
+/**
+ * The row of all names that are refused unless the configuration allows them: they are for
+ * operators of nodes, use keys that a node holds, or belong to a wallet.
+ */
+const BLOCKED_METHOD: Method = {
+  ...UNKNOWN_METHOD,
+  name: "blocked",
   index: 1,
-  family: "standard",
   category: "local_only",
-  cu: 3,
-  replaySafe: false,
   deadline: "cheap",
-  block: null,
   handling: "blocked",
-  transaction: null,
-  coalesce: false,
-  mayBeMissing: false,
-  hedge: false,
-  batch: false,
-  cache: null,
-  fillsBlock: false,
-  takesHash: false,
-  byHashName: null,
 };
 
+const NEVER_ALLOWED = /^(?:personal|wallet)_/;
+const FOR_OPERATORS =
+  /^(?:(?:admin|engine|miner|les|testing)_|debug_bundler_|debug_(?:setHead|dumpBlock|standardTrace\w*ToFile)$|eth_(?:resend|signUserOperation|getWork|submitWork|submitHashrate)$)/;
+/** What changes a development node at will. */
+const FOR_DEVELOPMENT = /^(?:anvil|hardhat|evm)_|^tenderly_set/;
+
 /** Every row of the built-in table, by `index`. */
-export const METHODS: readonly Method[] = [UNKNOWN_METHOD, PERSONAL_METHOD, ...builtInRows()];
+export const METHODS: readonly Method[] = [UNKNOWN_METHOD, BLOCKED_METHOD, ...builtInRows()];
 
 /** Most methods that a configuration may add. */
 export const MAX_ADDED_METHODS = 64;
@@ -628,7 +747,41 @@ const BY_NAME: ReadonlyMap<string, Method> = new Map(
 
 /** The built-in row of a method name; unlisted names share the default row. */
 export function methodOf(name: string): Method {
-  return BY_NAME.get(name) ?? (name.startsWith("personal_") ? PERSONAL_METHOD : UNKNOWN_METHOD);
+  return BY_NAME.get(name) ?? (isBlocked(name) ? BLOCKED_METHOD : UNKNOWN_METHOD);
+}
+
+/**
+ * The row of a method on a chain: what only development nodes have is an unlisted method on the
+ * chains of those.
+ */
+export function methodOn(method: Method, name: string, isDevelopment: boolean): Method {
+  return isDevelopment && method === BLOCKED_METHOD && FOR_DEVELOPMENT.test(name)
+    ? UNKNOWN_METHOD
+    : method;
+}
+
+/** Whether a name without a row of its own is served if the configuration lists it. */
+export function mayBeConfigured(name: string): boolean {
+  return methodOf(name).family === "unlisted" && !NEVER_ALLOWED.test(name);
+}
+
+/** Why a name is refused, as a part of a sentence, and what its caller can do. */
+export function reasonForBlocking(name: string): {
+  readonly reason: string;
+  /** Absent = sign elsewhere. */
+  readonly nextAction?: string;
+} {
+  if (name.startsWith("wallet_"))
+    return { reason: "belongs to wallets", nextAction: "ask the wallet of the user" };
+  if (FOR_OPERATORS.test(name))
+    return { reason: "is for operators of nodes", nextAction: "ask a node of your own" };
+  if (FOR_DEVELOPMENT.test(name))
+    return { reason: "is for development chains", nextAction: "use a local chain" };
+  return { reason: "would use keys held by a node" };
+}
+
+function isBlocked(name: string): boolean {
+  return NEVER_ALLOWED.test(name) || FOR_OPERATORS.test(name) || FOR_DEVELOPMENT.test(name);
 }
 
 /**
@@ -654,6 +807,7 @@ function builtInRows(): readonly Method[] {
           deadline,
           replaySafe,
           block,
+          resource: OWN_RESOURCES.get(name) ?? RESOURCE_OF[category],
           handling,
           transaction: transaction ?? null,
           coalesce: isShortRead,

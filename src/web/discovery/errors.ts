@@ -96,7 +96,9 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   request_timeout: "The request did not arrive in time.",
   not_found: "Nothing is served at this path.",
   gone: "The request has an older form that is not served any more.",
-  method_blocked: "The method would use keys that a node holds. It is served nowhere.",
+  method_blocked:
+    "The method would use keys that a node holds, is for operators of nodes, or is for " +
+    "development chains.",
   websocket_only: "The method needs a WebSocket.",
   unknown_chain: "No chain has this name or id, or the profile does not have it.",
   unknown_profile: "No profile has this slug.",

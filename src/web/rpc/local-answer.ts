@@ -1,6 +1,6 @@
 // Answers calls that need no provider, from the configuration alone.
-import { fault } from "../../core/faults/rpc-fault.ts";
-import type { Method } from "../../core/rpc/method.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { type Method, reasonForBlocking } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { Target } from "./target.ts";
 
@@ -20,10 +20,7 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
         : { kind: "result", body, start: 0, end: body.length, idAt: null };
     }
     case "blocked":
-      return {
-        kind: "fault",
-        fault: fault("method_blocked", `${name} would use keys held by a node and is not served`),
-      };
+      return { kind: "fault", fault: blockedFault(name) };
     case "socket_only":
       return {
         kind: "fault",
@@ -32,6 +29,11 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
         }),
       };
   }
+}
+
+function blockedFault(name: string): Fault {
+  const { reason, ...advice } = reasonForBlocking(name);
+  return fault("method_blocked", `${name} ${reason} and is not served`, advice);
 }
 
 /**

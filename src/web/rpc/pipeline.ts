@@ -1,8 +1,10 @@
 // The pipeline: one request in, one reply out, over HTTP and WebSocket alike. Reads the request,
 // has it admitted, and dispatches it by its method. Knows no connection.
 import { fault } from "../../core/faults/rpc-fault.ts";
+import { isDevelopmentChain } from "../../core/provider/chain.ts";
 import { LOCAL_SOURCE } from "../../core/routing/answer-source.ts";
 import { readRequest } from "../../core/rpc/envelope.ts";
+import { methodOn } from "../../core/rpc/method.ts";
 import { answerHere } from "./local-answer.ts";
 import type {
   Cancel,
@@ -39,7 +41,11 @@ export function runPipeline(
     );
     return null;
   }
-  const method = parts.methods().of(envelope.method);
+  const method = methodOn(
+    parts.methods().of(envelope.method),
+    envelope.method,
+    isDevelopmentChain(incoming.target.chain),
+  );
   const calls = callsOf(parts, incoming, envelope, method);
   return admit({ parts, incoming, envelope, method, calls }, serve, done);
 }

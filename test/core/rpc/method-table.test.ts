@@ -33,6 +33,7 @@ test("a method of the configuration has a row of its own, with the defaults of u
     replaySafe: true,
     deadline: "default",
     block: null,
+    resource: "state",
     handling: "route",
     transaction: null,
     coalesce: false,

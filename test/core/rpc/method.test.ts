@@ -3,7 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { CATEGORIES, METHODS, methodOf, UNKNOWN_METHOD } from "../../../src/core/rpc/method.ts";
+import {
+  CATEGORIES,
+  METHODS,
+  mayBeConfigured,
+  methodOf,
+  methodOn,
+  UNKNOWN_METHOD,
+} from "../../../src/core/rpc/method.ts";
 
 const LISTED = METHODS.slice(2);
 
@@ -16,6 +23,7 @@ const TARIFF: readonly (readonly [cu: number, names: string])[] = [
       "eth_sendRawTransaction",
   ],
   [15, "eth_getLogs eth_getFilterLogs eth_getBlockReceipts erigon_getLogs erigon_getLatestLogs"],
+  [15, "debug_getBlockReceipts klay_getBlockReceipts parity_getBlockReceipts"],
   [
     50,
     "debug_traceCall debug_traceTransaction trace_call trace_callMany trace_rawTransaction " +
@@ -26,6 +34,8 @@ const TARIFF: readonly (readonly [cu: number, names: string])[] = [
     "debug_traceCallMany arbtrace_call arbtrace_callMany arbtrace_replayTransaction " +
       "arbtrace_transaction arbtrace_get tenderly_traceTransaction",
   ],
+  [50, "trace_transactionOpcodeGas trace_transactionStorageAccess"],
+  [100, "debug_traceChain debug_executionWitness debug_intermediateRoots trace_blockOpcodeGas"],
   [50, "ots_getInternalOperations ots_traceTransaction ots_getTransactionError"],
   [100, "arbtrace_block arbtrace_filter arbtrace_replayBlockTransactions"],
   [
@@ -67,7 +77,7 @@ test("prices are those of the tariff, and everything that is not in it costs 3",
 
 test("whatever may change something, or has state at one node, is sent to one provider only", () => {
   const changing =
-    /^([a-z0-9]+_send|[a-z]+_cancel|eth_sign|eth_accounts|eth_newFilter|eth_newBlockFilter|eth_newPending|eth_uninstall|eth_getFilterChanges|personal|unknown)/;
+    /^([a-z0-9]+_send|[a-z]+_sponsor|[a-z]+_cancel|eth_sign|eth_accounts|eth_newFilter|eth_newBlockFilter|eth_newPending|eth_uninstall|eth_getFilterChanges|personal|unknown|blocked)/;
   for (const method of METHODS)
     if (changing.test(method.name)) assert.equal(method.replaySafe, false, method.name);
   for (const name of [
@@ -122,6 +132,24 @@ test("logs, filters and subscriptions are categories of their own", () => {
   );
 });
 
+test("names for operators of nodes, for wallets and for development chains are blocked", () => {
+  const blocked =
+    "admin_peers engine_newPayloadV4 miner_start les_serverInfo testing_buildBlockV1 " +
+    "wallet_getPermissions debug_setHead debug_dumpBlock debug_standardTraceBlockToFile " +
+    "debug_standardTraceBadBlockToFile debug_bundler_clearState eth_resend " +
+    "eth_signUserOperation eth_getWork eth_submitWork eth_submitHashrate anvil_setBalance " +
+    "hardhat_reset evm_mine tenderly_setBalance";
+  for (const name of blocked.split(" ")) {
+    assert.equal(methodOf(name).handling, "blocked", name);
+    const isForDevelopment = /^(?:anvil|hardhat|evm|tenderly)_/.test(name);
+    const there = methodOn(methodOf(name), name, true);
+    assert.equal(there, isForDevelopment ? UNKNOWN_METHOD : methodOf(name), name);
+    assert.equal(mayBeConfigured(name), !name.startsWith("wallet_"), name);
+  }
+  const served = "debug_setHeadless debug_traceBlock eth_resendAll evmos_x tenderly_estimateGas";
+  for (const name of served.split(" ")) assert.equal(methodOf(name).handling, "route", name);
+});
+
 test("methods that use keys of a node are blocked, whatever follows personal_", () => {
   const blocked = [
     "eth_sendTransaction",
@@ -149,7 +177,7 @@ test("any name that is not listed shares one cautious row, so that names never b
       "constructor",
       "toString",
       "unknown",
-      "personal",
+      "blocked",
       "ETH_CALL",
       "eth_call ",
       "eth_Call",
@@ -158,7 +186,7 @@ test("any name that is not listed shares one cautious row, so that names never b
   );
   fc.assert(
     fc.property(names, (name) => {
-      fc.pre(!listed.has(name) && !name.startsWith("personal_"));
+      fc.pre(!listed.has(name) && methodOf(name).handling === "route");
       assert.equal(methodOf(name), UNKNOWN_METHOD);
     }),
   );
