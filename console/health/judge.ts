@@ -200,11 +200,12 @@ export function learnedNotes({ learned }: TransportMetrics): readonly string[] {
     unsupported_methods: methods,
     max_block_range: range,
     requests_per_second: rps,
+    pruned_resources: pruned,
   } = learned;
   return [
     range === null ? "" : `at most ${count(range)} blocks of logs`,
     rps === null ? "" : `about ${count(rps)} requests a second`,
-    learned.pruned ? "has no old state" : "",
+    pruned.length === 0 ? "" : `has not all old ${pruned.join(", ")}`,
     methods.length === 0 ? "" : `does not serve ${methods.join(", ")}`,
   ].filter((note) => note !== "");
 }

@@ -242,7 +242,14 @@ const provider = z
           "request costs as many as `limits.credits` says, else one. `null` = not declared: asked " +
           "after those with a price.",
       ),
-    archival: z.boolean().default(false).describe("Serves state of any block, however old."),
+    archival: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Serves state, proofs and traces of any block, however old. Old blocks, transactions, " +
+          "receipts and logs are asked of others as well, logs after those that have an archive " +
+          "or a `max_block_age`.",
+      ),
     region: word
       .optional()
       .describe("Where it is: a name that nodes give as `cluster.region`. Default: not stated."),
@@ -263,7 +270,8 @@ const providerSet = z
             "asked.",
         ),
         archival_threshold: count(0, 1_000_000_000, 128).describe(
-          "Blocks further behind the head than this need a provider with `archival: true`.",
+          "State, proofs and traces of blocks further behind the head than this need a provider " +
+            "with `archival: true`.",
         ),
         region_preference: z
           .enum([...REGION_PREFERENCES])
@@ -826,7 +834,8 @@ export const configFile = z
       .default({})
       .describe(
         "Methods beside those of the built-in table, and other settings of known ones. At most " +
-          "64 others. Reloaded.",
+          "64 others. What is refused as `method_blocked` since it is for operators of nodes or for " +
+          "development chains is served if it is named here. Reloaded.",
       ),
     limits,
     logs,

@@ -46,6 +46,7 @@ const TRANSPORT: TransportMetrics = {
     unsupported_methods: [],
     max_block_range: null,
     pruned: false,
+    pruned_resources: [],
     requests_per_second: null,
   },
   share: 1,

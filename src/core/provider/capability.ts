@@ -3,7 +3,7 @@
 
 import { OPTIONAL_TAGS, type OptionalTag } from "../rpc/block-tag.ts";
 import type { BlockRef, Call } from "../rpc/call.ts";
-import { isKnownByName, METHODS, type Method } from "../rpc/method.ts";
+import { isKnownByName, METHODS, type Method, RESOURCES, type Resource } from "../rpc/method.ts";
 import type { ExclusionReason } from "./exclusion.ts";
 import type { Provider, Transport } from "./profile.ts";
 
@@ -43,8 +43,9 @@ export interface LearnedFacts {
   readonly tagAtMs: Float64Array;
   maxBlockRange: number;
   rangeAtMs: number;
-  prunedAtMs: number;
-  /** By method index: old state was said to be pruned in a refusal of this method alone. */
+  /** By resource. */
+  readonly prunedAtMs: Float64Array;
+  /** By method index: old blocks were said to be gone in a refusal of this method alone. */
   readonly prunedMethodAtMs: Float64Array;
 }
 
@@ -135,7 +136,7 @@ export function createLearnedFacts(): LearnedFacts {
     tagAtMs: new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER),
     maxBlockRange: 0,
     rangeAtMs: NEVER,
-    prunedAtMs: NEVER,
+    prunedAtMs: new Float64Array(RESOURCES.length).fill(NEVER),
     prunedMethodAtMs: new Float64Array(METHODS.length).fill(NEVER),
   };
 }
@@ -160,9 +161,9 @@ export function learnTag(facts: LearnedFacts, method: Method, block: BlockRef, a
     learnAt(facts.tagAtMs, tagCell(method, block.tag), atMs);
 }
 
-/** Learns that old state was pruned: the provider then counts as one without an archive. */
-export function learnPruned(facts: LearnedFacts, nowMs: number): void {
-  facts.prunedAtMs = nowMs;
+/** Learns that what a method reads was dropped for old blocks; of nothing else. */
+export function learnPruned(facts: LearnedFacts, { resource }: Method, nowMs: number): void {
+  facts.prunedAtMs[RESOURCES.indexOf(resource)] = nowMs;
 }
 
 /** The same for calls of one method alone, and for `BRIEF_MS`. */
@@ -236,9 +237,22 @@ export function learnedMethods(facts: LearnedFacts | null, nowMs: number): reado
       );
 }
 
-/** Whether old state was learned to be pruned. */
-export function isPruned(facts: LearnedFacts | null, nowMs: number): boolean {
-  return facts !== null && holds(facts.prunedAtMs, FACT_MS, nowMs);
+/** What was learned to be dropped for old blocks. */
+export function prunedResources(facts: LearnedFacts | null, nowMs: number): readonly Resource[] {
+  return facts === null ? [] : RESOURCES.filter((resource) => isPruned(facts, resource, nowMs));
+}
+
+/**
+ * Whether it is unknown what a provider keeps of the logs that a call searches: it has no archive,
+ * and declares no age of blocks.
+ */
+export function mayLackOldLogs(provider: Provider, call: Call, view: SetView): boolean {
+  if (provider.archival || call.method.resource !== "logs") return false;
+  return provider.maxBlockAge === null && readsOldBlocks(call, view);
+}
+
+function isPruned(facts: LearnedFacts, resource: Resource, nowMs: number): boolean {
+  return holds(facts.prunedAtMs[RESOURCES.indexOf(resource)], FACT_MS, nowMs);
 }
 
 /** Whether block range limits apply to a method: to log queries and filters, not to traces. */
@@ -284,11 +298,8 @@ function beyondLimits(
     const limit = rangeLimit(provider, call.method, facts, view.nowMs);
     if (span !== null && span > limit) return "block_range_limit";
   }
-  const hasArchive =
-    provider.archival &&
-    !isPruned(facts, view.nowMs) &&
-    !holds(facts?.prunedMethodAtMs[call.method.index], BRIEF_MS, view.nowMs);
-  if (!hasArchive && needsArchive(call, view)) return "archival_required";
+  if (!keeps(provider, call.method, facts, view.nowMs) && readsOldBlocks(call, view))
+    return "archival_required";
   const age = blockAge(call.block, view.head);
   const bound =
     provider.blockAgeMethods.size === 0 || provider.blockAgeMethods.has(call.methodName);
@@ -297,17 +308,33 @@ function beyondLimits(
     : null;
 }
 
+/** What only nodes with an archive keep for old blocks. */
+const ARCHIVED: ReadonlySet<Resource> = new Set(["state", "proofs", "traces"]);
+
+/** Whether a provider has what a method reads, of old blocks as well. */
+function keeps(
+  { archival }: Provider,
+  { resource, index }: Method,
+  facts: LearnedFacts | null,
+  nowMs: number,
+): boolean {
+  if (!archival && ARCHIVED.has(resource)) return false;
+  if (facts === null) return true;
+  return (
+    !isPruned(facts, resource, nowMs) && !holds(facts.prunedMethodAtMs[index], BRIEF_MS, nowMs)
+  );
+}
+
 /**
- * Whether a call needs an archive: for the earliest block always; for old blocks, and for state by
- * block hash, if the head is known.
+ * Whether a call reads what nodes may have dropped: state of the earliest block, unless the chain is
+ * young, while the block itself is everywhere; old blocks, and state by the hash of a block, if the
+ * head is known.
  */
-function needsArchive({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
-  if (block.kind === "earliest") return true;
+function readsOldBlocks({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
+  if (block.kind === "earliest")
+    return ARCHIVED.has(method.resource) && (head === null || head > archivalThreshold);
   if (head === null) return block.kind === "range" && block.from === 0;
-  if (block.kind === "hash")
-    return (
-      method.category === "state" || method.category === "debug" || method.category === "trace"
-    );
+  if (block.kind === "hash") return ARCHIVED.has(method.resource);
   const age = blockAge(block, head);
   return age !== null && age > archivalThreshold;
 }

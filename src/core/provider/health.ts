@@ -399,7 +399,7 @@ function learn(
     case "tag":
       return learnTag(facts, method, block, atMs);
     case "pruned":
-      return isBrief ? learnPrunedFor(facts, method, nowMs) : learnPruned(facts, nowMs);
+      return isBrief ? learnPrunedFor(facts, method, nowMs) : learnPruned(facts, method, nowMs);
     // A range binds every method that reads logs.
     case "range":
       return bindsRange(method) && !isBrief

@@ -19,7 +19,7 @@ export interface Considered extends Entrant, Channel {
   readonly limited: boolean;
   /** Calls hang at it, although its circuit is closed. */
   readonly stalled: boolean;
-  /** It certainly lacks the block at which the call is answered. */
+  /** It lacks the block at which the call is answered, or may lack what the call reads. */
   readonly lacking: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
@@ -55,11 +55,11 @@ export interface Awaited extends Pick<Considered, "reason"> {
 /**
  * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited or
  * stalled, half-open, half-open and limited or stalled; then `backup` providers in the same tiers;
- * then those that lack the block of the call; open circuits are excluded. A plan names each
- * provider once. A small share of replay-safe calls tries a half-open or stalled provider first:
- * otherwise one whose neighbours are healthy would never be tried, and would never be found well
- * again. Where no candidate has a closed circuit, those that lag follow, the freshest first: they
- * lag behind providers that are gone.
+ * then those that lack the block of the call or may lack old logs; open circuits are excluded. A
+ * plan names each provider once. A small share of replay-safe calls tries a half-open or stalled
+ * provider first: otherwise one whose neighbours are healthy would never be tried, and would never
+ * be found well again. Where no candidate has a closed circuit, those that lag follow, the freshest
+ * first: they lag behind providers that are gone.
  */
 export function planOf(
   considered: readonly Considered[],

@@ -1,6 +1,6 @@
 // Reports one provider's health on one transport, for pages and metrics. Changes nothing.
 import { type Breaker, openRemainingMs } from "../../core/provider/breaker.ts";
-import { isPruned, learnedMethods, learnedRange } from "../../core/provider/capability.ts";
+import { learnedMethods, learnedRange, prunedResources } from "../../core/provider/capability.ts";
 import {
   type Cordon,
   circuitOf,
@@ -18,6 +18,7 @@ import {
 } from "../../core/provider/latency.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { limitedForMs } from "../../core/provider/throttle.ts";
+import type { Resource } from "../../core/rpc/method.ts";
 
 /** The health of one provider on one transport, for display; null = unknown. */
 export interface HealthReport extends Percentiles {
@@ -47,7 +48,8 @@ export interface HealthReport extends Percentiles {
   readonly learned: {
     readonly methods: readonly string[];
     readonly maxBlockRange: number | null;
-    readonly pruned: boolean;
+    /** What it does not have of old blocks. */
+    readonly pruned: readonly Resource[];
     /** Over both transports. */
     readonly requestsPerSecond: number | null;
   };
@@ -104,7 +106,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     learned: {
       methods: learnedMethods(health.facts, nowMs),
       maxBlockRange: learnedRange(health.facts, nowMs),
-      pruned: isPruned(health.facts, nowMs),
+      pruned: prunedResources(health.facts, nowMs),
       requestsPerSecond: null,
     },
   };

@@ -8,6 +8,7 @@ import {
   capability,
   learnedAtMs,
   learnedRange,
+  mayLackOldLogs,
   rangeLimit,
   type SetView,
   unreachable,
@@ -1087,7 +1088,9 @@ class SetTracker implements Tracker {
       breaker: circuitOf(health, nowMs),
       limited,
       stalled,
-      lacking: at !== null && this.blocks.view.lacks(providerState, at, nowMs),
+      lacking:
+        (at !== null && this.blocks.view.lacks(providerState, at, nowMs)) ||
+        mayLackOldLogs(provider, call, query.view),
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
     };

@@ -280,7 +280,8 @@ function transportMetrics(
     learned: {
       unsupported_methods: health.learned.methods,
       max_block_range: health.learned.maxBlockRange,
-      pruned: health.learned.pruned,
+      pruned: health.learned.pruned.length > 0,
+      pruned_resources: health.learned.pruned,
       requests_per_second: health.learned.requestsPerSecond,
     },
     share: total === 0 ? null : health.calls / total,

@@ -48,6 +48,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   rate_limited_methods: "union",
   cordoned: "now",
   pruned: "now",
+  pruned_resources: "union",
   requests_per_second: "sum",
   state: "now",
   in_use: "sum",

@@ -13,6 +13,8 @@ import {
   learnPruned,
   learnRange,
   learnTag,
+  mayLackOldLogs,
+  prunedResources,
   RANGE_FACT_MS,
   type SetView,
   unlearnMethod,
@@ -22,7 +24,7 @@ import {
 import type { ExclusionReason } from "../../../src/core/provider/exclusion.ts";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
-import { methodOf } from "../../../src/core/rpc/method.ts";
+import { methodOf, RESOURCES, type Resource } from "../../../src/core/rpc/method.ts";
 import { fakeCall, fakeProvider } from "../../fakes/providers.ts";
 
 const HEAD = 10_000;
@@ -126,22 +128,50 @@ test(
       assert.equal(reasonOf({ block }), wanted, JSON.stringify(block));
       assert.equal(reasonOf({ block, provider: { archival: true } }), null, JSON.stringify(block));
     }
-    assert.equal(
-      reasonOf({ method: "eth_getLogs", block: range(HEAD - 500, null) }),
-      "archival_required",
-    );
-    assert.equal(reasonOf({ method: "eth_getBlockReceipts", block: HASH }), null, "not state");
   },
 );
+
+test("archival: a full node has old blocks, receipts, transactions and logs", () => {
+  const old: readonly (readonly [string, BlockRef])[] = [
+    ["eth_getBlockByNumber", at(1)],
+    ["eth_getBlockByNumber", EARLIEST],
+    ["eth_getTransactionByBlockNumberAndIndex", at(1)],
+    ["eth_getBlockReceipts", at(1)],
+    ["eth_getBlockReceipts", HASH],
+    ["eth_getLogs", range(HEAD - 500, null)],
+    ["eth_getLogs", range(0, 9)],
+    ["debug_getRawBlock", at(1)],
+    ["debug_getRawReceipts", at(1)],
+  ];
+  for (const [method, block] of old) assert.equal(reasonOf({ method, block }), null, method);
+  const archived = [
+    "eth_call",
+    "eth_getProof",
+    "trace_block",
+    "debug_traceBlockByNumber",
+    "debug_executionWitness",
+    "debug_accountRange",
+    "ots_hasCode",
+  ];
+  for (const method of archived)
+    assert.equal(reasonOf({ method, block: at(1) }), "archival_required", method);
+});
+
+test("old logs: of a full node without a declared age nobody knows what it has", () => {
+  const mayLack = (block: BlockRef, provider: Partial<Provider> = {}, method = "eth_getLogs") =>
+    mayLackOldLogs(fakeProvider(0, provider), fakeCall(method, block), VIEW);
+  const old = range(HEAD - 500, null);
+  assert.equal(mayLack(old), true);
+  assert.equal(mayLack(range(HEAD - 5, null)), false);
+  assert.equal(mayLack(old, { archival: true }), false);
+  assert.equal(mayLack(old, { maxBlockAge: 1_000 }), false);
+  assert.equal(mayLack(at(1), {}, "eth_getBlockByNumber"), false);
+});
 
 test("archival: with an unknown head only the earliest block needs an archive", () => {
   for (const block of [at(0), at(5), HASH, PENDING, range(5, 9)])
     assert.equal(reasonOf({ block, view: { head: null } }), null, JSON.stringify(block));
   assert.equal(reasonOf({ block: EARLIEST, view: { head: null } }), "archival_required");
-  assert.equal(
-    reasonOf({ method: "eth_getLogs", block: range(0, 9), view: { head: null } }),
-    "archival_required",
-  );
 });
 
 test(
@@ -223,12 +253,38 @@ test("a learned tag binds its method only", () => {
   assert.equal(reasonOf({ block: PENDING, condition: { facts }, view: { nowMs: FACT_MS } }), null);
 });
 
-test("an archive that was pruned counts as none for ten minutes", () => {
+test("what an archive does not have of old blocks is learned for ten minutes", () => {
   const facts = createLearnedFacts();
-  learnPruned(facts, 0);
+  learnPruned(facts, methodOf("eth_getBalance"), 0);
   const asked = { block: at(1), provider: { archival: true }, condition: { facts } };
   assert.equal(reasonOf(asked), "archival_required");
   assert.equal(reasonOf({ ...asked, view: { nowMs: FACT_MS } }), null);
+});
+
+test("one refusal says nothing of other resources", () => {
+  const methods: Readonly<Record<Resource, string>> = {
+    state: "eth_call",
+    transactions: "eth_getTransactionByBlockNumberAndIndex",
+    receipts: "eth_getBlockReceipts",
+    logs: "eth_getLogs",
+    blocks: "eth_getBlockByNumber",
+    proofs: "eth_getProof",
+    traces: "debug_traceBlockByNumber",
+  };
+  for (const refused of RESOURCES) {
+    const facts = createLearnedFacts();
+    learnPruned(facts, methodOf(methods[refused]), 0);
+    assert.deepEqual(prunedResources(facts, 0), [refused]);
+    for (const resource of RESOURCES) {
+      const block = resource === "logs" ? range(1, 9) : at(1);
+      const asked = { method: methods[resource], block, condition: { facts } };
+      assert.equal(
+        reasonOf({ ...asked, provider: { archival: true } }),
+        resource === refused ? "archival_required" : null,
+        `${refused} ${resource}`,
+      );
+    }
+  }
 });
 
 test("a learned range holds for an hour; a named limit beats a guess and a guess only narrows", () => {

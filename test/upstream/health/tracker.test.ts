@@ -508,7 +508,7 @@ test("refusals teach methods, tags, ranges and pruned state, and never count aga
   assert.deepEqual(report.learned, {
     methods: ["eth_feeHistory"],
     maxBlockRange: 3_750,
-    pruned: true,
+    pruned: ["state"],
     requestsPerSecond: null,
   });
   assert.deepEqual(
@@ -542,7 +542,7 @@ test(
     assert.deepEqual(it.tracker.health(it.providers[0], "http").learned, {
       methods: [],
       maxBlockRange: null,
-      pruned: false,
+      pruned: [],
       requestsPerSecond: null,
     });
   },

@@ -1,6 +1,7 @@
 // Schema of `GET /api/metrics/{chain}`: how each provider of a chain does, and the subscriptions.
 // Null where nothing is known, never 0.
 import { z } from "zod";
+import { RESOURCES } from "../../../core/rpc/method.ts";
 
 const count = z.int().min(0);
 const ratio = z.number().min(0).max(1).nullable();
@@ -35,7 +36,10 @@ const transport = z
     learned: z.object({
       unsupported_methods: z.array(z.string()),
       max_block_range: z.int().nullable(),
-      pruned: z.boolean(),
+      pruned: z.boolean().describe("It does not have all of old blocks."),
+      pruned_resources: z
+        .array(z.enum(RESOURCES))
+        .describe("What it does not have of old blocks; nothing is concluded of the others."),
       requests_per_second: z.number().nullable(),
     }),
     share: ratio.describe("Of the calls of the profile on this chain."),

@@ -106,7 +106,10 @@ const provider = z
       ),
     limits: z
       .strictObject({
-        archival: z.boolean().default(false).describe("Serves state of any block, however old."),
+        archival: z
+          .boolean()
+          .default(false)
+          .describe("Serves state, proofs and traces of any block, however old."),
         logs_span: z
           .int()
           .min(1)
