@@ -521,6 +521,7 @@ function setOf(chain: Chain, set: SetFile): ProviderSet {
     backfillTimeoutMs: set.subscriptions.backfill_timeout_ms,
     logVerification: set.subscriptions.log_verification ?? usualVerification(chain.blockTimeMs),
     verificationBudget: set.subscriptions.verification_budget,
+    subscriptionKinds: set.subscriptions.kinds,
     providers: set.providers.map((provider, index) =>
       providerOf(provider, index, aliases[index] ?? `p${index + 1}`),
     ),

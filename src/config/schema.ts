@@ -11,6 +11,7 @@ import { DEFAULT_HEDGE } from "../core/routing/hedge.ts";
 import { DEFAULT_STRATEGY, STRATEGY_SPELLINGS } from "../core/routing/strategy.ts";
 import { CATEGORIES } from "../core/rpc/method.ts";
 import { LOG_VERIFICATIONS } from "../core/stream/log-verification.ts";
+import { VENDOR_KINDS } from "../core/stream/subscription.ts";
 import { hosted } from "./hosted.ts";
 import { byteSize, count, intervalMs, operatorToken } from "./kinds.ts";
 import { splitCredentials } from "./url-credentials.ts";
@@ -54,6 +55,13 @@ const methodName = z
   .meta({
     title:
       "a JSON-RPC method name of at most 96 letters, digits and `_`, such as `zks_estimateFee`",
+  });
+const subscriptionKind = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_]*$/)
+  .max(96)
+  .meta({
+    title: "a kind of subscription of at most 96 letters, digits and `_`, such as `newFlashblocks`",
   });
 const methodNames = z
   .array(z.string().min(1).max(200).meta({ title: "a JSON-RPC method name" }))
@@ -321,6 +329,16 @@ const providerSet = z
         verification_budget: count(1, 10_000, 5).describe(
           "Calls a second that these checks may make; beyond it `strict` becomes `sampled`.",
         ),
+        kinds: z
+          .array(subscriptionKind)
+          .max(64)
+          .default([])
+          .describe(
+            "Kinds that some of its providers serve, beside those of nodes and " +
+              `${VENDOR_KINDS.map((kind) => `\`${kind}\``).join(", ")}. These all are passed on ` +
+              "from one provider as they come, without a replay; the socket is closed with 1011 " +
+              "when that provider is lost.",
+          ),
       })
       .prefault({})
       .describe("Shared WebSocket subscriptions."),

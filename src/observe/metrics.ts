@@ -4,7 +4,7 @@
 // make the page grow.
 import type { Histogram } from "../core/provider/latency.ts";
 import { NO_SOURCE } from "../core/routing/answer-source.ts";
-import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
+import { COUNTED_KINDS } from "../core/stream/subscription.ts";
 import type { PaymentGauges } from "../payments/payments.ts";
 import { REASK_REASONS } from "../upstream/engine/view-reasks.ts";
 import { FILTER_ENDS, FILTER_KINDS } from "../upstream/filter/filters.ts";
@@ -310,7 +310,7 @@ export const METRICS: readonly Metric[] = [
     labels: [...CHAIN, "kind"],
     help: "Subscription notifications delivered, by profile, chain and kind.",
     collect: perSeries(({ notifications }) =>
-      SUBSCRIPTION_KINDS.flatMap((kind, i): readonly Sample[] => {
+      COUNTED_KINDS.flatMap((kind, i): readonly Sample[] => {
         const n = notifications[i] ?? 0;
         return n === 0 ? [] : [[[kind], n]];
       }),

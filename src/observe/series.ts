@@ -5,7 +5,7 @@ import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-use.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
-import { SUBSCRIPTION_KINDS } from "../core/stream/subscription.ts";
+import { COUNTED_KINDS } from "../core/stream/subscription.ts";
 import type { ChainCounts } from "./history/history-counts.ts";
 
 /** Outcomes of a request, as labels. */
@@ -18,7 +18,7 @@ export interface Series {
   /** Requests by method and outcome, at `method.index * OUTCOMES.length + outcome`. */
   readonly requests: Float64Array;
   readonly durations: Histogram;
-  /** Notifications delivered, by position in `SUBSCRIPTION_KINDS`. */
+  /** Notifications delivered, by position in `COUNTED_KINDS`. */
   readonly notifications: Float64Array;
   /** Answers by where they came from; `none` = the call was refused, or nobody answered. */
   readonly sources: Record<AnswerSource["kind"], number>;
@@ -48,7 +48,7 @@ export function newSeries(history: ChainCounts): Series {
     chain,
     requests: new Float64Array(METHOD_SLOTS * OUTCOMES.length),
     durations: createHistogram(),
-    notifications: new Float64Array(SUBSCRIPTION_KINDS.length),
+    notifications: new Float64Array(COUNTED_KINDS.length),
     sources: {
       provider: 0,
       cache: 0,

@@ -132,6 +132,7 @@ describe("configuration: what is accepted", () => {
         backfillTimeoutMs: 30_000,
         logVerification: "strict",
         verificationBudget: 5,
+        subscriptionKinds: [],
         providers: [],
       },
     );

@@ -71,6 +71,7 @@ function earFor(parts: AudienceParts): Ear {
       return logEar(parts);
     case "newPendingTransactions":
     case "syncing":
+    case "vendor":
       return looseEar(parts);
   }
 }

@@ -112,6 +112,8 @@ export interface ProviderSet {
   readonly hedge?: HedgeSettings | null;
   /** Which view of the chain its callers get; absent = as the service says. */
   readonly consistency?: Consistency;
+  /** Names of further kinds of subscription that its providers serve; absent = none. */
+  readonly subscriptionKinds?: readonly string[];
   readonly providers: readonly Provider[];
 }
 

@@ -10,8 +10,29 @@ export const SUBSCRIPTION_KINDS = [
   "syncing",
 ] as const;
 
-/** One of the kinds. */
-export type SubscriptionKind = (typeof SUBSCRIPTION_KINDS)[number];
+/**
+ * The kinds as they are counted: `vendor` are all that one provider serves and that are passed on
+ * as they come.
+ */
+export const COUNTED_KINDS = [...SUBSCRIPTION_KINDS, "vendor"] as const;
+
+/** One of the kinds as they are counted. */
+export type SubscriptionKind = (typeof COUNTED_KINDS)[number];
+
+/**
+ * Names of kinds that vendors serve. Sources: Base (flashblocks), Monad, Alchemy, dRPC. A provider
+ * that does not know one refuses it.
+ */
+export const VENDOR_KINDS: readonly string[] = [
+  "newFlashblocks",
+  "newFlashblockTransactions",
+  "pendingLogs",
+  "monadNewHeads",
+  "monadLogs",
+  "alchemy_minedTransactions",
+  "alchemy_pendingTransactions",
+  "drpc_pendingTransactions",
+];
 
 /** The kinds that are polled over HTTP when no provider has a socket. */
 export const POLLED_KINDS: readonly SubscriptionKind[] = ["newHeads", "logs"];
@@ -67,15 +88,23 @@ export interface InvalidSubscription {
 const MAX_ADDRESSES = 1_000;
 const MAX_TOPICS = 4;
 const MAX_TOPIC_CHOICES = 1_000;
+/** Of the parameters of a vendor's kind, as JSON: enough for a thousand addresses. */
+const MAX_VENDOR_CHARS = 65_536;
 
-/** Parses the parameters of `eth_subscribe`. */
-export function readSubscription(params: unknown): Subscription | InvalidSubscription {
+/**
+ * Parses the parameters of `eth_subscribe`. `further`: names that are passed on as vendors' are.
+ */
+export function readSubscription(
+  params: unknown,
+  further: readonly string[] = [],
+): Subscription | InvalidSubscription {
   if (!Array.isArray(params) || params.length === 0)
     return invalid(
       `params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}`,
     );
   const [name, option, ...rest]: unknown[] = params;
   const kind = SUBSCRIPTION_KINDS.find((kind) => kind === name);
+  if (kind === undefined && isVendorKind(name, further)) return readVendor(params);
   if (kind === undefined)
     return invalid(`there is no such subscription; use one of ${SUBSCRIPTION_KINDS.join(", ")}`);
   if (rest.length > 0) return invalid(`${kind} takes at most one option`);
@@ -99,6 +128,18 @@ export function readSubscription(params: unknown): Subscription | InvalidSubscri
         ? { kind, params: `["${kind}"]`, filter: null, bounds: null }
         : invalid(`${kind} takes no option`);
   }
+}
+
+function isVendorKind(name: unknown, further: readonly string[]): boolean {
+  return typeof name === "string" && (VENDOR_KINDS.includes(name) || further.includes(name));
+}
+
+/** What only its vendor can read. */
+function readVendor(given: readonly unknown[]): Subscription | InvalidSubscription {
+  const params = JSON.stringify(given);
+  return params.length > MAX_VENDOR_CHARS
+    ? invalid(`params may have ${MAX_VENDOR_CHARS} characters`)
+    : { kind: "vendor", params, filter: null, bounds: null };
 }
 
 /** The parameters of `eth_getLogs` that query the logs of one block that match a filter. */

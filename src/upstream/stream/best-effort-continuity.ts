@@ -1,5 +1,6 @@
-// Continuity of pending transactions and sync states: these have no order to resume from, so events
-// are delivered as they arrive, without duplicates.
+// Continuity of pending transactions, sync states and kinds of vendors: these have no order to
+// resume from, so events are delivered as they arrive. Those of vendors have one source and nothing
+// by which a duplicate could be told; the others are delivered without duplicates.
 import type { MarkDifference } from "../../core/stream/stream-mark.ts";
 import type { SubscriptionKind } from "../../core/stream/subscription.ts";
 import type { Continuity, EventSink } from "./continuity.ts";
@@ -8,7 +9,7 @@ import type { Continuity, EventSink } from "./continuity.ts";
 const REMEMBERED = 8_192;
 const MAX_KEY_BYTES = 256;
 
-/** Delivers each event once. */
+/** Delivers each event of one source, and those of several sources once. */
 export class BestEffortContinuity implements Continuity {
   readonly lastHeadAtMs = null;
   readonly height = null;
@@ -41,6 +42,7 @@ export class BestEffortContinuity implements Continuity {
 
   hear(raw: Buffer, head: boolean): void {
     if (head) return;
+    if (this.#kind === "vendor") return this.#eventSink.emit([raw], null);
     const key = keyOf(raw);
     if (this.#emitted.has(key)) return;
     if (this.#kind === "syncing" || this.#emitted.size >= REMEMBERED) this.#forgetOldest();

@@ -496,6 +496,9 @@ export class Stream {
   #fail(reason: FailoverReason, behind: readonly Provider[] = []): void {
     if (this.#over) return;
     const failed = this.#source;
+    // Another provider's events may mean something else, and nobody can tell what was missed.
+    if (this.#everLive && this.#request.subscription.kind === "vendor")
+      return this.end("the provider of the subscription is gone");
     this.#drop();
     if (this.#everLive && this.#subscribers.size + this.#waiters.size === 0) return this.#close();
     const outage = this.#outage ?? this.#beginOutage(reason);

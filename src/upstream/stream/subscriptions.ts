@@ -125,7 +125,9 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
       const key = keyOf(request);
       const { caller, subscription, resume } = request;
       const { bounds } = subscription;
-      const bounded = subscription.kind === "logs" ? caller : null;
+      // Of these any number of different ones could be asked for.
+      const isFiltered = subscription.kind === "logs" || subscription.kind === "vendor";
+      const bounded = isFiltered ? caller : null;
       // One that goes on was within the bound where it began.
       if (bounded !== null && resume === undefined && !filterQuota.allows(bounded, key))
         return refuse(subscriber, tooManyFilters(bounded));
@@ -294,7 +296,7 @@ const FULL = fault("unavailable", "too many different subscriptions are open", {
 
 function tooManyFilters({ maxLogFilters }: StreamCaller): Fault {
   const nextAction = "unsubscribe from a filter, or put several addresses or topics into one";
-  return fault("rate_limit_exceeded", `${maxLogFilters} different log filters are open`, {
+  return fault("rate_limit_exceeded", `${maxLogFilters} different filters are open`, {
     status: 200,
     nextAction,
   });

@@ -4,7 +4,7 @@
 import { cacheShareOf, cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
-import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
+import { SUBSCRIPTION_KINDS, VENDOR_KINDS } from "../../core/stream/subscription.ts";
 import { cuPerUsd, PRICE_EXAMPLES, priceOf } from "./agent-json.ts";
 import { errorEntries, statusText } from "./errors.ts";
 import { chainIn, type DocumentFacts, type HostedFacts } from "./facts.ts";
@@ -130,7 +130,7 @@ Open \`${socketUrl}${path}\` and send:
 {"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}
 \`\`\`
 
-The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((kind) => `\`${kind}\``).join(", ")}; the table of chains tells which a chain has. Where no provider has a WebSocket, heads and logs are polled.
+The answer's \`result\` is the id of the subscription; events follow as \`eth_subscription\` with \`params.subscription\` and \`params.result\`. Kinds: ${SUBSCRIPTION_KINDS.map((kind) => `\`${kind}\``).join(", ")}; the table of chains tells which a chain has. Where no provider has a WebSocket, heads and logs are polled. ${VENDOR_KINDS.map((kind) => `\`${kind}\``).join(", ")} are passed on from one provider that serves them, as they come; the socket is closed with 1011 when that provider is lost.
 A subscription goes on at another provider when its own fails. Where that cannot be done without a gap, the socket is closed with 1011: connect and subscribe again. Other codes: 1012 the service restarts, 1013 reading too slowly, 1002 no answer to pings${paid}.
 One socket has at most ${facts.limits.maxSocketSubscriptions} subscriptions and ${facts.limits.maxSocketRequests} requests under way; send as many as you like, further ones wait in order.
 `;

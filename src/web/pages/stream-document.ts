@@ -1,7 +1,7 @@
 // Subscriptions and provider sockets as `GET /api/metrics/{chain}` shows them. Omits the filter
 // criteria, which are private to their callers.
 import type { Provider } from "../../core/provider/profile.ts";
-import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
+import { COUNTED_KINDS } from "../../core/stream/subscription.ts";
 import { CHECK_RESULTS } from "../../observe/metrics.ts";
 import type { StreamFacts } from "../../observe/readings.ts";
 import type { Series } from "../../observe/series.ts";
@@ -34,7 +34,7 @@ export function subscriptionsDocument(
       calls: checks?.calls ?? 0,
     },
     notifications: Object.fromEntries(
-      SUBSCRIPTION_KINDS.map((kind, i) => [kind, series.notifications[i] ?? 0]),
+      COUNTED_KINDS.map((kind, i) => [kind, series.notifications[i] ?? 0]),
     ),
     streams: open.slice(0, MAX_SHOWN).map((stream) => ({
       kind: stream.kind,

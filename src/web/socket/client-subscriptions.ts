@@ -4,7 +4,11 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
 import { LOCAL_SOURCE, NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
-import { readSubscription, SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
+import {
+  COUNTED_KINDS,
+  readSubscription,
+  SUBSCRIPTION_KINDS,
+} from "../../core/stream/subscription.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Series } from "../../observe/series.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -67,7 +71,8 @@ export class ClientSubscriptions implements SubscriptionMethods {
   #subscribe(request: SubscriptionCall, done: (answer: MethodAnswer) => void): (() => void) | null {
     const { subscriptions, rpc } = this.#parts;
     const { limits, runtime } = rpc;
-    const subscription = readSubscription(paramsOf(request));
+    const { target, method } = request;
+    const subscription = readSubscription(paramsOf(request), target.tracker.set.subscriptionKinds);
     const why = refusal(
       request,
       subscription.kind === "invalid" ? subscription.message : null,
@@ -79,11 +84,10 @@ export class ClientSubscriptions implements SubscriptionMethods {
     }
     this.#subscriptions ??= new Map();
     const id = newId(runtime, this.#subscriptions);
-    const { target, method } = request;
     const { profile, tracker, strategy, pin } = target;
     const place = {
       id,
-      kind: SUBSCRIPTION_KINDS.indexOf(subscription.kind),
+      kind: COUNTED_KINDS.indexOf(subscription.kind),
       series: target.series,
       connection: this.#connection,
       meter: meterOf(rpc.admission, request),
@@ -155,7 +159,7 @@ type Meter = (notifications: number) => ReturnType<Admission["meter"]>;
 
 interface ClientSubscriptionParts {
   readonly id: string;
-  /** Index into `SUBSCRIPTION_KINDS`. */
+  /** Index into `COUNTED_KINDS`. */
   readonly kind: number;
   readonly series: Series;
   readonly connection: NotificationSink;

@@ -73,7 +73,7 @@ test("parameters that are none are refused, and the message names what is allowe
     [undefined, /array/],
     [{}, /array/],
     [[], /newHeads/],
-    [["alchemy_minedTransactions"], /newHeads, logs/],
+    [["vendor"], /newHeads, logs/],
     [[1], /newHeads/],
     [["newHeads", {}, 1], /at most one/],
     [["newHeads", { includeTransactions: true }], /no option/],
