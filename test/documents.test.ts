@@ -18,6 +18,7 @@ const DOCUMENTS = [
   "ARCHITECTURE.md",
   "CONTRIBUTING.md",
   "CHANGELOG.md",
+  "CONFORMANCE.md",
   "bench/README.md",
   ...globSync(["docs/*.md", "decisions/*.md"], { cwd: ROOT }).sort(),
 ].filter((path) => !GENERATED.includes(path));

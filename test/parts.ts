@@ -25,6 +25,7 @@ const HOSTED = ["hosted", "ledger", "store"];
 /** Files of unit folders that take longer: thousands of random cases, or real connections. */
 const SLOW_UNITS: ReadonlySet<string> = new Set([
   "test/config/config.test.ts",
+  "test/conformance/exchanges.test.ts",
   "test/upstream/http/foreign-answers.test.ts",
   "test/upstream/http/origin.test.ts",
   "test/upstream/socket/sockets.test.ts",
