@@ -4,6 +4,7 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import { isAboutForm, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { HEADS_SOURCE } from "../../core/routing/answer-source.ts";
+import type { Method } from "../../core/rpc/method.ts";
 import { minedIn, pendingText } from "../../core/rpc/mined-block.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
 import type { View } from "../../core/rpc/view.ts";
@@ -33,13 +34,11 @@ const TELLING: ReadonlySet<string> = new Set([
   "eth_getTransactionByHash",
   "eth_getTransactionReceipt",
 ]);
-/** Writes that are answered with a receipt. */
-const SENT_WITH_RECEIPT = "eth_sendRawTransactionSync";
 const HEIGHT = "eth_blockNumber";
 
 /** Whether the layer has a part in calls of a method whose block was not resolved. */
-export function isViewed(name: string): boolean {
-  return name === HEIGHT || name === SENT_WITH_RECEIPT || TELLING.has(name);
+export function isViewed({ name, transaction }: Method): boolean {
+  return name === HEIGHT || transaction === "receipt" || TELLING.has(name);
 }
 
 /** The layer of the one view. */
@@ -255,7 +254,7 @@ class ViewRun implements JobListener, RunningJob {
     if (mined === null) return answer;
     const tip = this.#view.number;
     if (mined.number <= tip || mined.number <= (served.tip?.number ?? tip)) return answer;
-    if (call.method.name === SENT_WITH_RECEIPT || served.isDue(mined.number)) {
+    if (call.method.transaction === "receipt" || served.isDue(mined.number)) {
       served.raise(mined);
       return answer;
     }

@@ -122,7 +122,7 @@ export function createRouter(parts: RouterParts): RoutingEngine {
       const cacheable = answers !== null && isCacheable(request, answers);
       const cache = cacheable && isFree && request.fresh !== true;
       const hasView = request.view !== null && request.view !== undefined;
-      const view = hasView && (resolution !== undefined || isViewed(method.name));
+      const view = hasView && (resolution !== undefined || isViewed(method));
       const own = (request.own ?? null) !== null;
       const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view, own };
       const policy = policyOf(method, block, settings);

@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  type BlockParam,
   MAX_ADDED_METHODS,
   METHOD_SLOTS,
   METHODS,
+  type Method,
   methodOf,
   UNKNOWN_METHOD,
 } from "../../../src/core/rpc/method.ts";
@@ -142,3 +144,53 @@ test("what may share a request is a read with a short answer, and a configuratio
     assert.equal(methodOf(name).batch, false, name);
   assert.ok(METHODS.every(({ batch, replaySafe }) => !batch || replaySafe));
 });
+
+test("methods that nodes and vendors have added have rows of their own", () => {
+  const rows: readonly (readonly [names: string, row: Partial<Method>])[] = [
+    ["eth_getBlockAccessList", { block: at(0), mayBeMissing: true, batch: false, cu: 3 }],
+    ["debug_getRawBlockAccessList", { block: at(0), resource: "blocks", hedge: false }],
+    ["eth_baseFee", { family: "standard", category: "eip1559", cache: { kind: "head" } }],
+    ["eth_config", { cache: { kind: "head" }, deadline: "cheap" }],
+    [
+      "eth_getStorageValues",
+      { block: at(1), cache: { kind: "block", params: 2 }, fillsBlock: true, takesHash: true },
+    ],
+    ["debug_executionWitness", { block: at(0), resource: "traces", cu: 100 }],
+    ["debug_getBlockReceipts", { block: at(0), resource: "receipts", cu: 15 }],
+    ["klay_getBlockReceipts parity_getBlockReceipts", { resource: "receipts", cu: 15 }],
+    ["debug_accountRange", { block: at(0), resource: "state" }],
+    ["debug_intermediateRoots", { block: null, resource: "traces", deadline: "traceBlock" }],
+    ["debug_codeByHash", { block: at(1), resource: "state" }],
+    ["debug_traceChain trace_blockOpcodeGas", { block: at(0), resource: "traces", cu: 100 }],
+    ["trace_transactionOpcodeGas trace_transactionStorageAccess", { cu: 50, hedge: false }],
+    ["op_supportedCapabilities rpc_modules", { deadline: "cheap", block: null }],
+    ["pimlico_getUserOperationStatus monad_getTxnStatus", { block: null, hedge: true }],
+    ["clique_getSigners", { block: at(0), resource: "blocks" }],
+  ];
+  for (const [names, row] of rows)
+    for (const name of names.split(" ")) {
+      const known = methodOf(name);
+      assert.deepEqual({ ...known, ...row, name }, known, name);
+      assert.equal(known.replaySafe, true, name);
+    }
+  const writes: readonly (readonly [name: string, transaction: Method["transaction"]])[] = [
+    ["realtime_sendRawTransaction", "receipt"],
+    ["eth_sendRawTransactionWithPreconf", "other"],
+    ["eth_sendEndOfBlockBundle", null],
+    ["eth_sendMegabundle", null],
+    ["pimlico_sponsorUserOperation", null],
+  ];
+  for (const [name, transaction] of writes) {
+    const { replaySafe, hedge, batch, cache, ...known } = methodOf(name);
+    assert.deepEqual(
+      [known.name, known.transaction, replaySafe, hedge, batch, cache],
+      [name, transaction, false, false, false, null],
+    );
+  }
+  for (const name of ["eth_getBlockAccessListByBlockHash", "eth_getBlockAccessListByBlockNumber"])
+    assert.equal(methodOf(name), UNKNOWN_METHOD, name);
+});
+
+function at(index: number): BlockParam {
+  return { kind: "block", at: index };
+}

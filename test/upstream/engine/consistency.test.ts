@@ -42,6 +42,8 @@ interface Asked {
   readonly params: readonly unknown[];
 }
 
+const SENDS_AND_WAITS = ["eth_sendRawTransactionSync", "realtime_sendRawTransaction"];
+
 /** Providers in this order with these heads, which all of them have pushed. */
 function fixture(heads: readonly number[], { caches = false } = {}) {
   const runtime = simulatedWorld(3);
@@ -99,6 +101,8 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
 
   function answerOf(node: Node, method: string, params: readonly unknown[]): string | Failure {
     const { head, mined } = node;
+    if (SENDS_AND_WAITS.includes(method))
+      return `{"blockHash":"${hashOf(mined ?? 0)}","blockNumber":"${hex(mined ?? 0)}"}`;
     if (method === "eth_getTransactionReceipt" || method === "eth_getTransactionByHash") {
       const isMined = mined !== null && mined <= head;
       const place = isMined
@@ -311,6 +315,14 @@ test("a receipt whose block does not become the tip within a block time raises i
   assert.equal(tracker.blocks.view.tip?.number, 12);
   assert.equal(answer("eth_blockNumber", "[]"), '"0xc"');
 });
+
+for (const method of SENDS_AND_WAITS)
+  test(`the receipt that ${method} brings raises the tip at once`, () => {
+    const { answer, nodes, tracker } = fixture([12, 11]);
+    for (const node of nodes) node.mined = 12;
+    assert.match(answer(method, '["0x02"]'), /"blockNumber":"0xc"/);
+    assert.equal(tracker.blocks.view.tip?.number, 12);
+  });
 
 test("kept answers belong to a block: a tag and its number share them, the next block has its own", () => {
   const { answer, asked, push } = fixture([11, 11], { caches: true });
