@@ -16,7 +16,7 @@ const CONFIG: readonly [string, string] = [
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   serve: {
-    args: "[--config FILE] [--port N] [--host H] [--workers N] [--log-level LEVEL]",
+    args: "[--config FILE] [--port N] [--host H] [--workers N] [--log-level LEVEL] [--devnet-nodes N]",
     does: "Starts the service. The default command.",
     options: [
       CONFIG,
@@ -29,6 +29,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       [
         "--log-level LEVEL",
         "trace, debug, info, warn, error, fatal or silent; before LOG_LEVEL and log_level",
+      ],
+      [
+        "--devnet-nodes N",
+        "local EVM nodes where devnet is true, 1 to 8; 1 allows anvil_*, evm_* and hardhat_*; " +
+          "before devnet_nodes",
       ],
     ],
     notes: [

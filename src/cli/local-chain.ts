@@ -1,7 +1,7 @@
 // Starts the local chain and the local payment chains of `svc serve` for development. Knows nothing
 // of how the service is built.
 import type { Config } from "../config/config.ts";
-import { type Devnet, startDevnet } from "../devnet/devnet.ts";
+import { type Devnet, type DevnetOptions, startDevnet } from "../devnet/devnet.ts";
 import type { LocalPayments } from "../devnet/payments/local.ts";
 import { isLoopback } from "../devnet/payments/loopback.ts";
 import { withDevnet } from "../devnet/profile.ts";
@@ -20,9 +20,9 @@ export interface LocalChain {
 /** Starts the local chain, and local payments if the service listens on loopback only. */
 export async function startLocal(
   config: Config,
-  onProgress: (line: string) => void,
+  { onProgress, onProblem }: Required<Pick<DevnetOptions, "onProgress" | "onProblem">>,
 ): Promise<LocalChain> {
-  const starting = startDevnet({ nodes: 3, onProgress });
+  const starting = startDevnet({ nodes: config.devnetNodes, onProgress, onProblem });
   const paying = startPaying(config, starting, onProgress);
   const devnet: Devnet = await starting.catch((error: unknown) => refuse(`svc: ${String(error)}`));
   const payments = await paying;

@@ -46,6 +46,7 @@ export function readFlags(
         host: option,
         workers: option,
         "log-level": option,
+        "devnet-nodes": option,
         ...more,
       },
     });

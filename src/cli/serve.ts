@@ -28,8 +28,11 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
   if (!first.ok) return refuse(formatFaults(first.faults));
   const log = processLog(first.config, null);
   for (const warning of first.warnings) log.warn(formatFaults([warning]));
-  const onProgress = (line: string): void => log.info(line);
-  const local = first.config.devnet ? await startLocal(first.config, onProgress) : null;
+  const telling = {
+    onProgress: (line: string): void => log.info(line),
+    onProblem: (line: string): void => log.warn(line),
+  };
+  const local = first.config.devnet ? await startLocal(first.config, telling) : null;
   const signIn = hasSignInLink(first.config) ? newSignInLink(realRuntime) : null;
   const complete = (config: Config): Config =>
     withSignInLink(local?.complete(config) ?? config, signIn);

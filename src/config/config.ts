@@ -123,6 +123,8 @@ export interface Config {
   readonly logLevel: ConfigFile["log_level"];
   readonly production: boolean;
   readonly devnet: boolean;
+  /** Local nodes of the devnet. */
+  readonly devnetNodes: number;
   readonly chains: readonly Chain[];
   readonly profiles: readonly Profile[];
   readonly limits: Limits;
@@ -304,6 +306,7 @@ function configOf(file: ConfigFile, env: Environment, flag: Flags, production: b
     logLevel: flag["log-level"] ?? env.LOG_LEVEL ?? file.log_level,
     production,
     devnet: file.devnet,
+    devnetNodes: flag["devnet-nodes"] ?? file.devnet_nodes,
     chains,
     profiles: Object.entries(file.profiles).map(([slug, profile]) =>
       profileOf(slug, profile, { chains, file }),

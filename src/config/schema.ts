@@ -37,6 +37,7 @@ const MANAGED_HEADERS: ReadonlySet<string> = new Set(
 );
 
 const MAX_PROVIDERS = 64;
+const MAX_DEVNET_NODES = 8;
 /** Most processes that serve. */
 const MAX_WORKERS = 64;
 /** Most of them where the number follows from the cores. */
@@ -451,6 +452,8 @@ const routing = z.strictObject({
     .describe("The strategy of calls that name none. Default: that of `routing` at the top."),
 });
 
+const devnetNodes = z.int().min(1).max(MAX_DEVNET_NODES);
+
 const profile = z
   .strictObject({
     cache: profileCache,
@@ -788,6 +791,12 @@ export const configFile = z
         "Also starts local EVM nodes as chain `local` (31337) of profile `public`, and lifts " +
           "the limit of new keys for callers on this machine. Refused in production.",
       ),
+    devnet_nodes: devnetNodes
+      .default(3)
+      .describe(
+        "How many local nodes there are. With one, calls that change a node at will work " +
+          "(`anvil_*`, `evm_*`, `hardhat_*`): several nodes would no longer hold one chain.",
+      ),
     console: z
       .strictObject({
         public: z
@@ -986,6 +995,7 @@ export const flags = z.strictObject({
   host: environment.shape.HOST,
   workers: environment.shape.SVC_WORKERS,
   "log-level": environment.shape.LOG_LEVEL,
+  "devnet-nodes": devnetNodes.optional().describe("`devnet_nodes`"),
 });
 
 function hasScheme(value: string, schemes: readonly string[]): boolean {

@@ -34,8 +34,10 @@ export interface DevnetOptions {
   readonly copyDelaysMs?: readonly number[];
   /** Shortest time between two blocks. Default: as good as none. */
   readonly blockSpacingMs?: number;
-  /** Receives one line per event: progress of the start, and nodes lost later. */
+  /** Receives one line per event of the start. */
   readonly onProgress: (line: string) => void;
+  /** Receives one line per node that is lost later. Default: as `onProgress`. */
+  readonly onProblem?: (line: string) => void;
   readonly runtime?: Runtime;
 }
 
@@ -56,6 +58,7 @@ export async function startDevnet({
   copyDelaysMs = [],
   blockSpacingMs = BLOCK_SPACING_MS,
   onProgress,
+  onProblem = onProgress,
   runtime = realRuntime,
 }: DevnetOptions): Promise<Devnet> {
   if (!Number.isInteger(count) || count < 1 || count > MAX_NODES)
@@ -75,7 +78,7 @@ export async function startDevnet({
     Array.from({ length: count }, (_, at) => {
       const id = `anvil-${at + 1}`;
       const onCrash = (how: string): void =>
-        onProgress(
+        onProblem(
           `${id} ended (${how}). It is not restarted: the other nodes serve the local chain`,
         );
       return startAnvil({ id, args, runtime, onCrash });
@@ -89,7 +92,7 @@ export async function startDevnet({
       blockTimeMs: DEVNET_CHAIN.blockTimeMs,
       blockSpacingMs,
       copyDelaysMs,
-      onProgress,
+      onProblem,
     });
     for (const node of nodes) onProgress(`${node.id} is ready, process ${node.pid}`);
     return {

@@ -21,9 +21,15 @@ export interface ReplicationOptions {
   readonly blockSpacingMs: number;
   /** By node: time until it copies a block of another node; not given = at once. */
   readonly copyDelaysMs: readonly number[];
-  readonly onProgress: (line: string) => void;
+  /** Receives one line per node that no longer follows. */
+  readonly onProblem: (line: string) => void;
 }
 
+/**
+ * After a block with transactions comes one without, for those who wait for a confirmation: so
+ * much later.
+ */
+const CONFIRMATION_MS = 900;
 /** Consecutive attempts without progress before a node is given up. */
 const MAX_TRIES = 8;
 const RETRY_MS = 250;
@@ -83,6 +89,8 @@ class Replicator {
   readonly #options: ReplicationOptions;
   readonly #members: readonly Member[];
   #lastBlockAt: number;
+  /** The newest block has transactions. */
+  #isUnconfirmed = false;
   #stopped = false;
 
   constructor(nodes: readonly AnvilNode[], options: ReplicationOptions) {
@@ -132,7 +140,8 @@ class Replicator {
   #idleMs(member: Member): number {
     const { runtime, blockTimeMs } = this.#options;
     const now = runtime.now();
-    const nextBlockMs = Math.max(RETRY_MS, this.#lastBlockAt + blockTimeMs - now);
+    const afterMs = this.#isUnconfirmed ? CONFIRMATION_MS : blockTimeMs;
+    const nextBlockMs = Math.max(RETRY_MS, this.#lastBlockAt + afterMs - now);
     if (member.delay === null || member === this.#leader()) return nextBlockMs;
     return Math.min(nextBlockMs, member.delay.waitMs(now));
   }
@@ -156,10 +165,12 @@ class Replicator {
   async #lead(node: AnvilNode): Promise<void> {
     const { runtime, blockTimeMs, blockSpacingMs } = this.#options;
     const { pending } = PoolStatus.parse(await node.rpc("txpool_status"));
-    if (Number(pending) === 0 && runtime.now() < this.#lastBlockAt + blockTimeMs) return;
+    const afterMs = this.#isUnconfirmed ? CONFIRMATION_MS : blockTimeMs;
+    if (Number(pending) === 0 && runtime.now() < this.#lastBlockAt + afterMs) return;
     await this.#pause(this.#lastBlockAt + blockSpacingMs - runtime.now());
     await node.rpc("evm_mine");
     this.#lastBlockAt = runtime.now();
+    this.#isUnconfirmed = Number(pending) > 0;
     this.#ringAll();
   }
 
@@ -173,7 +184,7 @@ class Replicator {
   /** Marks the node that caused a failure: the member itself, or a leader that did not answer. */
   #noteFailure(member: Member, error: unknown): void {
     if (error instanceof Diverged)
-      this.#options.onProgress(
+      this.#options.onProblem(
         `${member.node.id} no longer follows the local chain and will fall behind: ` +
           `${error.message}`,
       );

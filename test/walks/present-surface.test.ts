@@ -46,6 +46,34 @@ test("what changes a development node is served where the chain is one, and noth
   assert.equal((await ask("admin_peers")).json.error.data.code, "method_blocked");
 });
 
+test("what changes one of several development nodes is refused, and what only reads is served", async (t) => {
+  const upstreams = await Promise.all([scriptedUpstream(), scriptedUpstream()]);
+  for (const upstream of upstreams) upstream.probesSay({ chainId: 31_337, height: 100 });
+  const providers = upstreams.map(({ url }, n) => ({ id: `p${n}`, url }));
+  const service = await startService(
+    configText([], {
+      chains: { dev: { chain_id: 31_337, block_time_ms: 1_000 } },
+      profiles: { team: { chains: { dev: { providers } } } },
+    }),
+  );
+  t.after(() => Promise.all([service.close(), ...upstreams.map((upstream) => upstream.close())]));
+  const ask = (method: string, path = "/rpc/dev") =>
+    service.post(path, { jsonrpc: "2.0", id: 1, method, params: [] });
+  for (const method of ["evm_mine", "anvil_setBalance", "hardhat_setCode", "evm_snapshot"])
+    for (const path of ["/rpc/dev", "/rpc/provider/p1/dev"]) {
+      const { data, message } = (await ask(method, path)).json.error;
+      assert.equal(data.code, "method_blocked", method);
+      assert.match(message, /one of the 2 nodes of this chain/);
+      assert.match(data.next_action, /--devnet-nodes 1/);
+    }
+  assert.deepEqual(
+    upstreams.flatMap(({ asked }) => asked),
+    [],
+  );
+  for (const method of ["anvil_nodeInfo", "hardhat_metadata", "anvil_getAutomine"])
+    assert.equal((await ask(method)).json.result, "0x1");
+});
+
 test("the errors of EIP-7966 are answers: nobody else is asked, and they count against nobody", async (t) => {
   const hash = `0x${"ab".repeat(32)}`;
   for (const code of [4, 5, 6]) {

@@ -732,6 +732,8 @@ const FOR_OPERATORS =
   /^(?:(?:admin|engine|miner|les|testing)_|debug_bundler_|debug_(?:setHead|dumpBlock|standardTrace\w*ToFile)$|eth_(?:resend|signUserOperation|getWork|submitWork|submitHashrate)$)/;
 /** What changes a development node at will. */
 const FOR_DEVELOPMENT = /^(?:anvil|hardhat|evm)_|^tenderly_set/;
+/** Of these, those that only read. */
+const READS_OF_DEVELOPMENT = /^(?:anvil|hardhat)_(?:nodeInfo|metadata|dumpState|get\w+)$/;
 
 /** Every row of the built-in table, by `index`. */
 export const METHODS: readonly Method[] = [UNKNOWN_METHOD, BLOCKED_METHOD, ...builtInRows()];
@@ -758,6 +760,14 @@ export function methodOn(method: Method, name: string, isDevelopment: boolean): 
   return isDevelopment && method === BLOCKED_METHOD && FOR_DEVELOPMENT.test(name)
     ? UNKNOWN_METHOD
     : method;
+}
+
+/**
+ * Whether a method changes a development node at will: several nodes that hold one chain would no
+ * longer agree.
+ */
+export function changesOneNode(name: string): boolean {
+  return FOR_DEVELOPMENT.test(name) && !READS_OF_DEVELOPMENT.test(name);
 }
 
 /** Whether a name without a row of its own is served if the configuration lists it. */

@@ -1,6 +1,6 @@
 // Answers calls that need no provider, from the configuration alone.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import { type Method, reasonForBlocking } from "../../core/rpc/method.ts";
+import { changesOneNode, type Method, reasonForBlocking } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
 import type { Target } from "./target.ts";
 
@@ -11,6 +11,7 @@ import type { Target } from "./target.ts";
 export function answerHere(method: Method, name: string, target: Target): Outcome | null {
   switch (method.handling) {
     case "route":
+      return method.family === "unlisted" ? oneNodeOnly(name, target) : null;
     case "filter":
       return null;
     case "local": {
@@ -29,6 +30,21 @@ export function answerHere(method: Method, name: string, target: Target): Outcom
         }),
       };
   }
+}
+
+/** Refuses what would change one of several development nodes that hold one chain. */
+function oneNodeOnly(name: string, { tracker }: Target): Outcome | null {
+  const { length } = tracker.set.providers;
+  if (length < 2 || !changesOneNode(name)) return null;
+  const message = `${name} would change one of the ${length} nodes of this chain, and the others would not follow`;
+  return {
+    kind: "fault",
+    fault: fault("method_blocked", message, {
+      nextAction:
+        "use a chain of one node: `npm start -- --devnet-nodes 1` for the local one, or one " +
+        "provider in the configuration",
+    }),
+  };
 }
 
 function blockedFault(name: string): Fault {

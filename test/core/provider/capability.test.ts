@@ -174,6 +174,13 @@ test("archival: with an unknown head only the earliest block needs an archive", 
   assert.equal(reasonOf({ block: EARLIEST, view: { head: null } }), "archival_required");
 });
 
+test("archival: on a chain that is younger than what every node keeps, nothing needs an archive", () => {
+  const young = { head: 128 };
+  for (const block of [at(0), EARLIEST, range(0, 128)])
+    assert.equal(reasonOf({ block, view: young }), null, JSON.stringify(block));
+  assert.equal(reasonOf({ block: EARLIEST, view: { head: 129 } }), "archival_required");
+});
+
 test(
   "a declared block range binds log queries, open ends are the head, and unknown ends exclude " +
     "nobody",
