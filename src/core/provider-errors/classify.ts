@@ -230,6 +230,7 @@ function decidingRule(shape: Shape, rules: RulesByKind): Rule | undefined {
 
 /** What nodes say of a transaction in general, with the reason in `data`. */
 const OF_ANY_TRANSACTION: ReadonlySet<ErrorCategory> = new Set([
+  "server",
   "tx_invalid",
   "invalid_params",
   "underpriced",

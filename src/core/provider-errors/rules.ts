@@ -826,6 +826,12 @@ const TRANSACTION_RULES: readonly Rule[] = [
       /(?:^|: )mined\W*$/,
     ],
   },
+  // What a sequencer thinks of a nonce is the caller's, whatever the node says around it.
+  {
+    category: "nonce_low",
+    from: [],
+    text: [/\b(?:forward|relay|proxy)(?:ed|ing)? (?:the |this )?(?:tx|transaction)\b.{0,160}nonce/],
+  },
   {
     category: "pool_policy",
     from: [185, 186, 187, 188, 189, 1075, 1076, 1077, 1078, 1079, 1113, 1647, 2387, 2389],
@@ -1354,6 +1360,7 @@ const BROKEN_RULES: readonly Rule[] = [
     text: [
       /(?:cant|cannot|could not|unable to) (?:execute|complete|process|handle|serve|fulfil|route) (?:this |the |your )?request/,
       /failed (?:to (?:forward|proxy|relay|route|dispatch)|processing responses)/,
+      /^(?:\[[^\]]{1,64}\] ?)?error invoking rpc\W*$/,
       /gateway error|bad gateway|service unavailable|temporar(?:il)?y (?:unavailable|internal)/,
       /\bbackend/,
       /\bno (?:\w+ ){0,2}(?:leaders?|providers?|upstreams?|nodes?|sequencers?|endpoints?|endpoint responses|pairings)\b|no healthy/,

@@ -683,6 +683,37 @@ describe("traps between neighbouring shapes", () => {
 });
 
 describe("shapes beyond the corpus", () => {
+  it("that wrap what a sequencer thinks of a nonce count against nobody", () => {
+    const wrapped = [
+      "failed to forward tx to sequencer, please try again. Error message: 'nonce too low'",
+      "failed to forward tx to sequencer: tx nonce 5 < account nonce 9",
+      "failed to relay the transaction: old nonce",
+      "failed to forward tx: InvalidNonce",
+    ];
+    for (const method of ["eth_sendRawTransaction", "vendor_submit", "eth_estimateGas"])
+      for (const message of wrapped) {
+        const { category, effect } = judge(error(-32000, message), method);
+        assert.deepEqual([category, effect.kind], ["nonce_low", "ignored"], `${method} ${message}`);
+      }
+    const plain = "failed to forward tx to sequencer, please try again.";
+    for (const data of ["nonce too low", { code: -32000, message: "nonce too low" }])
+      assert.equal(
+        judge(error(-32603, plain, { data }), "eth_sendRawTransaction").category,
+        "nonce_low",
+      );
+    assert.equal(judge(error(-32000, plain), "eth_sendRawTransaction").category, "server");
+  });
+
+  it("by which a relay only says that it failed count against it, whatever was called", () => {
+    for (const message of ["error invoking RPC", "[Request ID: 1-2] Error invoking RPC"])
+      for (const method of ["eth_call", "eth_getLogs", "eth_getBalance", "eth_sendRawTransaction"])
+        for (const code of [-32000, -32603])
+          assert.equal(judge(error(code, message), method).category, "server", method);
+    const told =
+      "Error invoking RPC: transaction 0.0.5@1.2 failed precheck with status WRONG_NONCE";
+    assert.equal(judge(error(-32603, told), "eth_sendRawTransaction").effect.kind, "ignored");
+  });
+
   it("of nodes", () => {
     check([
       [
