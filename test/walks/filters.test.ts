@@ -262,12 +262,16 @@ test("a pinned filter stays with its provider, wherever it is polled", async (t)
   const filter = new Filter(fixture, json.result);
   fixture.mine("a");
   assert.deepEqual(await filter.poll(), []);
-  const before = fixture.nodes[1]?.http.asked.length ?? 0;
+  const asked = (): number => {
+    const { http, ws } = fixture.nodes[1] ?? assert.fail();
+    return [...http.asked, ...ws.asked].filter((it) => it.method === "eth_getLogs").length;
+  };
+  const before = asked();
   assert.deepEqual(
     metaOf(await fixture.call("eth_getFilterLogs", [filter.id]))["selected_provider"],
     { id: "b" },
   );
-  assert.equal(fixture.nodes[1]?.http.asked.length, before + 1);
+  assert.equal(asked(), before + 1);
 });
 
 test(
@@ -453,5 +457,29 @@ test(
       ],
       ["rate_limit_exceeded", "created", "created"],
     );
+  },
+);
+
+test(
+  "a filter on a chain without sockets whose providers fail for a moment is told to come again, " +
+    "and opens then",
+  async (t) => {
+    const fixture = await socketFixture(t, ["http", "http"], FAST);
+    for (const { http, saneHttp } of fixture.nodes)
+      http.script((request, reply) =>
+        request.method === "eth_getBlockByNumber"
+          ? reply.error('{"code":-32603,"message":"Internal error"}', 200)
+          : saneHttp(request, reply),
+      );
+    const { json } = await fixture.call("eth_newBlockFilter");
+    const { code, reason, retryable, retry_after_ms: waitMs } = json.error.data;
+    assert.deepEqual(
+      [code, reason, retryable],
+      ["unavailable", "all_providers_failed", true],
+      JSON.stringify(json),
+    );
+    assert.ok(waitMs >= 250 && waitMs <= 1_000, `${waitMs} ms`);
+    for (const { http, saneHttp } of fixture.nodes) http.script(saneHttp);
+    await create(fixture, "eth_newBlockFilter");
   },
 );

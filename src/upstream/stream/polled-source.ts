@@ -1,9 +1,11 @@
 // Heads and logs over HTTP, for chains and times without a socket: polls for what a socket would
 // push. Every query passes the router, so circuits, rate limits and deadlines apply. The newest
 // block of a provider is polled once, however many streams need it. Keeps no continuity.
+import { fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import { type Head, inLiveShape, readHead } from "../../core/stream/chain-event.ts";
+import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall, Router } from "../engine/router.ts";
 import type { RoutingState, Tracker } from "../health/tracker.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
@@ -69,7 +71,12 @@ export function createPolls({ timerWheel, router }: PollsParts): Polls {
             outcome.kind === "result" &&
             readHead(outcome.body.subarray(outcome.start, outcome.end)) !== null;
           if (provider === null || !isHead)
-            return events.opened({ kind: "refused", outcome, route, lacking: provider });
+            return events.opened({
+              kind: "refused",
+              outcome: refusalOf(outcome, route),
+              route,
+              lacking: provider,
+            });
           const polled = polledIn(strict, provider);
           source.begin(polled, pollOf(polled));
           events.opened({ kind: "open", source: source.of(provider), route });
@@ -81,6 +88,14 @@ export function createPolls({ timerWheel, router }: PollsParts): Polls {
       };
     },
   };
+}
+
+/** What a provider said of the newest block is no answer to what the caller asked for. */
+function refusalOf(outcome: Outcome, { traces }: RoutedCall): Outcome {
+  if (outcome.kind === "fault") return outcome;
+  const details = { reason: "all_providers_failed", upstream_attempts: traces.length };
+  const message = "no provider could tell its newest block, from which to go on";
+  return { kind: "fault", fault: fault("unavailable", message, { status: 200, details }) };
 }
 
 /** A provider that is polled, and where its health is kept. */

@@ -60,7 +60,7 @@ interface Outage {
   readonly socketless: Set<string>;
   /** No socket is available in this round: heads and logs are polled. */
   polled: boolean;
-  /** The refusal when a socket was tried in this round; null = none. */
+  /** The most telling refusal of this round since polling began; null = none. */
   refusal: Refusal | null;
   /** Some provider is further ahead than may be backfilled. */
   far: boolean;
@@ -365,6 +365,7 @@ export class Stream {
     this.#seeking = false;
     if (opened.kind === "open") return this.#attach(outage, opened.source, opened.route);
     const { lacking, outcome, route } = opened;
+    if (outage.polled) outage.refusal = moreTelling(outage.refusal, { outcome, route });
     const tried =
       lacking === null ? route.traces.map((trace) => trace.attempt.provider) : [lacking];
     if (!outage.polled) for (const { id } of tried) outage.socketless.add(id);
@@ -374,8 +375,7 @@ export class Stream {
       return this.#avoid(outage, ...tried);
     if (outage.penalised.size > 0) return this.#forgive(outage);
     if (!outage.polled && this.#mayBePolled(outage)) return this.#poll(outage, { outcome, route });
-    const refusal =
-      route.traces.length === 0 && outage.refusal !== null ? outage.refusal : { outcome, route };
+    const refusal = outage.refusal ?? { outcome, route };
     if (!this.#everLive)
       return this.#refuse(outage.far ? { ...refusal, ...CANNOT_RESUME } : refusal);
     if (outage.far) return this.end("too many blocks were missed");
@@ -716,6 +716,16 @@ function continuityOf(parts: ContinuityParts, eventSink: EventSink): Continuity 
 function unavailable(reason: string): { readonly outcome: Outcome } {
   const why: Fault = fault("unavailable", reason, { status: 200 });
   return { outcome: { kind: "fault", fault: why } };
+}
+
+/** What a provider failed with says more than that nobody could be asked; of equals the later. */
+function moreTelling(known: Refusal | null, next: Refusal): Refusal {
+  return known !== null && tellsOf(known) > tellsOf(next) ? known : next;
+}
+
+function tellsOf({ outcome, route }: Refusal): number {
+  if (route !== null && route.traces.length > 0) return 2;
+  return outcome.kind === "fault" && outcome.fault.retryable ? 1 : 0;
 }
 
 /** The refusal of a subscriber that cannot go on where it stood. */
