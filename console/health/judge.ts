@@ -26,6 +26,8 @@ export interface Verdict {
 /** What the state of a provider over one transport is called, and its colour. */
 export const CIRCUITS = {
   closed: { tone: "good", word: "Closed" },
+  recovered: { tone: "good", word: "Recovered" },
+  never_answered: { tone: "idle", word: "Never answered" },
   half_open: { tone: "warn", word: "Half-open" },
   open: { tone: "bad", word: "Open" },
   cordoned: { tone: "bad", word: "Cordoned" },
@@ -46,7 +48,11 @@ export function judgeTransport(transport: TransportMetrics, maxLagBlocks: number
   if (transport.cordoned !== null || circuit === "open") return { tone: "bad", word, notes };
   if (!hasAnswered(transport)) {
     const tone = notes.length > 0 ? "warn" : "idle";
-    return { tone, word, notes: [...notes, "no answer yet"] };
+    return {
+      tone,
+      word,
+      notes: circuit === "never_answered" ? notes : [...notes, "no answer yet"],
+    };
   }
   const tone = notes.length > 0 ? "warn" : "good";
   return { tone, word, notes: isSilent(transport) ? [...notes, "no height for 30 s"] : notes };
@@ -59,13 +65,18 @@ function notesOf(transport: TransportMetrics, maxLagBlocks: number): readonly st
   if (cordoned !== null) notes.push(`cordoned: ${CORDONS[cordoned] ?? cordoned}`);
   if (circuit === "open")
     notes.push(trialInMs === null ? "excluded" : `trial in ${duration(trialInMs)}`);
-  if (circuit !== "closed" && (transport.circuit_opened["silence"] ?? 0) > 0)
+  if (isTroubled(circuit) && (transport.circuit_opened["silence"] ?? 0) > 0)
     notes.push("was silent");
   if (circuit === "half_open") notes.push("one trial at a time");
   if (limitedMs > 0) notes.push(`rate-limited for ${duration(limitedMs)}`);
   if (transport.socket?.state === "waiting") notes.push("waiting to reconnect");
   if (lag !== null && lag > maxLagBlocks) notes.push(`${plural(lag, "block")} behind`);
   return notes;
+}
+
+/** Whether calls have opened a circuit, and it has not closed since. */
+function isTroubled(circuit: TransportMetrics["circuit_breaker_state"]): boolean {
+  return circuit === "open" || circuit === "half_open";
 }
 
 /** Whether it ever answered. */
@@ -82,7 +93,7 @@ export function isSilent({ block_height: height, lag_blocks: lag }: TransportMet
 function isUsed(transport: TransportMetrics): boolean {
   return (
     transport.calls > 0 ||
-    transport.circuit_breaker_state !== "closed" ||
+    isTroubled(transport.circuit_breaker_state) ||
     transport.rate_limited_for_ms > 0 ||
     transport.cordoned !== null ||
     transport.socket?.state === "waiting"

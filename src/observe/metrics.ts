@@ -437,6 +437,24 @@ export const METRICS: readonly Metric[] = [
     collect: perProvider(({ health }) => one(BREAKER_VALUE[health.breaker])),
   },
   {
+    name: "svc_circuit_recovered",
+    type: "gauge",
+    merge: "max",
+    labels: PROVIDER,
+    help: "1 if good probes closed the circuit and calls have not confirmed it yet, else 0.",
+    collect: perProvider(({ health }) => one(health.circuit === "recovered" ? 1 : 0)),
+  },
+  {
+    name: "svc_provider_never_answered",
+    type: "gauge",
+    merge: "max",
+    labels: PROVIDER,
+    help:
+      "1 if neither a probe nor a call was answered since the start or the last change of the " +
+      "provider, and its circuit is not open; else 0.",
+    collect: perProvider(({ health }) => one(health.circuit === "never_answered" ? 1 : 0)),
+  },
+  {
     name: "svc_circuit_opened_total",
     type: "counter",
     labels: [...PROVIDER, "cause"],

@@ -135,6 +135,14 @@ test("a transport is judged by circuit, cordon, limits and silence", () => {
   const latency = { average: null, p50: null, p95: null, p99: null, probe: null };
   const silent = judgeTransport({ ...TRANSPORT, latency_ms: latency }, 2);
   assert.deepEqual([silent.tone, silent.notes], ["idle", ["no answer yet"]]);
+  const never = {
+    ...TRANSPORT,
+    latency_ms: latency,
+    circuit_breaker_state: "never_answered",
+  } as const;
+  assert.deepEqual(judgeTransport(never, 2), { tone: "idle", word: "Never answered", notes: [] });
+  const recovered = judgeTransport({ ...TRANSPORT, circuit_breaker_state: "recovered" }, 2);
+  assert.deepEqual(recovered, { tone: "good", word: "Recovered", notes: [] });
   const limited = judgeTransport({ ...TRANSPORT, rate_limited_for_ms: 1_000 }, 2);
   assert.equal(limited.tone, "warn");
   const behind = judgeTransport({ ...TRANSPORT, lag_blocks: 3 }, 2);

@@ -359,9 +359,11 @@ function probeNext(sim: Sim): void {
 
 /**
  * A good probe ends a wait; where calls opened the circuit again after that, at most once per wait.
- * Else it changes no circuit.
+ * Some of them close a half-open circuit that no call tries. Else it changes no circuit.
  */
 function checkProbe(sim: Sim, actor: Actor, before: Breaker, after: Breaker): void {
+  if (before.kind === "half_open" && after.kind === "closed")
+    return must(sim, before.goodProbes !== null, "probes closed a circuit that a call has tried");
   if (before.kind !== "open")
     return must(
       sim,

@@ -221,3 +221,28 @@ test(`a provider that dies ahead of the others leaves calls to the freshest of t
   }
   assert.equal(fixture.stateOf(0), "closed");
 });
+
+test(`after an outage a chain without traffic is in use again within three probes (seed ${CHANCE})`, () => {
+  const day = dayOf(CHANCE, "load-balanced");
+  const { fixture } = day;
+  live(day, 10_000);
+  for (const { id } of fixture.providers) day.moods.set(id, "hung");
+  live(day, 20_000);
+  assert.ok(!areAllClosed(fixture));
+  for (const { route } of day.under.map(({ routed }) => routed)) route.cancel();
+  for (const { id } of fixture.providers) day.moods.set(id, "well");
+  // Waits that calls renewed after good probes, and then three intervals of probes.
+  fixture.runtime.advance(63_000 + 3 * 13_200);
+  assert.ok(areAllClosed(fixture), "without a single call");
+});
+
+test("calls that hang at a provider ahead of the others are asked of the freshest of those", () => {
+  const fixture = routingFixture(3, { probed: false, maxLagBlocks: 2 });
+  const { runtime, tracker, providers } = fixture;
+  for (const provider of providers)
+    tracker.recordHead(provider, [1_000, 990, 991][provider.index] ?? 0);
+  fixture.latencyOf = (id) => (id === "p0" ? null : 10);
+  const calls = ["a", "b", "c"].map((caller) => fixture.ask({ caller }));
+  runtime.advance(6_100);
+  for (const call of calls) assert.equal(fixture.attemptsOf(call), "p0:timeout p2:ok");
+});

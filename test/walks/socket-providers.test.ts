@@ -254,7 +254,7 @@ const REFUSED: readonly (readonly [
   [
     429,
     { "retry-after": "90" },
-    (ws) => Number(ws["rate_limited_for_ms"]) > 80_000 && ws["circuit_breaker_state"] === "closed",
+    (ws) => Number(ws["rate_limited_for_ms"]) > 80_000 && ws["circuit_breaker_state"] !== "open",
   ],
   [401, {}, (ws) => ws["cordoned"] === "auth"],
   [503, {}, (ws) => ws["circuit_breaker_state"] === "open"],

@@ -16,6 +16,8 @@ export type Breaker =
       readonly failures: number;
       readonly cause: Cause | null;
       readonly causeRun: number;
+      /** Only of one that probes closed: it counts as recovered until calls succeed. */
+      readonly recovery?: Recovery;
     }
   | {
       readonly kind: "open";
@@ -36,7 +38,17 @@ export type Breaker =
       readonly successes: number;
       /** When the trial in flight took the permit; null = the permit is free. */
       readonly trialAtMs: number | null;
+      /** Good probes in a row since then; null = a call has tried it, so that calls decide. */
+      readonly goodProbes: number | null;
     };
+
+/** What a circuit keeps of its past that good probes alone closed. */
+interface Recovery {
+  readonly openings: number;
+  readonly probedAtMs: number | null;
+  /** Calls that succeeded since. */
+  readonly successes: number;
+}
 
 /**
  * When an attempt began and ended (monotonic ms), and a random number in [0, 1) for the jitter of a
@@ -49,7 +61,7 @@ export interface Moment {
 }
 
 /** A closed circuit without failures. */
-export const CLOSED: Breaker = { kind: "closed", failures: 0, cause: null, causeRun: 0 };
+export const CLOSED: Closed = { kind: "closed", failures: 0, cause: null, causeRun: 0 };
 
 /** Consecutive counted failures, of any causes, that open a circuit. */
 export const FAILURES_TO_OPEN = 5;
@@ -60,8 +72,10 @@ export const RUN_TO_OPEN: Readonly<Record<Cause, number>> = {
   auth: 3,
   timeout: 2,
 };
-/** Successful trials that close a half-open circuit. */
+/** Successful trials that close a half-open circuit, or end the recovery of one. */
 export const SUCCESSES_TO_CLOSE = 2;
+/** Good probes in a row that close a half-open circuit which no call has tried. */
+export const PROBES_TO_CLOSE = 3;
 /**
  * How long a circuit stays open the first time; doubled each time it opens again without having
  * closed.
@@ -98,6 +112,7 @@ export function settled(
             sinceMs: breaker.sinceMs + breaker.waitMs,
             probedAtMs: breaker.probedAtMs,
             successes: 0,
+            goodProbes: 0,
           });
     case "half_open": {
       if (breaker.trialAtMs === null) return breaker;
@@ -119,24 +134,42 @@ export function admitted(breaker: Breaker, nowMs: number): Breaker | null {
     case "open":
       return null;
     case "half_open":
-      return breaker.trialAtMs === null ? { ...breaker, trialAtMs: nowMs } : null;
+      return breaker.trialAtMs === null ? { ...breaker, trialAtMs: nowMs, goodProbes: null } : null;
   }
 }
 
 /**
  * The state after a successful probe: an open circuit becomes half-open, but at most once per wait
- * if it was opened again after a probe, since probes then say little about calls. Probes change no
- * other state.
+ * if it was opened again after a probe, since probes then say little about calls. A half-open one
+ * that no call has tried closes after some of them in a row. Expects a `settled` state.
  */
-export function probed(
-  breaker: Breaker,
-  { startedAtMs, nowMs }: Pick<Moment, "startedAtMs" | "nowMs">,
-): Breaker {
-  if (breaker.kind !== "open") return breaker;
+export function probed(breaker: Breaker, at: Pick<Moment, "startedAtMs" | "nowMs">): Breaker {
+  if (breaker.kind === "closed") return breaker;
+  if (breaker.kind === "half_open") return probedAgain(breaker, at);
+  const { startedAtMs, nowMs } = at;
   const { sinceMs, waitMs, probedAtMs } = breaker;
   if (startedAtMs < sinceMs && nowMs >= sinceMs) return breaker;
   if (probedAtMs !== null && nowMs >= probedAtMs && nowMs - probedAtMs < waitMs) return breaker;
-  return halfOpened(breaker, { sinceMs: nowMs, probedAtMs: nowMs, successes: 0 });
+  return halfOpened(breaker, { sinceMs: nowMs, probedAtMs: nowMs, successes: 0, goodProbes: 1 });
+}
+
+function probedAgain(
+  breaker: HalfOpen,
+  { startedAtMs, nowMs }: Pick<Moment, "startedAtMs" | "nowMs">,
+): Breaker {
+  const { goodProbes, openedAtMs, openings, probedAtMs } = breaker;
+  // One that was sent before the circuit opened says nothing about the present.
+  if (goodProbes === null || (startedAtMs < openedAtMs && nowMs >= openedAtMs)) return breaker;
+  return goodProbes + 1 < PROBES_TO_CLOSE
+    ? { ...breaker, goodProbes: goodProbes + 1 }
+    : { ...CLOSED, recovery: { openings, probedAtMs, successes: 0 } };
+}
+
+/** The state after a probe failed: it changes nothing but the run of good ones. */
+export function probeFailed(breaker: Breaker): Breaker {
+  return breaker.kind === "half_open" && breaker.goodProbes !== null && breaker.goodProbes > 0
+    ? { ...breaker, goodProbes: 0 }
+    : breaker;
 }
 
 /**
@@ -148,13 +181,14 @@ export function next(breaker: Breaker, signal: Signal, at: Moment): Breaker {
   switch (breaker.kind) {
     case "closed":
       if (signal === "ignored") return breaker;
-      return signal === "success" ? CLOSED : afterClosedFailure(breaker, signal, at);
+      return signal === "success" ? afterSuccess(breaker) : afterClosedFailure(breaker, signal, at);
     case "open":
       if (signal !== "success" || at.startedAtMs <= breaker.sinceMs) return breaker;
       return halfOpened(breaker, {
         sinceMs: at.nowMs,
         probedAtMs: breaker.probedAtMs,
         successes: 1,
+        goodProbes: null,
       });
     case "half_open": {
       if (isStray(breaker, signal, at)) return breaker;
@@ -186,16 +220,21 @@ export function openRemainingMs(breaker: Breaker, nowMs: number): number {
   return elapsedMs < 0 ? 0 : Math.max(0, breaker.waitMs - elapsedMs);
 }
 
-function afterClosedFailure(
-  breaker: Extract<Breaker, { kind: "closed" }>,
-  cause: Cause,
-  at: Moment,
-): Breaker {
+function afterSuccess({ recovery }: Closed): Breaker {
+  if (recovery === undefined) return CLOSED;
+  const successes = recovery.successes + 1;
+  return successes < SUCCESSES_TO_CLOSE
+    ? { ...CLOSED, recovery: { ...recovery, successes } }
+    : CLOSED;
+}
+
+function afterClosedFailure(breaker: Closed, cause: Cause, at: Moment): Breaker {
   const failures = breaker.failures + 1;
   const causeRun = breaker.cause === cause ? breaker.causeRun + 1 : 1;
-  return failures >= FAILURES_TO_OPEN || causeRun >= RUN_TO_OPEN[cause]
-    ? opened(1, null, at)
-    : { kind: "closed", failures, cause, causeRun };
+  const { recovery } = breaker;
+  if (failures >= FAILURES_TO_OPEN || causeRun >= RUN_TO_OPEN[cause])
+    return opened((recovery?.openings ?? 0) + 1, recovery?.probedAtMs ?? null, at);
+  return { ...breaker, failures, cause, causeRun };
 }
 
 function opened(openings: number, probedAtMs: number | null, at: Moment): Breaker {
@@ -211,7 +250,7 @@ function opened(openings: number, probedAtMs: number | null, at: Moment): Breake
 
 function halfOpened(
   { sinceMs: openedAtMs, openings }: Open,
-  rest: Pick<HalfOpen, "sinceMs" | "probedAtMs" | "successes">,
+  rest: Pick<HalfOpen, "sinceMs" | "probedAtMs" | "successes" | "goodProbes">,
 ): Breaker {
   return { kind: "half_open", openedAtMs, openings, trialAtMs: null, ...rest };
 }
@@ -239,5 +278,6 @@ function isEarly(
 /** Start times are computed from end time minus latency, with rounding errors up to this. */
 const ROUNDING_MS = 0.01;
 
+type Closed = Extract<Breaker, { kind: "closed" }>;
 type Open = Extract<Breaker, { kind: "open" }>;
 type HalfOpen = Extract<Breaker, { kind: "half_open" }>;

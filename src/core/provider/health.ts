@@ -11,6 +11,7 @@ import {
   CLOSED,
   next,
   probed,
+  probeFailed,
   type Signal,
   settled,
   warned,
@@ -84,6 +85,8 @@ export interface Health {
   unansweredAtMs: number;
   /** When it last sent any answer. */
   heardAtMs: number;
+  /** A good probe, an answer to a call or a pushed head came at least once. */
+  hasAnswered: boolean;
   /** When a silent attempt of each caller last counted as a timeout, by caller key. */
   readonly silences: Map<string, number>;
   /** The event that last failed several attempts at once, so that it counts once; null = none. */
@@ -121,6 +124,7 @@ export function createHealth(): Health {
     unanswered: 0,
     unansweredAtMs: NEVER_MS,
     heardAtMs: NEVER_MS,
+    hasAnswered: false,
     silences: new Map(),
     incident: null,
     openings: { silence: 0, timeout: 0, network: 0, server: 0, auth: 0 },
@@ -139,6 +143,7 @@ export function recordAttempt(
   const { verdict, latencyMs } = attempt;
   if (verdict === null) {
     health.heardAtMs = ending.nowMs;
+    health.hasAnswered = true;
     health.unanswered = 0;
     if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
     if (health.facts !== null) unlearnMethod(health.facts, method);
@@ -228,11 +233,23 @@ export function recordVerdict(
   health.incident = incident ?? health.incident;
   signal(health, known ? "ignored" : signalOf(verdict.effect), latencyMs, ending);
   apply(health, method, verdict.effect, ending);
+  // A provider that says what it cannot do has answered properly.
+  if (verdict.effect.kind === "learn") health.hasAnswered = true;
 }
 
-/** Records a successful probe that took `latencyMs`: an open circuit becomes half-open. */
+/**
+ * Records a successful probe that took `latencyMs`: an open circuit becomes half-open, and a
+ * half-open one that no call tries closes in the end.
+ */
 export function recordGoodProbe(health: Health, latencyMs: number, nowMs: number): void {
-  health.breaker = probed(health.breaker, { startedAtMs: nowMs - latencyMs, nowMs });
+  health.hasAnswered = true;
+  const moment = { startedAtMs: nowMs - latencyMs, nowMs };
+  health.breaker = probed(circuitOf(health, nowMs), moment);
+}
+
+/** Records a probe that failed. */
+export function recordFailedProbe(health: Health, nowMs: number): void {
+  health.breaker = probeFailed(circuitOf(health, nowMs));
 }
 
 /** Records that a probe was told what a call had been told: excluded until a probe succeeds. */
@@ -243,7 +260,9 @@ export function recordRefusedProbe(health: Health, reason: Cordon): void {
 /** Records that another worker's circuit to this provider opened, or closed. */
 export function recordCircuitHint(health: Health, kind: "opened" | "closed", nowMs: number): void {
   if (kind === "opened") health.breaker = warned(health.breaker);
-  else recordGoodProbe(health, 0, nowMs);
+  // Only good probes of its own transport count toward closing it.
+  else if (health.breaker.kind === "open")
+    health.breaker = probeFailed(probed(health.breaker, { startedAtMs: nowMs, nowMs }));
 }
 
 /** Records what a provider said to another worker, without an attempt and without a failure. */
@@ -421,6 +440,7 @@ function count(
   if (verdict === null || verdict.category === "cancelled") outcomes.cancelled += 1;
   else if (hasDelivered(verdict)) {
     outcomes.delivered += 1;
+    health.hasAnswered = true;
     health.unanswered = 0;
     observe(latency, method, latencyMs, nowMs);
   } else if (signalOf(verdict.effect) !== "ignored") {

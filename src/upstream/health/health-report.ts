@@ -23,6 +23,8 @@ import type { Resource } from "../../core/rpc/method.ts";
 /** The health of one provider on one transport, for display; null = unknown. */
 export interface HealthReport extends Percentiles {
   readonly breaker: Breaker["kind"];
+  /** The same, with what else its past says of a circuit that is not open. */
+  readonly circuit: CircuitCondition;
   /** Milliseconds until an open circuit becomes half-open; null in every other state. */
   readonly retryAfterMs: number | null;
   /** 0 = not rate-limited. */
@@ -55,11 +57,25 @@ export interface HealthReport extends Percentiles {
   };
 }
 
-/** The states of a provider's circuits, the worst last; cordoned = excluded until a probe. */
-export const CIRCUIT_STATES = ["closed", "half_open", "open", "cordoned"] as const;
+/**
+ * The states of a provider's circuits, the worst last. Recovered = closed by good probes, and calls
+ * have not confirmed it; never answered = neither a probe nor a call was answered yet, and it is
+ * not open; cordoned = excluded until a probe.
+ */
+export const CIRCUIT_STATES = [
+  "closed",
+  "recovered",
+  "never_answered",
+  "half_open",
+  "open",
+  "cordoned",
+] as const;
 
 /** The state of a circuit, or of the worst of several. */
 export type CircuitOrCordon = (typeof CIRCUIT_STATES)[number];
+
+/** The state of a circuit. */
+export type CircuitCondition = Exclude<CircuitOrCordon, "cordoned">;
 
 /** How a provider is, over its transports. */
 export interface ProviderSummary {
@@ -72,11 +88,16 @@ export interface ProviderSummary {
 
 /** The state of the circuit of one health record. */
 export function circuitStateOf(
-  health: Pick<Health, "breaker" | "heardAtMs" | "cordon" | "wrongChain">,
+  health: Pick<Health, "breaker" | "heardAtMs" | "hasAnswered" | "cordon" | "wrongChain">,
   nowMs: number,
 ): CircuitOrCordon {
   const isCordoned = health.wrongChain || health.cordon !== null;
-  return isCordoned ? "cordoned" : circuitOf(health, nowMs).kind;
+  return isCordoned ? "cordoned" : stateOf(circuitOf(health, nowMs), health);
+}
+
+function stateOf(breaker: Breaker, { hasAnswered }: Pick<Health, "hasAnswered">): CircuitCondition {
+  if (breaker.kind !== "open" && !hasAnswered) return "never_answered";
+  return breaker.kind === "closed" && breaker.recovery !== undefined ? "recovered" : breaker.kind;
 }
 
 /** The height and lag of a provider. */
@@ -89,6 +110,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
   const { delivered, failed, rateLimited, neutral } = health.outcomes;
   return {
     breaker: breaker.kind,
+    circuit: stateOf(breaker, health),
     retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
     rateLimitedForMs: limitedForMs(health.throttle, nowMs),
     stalled: isStalled(health, nowMs),

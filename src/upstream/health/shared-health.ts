@@ -2,6 +2,7 @@
 // and listens to heads, and tells the others; each tells what its own calls have found. Every
 // worker keeps its own trackers and decides alone. Never used with one worker.
 import type { Channel } from "../../core/provider/attempt.ts";
+import { NEVER_MS } from "../../core/provider/health.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { type Head, readHead } from "../../core/stream/chain-event.ts";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
@@ -277,10 +278,12 @@ class HealthExchange implements SharedHealth {
     tell();
   }
 
-  #hearProbe({ set, provider, transport, latencyMs, result }: ProbeMessage): void {
-    this.#of(set, provider, ({ tracker }, known) =>
-      tracker.recordProbe({ provider: known, transport, latencyMs, result }),
-    );
+  #hearProbe({ set, provider, transport, latencyMs, result, ageMs }: ProbeMessage): void {
+    this.#of(set, provider, ({ tracker }, known) => {
+      // One that is told again, since another worker has started, counts once.
+      if (ageMs > 0 && tracker.probedAtMs(known, transport) !== NEVER_MS) return;
+      tracker.recordProbe({ provider: known, transport, latencyMs, result });
+    });
   }
 
   #hearHead({ set, provider, height, raw }: HeadMessage): void {

@@ -38,6 +38,7 @@ import {
   recordCircuitHint,
   recordCut,
   recordEffect,
+  recordFailedProbe,
   recordGoodProbe,
   recordRefusedProbe,
   recordSilence,
@@ -295,7 +296,8 @@ export interface Tracker {
   recordSocket(provider: Provider, verdict: Verdict, incident?: object): void;
   /**
    * Records a probe: height, latency, wrong chain, end of a cordon; a good one makes an open
-   * circuit half-open. Never changes a success rate.
+   * circuit half-open, and some in a row close one that no call tries. Never changes a success
+   * rate.
    */
   recordProbe(probe: Probe): void;
   /** When the provider was last probed; -Infinity = never. */
@@ -763,31 +765,25 @@ class SetTracker implements Tracker {
 
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
     const providerState = this.#stateOf(provider);
-    const health = providerState?.[transport] ?? null;
-    if (providerState === null || health === null) return;
+    const channel = providerState?.watched[transport] ?? null;
+    if (providerState === null || channel === null) return;
+    const { health } = channel;
     health.probedAtMs = this.#runtime.now();
     if (result.kind === "failed") {
+      recordFailedProbe(health, health.probedAtMs);
       if (result.cordon !== undefined) this.#refused({ provider, transport }, result.cordon);
       return;
     }
     health.heardAtMs = health.probedAtMs;
     health.probeMs = latencyMs;
-    const { wrongChain } = health;
+    const { wrongChain, breaker, cordon } = health;
     health.wrongChain = result.chainId !== this.set.chain.chainId;
-    if (health.wrongChain) {
-      if (!wrongChain)
-        this.#notifyListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
-      this.#sample(providerState, null);
-      providerState.finalized = null;
-      providerState.safe = null;
-      this.blocks.clear(providerState);
-      if (!wrongChain) this.#notifyOutage();
-      return;
-    }
-    if (wrongChain || health.cordon !== null)
+    if (health.wrongChain) return this.#foundWrongChain(providerState, transport, !wrongChain);
+    if (wrongChain || cordon !== null)
       this.#notifyListeners({ provider, transport, event: "cordon_lifted", cause: "probe" });
     health.cordon = null;
     recordGoodProbe(health, latencyMs, health.probedAtMs);
+    this.#reportChange(channel, { breaker, cordon: null }, "probe");
     // A transport that is not probed takes the result of the other transport: otherwise its cordon
     // would never end.
     const other = transport === "http" ? providerState.ws : providerState.http;
@@ -803,6 +799,19 @@ class SetTracker implements Tracker {
     recordRefusedProbe(channel.health, reason);
     this.#reportChange(channel, { breaker, cordon }, reason);
     if (cordon !== reason) this.#changed(channel, breaker, "opened");
+  }
+
+  #foundWrongChain(providerState: ProviderState, transport: Transport, isNew: boolean): void {
+    const { provider } = providerState;
+    const health = providerState[transport];
+    if (health !== null) recordFailedProbe(health, health.probedAtMs);
+    if (isNew)
+      this.#notifyListeners({ provider, transport, event: "cordoned", cause: "wrong_chain" });
+    this.#sample(providerState, null);
+    providerState.finalized = null;
+    providerState.safe = null;
+    this.blocks.clear(providerState);
+    if (isNew) this.#notifyOutage();
   }
 
   probedAtMs(provider: Provider, transport: Transport): number {
@@ -838,7 +847,10 @@ class SetTracker implements Tracker {
       return;
     if (providerState.cordon !== null) return;
     providerState.pushedAtMs = this.#runtime.now();
-    if (providerState.ws !== null) providerState.ws.heardAtMs = providerState.pushedAtMs;
+    if (providerState.ws !== null) {
+      providerState.ws.heardAtMs = providerState.pushedAtMs;
+      providerState.ws.hasAnswered = true;
+    }
     this.#sample(providerState, { height, atMs: providerState.pushedAtMs, polled: false });
     this.blocks.pushed(providerState, block ?? null);
   }

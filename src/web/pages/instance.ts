@@ -261,7 +261,7 @@ function transportMetrics(
   const health = tracker.health(provider, transport);
   return {
     transport,
-    circuit_breaker_state: health.breaker,
+    circuit_breaker_state: health.circuit,
     circuit_opened: health.openings,
     half_open_in_ms: health.retryAfterMs,
     rate_limited_for_ms: health.rateLimitedForMs,

@@ -79,7 +79,7 @@ const IDENTITIES: readonly (readonly string[])[] = [
   ["provider", "method", "code", "http_status", "sample"],
   ["method"],
 ];
-const CIRCUITS: readonly Json[] = ["closed", "half_open", "open"];
+const CIRCUITS: readonly Json[] = ["closed", "recovered", "never_answered", "half_open", "open"];
 const MAX_CONCATENATED = 100;
 
 /**

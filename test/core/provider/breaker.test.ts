@@ -15,7 +15,9 @@ import {
   OVERDUE_TRIAL_MS,
   openRemainingMs,
   PERMIT_EXPIRY_MS,
+  PROBES_TO_CLOSE,
   probed,
+  probeFailed,
   RUN_TO_OPEN,
   type Signal,
   SUCCESSES_TO_CLOSE,
@@ -122,10 +124,50 @@ test(
       hear(trialAt(hear(trialAt(half, 1_010), ["success"], 1_020), 1_030), ["success"], 1_040),
       CLOSED,
     );
-    for (const other of [CLOSED, half])
-      assert.equal(probed(other, { startedAtMs: 2_000, nowMs: 2_001 }), other);
+    assert.equal(probed(CLOSED, { startedAtMs: 2_000, nowMs: 2_001 }), CLOSED);
   },
 );
+
+/** A half-open circuit after so many more good probes. */
+function probedTimes(breaker: Breaker, times: number, nowMs: number): Breaker {
+  let state = breaker;
+  for (let n = 0; n < times; n++)
+    state = probed(settled(state, nowMs), { startedAtMs: nowMs, nowMs });
+  return state;
+}
+
+test("a half-open circuit that no call tries closes after three good probes in a row", () => {
+  const waited = settled(openAt(0), OPEN_CAP_MS);
+  assert.equal(waited.kind, "half_open");
+  assert.equal(probedTimes(waited, PROBES_TO_CLOSE - 1, 70_000).kind, "half_open");
+  assert.equal(probedTimes(waited, PROBES_TO_CLOSE, 70_000).kind, "closed");
+  assert.equal(probedTimes(openAt(0), PROBES_TO_CLOSE, 10).kind, "closed", "one opened the way");
+  const failed = probeFailed(probedTimes(waited, PROBES_TO_CLOSE - 1, 70_000));
+  assert.equal(probedTimes(failed, PROBES_TO_CLOSE - 1, 70_000).kind, "half_open", "in a row");
+  assert.equal(probedTimes(failed, PROBES_TO_CLOSE, 70_000).kind, "closed");
+  const early = probed(waited, { startedAtMs: -1, nowMs: 70_000 });
+  assert.equal(early, waited, "it was sent before the circuit opened");
+});
+
+test("once a call has tried a half-open circuit, calls decide and probes do not", () => {
+  const trial = trialAt(openAt(0), OPEN_CAP_MS);
+  const undecided = next(trial, "ignored", { startedAtMs: OPEN_CAP_MS, nowMs: 60_010, chance: 0 });
+  for (const tried of [trial, undecided])
+    assert.equal(probedTimes(tried, 9, 60_020).kind, "half_open");
+});
+
+test("the wait of a circuit that probes closed stays doubled until two calls succeed", () => {
+  const recovered = probedTimes(openAt(0), PROBES_TO_CLOSE, 10);
+  const waitAfter = (signals: readonly Signal[]): number =>
+    openRemainingMs(hear(recovered, [...signals, "timeout", "timeout"], 20), 20);
+  assert.deepEqual(
+    [waitAfter([]), waitAfter(["success"]), waitAfter(["success", "success"])],
+    [2 * OPEN_BASE_MS, 2 * OPEN_BASE_MS, OPEN_BASE_MS],
+  );
+  const again = hear(recovered, ["timeout", "timeout"], 20);
+  assert.equal(probed(again, { startedAtMs: 30, nowMs: 31 }), again, "once per wait");
+  assert.equal(hear(recovered, ["success", "success"], 20), CLOSED);
+});
 
 test(
   "a circuit that real calls opened again after good probes is made half-open by probes at " +

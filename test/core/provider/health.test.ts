@@ -89,6 +89,7 @@ function onTrial(): Health {
     openings: 1,
     successes: 0,
     trialAtMs: null,
+    goodProbes: 0,
   };
   health.breaker = admitted(health.breaker, 40_000) ?? assert.fail();
   return health;

@@ -27,6 +27,7 @@ const HALF_OPEN: Breaker = {
   openings: 1,
   successes: 0,
   trialAtMs: null,
+  goodProbes: 0,
   probedAtMs: null,
 };
 const ON_TRIAL: Breaker = { ...HALF_OPEN, trialAtMs: 30_000 };

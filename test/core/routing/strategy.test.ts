@@ -28,6 +28,7 @@ const HALF_OPEN: Breaker = {
   openings: 1,
   successes: 0,
   trialAtMs: null,
+  goodProbes: 0,
   probedAtMs: null,
 };
 

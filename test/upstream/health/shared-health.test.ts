@@ -290,6 +290,25 @@ test("a circuit that opens at one worker leaves the others one failure to go, an
   // A good probe, of whichever worker, makes the open ones half-open.
   fixture.world.advance(15_000);
   assert.equal(breakers(fixture), "half_open half_open closed closed");
+  fixture.world.advance(28_000);
+  assert.equal(breakers(fixture), "closed closed closed closed", "no call tried them");
+});
+
+test("a good probe that is told again, as workers come and go, counts once", () => {
+  const fixture = createFixture();
+  fixture.begin();
+  const owner = ownerIn(fixture);
+  const { workers, world, kill } = fixture;
+  const others = workers.filter(({ id }) => id !== owner);
+  const [first] = others;
+  assert.ok(first !== undefined);
+  fail(first.tracker, PROVIDERS[0], 5);
+  world.advance(15_000);
+  for (const { id } of others.slice(1)) {
+    kill(id);
+    world.advance(10);
+  }
+  assert.equal(first.tracker.health(PROVIDERS[0], "http").breaker, "half_open");
 });
 
 test("limits that a provider names to one worker are kept by all", () => {

@@ -951,3 +951,62 @@ test("the waits of a provider end: its circuit is half-open, no limit and no ref
   assert.equal(it.tracker.health(second, "http").rateLimitedForMs, 0);
   assert.deepEqual(it.plan().toSorted(), ["p0", "p1", "p2"]);
 });
+
+test("a circuit that no call tries closes by good probes of its own transport, and says so", () => {
+  const it = createFixture();
+  const [first] = it.providers;
+  const told: string[] = [];
+  it.tracker.attend({ changed: ({ event, cause }) => void told.push(`${event} ${cause}`) });
+  const state = (): string => it.tracker.health(first, "http").circuit;
+  assert.equal(state(), "never_answered");
+  it.probe(first, 100);
+  assert.equal(state(), "closed");
+  openCircuit(it, first);
+  assert.equal(state(), "open");
+  it.runtime.advance(100);
+  it.probe(first, 101);
+  for (let n = 0; n < 5; n++) it.probe(first, 102, { transport: "ws" });
+  assert.equal(state(), "half_open", "those of the other transport do not count");
+  it.probe(first, 102);
+  it.tracker.recordProbe({
+    provider: first,
+    transport: "http",
+    latencyMs: 5,
+    result: { kind: "failed", category: "timeout" },
+  });
+  it.probe(first, 103);
+  it.probe(first, 104);
+  assert.equal(state(), "half_open", "one in between failed");
+  it.probe(first, 105);
+  assert.deepEqual([state(), it.tracker.summary(first).circuit], ["recovered", "recovered"]);
+  assert.deepEqual(told, ["circuit_opened failure", "circuit_closed probe"]);
+  it.hear(first, null);
+  assert.equal(state(), "recovered");
+  it.hear(first, null);
+  assert.equal(state(), "closed");
+});
+
+test("a hint of another worker is no good probe", () => {
+  const it = createFixture();
+  const [first] = it.providers;
+  openCircuit(it, first);
+  it.runtime.advance(100);
+  for (let n = 0; n < 5; n++) it.tracker.recordHint(first, "http", { kind: "closed" });
+  assert.equal(it.tracker.health(first, "http").breaker, "half_open");
+});
+
+test("who is known to have a block is asked for it first, who is known to lack it last", () => {
+  const it = createFixture();
+  const [first, second, third] = it.providers;
+  it.probe(first, 99);
+  it.probe(second, 100);
+  it.tracker.recordHead(third, 102);
+  it.probe(third, 102);
+  const plan = (number: number): readonly string[] =>
+    it.plan("eth_getBalance", { block: { kind: "number", number } });
+  assert.deepEqual(plan(102), ["p2", "p0", "p1"]);
+  assert.deepEqual(plan(99), ["p0", "p1", "p2"]);
+  it.runtime.advance(12_100);
+  assert.deepEqual(plan(102), ["p2", "p1", "p0"], "two blocks may have come since p1 was polled");
+  assert.deepEqual(plan(200), ["p0", "p1", "p2"], "nobody is known to have it");
+});

@@ -17,7 +17,13 @@ const socket = z.object({
 const transport = z
   .looseObject({
     transport: z.enum(["http", "ws"]),
-    circuit_breaker_state: z.enum(["closed", "half_open", "open"]),
+    circuit_breaker_state: z
+      .enum(["closed", "recovered", "never_answered", "half_open", "open"])
+      .describe(
+        "`recovered`: closed by good probes, which calls have not confirmed yet; " +
+          "`never_answered`: neither a probe nor a call was answered since the start or the last " +
+          "change of the provider.",
+      ),
     circuit_opened: z.record(z.string(), count).describe("How often each cause opened it."),
     half_open_in_ms: ms.describe("Until the next trial of an open circuit."),
     rate_limited_for_ms: z.number().min(0).describe("0 = not limited."),

@@ -45,7 +45,9 @@ const series = z
     added_p95_ms: known(ms).nullable(),
     share: known(z.number()).nullable().describe("Of all attempts of the profile on the chain."),
     lag_blocks: known(count).nullable().describe("The most in the step."),
-    circuit: known(z.enum(["closed", "half_open", "open", "cordoned"]))
+    circuit: known(
+      z.enum(["closed", "recovered", "never_answered", "half_open", "open", "cordoned"]),
+    )
       .nullable()
       .describe("The worst in the step."),
   })

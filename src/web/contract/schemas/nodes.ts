@@ -19,7 +19,9 @@ export const processReport = z.object({
 
 /** How a node finds a provider. */
 const seenProvider = z.object({
-  circuit: z.enum(["closed", "half_open", "open", "cordoned"]).describe("The worst transport."),
+  circuit: z
+    .enum(["closed", "recovered", "never_answered", "half_open", "open", "cordoned"])
+    .describe("The worst transport."),
   success_rate: z.number().nullable(),
   latency_ms: amount.nullable(),
   lag_blocks: count.nullable(),
