@@ -387,7 +387,7 @@ function limitsOf({ limits }: ConfigFile): Limits {
     maxFilterBytes: limits.max_filter_bytes,
     maxSocketQueueBytes: limits.max_socket_queue_bytes,
     socketPingMs: limits.socket_ping_ms,
-    maxAttempts: limits.max_attempts,
+    maxAttempts: limits.max_attempts ?? Number.POSITIVE_INFINITY,
     firstAttemptShare: limits.first_attempt_share,
   };
 }

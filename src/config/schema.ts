@@ -603,7 +603,16 @@ const limits = z
     drain_timeout_ms: intervalMs(30_000).describe(
       "Longest time to finish accepted requests when stopping.",
     ),
-    max_attempts: count(1, 10, 3).describe("Most providers asked for one replay-safe call."),
+    max_attempts: z
+      .int()
+      .min(1)
+      .max(100)
+      .nullable()
+      .default(null)
+      .describe(
+        "Most providers that one call is sent to; `null` = all that can serve it, one after the " +
+          "other, until one answers. An attempt that certainly was not sent does not count.",
+      ),
     max_socket_requests: count(1, 10_000, 32).describe(
       "Requests in flight at once on one WebSocket; a batch counts as one. Further ones wait in " +
         "order, each at most as long as the deadline of its method.",

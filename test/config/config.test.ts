@@ -36,6 +36,7 @@ describe("configuration: what is accepted", () => {
       logLevel: "info",
       production: false,
       devnet: false,
+      devnetNodes: 3,
       limits: {
         maxBodyBytes: 8_000_000,
         maxBatchItems: 1_000,
@@ -58,7 +59,7 @@ describe("configuration: what is accepted", () => {
         maxFilterBytes: 134_217_728,
         maxSocketQueueBytes: 8_000_000,
         socketPingMs: 30_000,
-        maxAttempts: 3,
+        maxAttempts: Number.POSITIVE_INFINITY,
         firstAttemptShare: 0.6,
       },
       logs: {

@@ -110,7 +110,11 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
   );
   const providers = nodes.map(({ provider }) => provider);
   const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
-  for (const { provider } of nodes) tracker.recordHead(provider, options.view.head);
+  const probe = { kind: "ok", chainId: 1, height: options.view.head } as const;
+  for (const { provider } of nodes) {
+    tracker.recordProbe({ provider, transport: "http", latencyMs: 1, result: probe });
+    tracker.recordHead(provider, options.view.head);
+  }
   const counts = newSplitCounts();
   let out = 0;
   const it: RangeFixture = {
@@ -127,7 +131,7 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
   const router = createRouter({
     runtime,
     timerWheel: createTimerWheel(runtime),
-    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    limits: () => ({ maxAttempts: Number.POSITIVE_INFINITY, firstAttemptShare: 0.6 }),
     hedge: () => null,
     split: {
       splitLimits: () => ({

@@ -66,6 +66,8 @@ export interface RoutingFixture {
   readonly unreachable: Set<string>;
   /** What a provider fails with; none = it answers well. */
   readonly failures: Map<string, Failure>;
+  /** Those whose failures meet probes as well. */
+  readonly failingProbes: Set<string>;
   ask(about?: Ask): Routed;
   stateOf(index: number): string;
   attemptsOf(routed: Routed): string;
@@ -99,6 +101,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
   const connections = new Map<string, number>();
   const unreachable = new Set<string>();
   const failures = new Map<string, Failure>();
+  const failingProbes = new Set<string>();
   /** Requests that use a connection, by provider. */
   const busy = new Map<string, number>();
   const use = (id: string, more: number): void => void busy.set(id, (busy.get(id) ?? 0) + more);
@@ -110,6 +113,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
     connections,
     unreachable,
     failures,
+    failingProbes,
     latencyOf: () => 10,
     stateOf: (index) => tracker.health(providers[index] ?? assert.fail(), "http").breaker,
     attemptsOf: ({ route }) =>
@@ -176,7 +180,8 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
           one.answered = true;
           use(id, -1);
           const value = isProbe ? Buffer.from('"0x1"') : ANSWER;
-          if (failure !== undefined && !isProbe) listener.failed(failure, null);
+          const fails = failure !== undefined && (!isProbe || failingProbes.has(id));
+          if (fails) listener.failed(failure, null);
           else listener.result(value, { start: 0, end: value.length, idAt: null });
         });
       }
@@ -199,7 +204,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
     runtime,
     timerWheel,
     upstreams: { http: upstream },
-    limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
+    limits: () => ({ maxAttempts: Number.POSITIVE_INFINITY, firstAttemptShare: 0.6 }),
     hedge: () => options.hedge ?? null,
   });
   if (options.probed !== false)

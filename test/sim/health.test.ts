@@ -33,6 +33,8 @@ const BLOCK_MS = 3_000;
 const PROBE_MS = 12_000;
 const MAX_IN_FLIGHT = 40;
 const MAX_ATTEMPTS = 3;
+/** Tiers of those that never answered come after all of the others. */
+const NEVER_ANSWERED = 10;
 const EXPLORE_SHARE = 0.05;
 const LONGEST_WAIT_MS = OPEN_CAP_MS * (1 + OPEN_JITTER);
 
@@ -401,13 +403,14 @@ function checkPlan(
     "a provider is neither candidate nor excluded",
   );
   const tiers = candidates.map((provider) => {
-    const { breaker, limited } = stateOf(sim, provider);
-    return tierOf(breaker, limited);
+    const { breaker, limited, hasAnswered } = stateOf(sim, provider);
+    return tierOf(breaker, limited) + (hasAnswered ? 0 : NEVER_ANSWERED);
   });
-  const explored = sim.exploreShare > 0 && call.method.replaySafe && tiers[0] === 3;
+  const isHalfOpen = (tiers[0] ?? 0) % NEVER_ANSWERED === 3;
+  const explored = sim.exploreShare > 0 && call.method.replaySafe && isHalfOpen;
   for (let at = explored ? 2 : 1; at < tiers.length; at++)
     must(sim, (tiers[at - 1] ?? 0) <= (tiers[at] ?? 0), `tiers are out of order: ${tiers}`);
-  must(sim, !tiers.includes(5), "an open circuit is a candidate");
+  must(sim, !tiers.some((tier) => tier % NEVER_ANSWERED === 5), "an open circuit is a candidate");
   if (pin !== null) return;
   for (const { provider, behaviour } of sim.actors) {
     if (behaviour === "healthy")
@@ -532,6 +535,7 @@ function stateOf(sim: Sim, provider: Provider) {
   return {
     breaker: settled(health.breaker, nowMs),
     limited: limitedForMs(health.throttle, nowMs) > 0,
+    hasAnswered: health.hasAnswered,
   };
 }
 

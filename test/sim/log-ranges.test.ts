@@ -502,3 +502,15 @@ function chanceDay(seed: number): string {
   assertIdle(it);
   return state;
 }
+
+test("one part is sent to three providers at a time, however many there are", () => {
+  const declared = { declared: 500, limits: { blocks: 500, results: null } };
+  const it = rangeFixture({ seed: 9, nodes: 8, view: TRUTH, density: sparse, ...declared });
+  it.finalize(HEAD);
+  for (const node of it.nodes) node.failShare = 1;
+  it.ask({ fromBlock: "0x0", toBlock: hex(999), address: "0xaa" });
+  it.runtime.advance(90);
+  const asked = it.nodes.flatMap((node) => node.asked);
+  const first = asked.filter(({ params }) => JSON.stringify(params).includes('"0x0"'));
+  assert.equal(first.length, 3, JSON.stringify(asked));
+});

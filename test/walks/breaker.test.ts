@@ -133,8 +133,10 @@ function stateOf(it: Fixture): string {
   return it.tracker.health(first(it), "http").breaker;
 }
 
-/** Lets five calls meet a broken first provider. */
+/** Lets five calls meet a first provider that has answered and is broken now. */
 function openFirst(it: Fixture): void {
+  it.route();
+  it.runtime.advance(20);
   it.moods.set("p0", "broken");
   for (let n = 0; n < 5; n++) {
     const { outcome } = it.route();

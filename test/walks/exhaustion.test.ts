@@ -105,10 +105,7 @@ test(
       [answer.status, code, data.code, data.upstream_attempts, data.retryable],
       [200, -32002, "unavailable", 2, true],
     );
-    assert.ok(
-      data.retry_after_ms > 5_000 && data.retry_after_ms <= 31_500,
-      `${data.retry_after_ms}`,
-    );
+    assert.ok(data.retry_after_ms >= 250 && data.retry_after_ms <= 1_000, `${data.retry_after_ms}`);
     assert.deepEqual(
       [metaOf(answer)["panic"], metaOf(answer)["candidate_providers"]],
       [true, ["a", "b"]],
@@ -122,12 +119,13 @@ test(
   "when no attempt is possible the answer is unavailable: HTTP 200, -32002, no attempt, the " +
     "wait in header and data",
   async (t) => {
-    const { call, service } = await serviceFixture(t, [undefined, undefined], {
+    const { service } = await serviceFixture(t, [undefined, undefined], {
       providers: [{ url: "http://127.0.0.1:1" }],
     });
-    for (let n = 0; n < 3; n++) await call("eth_gasPrice");
     const path = "/rpc/provider/a/ethereum?include_meta=headers";
-    const answer = await service.post(path, { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" });
+    const read = { jsonrpc: "2.0", id: 9, method: "eth_gasPrice" };
+    for (let n = 0; n < 3; n++) await service.post(path, read);
+    const answer = await service.post(path, read);
     const { code, data } = answer.json.error;
     assert.deepEqual(
       [answer.status, code, data.code, data.upstream_attempts, data.retryable],
@@ -143,7 +141,7 @@ test(
     assert.deepEqual([attempts, selected_provider, panic], [[], null, undefined]);
     assert.deepEqual(excluded, [{ provider: "a", reason: "circuit_open" }]);
     assert.equal(
-      (await call("eth_gasPrice")).json.result,
+      (await service.post("/rpc/priority/ethereum", read)).json.result,
       "0x1",
       "without the pin there is another",
     );

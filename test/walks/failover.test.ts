@@ -205,9 +205,9 @@ describe("a bad answer from the first provider ends in the second one's answer",
 });
 
 test("a refused port is passed over, and three in a row open its circuit", async (t) => {
-  const { call, service } = await serviceFixture(t, [undefined, undefined], {
-    providers: [{ url: "http://127.0.0.1:1" }],
-  });
+  const { call, service, upstreams } = await serviceFixture(t, [undefined, undefined]);
+  assert.equal(walked(await call("eth_gasPrice")), "a:ok");
+  await upstreams[0]?.close();
   for (let n = 0; n < 3; n++) assert.equal(walked(await call("eth_gasPrice")), "a:unsent b:ok");
   assert.equal(walked(await call("eth_gasPrice")), "b:ok");
   assert.equal((await healthOf(service, "a")).circuit_breaker_state, "open");
@@ -314,7 +314,7 @@ test("when everybody hangs the caller is told at the deadline", async (t) => {
     [-32002, "unavailable", "deadline_exceeded"],
   );
   assert.equal(answer.json.error.data.upstream_attempts, attempts.length);
-  assert.equal(attempts.length, 3);
+  assert.equal(attempts.length, 4);
 });
 
 test("a caller who hangs up ends the upstream request, and that is held against nobody", async (t) => {
@@ -336,16 +336,46 @@ test("a caller who hangs up ends the upstream request, and that is held against 
   assert.deepEqual((await healthOf(service, "a")).calls, 0);
 });
 
-test("at most three providers are asked for one call", async (t) => {
+test("all providers are asked for one call, or as many as the configuration allows", async (t) => {
   const broken = (_: Asked, reply: Replier): void => reply.body("", 500);
-  const { call, upstreams } = await serviceFixture(t, [broken, broken, broken, broken, broken]);
+  const five = [broken, broken, broken, broken, broken];
+  const { call, upstreams } = await serviceFixture(t, five);
   const answer = await call("eth_gasPrice");
-  assert.equal(walked(answer), "a:server b:server c:server");
+  assert.equal(walked(answer), "a:server b:server c:server d:server e:server");
   assert.deepEqual(
     upstreams.map((it) => it.asked.length),
-    [1, 1, 1, 0, 0],
+    [1, 1, 1, 1, 1],
   );
-  assert.equal(answer.json.error.data.upstream_attempts, 3);
+  assert.equal(answer.json.error.data.upstream_attempts, 5);
+  const bounded = await serviceFixture(t, five, { extra: { limits: { max_attempts: 3 } } });
+  assert.equal(walked(await bounded.call("eth_gasPrice")), "a:server b:server c:server");
+});
+
+test("four of five that are dead, hung or refusing from the start lose no read", async (t) => {
+  const scripts = { hung() {}, refusing: (_: Asked, reply: Replier) => reply.body("", 503) };
+  const [hung, refusing, well] = await Promise.all([
+    scriptedUpstream(scripts.hung),
+    scriptedUpstream(scripts.refusing),
+    scriptedUpstream(),
+  ]);
+  for (const bad of [hung, refusing]) bad.probesSay(null);
+  const dead = "http://127.0.0.1:1";
+  const urls = [dead, hung.url, refusing.url, dead, well.url];
+  const providers = urls.map((url, n) => ({ id: "abcde".charAt(n), url, priority: n + 1 }));
+  const service = await startService(configText(providers));
+  t.after(() => Promise.all([service, hung, refusing, well].map((it) => it.close())));
+  await until("the fifth has answered", async () => {
+    const { latency_ms: latencyMs } = await healthOf(service, "e");
+    return latencyMs.probe !== null;
+  });
+  const read = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () =>
+      service.post("/rpc/priority/ethereum?include_meta=headers", read),
+    ),
+  );
+  assert.deepEqual([...new Set(answers.map(walked))], ["e:ok"]);
+  assert.equal((await healthOf(service, "a")).circuit_breaker_state, "never_answered");
 });
 
 test("healthy traffic causes exactly one upstream request each, in every strategy", async (t) => {

@@ -126,6 +126,22 @@ export function lacksBlock(
   return head !== null && block <= head && isFresh(sample, nowMs) && sample.height < block;
 }
 
+/**
+ * Whether a provider has a block: `lacks` = its head was lower lately, even with the blocks that
+ * were due since it was polled.
+ */
+export function presenceOf(
+  sample: HeadSample | null,
+  block: number,
+  { blockTimeMs }: Chain,
+  nowMs: number,
+): "has" | "unknown" | "lacks" {
+  if (sample !== null && sample.height >= block) return "has";
+  if (!isFresh(sample, nowMs)) return "unknown";
+  const due = sample.polled ? Math.ceil((nowMs - sample.atMs) / Math.max(1, blockTimeMs)) : 0;
+  return sample.height + due < block ? "lacks" : "unknown";
+}
+
 /** Whether a sample is recent. One from the future (the clock jumped back) is not. */
 function isFresh(sample: HeadSample | null, nowMs: number): sample is HeadSample {
   if (sample === null) return false;

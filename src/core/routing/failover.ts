@@ -13,7 +13,7 @@ export interface FailedAttempt {
   readonly raw: Buffer | null;
 }
 
-/** The failed attempts of a request so far, and how many attempts it may make. */
+/** The failed attempts of a request so far, and how many attempts it may send. */
 export interface FailoverState {
   readonly maxAttempts: number;
   /** It asks for a part of a range: one that is refused is cut, and nobody else is asked. */
@@ -46,13 +46,35 @@ export function nextMove(state: FailoverState): Move {
     case "range":
       return state.isPart === true ? "exhausted" : withinBudget(state);
     case "next":
-      return withinBudget(state);
+      return state.failed.some((other) => isAgreed(last, other)) ? "return" : withinBudget(state);
   }
 }
 
 function withinBudget({ failed, maxAttempts }: FailoverState): Move {
-  return failed.length < maxAttempts ? "next" : "exhausted";
+  const sent = failed.filter(({ failure }) => failure.kind !== "unsent");
+  return sent.length < maxAttempts ? "next" : "exhausted";
 }
+
+/** An error that nobody can classify is the answer once another operator says the same. */
+function isAgreed(last: FailedAttempt, other: FailedAttempt): boolean {
+  return (
+    isUnclassified(last) &&
+    isUnclassified(other) &&
+    last.failure.code === other.failure.code &&
+    last.attempt.provider.operator !== other.attempt.provider.operator
+  );
+}
+
+function isUnclassified({ verdict, failure, raw }: FailedAttempt): boolean {
+  return verdict.category === "unknown" && raw !== null && failure.code !== null;
+}
+
+/** Whether every attempt failed because its provider is out of order or refuses the service. */
+export function haveProvidersFailed(failed: readonly FailedAttempt[]): boolean {
+  return failed.every(({ verdict: { effect } }) => AT_FAULT.has(effect.kind));
+}
+
+const AT_FAULT: ReadonlySet<string> = new Set(["failure", "cooldown", "cordon"]);
 
 /**
  * The verdict on an error that does not carry the id of its request. It keeps its effect on the

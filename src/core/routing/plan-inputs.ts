@@ -27,6 +27,8 @@ const IS_SOCKET = 1;
 const IS_LIMITED = 2;
 const IS_STALLED = 4;
 const IS_LACKING = 8;
+const IS_UNSURE = 16;
+const HAS_ANSWERED = 32;
 
 /** What is recorded beside the providers. */
 export type RecordedPlan = Pick<PlanInputs, "block" | "methodName" | "strategy" | "providers">;
@@ -89,13 +91,14 @@ export class PlanRecorder {
   }
 
   #addProvider(considered: Considered): void {
-    const { transport, limited, stalled, lacking } = considered;
+    const { transport, limited, stalled, lacking, unsure, hasAnswered } = considered;
     const { regionRank, probeMs, heardAtMs, lagBlocks } = considered;
     const at = this.#count;
     const numbers = this.#numbers;
     const socket = transport === "ws" ? IS_SOCKET : 0;
     const tier = (limited ? IS_LIMITED : 0) + (stalled ? IS_STALLED : 0);
-    numbers[at + FLAGS] = socket + tier + (lacking ? IS_LACKING : 0);
+    const block = (lacking ? IS_LACKING : 0) + (unsure ? IS_UNSURE : 0);
+    numbers[at + FLAGS] = socket + tier + block + (hasAnswered ? HAS_ANSWERED : 0);
     numbers[at + REGION_RANK] = regionRank;
     numbers[at + PROBE_MS] = probeMs ?? Number.NaN;
     numbers[at + HEARD_AT_MS] = heardAtMs;
@@ -138,6 +141,8 @@ export function consideredOf(inputs: PlanInputs, strategy: Strategy): readonly C
       limited: (flags & IS_LIMITED) !== 0,
       stalled: (flags & IS_STALLED) !== 0,
       lacking: (flags & IS_LACKING) !== 0,
+      unsure: (flags & IS_UNSURE) !== 0,
+      hasAnswered: (flags & HAS_ANSWERED) !== 0,
       heardAtMs: numbers[at + HEARD_AT_MS] ?? 0,
       lagBlocks: known(numbers[at + LAG_BLOCKS]),
     };

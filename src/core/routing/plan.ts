@@ -21,6 +21,10 @@ export interface Considered extends Entrant, Channel {
   readonly stalled: boolean;
   /** It lacks the block at which the call is answered, or may lack what the call reads. */
   readonly lacking: boolean;
+  /** It is not known to have the block that the call names by number. */
+  readonly unsure: boolean;
+  /** A good probe or answer came over its transport at least once. */
+  readonly hasAnswered: boolean;
   /** When it last answered anything. */
   readonly heardAtMs: number;
   /** Blocks behind the head; null = unknown. */
@@ -54,12 +58,13 @@ export interface Awaited extends Pick<Considered, "reason"> {
 
 /**
  * The providers to ask, in order. Tiers by circuit and rate limit: closed, closed and limited or
- * stalled, half-open, half-open and limited or stalled; then `backup` providers in the same tiers;
- * then those that lack the block of the call or may lack old logs; open circuits are excluded. A
- * plan names each provider once. A small share of replay-safe calls tries a half-open or stalled
- * provider first: otherwise one whose neighbours are healthy would never be tried, and would never
- * be found well again. Where no candidate has a closed circuit, those that lag follow, the freshest
- * first: they lag behind providers that are gone.
+ * stalled, half-open, half-open and limited or stalled; then, in the same tiers each, those that
+ * are not known to have the block of the call, those that never answered, `backup` providers, and
+ * those that lack the block or may lack old logs; open circuits are excluded. A plan names each
+ * provider once. A small share of replay-safe calls tries a half-open or stalled provider first:
+ * otherwise one whose neighbours are healthy would never be tried, and would never be found well
+ * again. Where no candidate has a closed circuit, those that lag follow, the freshest first: they
+ * lag behind providers that are gone. Where one has, they are kept in reserve.
  */
 export function planOf(
   considered: readonly Considered[],
@@ -72,7 +77,8 @@ export function planOf(
   order(capable, strategy, draw, call.methodName);
   const lagWaived = capable[0]?.reason === "lagging";
   // Almost always: then the tiers change nothing.
-  if (areAllHealthy(capable)) return withWaiver({ candidates: capable, excluded }, lagWaived);
+  if (areAllHealthy(capable))
+    return withReserve(withWaiver({ candidates: capable, excluded }, lagWaived), considered);
   const candidates: Considered[] = [];
   for (const considered of capable) {
     const reason = circuitReason(considered.breaker);
@@ -85,7 +91,27 @@ export function planOf(
     if (lagging.length > 0) return withLagging({ candidates, excluded }, lagging);
   }
   if (draw.replaySafe) explore(candidates, draw);
-  return withWaiver({ candidates, excluded }, lagWaived);
+  return withReserve(withWaiver({ candidates, excluded }, lagWaived), considered);
+}
+
+/** The plan with those that only lag in reserve; one that lacks the block could not answer. */
+function withReserve(plan: Plan, considered: readonly Considered[]): Plan {
+  if (plan.excluded.length === 0 || plan.lagWaived === true) return plan;
+  const reserve = laggingOf(considered).filter(({ lacking }) => !lacking);
+  return reserve.length === 0 ? plan : { ...plan, reserve: reserve.sort(byLag) };
+}
+
+/** The plan once its reserve is asked as well: everybody else has failed. */
+export function withReserveAsked(plan: Plan, reserve: readonly Channel[]): Plan {
+  const { candidates, excluded } = plan;
+  return {
+    ...plan,
+    candidates: [...candidates, ...reserve],
+    excluded: excluded.filter(
+      ({ provider }) => !reserve.some((added) => added.provider === provider),
+    ),
+    lagWaived: true,
+  };
 }
 
 function withWaiver(plan: Plan, lagWaived: boolean): Plan {
@@ -189,12 +215,18 @@ export function waitOf(channels: readonly Awaited[], call: Call): number | null 
 }
 
 /**
- * The position of a candidate's tier: 1 to 4, 6 to 9 for backup providers, which stand after all
- * others, and 11 to 19 in the same order for those that lack the block of the call.
+ * The position of a candidate's tier: 1 to 4; 5 more if it is not known to have the block of the
+ * call, 10 if it never answered, 20 if it is a backup, and 40 if it lacks the block.
  */
-export function positionOf({ provider, breaker, limited, stalled, lacking }: Considered): number {
-  const tier = tierOf(breaker, limited || stalled);
-  return tier + (provider.backup ? OPEN_TIER : 0) + (lacking ? 2 * OPEN_TIER : 0);
+export function positionOf(considered: Considered): number {
+  const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = considered;
+  return (
+    tierOf(breaker, limited || stalled) +
+    (unsure ? OPEN_TIER : 0) +
+    (hasAnswered ? 0 : 2 * OPEN_TIER) +
+    (provider.backup ? 4 * OPEN_TIER : 0) +
+    (lacking ? 8 * OPEN_TIER : 0)
+  );
 }
 
 const OPEN_TIER = 5;
@@ -220,9 +252,11 @@ export function betterOf(first: Considered, second: Considered, call: Call): Con
  * Lower is better: the tier of a provider that can serve the call, then providers whose reason can
  * be waived, then the rest.
  */
-function rankOf({ reason, breaker, limited, stalled }: Considered, call: Call): number {
-  if (reason === null) return tierOf(breaker, limited || stalled);
-  return waiverOf(reason, call.block) === "never" ? 20 : 10;
+function rankOf(considered: Considered, call: Call): number {
+  const { reason, breaker, limited, stalled, hasAnswered } = considered;
+  if (reason === null && breaker.kind === "open") return 2 * OPEN_TIER;
+  if (reason === null) return tierOf(breaker, limited || stalled) + (hasAnswered ? 0 : OPEN_TIER);
+  return waiverOf(reason, call.block) === "never" ? 20 : 15;
 }
 
 /**
@@ -259,9 +293,14 @@ function areAllCapable(considered: readonly Considered[]): boolean {
 
 /** Whether all of them are in the best tier. */
 function areAllHealthy(considered: readonly Considered[]): boolean {
-  for (const { provider, breaker, limited, stalled, lacking } of considered)
-    if (breaker.kind !== "closed" || limited || stalled || lacking || provider.backup) return false;
+  for (const each of considered) if (!isHealthy(each)) return false;
   return true;
+}
+
+function isHealthy(considered: Considered): boolean {
+  const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = considered;
+  if (breaker.kind !== "closed" || limited || stalled) return false;
+  return hasAnswered && !unsure && !lacking && !provider.backup;
 }
 
 function circuitReason(breaker: Breaker): ExclusionReason | null {
@@ -304,6 +343,8 @@ export interface Plan {
   readonly panic?: true;
   /** Some of the candidates lag: they are asked since nobody else can be, or may be well. */
   readonly lagWaived?: true;
+  /** Excluded since they lag, the freshest first: asked where every candidate turns out to fail. */
+  readonly reserve?: readonly Channel[];
   /** Only where it was recorded. */
   readonly inputs?: PlanInputs;
 }

@@ -31,7 +31,7 @@ export interface Policy {
   readonly own: boolean;
   /** Attempts that may be out at the same time. */
   readonly lanes: number;
-  /** Attempts in all. */
+  /** Attempts that may be sent in all; infinite = as many as there are providers. */
   readonly maxAttempts: number;
 }
 

@@ -77,23 +77,24 @@ export function consideredUnder(
 
 /** Why a candidate stands where it stands, in a few words: its tier, or what the strategy saw. */
 export function positionReason(candidate: Considered, strategy: Strategy, among: Entrants): string {
-  const position = positionOf(candidate);
-  return position === 1
+  return positionOf(candidate) === 1
     ? orderReason(candidate, strategy, among)
-    : (TIERS[position] ?? "its health");
+    : tierReasons(candidate).join(", ");
 }
 
-const TIERS: Readonly<Record<number, string>> = {
-  2: "closed circuit, but limited or stalled",
-  3: "half-open circuit",
-  4: "half-open circuit, limited or stalled",
-  5: "open circuit",
-  6: "backup",
-  7: "backup, limited or stalled",
-  8: "backup, half-open circuit",
-  9: "backup, half-open circuit, limited or stalled",
-  10: "backup, open circuit",
-};
+function tierReasons(candidate: Considered): readonly string[] {
+  const { provider, breaker, limited, stalled, lacking, unsure, hasAnswered } = candidate;
+  return [
+    ...(lacking ? ["lacks the block"] : []),
+    ...(provider.backup ? ["backup"] : []),
+    ...(hasAnswered ? [] : ["never answered"]),
+    ...(unsure ? ["not known to have the block"] : []),
+    ...(breaker.kind === "closed" ? [] : [CIRCUIT_REASONS[breaker.kind]]),
+    ...(limited || stalled ? ["limited or stalled"] : []),
+  ];
+}
+
+const CIRCUIT_REASONS = { half_open: "half-open circuit", open: "open circuit" } as const;
 
 function ordered(
   inputs: PlanInputs,

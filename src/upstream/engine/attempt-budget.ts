@@ -18,7 +18,7 @@ export class AttemptBudget {
   readonly #parts: BudgetParts;
   readonly #job: Job;
   #endsAtMs: number;
-  /** Attempts that were begun and not taken back unsent. */
+  /** Attempts that were begun, without those that were certainly not sent. */
   #begun = 0;
   #freePanicSlot: (() => void) | null = null;
 
@@ -47,7 +47,7 @@ export class AttemptBudget {
       : remainingMs;
   }
 
-  /** An attempt was taken back before it was sent. */
+  /** An attempt ended before it was sent. */
   takeBack(): void {
     this.#begun--;
   }

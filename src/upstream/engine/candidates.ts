@@ -1,6 +1,7 @@
 // Which candidate of a plan is asked next: in the order of the plan, but one with a free connection
 // before those where a request would have to wait for one.
 import type { Channel } from "../../core/provider/attempt.ts";
+import { withReserveAsked } from "../../core/routing/plan.ts";
 import type { Job } from "./job.ts";
 import type { Upstreams } from "./route-request.ts";
 
@@ -9,7 +10,7 @@ export class Candidates {
   /** A half-open provider was passed over because its trial was taken. */
   trialsTaken = false;
   readonly #job: Job;
-  readonly #channels: readonly Channel[];
+  #channels: readonly Channel[];
   readonly #upstreams: Upstreams;
   #cursor = 0;
   /** Passed over because a request would have had to wait for a connection; null = nobody was. */
@@ -24,6 +25,23 @@ export class Candidates {
   /** Whether anybody is left. */
   get any(): boolean {
     return this.#cursor < this.#channels.length || (this.#passedOver?.length ?? 0) > 0;
+  }
+
+  /** Whether the plan has a reserve that was not added. */
+  get hasReserve(): boolean {
+    const { reserve, lagWaived } = this.#job.plan;
+    return reserve !== undefined && lagWaived !== true;
+  }
+
+  /** The reserve of the plan is asked as well, once nobody else is left; false = there is none. */
+  addReserve(): boolean {
+    const { plan } = this.#job;
+    const { reserve } = plan;
+    if (reserve === undefined || !this.hasReserve) return false;
+    this.#job.plan = withReserveAsked(plan, reserve);
+    this.#channels = reserve;
+    this.#cursor = 0;
+    return true;
   }
 
   /** The next one that may be asked; null = all were. */

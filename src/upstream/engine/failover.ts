@@ -8,7 +8,7 @@ import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { isMissingBlock } from "../../core/provider-errors/category.ts";
 import { earn } from "../../core/routing/extra-calls.ts";
-import { nextMove } from "../../core/routing/failover.ts";
+import { haveProvidersFailed, nextMove } from "../../core/routing/failover.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
@@ -178,6 +178,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
       failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;
     this.#job.addFailed({ attempt, verdict, failure, raw: shown });
+    if (failure.kind === "unsent") this.#budget.takeBack();
     const wasBeside = this.#lanes.isBeside(pending);
     this.#lanes.drop(pending);
     // Unless it is the caller's own answer, a failure says nothing new beside one that is waited
@@ -235,7 +236,8 @@ class FailoverRun implements AttemptOwner, RunningJob {
     if (!mayMove || (why === "queued" && !this.#candidates.isAnyFree())) return;
     const lanes = this.#lanes;
     if (lanes.isBeside(pending)) return why === "queued" ? undefined : this.#take(pending, why);
-    if (pending !== lanes.awaited || !this.#hasNext()) return;
+    if (pending !== lanes.awaited) return;
+    if (!this.#hasNext() && (why === "queued" || !this.#addReserve())) return;
     // The next one is asked first: where there is none after all, this one may still be answered.
     const isAlone = lanes.besideCount === 0;
     if (isAlone) lanes.stepAside();
@@ -284,7 +286,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
   }
 
   #begin(channel: Channel, hedgedAfterMs: number | null): void {
-    const couldFollow = this.#candidates.any;
+    const couldFollow = this.#candidates.any || this.#candidates.hasReserve;
     const limitMs = this.#budget.begin(couldFollow);
     const lookMs = firstLookMs(this.#job, couldFollow);
     this.#lanes.begin(channel, { limitMs, lookMs, hedgedAfterMs });
@@ -295,9 +297,20 @@ class FailoverRun implements AttemptOwner, RunningJob {
     return this.#budget.mayTryMore && this.#candidates.any;
   }
 
-  /** Nobody is left to be asked: one that went on aside is waited for, if there is one. */
+  /**
+   * Nobody is left to be asked: one that went on aside is waited for, if there is one; else those
+   * that lag are asked, if there are some.
+   */
   #noneLeft(): void {
-    if (!this.#lanes.waitForBeside()) this.#finish(exhausted(this.#ending()));
+    if (this.#lanes.waitForBeside()) return;
+    if (this.#addReserve()) this.#tryNext();
+    else this.#finish(exhausted(this.#ending()));
+  }
+
+  /** Those that lag are asked as well, where all others failed by themselves. */
+  #addReserve(): boolean {
+    if (!this.#budget.mayTryMore || !haveProvidersFailed(this.#job.failed)) return false;
+    return this.#candidates.addReserve();
   }
 
   #failedAt(provider: Provider, failure: Failure): FailedCall {

@@ -46,6 +46,8 @@ export interface RangeTerms {
 
 /** Parts that are asked for at one time. */
 const PARTS_AT_ONCE = 4;
+/** Attempts that may be sent for one part: a call in parts has many of them. */
+const ATTEMPTS_OF_PART = 3;
 /** Bytes of parts that wait for earlier ones, beyond which only the next one is asked for. */
 const LEAD_BYTES = 8_388_608;
 /** How many times the planned parts a call may come to by refusals. */
@@ -344,7 +346,9 @@ export class RangeRun implements RunningJob {
   }
 
   #policyOfParts(): Policy {
-    return { ...this.#job.policy, split: false, coalesce: false, isPart: true };
+    const { policy } = this.#job;
+    const maxAttempts = Math.min(policy.maxAttempts, ATTEMPTS_OF_PART);
+    return { ...policy, split: false, coalesce: false, isPart: true, maxAttempts };
   }
 
   /** Whether an answer that is gathered is longer than it may be. */

@@ -49,7 +49,7 @@ export function panicIsFull({ candidates }: Plan): Fault {
     status: 200,
     nextAction: "retry after retry_after_ms",
     details,
-    retryAfterMs: PANIC_RETRY_MS,
+    retryAfterMs: LEAST_RETRY_MS,
   });
 }
 
@@ -74,10 +74,10 @@ export function allFailed(
 
 /** Where somebody may be asked at once, a moment's pause is the catalog's. */
 function retryAfter(waitMs: number): { readonly retryAfterMs?: number } {
-  return waitMs > 0 ? { retryAfterMs: Math.ceil(waitMs) } : {};
+  return waitMs > 0 ? { retryAfterMs: Math.max(LEAST_RETRY_MS, Math.ceil(waitMs)) } : {};
 }
 
-const PANIC_RETRY_MS = 250;
+const LEAST_RETRY_MS = 250;
 const HOPELESS =
   "do not retry: no provider here can serve this call; use another profile, or ask for " +
   "something else";

@@ -22,6 +22,7 @@ import {
   type HeadSample,
   lacksBlock,
   lagBlocks,
+  presenceOf,
 } from "../../core/provider/head.ts";
 import {
   type AttemptEnding,
@@ -987,9 +988,10 @@ class SetTracker implements Tracker {
     const providerStates =
       pin === null ? this.#providerStates : [this.#stateOf(pin)].filter((state) => state !== null);
     const transports: readonly Transport[] = transport === null ? ["http", "ws"] : [transport];
+    const isPanic = pin === null && this.#allOpen(query.view.nowMs);
     return waitOf(
       providerStates.flatMap((providerState) =>
-        transports.map((way) => this.#awaitedOn(providerState, way, query)),
+        transports.map((way) => this.#awaitedOn(providerState, way, query, isPanic)),
       ),
       call,
     );
@@ -1065,6 +1067,7 @@ class SetTracker implements Tracker {
     if (
       first.reason === null &&
       first.breaker.kind === "closed" &&
+      first.hasAnswered &&
       !first.limited &&
       !first.stalled
     )
@@ -1087,6 +1090,11 @@ class SetTracker implements Tracker {
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
+    const { block } = call;
+    const presence =
+      block.kind === "number" && call.resolution === undefined
+        ? presenceOf(providerState.sample, block.number, this.set.chain, nowMs)
+        : null;
     const stalled = isStalled(health, nowMs);
     const limited =
       methodLimitedForMs(health, call.method, nowMs) > 0 || isSpared(providerState, nowMs);
@@ -1101,8 +1109,12 @@ class SetTracker implements Tracker {
       limited,
       stalled,
       lacking:
-        (at !== null && this.blocks.view.lacks(providerState, at, nowMs)) ||
-        mayLackOldLogs(provider, call, query.view),
+        mayLackOldLogs(provider, call, query.view) ||
+        (presence === null
+          ? at !== null && this.blocks.view.lacks(providerState, at, nowMs)
+          : presence === "lacks"),
+      unsure: presence === "unknown",
+      hasAnswered: health.hasAnswered,
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
     };
@@ -1144,8 +1156,13 @@ class SetTracker implements Tracker {
       : (providerState.region.reason ?? capability(providerState.provider, call, view, condition));
   }
 
-  /** When a provider can serve a call on one transport, if at all. */
-  #awaitedOn(providerState: ProviderState, transport: Transport, query: PlanQuery): Awaited {
+  /** When a provider can serve a call on one transport, if at all; a panic waits for no circuit. */
+  #awaitedOn(
+    providerState: ProviderState,
+    transport: Transport,
+    query: PlanQuery,
+    isPanic: boolean,
+  ): Awaited {
     const health = providerState[transport];
     if (health === null) return { reason: "transport_missing", waitMs: 0 };
     const { nowMs } = query.view;
@@ -1164,7 +1181,9 @@ class SetTracker implements Tracker {
       waitMs: Math.max(
         untilProbeMs,
         providerState.budget?.waitMs(query.call.methodName) ?? 0,
-        circuitWaitMs(circuitOf(health, nowMs), patienceMs(health, query.call.method), nowMs),
+        isPanic
+          ? 0
+          : circuitWaitMs(circuitOf(health, nowMs), patienceMs(health, query.call.method), nowMs),
       ),
     };
   }
@@ -1433,6 +1452,8 @@ interface PlanQuery {
 
 const ABSENT = {
   lacking: false,
+  unsure: false,
+  hasAnswered: false,
   reason: "transport_missing",
   reading: null,
   probeMs: null,

@@ -4,7 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Effect, Step } from "../../../src/core/provider/attempt.ts";
-import { bestError, type FailedAttempt, nextMove } from "../../../src/core/routing/failover.ts";
+import {
+  bestError,
+  type FailedAttempt,
+  haveProvidersFailed,
+  nextMove,
+} from "../../../src/core/routing/failover.ts";
 import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { fakeProvider, verdict } from "../../fakes/providers.ts";
 
@@ -27,6 +32,8 @@ interface Shape {
   readonly code?: number | null;
   readonly raw?: string | null;
   readonly category?: string;
+  readonly kind?: Failure["kind"];
+  readonly operator?: string;
 }
 
 function failed({
@@ -35,9 +42,11 @@ function failed({
   code = -32000,
   raw = "{}",
   category,
+  kind = "error",
+  operator = "p0.test",
 }: Shape): FailedAttempt {
   const failure: Failure = {
-    kind: "error",
+    kind,
     httpStatus: 200,
     retryAfter: null,
     code,
@@ -46,7 +55,7 @@ function failed({
   };
   const judged = { ...verdict(effect, step), ...(category === undefined ? {} : { category }) };
   const attempt = {
-    provider: fakeProvider(0),
+    provider: fakeProvider(0, { operator }),
     transport: "http" as const,
     latencyMs: 1,
     verdict: judged,
@@ -91,6 +100,50 @@ test("a doubtful error is tried at one other provider only", () => {
   assert.equal(moveAfter(["next_once"]), "next");
   assert.equal(moveAfter(["next_once", "next_once"]), "return");
   assert.equal(moveAfter(["next_once", "next", "next_once"], 9), "return");
+});
+
+test("what certainly was not sent costs no attempt, and without a bound all are asked", () => {
+  const unsent = failed({ kind: "unsent", raw: null, code: null });
+  const sent = failed({});
+  const move = (all: readonly FailedAttempt[], maxAttempts: number): string =>
+    nextMove({ maxAttempts, failed: all });
+  assert.equal(move([unsent, unsent, unsent, unsent], 1), "next");
+  assert.equal(move([unsent, sent, unsent], 2), "next");
+  assert.equal(move([unsent, sent, unsent, sent], 2), "exhausted");
+  assert.equal(move(new Array(99).fill(sent), Number.POSITIVE_INFINITY), "next");
+});
+
+test("an error that cannot be classified is the answer once two operators give it with one code", () => {
+  const odd = (about: Shape): FailedAttempt =>
+    failed({ category: "unknown", code: -32050, ...about });
+  const move = (...all: readonly FailedAttempt[]): string =>
+    nextMove({ maxAttempts: 9, failed: all });
+  const other = odd({ operator: "p1.test" });
+  assert.equal(move(odd({})), "next");
+  assert.equal(move(odd({}), other), "return");
+  assert.equal(move(odd({}), failed({}), other), "return", "not only one after the other");
+  assert.equal(move(odd({}), odd({})), "next", "one operator errs as one");
+  assert.equal(move(odd({}), odd({ operator: "p1.test", code: -32051 })), "next");
+  assert.equal(move(odd({ code: null }), odd({ operator: "p1.test", code: null })), "next");
+  assert.equal(
+    move(odd({}), odd({ operator: "p1.test", raw: null })),
+    "next",
+    "of another request",
+  );
+  assert.equal(
+    move(failed({}), failed({ operator: "p1.test" })),
+    "next",
+    "it is known what it means",
+  );
+});
+
+test("those that lag are asked after failures of providers only", () => {
+  const down = failed({ effect: { kind: "failure", cause: "network" } });
+  const busy = failed({ effect: { kind: "cooldown", ms: 1 } });
+  assert.equal(haveProvidersFailed([]), true);
+  assert.equal(haveProvidersFailed([down, busy]), true);
+  assert.equal(haveProvidersFailed([down, failed({})]), false);
+  assert.equal(haveProvidersFailed([failed({ effect: { kind: "lag" } })]), false);
 });
 
 test("nothing tried means nobody could", () => assert.equal(moveAfter([]), "exhausted"));

@@ -12,6 +12,7 @@ import {
   planOf,
   tierOf,
   waitOf,
+  withReserveAsked,
 } from "../../../src/core/routing/plan.ts";
 import { STRATEGY_NAMES } from "../../../src/core/routing/strategy.ts";
 import { fakeCall, fakeProvider, SELECTION } from "../../fakes/providers.ts";
@@ -58,6 +59,8 @@ function considered(index: number, overrides: Partial<Considered> = {}): Conside
     limited: false,
     stalled: false,
     lacking: false,
+    unsure: false,
+    hasAnswered: true,
     heardAtMs: 0,
     lagBlocks: null,
     ...overrides,
@@ -311,4 +314,68 @@ test("of two transports of one provider the healthier is taken, the first where 
   const open = considered(0, { breaker: OPEN });
   assert.equal(betterOf(excluded, lagging, CALL), lagging, "lag may be set aside, a cordon not");
   assert.equal(betterOf(lagging, open, CALL), open, "an open circuit closes again");
+});
+
+test("those that never answered stand after all that have, and before every backup", () => {
+  const random = seededRandom(1);
+  const draw = { settings: SELECTION, replaySafe: false, random };
+  const backup = { provider: fakeProvider(4, { backup: true }) };
+  const set = [
+    considered(0, { hasAnswered: false }),
+    considered(1, { breaker: HALF_OPEN, limited: true }),
+    considered(2),
+    considered(3, { hasAnswered: false, breaker: HALF_OPEN }),
+    considered(4, backup),
+  ];
+  for (const strategy of STRATEGY_NAMES)
+    assert.deepEqual(
+      planOf(set, CALL, strategy, draw).candidates.map(({ provider }) => provider.id),
+      ["p2", "p1", "p0", "p3", "p4"],
+    );
+});
+
+test("those that have the block come first, those that lack it last, the others between", () => {
+  const draw = { settings: SELECTION, replaySafe: false, random: seededRandom(1) };
+  const set = [
+    considered(0, { lacking: true }),
+    considered(1, { unsure: true }),
+    considered(2, { breaker: HALF_OPEN }),
+    considered(3, { provider: fakeProvider(3, { backup: true }) }),
+  ];
+  assert.deepEqual(
+    planOf(set, CALL, "priority", draw).candidates.map(({ provider }) => provider.id),
+    ["p2", "p1", "p3", "p0"],
+  );
+});
+
+test("beside a closed circuit those that lag are kept in reserve, unless they lack the block", () => {
+  const draw = { settings: SELECTION, replaySafe: true, random: seededRandom(1) };
+  const lagging = (index: number, about: Partial<Considered> = {}): Considered =>
+    considered(index, { reason: "lagging", lagBlocks: 9 - index, ...about });
+  const set = [considered(0), lagging(1), lagging(2), lagging(3, { lacking: true })];
+  const plan = planOf(set, CALL, "priority", draw);
+  assert.deepEqual(
+    plan.reserve?.map(({ provider }) => provider.id),
+    ["p2", "p1"],
+  );
+  assert.equal(plan.lagWaived, undefined);
+  assert.equal(plan.excluded.length, 3);
+  const asked = withReserveAsked(plan, plan.reserve ?? []);
+  assert.deepEqual(
+    asked.candidates.map(({ provider }) => provider.id),
+    ["p0", "p2", "p1"],
+  );
+  assert.deepEqual(
+    [asked.excluded.map(({ provider }) => provider.id), asked.lagWaived],
+    [["p3"], true],
+  );
+  assert.equal(planOf([considered(0)], CALL, "priority", draw).reserve, undefined);
+});
+
+test("an open circuit is worse than a transport that has not answered yet", () => {
+  const open = considered(0, { breaker: OPEN });
+  const fresh = considered(0, { hasAnswered: false, transport: "ws" });
+  const answered = considered(0, { breaker: HALF_OPEN, limited: true });
+  assert.equal(betterOf(open, fresh, CALL), fresh);
+  assert.equal(betterOf(fresh, answered, CALL), answered);
 });

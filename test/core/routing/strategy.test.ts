@@ -56,6 +56,8 @@ function entrant(
     limited: false,
     stalled: false,
     lacking: false,
+    unsure: false,
+    hasAnswered: true,
     heardAtMs: 0,
     lagBlocks: null,
     ...rest,

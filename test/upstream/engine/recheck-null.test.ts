@@ -174,9 +174,22 @@ test("a block is asked again only of one whose head has its number", () => {
   const known = it.ask('["0x65",false]', "eth_getBlockByNumber", block(101));
   it.runtime.advance(50);
   assert.deepEqual(known.answers, ['{"number":"0x65"}']);
-  const future = it.ask('["0x66",false]', "eth_getBlockByNumber", block(102));
+  const future = it.ask('["0x70",false]', "eth_getBlockByNumber", block(112));
   it.runtime.advance(50);
   assert.deepEqual(future.answers, ["null"]);
+});
+
+test("a block that somebody is known to have is asked of that one first: no credit is needed", () => {
+  const it = bench([100, 101], ["null", '{"number":"0x65"}']);
+  it.save(0);
+  const block: BlockRef = { kind: "number", number: 101 };
+  const { answers } = it.ask('["0x65",false]', "eth_getBlockByNumber", block);
+  it.runtime.advance(50);
+  assert.deepEqual(answers, ['{"number":"0x65"}']);
+  assert.deepEqual(
+    it.asked.map(({ provider }) => provider),
+    ["p1"],
+  );
 });
 
 test("where the second one fails or is silent, null is told; a caller who leaves ends it", () => {

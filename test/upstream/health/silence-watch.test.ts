@@ -271,6 +271,8 @@ test(
 
 test("a hung trial counts as a timeout though its caller was answered by another", () => {
   const it = routingFixture(2, { exploreShare: 1, probed: false });
+  it.ask();
+  it.runtime.advance(50);
   it.failures.set("p0", { ...plainFailure("body", ""), httpStatus: 500 });
   for (let n = 0; n < 5; n++) {
     it.ask();

@@ -154,7 +154,7 @@ test("`only` leaves out other regions with a reason, except for pins", () => {
   );
 });
 
-test("`only`: without a usable provider in its region a node is out of providers, panics there, and waits for them", () => {
+test("`only`: without a usable provider in its region a node is out of providers and panics there", () => {
   const it = createFixture({
     ...REGIONS,
     set: { regionPreference: "only" },
@@ -174,7 +174,7 @@ test("`only`: without a usable provider in its region a node is out of providers
     plan.excluded.map(({ provider, reason }) => `${provider.id} ${reason}`),
     ["p0 other_region", "p2 other_region"],
   );
-  assert.ok((it.tracker.waitMs(call, selection) ?? 0) > 0);
+  assert.equal(it.tracker.waitMs(call, selection), 0, "a panic waits for no circuit");
   const none = createFixture({
     regions: ["us", "us", null],
     settings: { region: "eu" },
@@ -656,7 +656,12 @@ test(
     assert.equal(ask("eth_call"), 0, "the third may be asked at once");
     assert.equal(ask("eth_call", { pin: second }), waitOf(second));
     openCircuit(it, third);
-    assert.equal(ask("eth_call"), Math.min(...it.providers.map(waitOf)));
+    assert.equal(
+      ask("eth_call"),
+      0,
+      "every circuit is open, so that the next call asks all the same",
+    );
+    assert.equal(ask("eth_call", { pin: third }), waitOf(third), "a pin never panics");
     assert.equal(
       ask("eth_call", { block: { kind: "earliest" } }),
       null,
@@ -791,6 +796,7 @@ test(
     const [first, second, third] = it.providers;
     it.probe(first, 100);
     it.tracker.listen(first, true);
+    it.probe(second, 100);
     it.tracker.recordHead(second, 101);
     it.probe(third, 99);
     const plan = (number: number): readonly string[] =>
@@ -810,7 +816,7 @@ test(
     assert.deepEqual(plan(101), ["p0", "p1", "p2"]);
     it.tracker.recordHead(second, 102);
     it.tracker.listen(first, false);
-    assert.deepEqual(plan(102), ["p0", "p1", "p2"], "it may have come on unheard");
+    assert.deepEqual(plan(102), ["p1", "p0", "p2"], "it may have come on unheard");
   },
 );
 
@@ -821,9 +827,10 @@ test(
     "are asked as before",
   () => {
     const { hear, plan, providers, reasons, runtime, tracker } = createFixture();
-    const [first, second] = providers;
+    const [first, second, third] = providers;
     hear(first, UNSERVED, { method: "zks_estimateFee" });
     hear(second, null, { method: "zks_estimateFee" });
+    hear(third, null);
     assert.deepEqual(plan("zks_estimateFee"), ["p1", "p2"]);
     assert.deepEqual(reasons("zks_estimateFee"), { p0: "method_unsupported" });
     assert.deepEqual(plan("zks_estimateGas"), ["p0", "p1", "p2"]);

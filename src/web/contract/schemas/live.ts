@@ -201,7 +201,12 @@ export const decisions = z
 const candidateFields = {
   provider: z.string(),
   transport,
-  tier: z.int().describe("1 closed, 2 limited or stalled, 3 and 4 half-open; 6 to 9 backup."),
+  tier: z
+    .int()
+    .describe(
+      "1 closed, 2 limited or stalled, 3 and 4 half-open; 5 more if it is not known to have the " +
+        "block, 10 more if it never answered, 20 more of a backup, 40 more if it lacks the block.",
+    ),
   circuit,
   limited: z.boolean(),
   stalled: z.boolean(),
