@@ -338,7 +338,7 @@ test("what calls are told makes the service ask: it excludes nobody and opens no
     const { breaker, cordon, rateLimitedForMs } = it.tracker.health(provider, "http");
     assert.deepEqual([breaker, cordon, rateLimitedForMs], ["closed", null, 0]);
   }
-  it.hear(it.providers[0], null);
+  for (const provider of it.providers) it.hear(provider, null);
   it.runtime.advance(30_000);
   it.hear(it.providers[0], { kind: "cordon", reason: "auth" });
   assert.deepEqual(it.plan("eth_getBalance"), ["p1", "p2", "p0"], "its method goes elsewhere");
