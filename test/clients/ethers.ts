@@ -4,6 +4,7 @@ import { JsonRpcProvider, type Log, Wallet, WebSocketProvider } from "ethers";
 import { ethersRounds } from "./ethers-rounds.ts";
 import {
   attempt,
+  attemptAtOnce,
   expect,
   judge,
   task,
@@ -64,6 +65,9 @@ async function calls(wire: Wire): Promise<void> {
       ? `${BATCH} calls in its default batch`
       : `${ON_SOCKET} calls at once: it does not batch on a socket`;
   });
+  const single =
+    wire === "http" ? new JsonRpcProvider(httpUrl, undefined, { batchMaxCount: 1 }) : provider;
+  await attemptAtOnce(wire, (address) => single.getBalance(address));
   await attempt("filters", wire, async () => {
     const [blocks, logs, pending] = [
       await provider.send("eth_newBlockFilter", []),

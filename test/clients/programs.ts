@@ -25,6 +25,7 @@ const CACHE = new URL("../../node_modules/.cache/svc-clients/", import.meta.url)
 const WEB3_JS = "4.16.0";
 const WEB3_PY = "8.0.0";
 const GO_ETHEREUM = "1.17.10";
+const ALLOY = "1.8.3";
 const INSTALL_MS = 900_000;
 
 /** Every client. */
@@ -34,6 +35,7 @@ export const PLANS: readonly Plan[] = [
   { name: "web3.js", prepare: prepareWeb3Js },
   { name: "web3.py", prepare: prepareWeb3Py },
   { name: "ethclient", prepare: prepareEthclient },
+  { name: "alloy", prepare: prepareAlloy },
 ];
 
 function node(name: string, file: string, more: readonly string[] = []): Program {
@@ -94,6 +96,23 @@ async function prepareEthclient(name: string): Promise<Program> {
     if (problem !== null) return { kind: "skipped", name, why: `go ${args[0]} fails: ${problem}` };
   }
   return { kind: "ready", name, command: binary, args: (task) => [task] };
+}
+
+async function prepareAlloy(name: string): Promise<Program> {
+  const folder = folderOf(`alloy-${ALLOY}`);
+  if ((await run("cargo", ["--version"], folder)) !== null)
+    return { kind: "skipped", name, why: "this machine has no cargo" };
+  for (const file of ["Cargo.toml", "src/main.rs"])
+    cpSync(join(HERE, "alloy", file), join(folder, file));
+  const problem = await run("cargo", ["build", "--release", "--quiet"], folder);
+  return problem === null
+    ? {
+        kind: "ready",
+        name,
+        command: join(folder, "target/release/client"),
+        args: (task) => [task],
+      }
+    : { kind: "skipped", name, why: `cargo build fails: ${problem}` };
 }
 
 function folderOf(name: string): string {

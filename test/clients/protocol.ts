@@ -10,11 +10,14 @@ export const FEATURES = [
   "accounts",
   "transaction",
   "batch",
+  "at once",
   "blocks",
   "logs",
   "pending",
   "filters",
 ] as const;
+/** Single calls that are sent at once, over each wire: a socket has fewer of them in flight. */
+export const AT_ONCE: Readonly<Record<"http" | "ws", number>> = { http: 100, ws: 500 };
 /** What is tried of sending, waiting and reading again: without an API key and with one. */
 export const ROUNDS = ["rounds", "keyed rounds"] as const;
 export type Feature = (typeof FEATURES)[number] | (typeof ROUNDS)[number];
@@ -123,6 +126,25 @@ export async function attempt(
   } catch (error) {
     tell({ feature, wire, status: "fails", note: textOf(error) });
   }
+}
+
+/** Tries many single calls at once: each reads the balance of an address that has none. */
+export function attemptAtOnce(
+  wire: Wire,
+  balanceOf: (address: `0x${string}`) => Promise<bigint>,
+): Promise<void> {
+  const addresses = Array.from(
+    { length: AT_ONCE[wire] },
+    (_, n): `0x${string}` => `0x${(n + 1).toString(16).padStart(40, "0")}`,
+  );
+  return attempt("at once", wire, async () => {
+    const balances = await Promise.all(addresses.map(balanceOf));
+    expect(
+      balances.every((balance) => balance === 0n),
+      "wrong balances",
+    );
+    return `${addresses.length} calls at once`;
+  });
 }
 
 /** Fails unless it holds. */

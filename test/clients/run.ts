@@ -2,6 +2,7 @@
 // and WebSockets; once more while a node is killed; and in rounds of sending and reading while
 // nodes lag behind each other. Prints a table of each. Exit codes: 0 nothing that was run fails, 1
 // something does, 2 wrong usage.
+import { readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { Ender } from "../fakes/process.ts";
 import { type ClientFixture, startFixture } from "./client-fixture.ts";
@@ -45,19 +46,27 @@ const USAGE = `usage: npm run clients -- [CLIENT …] [--part PART …] [--round
   --part    ${Object.keys(PARTS).join(" | ")}; default: all
   --rounds  of sending, waiting and reading, over each wire; default: 100
   --nodes   in the rounds, 1 to 3; default: 3. One alone says what is right
+  --write   writes the tables to CONFORMANCE.md
 `;
+const DOCUMENT = new URL("../../CONFORMANCE.md", import.meta.url);
+/** Between these the document has the tables. */
+const PLACE = /(<!-- clients: .*? -->\n)[\s\S]*(\n<!-- \/clients -->)/;
 
 interface Arguments {
   readonly clients: readonly string[];
   readonly parts: readonly Part[];
   readonly rounds: number;
   readonly nodes: number;
+  /** Whether the tables are written to the document. */
+  readonly writes: boolean;
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const wanted = readArguments(process.argv.slice(2));
 if (wanted === null) process.stderr.write(USAGE);
-process.exitCode = wanted === null ? 2 : await main(wanted);
+const exitCode = wanted === null ? 2 : await main(wanted);
+// Programs of others may leave handles behind that would hold this one.
+process.stdout.write("", () => process.exit(exitCode));
 
 /** Null = they are wrong. */
 function readArguments(args: readonly string[]): Arguments | null {
@@ -65,6 +74,7 @@ function readArguments(args: readonly string[]): Arguments | null {
     part: { type: "string", multiple: true, default: Object.keys(PARTS) },
     rounds: { type: "string", default: "100" },
     nodes: { type: "string", default: "3" },
+    write: { type: "boolean", default: false },
   } as const;
   try {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
@@ -76,9 +86,8 @@ function readArguments(args: readonly string[]): Arguments | null {
       parts.length === values.part.length &&
       isWithin(rounds, 10_000) &&
       isWithin(nodes, 3);
-    return isRight
-      ? { clients: positionals.length === 0 ? all : positionals, parts, rounds, nodes }
-      : null;
+    const clients = positionals.length === 0 ? all : positionals;
+    return isRight ? { clients, parts, rounds, nodes, writes: values.write } : null;
   } catch {
     return null;
   }
@@ -104,9 +113,21 @@ async function main(args: Arguments): Promise<number> {
     tables.push(tableOf(title, features, rows));
   }
   say(`\n${tables.join("\n")}`);
-  for (const { name, why } of programs.filter((it) => it.kind === "skipped"))
-    say(`${name}: not run, ${why}`);
+  const skipped = programs.flatMap((it) =>
+    it.kind === "skipped" ? [`${it.name}: not run, ${it.why}`] : [],
+  );
+  for (const line of skipped) say(line);
+  if (args.writes) writeTables([...tables, ...skipped]);
   return fails ? 1 : 0;
+}
+
+function writeTables(tables: readonly string[]): void {
+  const text = readFileSync(DOCUMENT, "utf8");
+  const part = `\n\`npm run clients\`, over three local nodes.\n\n${tables.join("\n")}`;
+  writeFileSync(
+    DOCUMENT,
+    text.replace(PLACE, (_, begin, end) => begin + part + end),
+  );
 }
 
 /** Runs something and ends what it started. */
@@ -195,7 +216,7 @@ function tableOf(title: string, features: readonly Row["feature"][], rows: reado
       const [http, ws] = WIRES.map((wire) => of(client, feature, wire));
       const notes = [...new Set([http?.note ?? "", ws?.note ?? ""])]
         .filter((it) => it !== "")
-        .join(" | ");
+        .join("; ");
       return (
         `| ${client.padEnd(9)} | ${feature.padEnd(12)} | ${(http?.status ?? "").padEnd(7)} | ` +
         `${(ws?.status ?? "").padEnd(9)} | ${notes} |`

@@ -11,6 +11,7 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import {
   attempt,
+  attemptAtOnce,
   expect,
   judge,
   task,
@@ -76,6 +77,7 @@ async function calls(wire: Wire): Promise<void> {
     expect(receipt.status === "success", "the transaction failed");
     return undefined;
   });
+  await attemptAtOnce(wire, (address) => reader.getBalance({ address }));
   await attempt("filters", wire, async () => {
     const [blocks, logs, pending] = [
       await reader.createBlockFilter(),

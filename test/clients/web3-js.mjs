@@ -1,7 +1,16 @@
 // web3.js as it comes, over HTTP and a WebSocket: calls, batches, a transaction and subscriptions.
 // It is installed where the second argument says.
 import { createRequire } from "node:module";
-import { attempt, expect, judge, task, tell, tellRounds, watching } from "./protocol.ts";
+import {
+  attempt,
+  attemptAtOnce,
+  expect,
+  judge,
+  task,
+  tell,
+  tellRounds,
+  watching,
+} from "./protocol.ts";
 
 const { Web3 } = createRequire(process.argv[3])("web3");
 const { http: httpUrl, ws: wsUrl, watchWs, emitter, key, failover } = task();
@@ -52,6 +61,7 @@ async function calls(wire) {
     );
     return `${BATCH} calls in one batch`;
   });
+  await attemptAtOnce(wire, (address) => web3.eth.getBalance(address));
   await attempt("filters", wire, async () => {
     const [blocks, logs] = [
       await send("eth_newBlockFilter", []),

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from eth_account import Account
 from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
@@ -15,6 +16,7 @@ EMITTER = Web3.to_checksum_address(TASK["emitter"])
 ACCOUNT = Account.from_key(TASK["key"])
 ATTEMPT_S = 45
 BATCH = 100
+AT_ONCE_HTTP, AT_ONCE_WS = 100, 500
 
 
 def tell(feature, wire, status, note="", longest=160):
@@ -88,6 +90,12 @@ def http_calls(w3):
             expect(requests.execute() == [0] * BATCH, "calls are missing")
         return f"{BATCH} calls in one batch"
 
+    def at_once():
+        with ThreadPoolExecutor(AT_ONCE_HTTP) as threads:
+            balances = list(threads.map(w3.eth.get_balance, [address_of(n + 1) for n in range(AT_ONCE_HTTP)]))
+        expect(balances == [0] * AT_ONCE_HTTP, "wrong balances")
+        return f"{AT_ONCE_HTTP} calls at once"
+
     def filters():
         deadline = time.monotonic() + ATTEMPT_S
         blocks, logs, pending = w3.eth.filter("latest"), w3.eth.filter({"address": EMITTER}), w3.eth.filter("pending")
@@ -104,6 +112,7 @@ def http_calls(w3):
     attempt("accounts", "http", accounts)
     attempt("transaction", "http", sending)
     attempt("batch", "http", batch)
+    attempt("at once", "http", at_once)
     attempt("filters", "http", filters)
 
 
@@ -165,6 +174,11 @@ async def ws_calls(w3):
             expect(list(await requests.async_execute()) == [0] * BATCH, "calls are missing")
         return f"{BATCH} calls in one batch"
 
+    async def at_once():
+        balances = await asyncio.gather(*(w3.eth.get_balance(address_of(n + 1)) for n in range(AT_ONCE_WS)))
+        expect(list(balances) == [0] * AT_ONCE_WS, "wrong balances")
+        return f"{AT_ONCE_WS} calls at once"
+
     async def filters():
         async def ask(method, params):
             answer = await w3.provider.make_request(method, params)
@@ -193,6 +207,7 @@ async def ws_calls(w3):
     await attempt_ws("accounts", accounts)
     await attempt_ws("transaction", sending)
     await attempt_ws("batch", batch)
+    await attempt_ws("at once", at_once)
     await attempt_ws("filters", filters)
 
 

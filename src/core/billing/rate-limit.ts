@@ -138,8 +138,13 @@ function exceeded({ perSecond, burst }: RateLimitSize, afterMs: number): Fault {
   const message = `more than ${perSecond} requests a second (${burst} at once)`;
   return fault("rate_limit_exceeded", message, {
     retryAfterMs: Math.max(1, Math.ceil(afterMs)),
+    nextAction: NEXT_ACTION,
   });
 }
+
+const NEXT_ACTION =
+  "retry after the indicated delay, or send calls in batches or over a WebSocket, where they wait " +
+  "for the rate by themselves; who runs the service raises it with hosted.buckets";
 
 /** What is left of a limit. */
 export function rateLimitStatusOf(

@@ -27,6 +27,9 @@ import (
 const attemptTime = 45 * time.Second
 const batchSize = 1000
 
+// Single calls that are sent at once, by wire.
+var atOnce = map[string]int{"http": 100, "ws": 500}
+
 type task struct {
 	Http, Ws, WatchWs, Emitter, Key string
 	Failover                        bool
@@ -179,6 +182,25 @@ func (c *caller) calls(emitter common.Address) {
 			}
 		}
 		return fmt.Sprintf("%d calls in one batch", batchSize), nil
+	})
+	attempt("at once", c.wire, func(ctx context.Context) (string, error) {
+		count := atOnce[c.wire]
+		problems := make(chan error, count)
+		for n := range count {
+			go func() {
+				balance, err := c.eth.BalanceAt(ctx, common.BigToAddress(big.NewInt(int64(n+1))), nil)
+				if err == nil && balance.Sign() != 0 {
+					err = fmt.Errorf("a wrong balance")
+				}
+				problems <- err
+			}()
+		}
+		for range count {
+			if err := <-problems; err != nil {
+				return "", err
+			}
+		}
+		return fmt.Sprintf("%d calls at once", count), nil
 	})
 	attempt("filters", c.wire, func(ctx context.Context) (string, error) {
 		return "raw calls: ethclient has no filters", c.filters(ctx, emitter)
