@@ -560,7 +560,7 @@ function upstreamSide(
   const { bus = null, workers = 1 } = service ?? {};
   const common = { runtime, timerWheel, registry, consistency: () => live().consistency };
   const ofStreams = { ...common, router, sockets, shares, limits, log, workers };
-  const streams = streamSide(bus, { ...ofStreams, onMove: observer.streamMoved });
+  const streams = streamSide(bus, { ...ofStreams, budget, onMove: observer.streamMoved });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
   const health = createHealthSide({ ...common, upstreams, headSeen, accepted }, bus);
@@ -668,9 +668,10 @@ function streamSide(
   parts: Parameters<typeof createSubscriptions>[0] & {
     readonly limits: () => Config["limits"];
     readonly registry: ProfileRegistry;
+    readonly budget: MemoryBudget;
   },
 ) {
-  const { runtime, timerWheel, limits } = parts;
+  const { runtime, timerWheel, limits, budget } = parts;
   const logFilters =
     bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, runtime, "log filters");
   const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
@@ -680,6 +681,7 @@ function streamSide(
     timerWheel,
     subscriptions,
     limits,
+    budget,
     secret: randomBytes,
     ...(bus === null
       ? {}

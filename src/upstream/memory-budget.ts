@@ -39,6 +39,7 @@ export class MemoryBudget {
    * Bytes held per caller, for requests and gathered answers together; callers with 0 are absent.
    */
   readonly #callers = new Map<string, number>();
+  #relieve: (bytes: number) => void = () => {};
 
   constructor(limits: () => MemoryLimits) {
     this.#limits = limits;
@@ -49,11 +50,15 @@ export class MemoryBudget {
     return this.#callers.size;
   }
 
+  /** Before a call is refused, this gives back as many bytes as it can do without. */
+  onShortage(relieve: (bytes: number) => void): void {
+    this.#relieve = relieve;
+  }
+
   /** Takes room for `bytes` more of a caller's requests or answers. False = there is none. */
   take(caller: string, bytes: number): boolean {
-    const { maxInFlightBytes, maxCallerBytes } = this.#limits();
     const held = this.#callers.get(caller) ?? 0;
-    if (this.used + bytes > maxInFlightBytes || held + bytes > maxCallerBytes) return false;
+    if (held + bytes > this.#limits().maxCallerBytes || !this.#hasRoom(bytes)) return false;
     if (bytes > 0) this.#callers.set(caller, held + bytes);
     this.used += bytes;
     return true;
@@ -68,9 +73,17 @@ export class MemoryBudget {
 
   /** Takes room that counts toward the total only. False = there is none. */
   takeForAll(bytes: number): boolean {
-    if (this.used + bytes > this.#limits().maxInFlightBytes) return false;
+    if (!this.#hasRoom(bytes)) return false;
     this.used += bytes;
     return true;
+  }
+
+  #hasRoom(bytes: number): boolean {
+    const { maxInFlightBytes } = this.#limits();
+    const missing = this.used + bytes - maxInFlightBytes;
+    if (missing <= 0) return true;
+    this.#relieve(missing);
+    return this.used + bytes <= maxInFlightBytes;
   }
 
   /**

@@ -17,6 +17,7 @@ import {
   type SharedFilters,
 } from "../../src/upstream/filter/shared-filters.ts";
 import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import {
   createSubscriptions,
   type Subscriptions,
@@ -45,7 +46,13 @@ const SETTLE_MS = 20_000;
 /** Until the first node hears the heads of the first provider; others take longer. */
 const HEARD_MS = 40;
 const BOUNDS = { newHeadsTimeoutMs: 6_000, maxBackfillBlocks: 60, backfillTimeoutMs: 12_000 };
-const LIMITS = { maxFilters: 1_000, maxCallerFilters: 1_000, maxFilterBytes: 100_000_000 };
+const LIMITS = {
+  maxFilters: 1_000,
+  maxCallerFilters: 1_000,
+  maxFilterBytes: 100_000_000,
+  maxInFlightBytes: 400_000_000,
+  maxCallerBytes: 400_000_000,
+};
 
 /** A node of the service. */
 interface ServiceNode {
@@ -159,6 +166,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     consistency: () => (keepsTip ? "tip" : "off"),
   });
   const filters = createFilters({
+    budget: MemoryBudget.unbounded(),
     runtime: world,
     timerWheel,
     subscriptions,

@@ -19,6 +19,7 @@ import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
+import type { MemoryBudget } from "../memory-budget.ts";
 import type {
   StreamCaller,
   StreamPosition,
@@ -147,6 +148,9 @@ export interface FilterLimits {
   readonly maxFilters: number;
   readonly maxCallerFilters: number;
   readonly maxFilterBytes: number;
+  /** Unread changes may take a quarter of each. */
+  readonly maxInFlightBytes: number;
+  readonly maxCallerBytes: number;
 }
 
 /** Dependencies of filters. */
@@ -155,6 +159,8 @@ export interface FiltersParts {
   readonly timerWheel: TimerWheel;
   readonly subscriptions: Pick<Subscriptions, "open">;
   readonly limits: () => FilterLimits;
+  /** Unread changes count in it, and are the first to go where a call would find no room. */
+  readonly budget: MemoryBudget;
   /** Generates unguessable bytes. */
   readonly secret: (bytes: number) => Buffer;
   /** The first byte of every id, at least 16; absent = random. */
@@ -169,6 +175,11 @@ const ID_PATTERN = /^0x[0-9a-f]{34}$/;
 const MOVED_FACTOR = 4;
 /** Bytes that a change counts toward the limit of all filters, besides its text. */
 const CHANGE_OVERHEAD_BYTES = 32;
+/** The part of the memory for calls that unread changes may take: one of so many. */
+const PART_OF_MEMORY = 4;
+/** Most texts of changes that are known, and the longest: filters with the same one hold it once. */
+const MAX_KNOWN_TEXTS = 4_096;
+const MAX_KNOWN_CHARS = 2_048;
 
 /** Whether a text can be the id of a filter. */
 export function isFilterId(text: string): boolean {
@@ -187,12 +198,16 @@ class FilterRegistry implements Filters {
   readonly #byId = new Map<string, Filter>();
   readonly #callers = new Map<string, number>();
   readonly #counted = new Map<string, FilterCounts>();
-  /** The hashes of the last delivered heads, shared by all filters. */
-  #heads: readonly Buffer[] = [];
-  #hashes: readonly string[] = [];
+  /** What was last delivered, and its texts: the filters of one stream share them. */
+  #results: readonly Buffer[] = [];
+  #texts: { blocks: readonly string[] | null; others: readonly string[] | null } = NO_TEXTS;
+  /** Texts of late, oldest first: logs that several streams tell are held once. */
+  readonly #known = new Map<string, string>();
+  readonly #callerBytes = new Map<string, number>();
 
   constructor(parts: FiltersParts) {
     this.#parts = parts;
+    parts.budget.onShortage((bytes) => this.#relieve(bytes));
   }
 
   open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void {
@@ -257,30 +272,77 @@ class FilterRegistry implements Filters {
   }
 
   /**
-   * Adjusts the number of unread bytes. Beyond the limit, the filter with the most unread bytes
-   * ends.
+   * Adjusts the number of unread bytes of a filter. Beyond the bound of its caller, the largest
+   * filter of that caller ends; beyond that of all, the largest of the caller who holds most.
    */
-  unread(bytes: number): void {
+  unread({ request }: Filter, bytes: number): void {
+    const caller = request.caller.id;
+    const held = (this.#callerBytes.get(caller) ?? 0) + bytes;
+    if (held > 0) this.#callerBytes.set(caller, held);
+    else this.#callerBytes.delete(caller);
     this.unreadBytes += bytes;
+    this.#parts.budget.openRoom.take(bytes);
     if (bytes <= 0) return;
-    while (this.unreadBytes > this.#parts.limits().maxFilterBytes) {
-      let most: Filter | null = null;
-      for (const filter of this.#byId.values())
-        if (most === null || filter.unreadBytes > most.unreadBytes) most = filter;
-      if (most === null || most.unreadBytes === 0) return;
-      most.end("memory");
-    }
+    const { maxFilterBytes, maxInFlightBytes, maxCallerBytes } = this.#parts.limits();
+    const mostOfCaller = maxCallerBytes / PART_OF_MEMORY;
+    while ((this.#callerBytes.get(caller) ?? 0) > mostOfCaller)
+      if (!this.#endLargest(caller)) return;
+    const most = Math.min(maxFilterBytes, maxInFlightBytes / PART_OF_MEMORY);
+    while (this.unreadBytes > most) if (!this.#endLargest(this.#largestCaller())) return;
   }
 
-  /**
-   * The hashes that a block filter returns for heads. All filters of a stream share the array, so
-   * each head is parsed once.
-   */
-  hashesOf(heads: readonly Buffer[]): readonly string[] {
-    if (heads === this.#heads) return this.#hashes;
-    this.#heads = heads;
-    this.#hashes = heads.map((raw) => `"${readHead(raw)?.hash ?? ""}"`);
-    return this.#hashes;
+  /** Ends filters until so many bytes are free, or none has any. */
+  #relieve(bytes: number): void {
+    const wanted = this.unreadBytes - bytes;
+    while (this.unreadBytes > Math.max(0, wanted))
+      if (!this.#endLargest(this.#largestCaller())) return;
+  }
+
+  #largestCaller(): string {
+    let [largest, most] = ["", 0];
+    for (const [caller, bytes] of this.#callerBytes)
+      if (bytes > most) [largest, most] = [caller, bytes];
+    return largest;
+  }
+
+  /** Ends the filter of a caller with the most unread bytes; false = none has any. */
+  #endLargest(caller: string): boolean {
+    let largest: Filter | null = null;
+    for (const filter of this.#byId.values())
+      if (
+        filter.request.caller.id === caller &&
+        filter.unreadBytes > (largest === null ? 0 : largest.unreadBytes)
+      )
+        largest = filter;
+    largest?.end("memory");
+    return largest !== null;
+  }
+
+  /** The texts of changes, as a filter of a kind tells them; made once for all filters. */
+  textsOf(results: readonly Buffer[], kind: FilterKind): readonly string[] {
+    if (results !== this.#results) {
+      this.#results = results;
+      this.#texts = { ...NO_TEXTS };
+    }
+    if (kind === "blocks") {
+      this.#texts.blocks ??= results.map((raw) => `"${readHead(raw)?.hash ?? ""}"`);
+      return this.#texts.blocks;
+    }
+    this.#texts.others ??= results.map((raw) => this.#once(raw.toString("latin1")));
+    return this.#texts.others;
+  }
+
+  /** An equal text that is held already, if there is one. */
+  #once(text: string): string {
+    const known = this.#known.get(text);
+    if (known !== undefined || text.length > MAX_KNOWN_CHARS) return known ?? text;
+    if (this.#known.size >= MAX_KNOWN_TEXTS)
+      for (const oldest of this.#known.keys()) {
+        this.#known.delete(oldest);
+        break;
+      }
+    this.#known.set(text, text);
+    return text;
   }
 
   #beyond({ caller, movedId }: FilterRequest): Fault | null {
@@ -353,6 +415,7 @@ class FilterRegistry implements Filters {
 }
 
 const FIRST_DIGIT = 0x10;
+const NO_TEXTS = { blocks: null, others: null };
 
 /** An answer, and what its caller has been told once it is written; null = it tells nothing. */
 interface GivenAnswer {
@@ -435,13 +498,11 @@ class Filter implements Subscriber, FilterProgress {
 
   events(results: readonly Buffer[]): void {
     const before = sizeOf(this.#changes);
-    for (const text of this.request.kind === "blocks"
-      ? this.#registry.hashesOf(results)
-      : results.map((raw) => raw.toString("latin1"))) {
+    for (const text of this.#registry.textsOf(results, this.request.kind)) {
       if (this.#state === "over") return;
       if (!addChange(this.#changes, text)) return this.end("unread", before);
     }
-    this.#registry.unread(sizeOf(this.#changes) - before);
+    this.#registry.unread(this, sizeOf(this.#changes) - before);
   }
 
   ended(): void {
@@ -462,7 +523,7 @@ class Filter implements Subscriber, FilterProgress {
       settled = true;
       const before = sizeOf(this.#changes);
       settleChanges(this.#changes, batch, written);
-      this.#registry.unread(sizeOf(this.#changes) - before);
+      this.#registry.unread(this, sizeOf(this.#changes) - before);
       if (written) answer.isWritten = true;
       else this.#answers.delete(answer);
       this.#advance();
@@ -500,7 +561,7 @@ class Filter implements Subscriber, FilterProgress {
   /** Ends the filter. `unread`: its bytes that the registry has counted, if not all. */
   end(why: FilterEnd, unread = sizeOf(this.#changes)): void {
     if (this.#state === "over") return;
-    this.#registry.unread(-unread);
+    this.#registry.unread(this, -unread);
     this.#close(why);
   }
 

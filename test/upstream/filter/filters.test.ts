@@ -13,6 +13,7 @@ import {
   type OpenedFilter,
 } from "../../../src/upstream/filter/filters.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { createTimerWheel, type TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { blockText, fakeChain } from "../../fakes/chain.ts";
@@ -23,6 +24,7 @@ interface Fixture {
   readonly runtime: SimulatedWorld;
   readonly timerWheel: TimerWheel;
   readonly filters: Filters;
+  readonly budget: MemoryBudget;
   /** Subscribers that have not left. */
   readonly subscribers: Set<Subscriber>;
   readonly request: (overrides?: Partial<FilterRequest>) => FilterRequest;
@@ -37,6 +39,8 @@ function createFixture(
     readonly maxFilters?: number;
     readonly maxCallerFilters?: number;
     readonly maxFilterBytes?: number;
+    readonly maxInFlightBytes?: number;
+    readonly maxCallerBytes?: number;
   } = {},
 ): Fixture {
   const runtime = simulatedWorld(3);
@@ -46,8 +50,11 @@ function createFixture(
     maxFilters: 1_000,
     maxCallerFilters: 100,
     maxFilterBytes: 100_000_000,
+    maxInFlightBytes: 400_000_000,
+    maxCallerBytes: 400_000_000,
     ...bounds,
   };
+  const budget = new MemoryBudget(() => limits);
   const subscriptions = {
     open(_: unknown, subscriber: Subscriber) {
       subscribers.add(subscriber);
@@ -55,6 +62,7 @@ function createFixture(
     },
   };
   const filters = createFilters({
+    budget,
     runtime,
     timerWheel,
     subscriptions,
@@ -82,6 +90,7 @@ function createFixture(
     runtime,
     timerWheel,
     filters,
+    budget,
     subscribers,
     request,
     open(overrides) {
@@ -206,6 +215,61 @@ test("when all filters hold too much, the one with the most ends and others keep
   assert.equal(at.filters.unreadBytes, 0);
 });
 
+const other = { caller: { id: "two", maxLogFilters: 10 }, owner: "two" };
+
+/** Opens filters, of which each is told so many bytes. */
+function openWith(
+  at: Fixture,
+  overrides: Partial<FilterRequest>,
+  ...bytes: readonly number[]
+): readonly string[] {
+  return bytes.map((count) => {
+    const { id } = at.open(overrides);
+    [...at.subscribers].at(-1)?.events([Buffer.from(`"${"x".repeat(count - 34)}"`)]);
+    return id;
+  });
+}
+
+const isKept = (at: Fixture, id: string | undefined, owner = "me"): boolean =>
+  poll(at, id ?? "", false, owner) !== null;
+
+test("unread changes are in the memory budget, those of one caller in a quarter of its part", () => {
+  const at = createFixture({ maxInFlightBytes: 1_000_000, maxCallerBytes: 24_000 });
+  const [small, large] = openWith(at, {}, 2_000, 3_000);
+  assert.deepEqual([at.filters.unreadBytes, at.budget.used], [5_000, 5_000]);
+  const [theirs] = openWith(at, other, 5_500);
+  const [last] = openWith(at, {}, 2_500);
+  assert.deepEqual(at.ended(), { memory: 1 });
+  assert.deepEqual(
+    [isKept(at, small), isKept(at, large), isKept(at, last), isKept(at, theirs, "two")],
+    [true, false, true, true],
+  );
+  assert.equal(at.budget.used, 2_000 + 2_500 + 5_500);
+});
+
+test("all together take a quarter of the memory; the caller with the most loses its largest", () => {
+  const at = createFixture({ maxInFlightBytes: 40_000, maxCallerBytes: 1_000_000 });
+  const [theirs] = openWith(at, other, 4_500);
+  const [small, large] = openWith(at, {}, 2_000, 3_000);
+  const [last] = openWith(at, {}, 1_000);
+  assert.deepEqual(at.ended(), { memory: 1 });
+  assert.deepEqual(
+    [isKept(at, small), isKept(at, large), isKept(at, last), isKept(at, theirs, "two")],
+    [true, false, true, true],
+  );
+});
+
+test("before a call finds no room in memory, filters end", () => {
+  const at = createFixture({ maxInFlightBytes: 40_000, maxCallerBytes: 40_000 });
+  const [theirs] = openWith(at, other, 2_000);
+  const [mine] = openWith(at, {}, 6_000);
+  assert.ok(at.budget.take("three", 32_000));
+  assert.deepEqual(at.ended(), {});
+  assert.ok(at.budget.takeForAll(3_000), "a filter made room");
+  assert.deepEqual([isKept(at, mine), isKept(at, theirs, "two")], [false, true]);
+  assert.equal(at.budget.take("four", 6_000), false, "nothing is left that could make enough");
+});
+
 test("bounded for each caller and in sum; what ends makes room", () => {
   const at = createFixture({ maxCallerFilters: 2, maxFilters: 3 });
   const refusal = (overrides: Partial<FilterRequest> = {}): string => {
@@ -216,7 +280,6 @@ test("bounded for each caller and in sum; what ends makes room", () => {
     });
     return code;
   };
-  const other = { caller: { id: "two", maxLogFilters: 10 } };
   const [first] = [at.open(), at.open()];
   assert.equal(refusal(), "rate_limit_exceeded");
   at.open(other);

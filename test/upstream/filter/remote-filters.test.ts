@@ -12,6 +12,7 @@ import {
   type RemoteAnswer,
 } from "../../../src/upstream/filter/remote-filters.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
@@ -26,6 +27,7 @@ function createFixture() {
   const sides = ["1", "2"].map((id) => {
     const timerWheel = createTimerWheel(world);
     const filters = createFilters({
+      budget: MemoryBudget.unbounded(),
       runtime: world,
       timerWheel,
       subscriptions: {
@@ -34,7 +36,13 @@ function createFixture() {
           return () => void subscribers.delete(subscriber);
         },
       },
-      limits: () => ({ maxFilters: 10, maxCallerFilters: 10, maxFilterBytes: 1_000_000 }),
+      limits: () => ({
+        maxFilters: 10,
+        maxCallerFilters: 10,
+        maxFilterBytes: 1_000_000,
+        maxInFlightBytes: 400_000_000,
+        maxCallerBytes: 400_000_000,
+      }),
       secret: randomBytes,
       idByte: idByteOf(id),
     });

@@ -8,6 +8,7 @@ import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import { createFilters, type FilterRequest } from "../../../src/upstream/filter/filters.ts";
 import { createSharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
 import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { type FakeRecords, fakeRecords } from "../../fakes/filter-records.ts";
@@ -29,10 +30,17 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
     },
   };
   const filters = createFilters({
+    budget: MemoryBudget.unbounded(),
     runtime: world,
     timerWheel: createTimerWheel(world),
     subscriptions,
-    limits: () => ({ maxFilters: 100, maxCallerFilters: 10, maxFilterBytes: 1_000_000 }),
+    limits: () => ({
+      maxFilters: 100,
+      maxCallerFilters: 10,
+      maxFilterBytes: 1_000_000,
+      maxInFlightBytes: 400_000_000,
+      maxCallerBytes: 400_000_000,
+    }),
     secret: randomBytes,
   });
   const errors: unknown[] = [];

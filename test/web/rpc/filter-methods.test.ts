@@ -9,6 +9,7 @@ import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import { createFilters } from "../../../src/upstream/filter/filters.ts";
 import type { SharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
+import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { createFilterMethods } from "../../../src/web/rpc/filter-methods.ts";
@@ -57,6 +58,7 @@ function methodsOver(record: FilterRecord) {
   };
   const { limits } = config;
   const filters = createFilters({
+    budget: MemoryBudget.unbounded(),
     runtime: world,
     timerWheel: createTimerWheel(world),
     subscriptions: { open: () => assert.fail("nothing is subscribed to") },
