@@ -155,7 +155,8 @@ function lineOf({ route, answer, requestId }: FinishedCall): CallLine {
   return {
     request_id: requestId,
     chain: request.tracker.set.chain.chainName,
-    method: request.call.methodName,
+    // What callers write may be anything, a key pasted into the wrong place as well.
+    method: redactedMethod(request.call.methodName),
     strategy: request.strategy,
     outcome: answer.outcome.kind,
     source: answer.source.kind,

@@ -72,3 +72,13 @@ test("a subscription that moved is one line with where it went and why", async (
     ["team", "newHeads", "b", "lost"],
   );
 });
+
+test("a key that was sent as the name of a method is not in the log", async (t) => {
+  const { call, service, upstreams } = await serviceFixture(t, [undefined, undefined]);
+  upstreams[0]?.script((_, reply) => reply.body("", 429));
+  const key = `svc_ak_${"Qm7x9Zr2Lw4t".repeat(4)}`;
+  await call(key);
+  const lines = linesOf(service, "request took more than one attempt");
+  assert.equal(lines.length, 1);
+  assert.ok(!service.log().includes(key), String(lines[0]?.["method"]));
+});

@@ -46,7 +46,7 @@ export function handleRequest(
   const { method, headers: sent, httpVersion } = request;
   const url = originForm(request.url ?? "/");
   const requestId = parts.requestId();
-  const namesHost = sent.host !== undefined || httpVersion === "1.0";
+  const namesHost = (sent.host !== undefined || httpVersion === "1.0") && !namesTwoHosts(request);
   if (namesHost && method === "POST" && isRpcPath(url)) {
     request.url = url;
     return serveRpc(parts, request, response, requestId);
@@ -113,9 +113,21 @@ function showPage(
   );
 }
 
-const NO_HOST = fault("invalid_request", "the request names no host", {
-  nextAction: "send a Host header",
+const NO_HOST = fault("invalid_request", "the request names no host, or more than one", {
+  nextAction: "send one Host header",
 });
+
+/** Whether `Host` is there twice: a proxy in front may go by the one and we by the other. */
+function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++;
+  }
+  return hosts > 1;
+}
+
+const HOST = "host";
 
 function notServed(method: string | undefined): Fault {
   return fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" });

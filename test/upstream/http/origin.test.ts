@@ -642,8 +642,8 @@ test(
 );
 
 test(
-  "when a kept connection ends under a call, a read goes to the next provider and a raw " +
-    "transaction to nobody else",
+  "when a kept connection ends under a call, a read and a signed transaction go to the next " +
+    "provider, and a call that may run twice to nobody else",
   async (t) => {
     const { call, upstreams } = await serviceFixture(t, [
       undefined,
@@ -657,11 +657,12 @@ test(
     assert.equal(walked(await call("eth_gasPrice")), "a:ok");
     upstreams[0]?.script((_, reply) => reply.close());
     const before = upstreams.map((it) => it.asked.length);
-    const sent = await call("eth_sendRawTransaction", ["0x02f8"]);
+    assert.equal(walked(await call("eth_sendRawTransaction", ["0x02f8"])), "a:network b:ok");
+    const sent = await call("eth_sendTransaction", [{}]);
     assert.equal(sent.json.error.data.code, "outcome_unknown");
     assert.deepEqual(
       upstreams.map((it, n) => it.asked.length - (before[n] ?? 0)),
-      [1, 0],
+      [2, 1],
     );
   },
 );

@@ -103,6 +103,17 @@ test("HTTP/1.1 without a host is refused in JSON, HTTP/1.0 without one is served
   assert.match(served, /^HTTP\/1\.1 200 .*"result":"0x1"\}$/s);
 });
 
+test("a request that names two hosts is refused: a proxy may have gone by the other one", async (t) => {
+  const { port } = await serve(t);
+  for (const lines of [
+    ["Host: x", "Host: y"],
+    ["host: x", "X: y", "HOST: x"],
+  ]) {
+    const refused = await raw(t, port, post("/rpc/1", lines), "}}");
+    assert.match(refused, /^HTTP\/1\.1 400 .*"code":"invalid_request"/is);
+  }
+});
+
 test("a client that waits for 100 Continue gets it, then its answer", async (t) => {
   const { port } = await serve(t);
   const answer = await raw(t, port, post("/rpc/1", ["Host: x", "Expect: 100-continue"]), '"0x1"}');
