@@ -1,10 +1,10 @@
-// The local chain: several anvil nodes that hold the same chain, which gives the service real
-// providers without a network or an account. Knows nothing of routing: its nodes are configured
-// like other providers.
+// The local chain: several anvil nodes that hold the same chain, or one as it comes, which gives the
+// service real providers without a network or an account. Knows nothing of routing: its nodes are
+// configured like other providers.
 import { type Chain, DEVNET_CHAIN } from "../core/provider/chain.ts";
 import { type Runtime, realRuntime } from "../runtime.ts";
 import { type AnvilNode, startAnvil } from "./anvil-process.ts";
-import { replicate } from "./replicate.ts";
+import { type Replication, replicate } from "./replicate.ts";
 
 /** One local node as a provider. */
 export interface DevnetProvider {
@@ -25,7 +25,10 @@ export interface Devnet {
 
 /** Settings of the local chain. */
 export interface DevnetOptions {
-  /** Number of nodes, 1 to 8. */
+  /**
+   * Number of nodes, 1 to 8. One alone makes a block for each transaction and no other, as anvil
+   * does by itself: those who set the time or the base fee of the next block get it.
+   */
   readonly nodes: number;
   /**
    * By node, the one that makes the blocks first: time until it copies a block of another node.
@@ -43,6 +46,7 @@ export interface DevnetOptions {
 
 const MAX_NODES = 8;
 const BLOCK_SPACING_MS = 50;
+const NO_REPLICATION: Replication = { stop: async () => {} };
 /**
  * Blocks whose state a node keeps. Without this limit anvil writes some 300 kB per block to the
  * home directory.
@@ -63,10 +67,10 @@ export async function startDevnet({
 }: DevnetOptions): Promise<Devnet> {
   if (!Number.isInteger(count) || count < 1 || count > MAX_NODES)
     throw new RangeError(`a local chain has 1 to ${MAX_NODES} nodes, not ${count}`);
-  onProgress(`starting ${count} local EVM nodes (anvil)`);
+  onProgress(`starting ${count} local EVM ${count === 1 ? "node" : "nodes"} (anvil)`);
   const genesisSeconds = Math.floor(runtime.wallMs() / 1000);
   const args = [
-    "--no-mining",
+    ...(count === 1 ? [] : ["--no-mining"]),
     "--chain-id",
     `${DEVNET_CHAIN.chainId}`,
     "--timestamp",
@@ -79,7 +83,8 @@ export async function startDevnet({
       const id = `anvil-${at + 1}`;
       const onCrash = (how: string): void =>
         onProblem(
-          `${id} ended (${how}). It is not restarted: the other nodes serve the local chain`,
+          `${id} ended (${how}). It is not restarted` +
+            (count === 1 ? "" : ": the other nodes serve the local chain"),
         );
       return startAnvil({ id, args, runtime, onCrash });
     }),
@@ -87,13 +92,9 @@ export async function startDevnet({
   const nodes = started.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   try {
     for (const result of started) if (result.status === "rejected") throw result.reason;
-    const replication = await replicate(nodes, {
-      runtime,
-      blockTimeMs: DEVNET_CHAIN.blockTimeMs,
-      blockSpacingMs,
-      copyDelaysMs,
-      onProblem,
-    });
+    const { blockTimeMs } = DEVNET_CHAIN;
+    const settings = { runtime, blockTimeMs, blockSpacingMs, copyDelaysMs, onProblem };
+    const replication = count === 1 ? NO_REPLICATION : await replicate(nodes, settings);
     for (const node of nodes) onProgress(`${node.id} is ready, process ${node.pid}`);
     return {
       chain: DEVNET_CHAIN,

@@ -17,7 +17,7 @@ export const FEATURES = [
   "filters",
 ] as const;
 /** Single calls that are sent at once, over each wire: a socket has fewer of them in flight. */
-export const AT_ONCE: Readonly<Record<"http" | "ws", number>> = { http: 100, ws: 500 };
+const AT_ONCE: Readonly<Record<"http" | "ws", number>> = { http: 100, ws: 500 };
 /** What is tried of sending, waiting and reading again: without an API key and with one. */
 export const ROUNDS = ["rounds", "keyed rounds"] as const;
 export type Feature = (typeof FEATURES)[number] | (typeof ROUNDS)[number];

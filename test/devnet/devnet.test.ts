@@ -213,7 +213,7 @@ test("a node whose state was changed behind the others' back is left alone, and 
 });
 
 test("after a transaction comes a block without any, long before the block time, to confirm it", async () => {
-  await withDevnet(1, async ({ chain, providers: [node] }) => {
+  await withDevnet(2, async ({ chain, providers: [node] }) => {
     assert.ok(node);
     const transaction = await ask(node, "eth_sendRawTransaction", [await signed(ALICE, 0)]);
     await blockHashOf(node, transaction);
@@ -262,6 +262,19 @@ test("a node that copies blocks later lacks the newest, two at most, and gets th
   } finally {
     await devnet.close();
   }
+});
+
+test("one node alone makes a block for each transaction, and no other", async () => {
+  await withDevnet(1, async ({ providers: [only] }) => {
+    assert.ok(only);
+    assert.equal(await ask(only, "anvil_getAutomine"), true);
+    const before = Number(await ask(only, "eth_blockNumber"));
+    for (const nonce of [0, 1, 2]) {
+      const sent = await ask(only, "eth_sendRawTransaction", [await signed(ALICE, nonce)]);
+      await blockHashOf(only, sent);
+      assert.equal(Number(await ask(only, "eth_blockNumber")), before + nonce + 1);
+    }
+  });
 });
 
 test("close leaves no node behind", async () => {

@@ -3,7 +3,7 @@
 
 import type { LegacyFormName } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
-import type { Chain } from "../../core/provider/chain.ts";
+import { type Chain, isDevelopmentChain } from "../../core/provider/chain.ts";
 import {
   type Profile,
   type Provider,
@@ -209,7 +209,7 @@ function resolve({ registry, observer, account }: Scene, input: TargetInput): Ta
   const wanted = isElsewhere(account, named)
     ? undefined
     : (parts.provider ?? query.get("provider") ?? input.provider);
-  const pin = pinOf(wanted, served.profile, tracker);
+  const pin = wanted === undefined ? onlyNode(tracker) : pinOf(wanted, served.profile, tracker);
   if (pin !== null && "kind" in pin) return pin;
   const meta = query.get("include_meta") ?? "none";
   if (meta !== "none" && meta !== "body" && meta !== "headers") {
@@ -364,13 +364,17 @@ function strategyOf(
   );
 }
 
+/**
+ * The one node of a development chain. Its callers change its state and undo its blocks at will, so
+ * it is asked as written: nothing that an earlier answer said holds for the next one.
+ */
+function onlyNode({ set }: Tracker): Provider | null {
+  const [only, ...others] = set.providers;
+  return only !== undefined && others.length === 0 && isDevelopmentChain(set.chain) ? only : null;
+}
+
 /** The pinned provider, by its id or alias. */
-function pinOf(
-  name: string | undefined,
-  profile: Profile,
-  tracker: Tracker,
-): Provider | Fault | null {
-  if (name === undefined) return null;
+function pinOf(name: string, profile: Profile, tracker: Tracker): Provider | Fault {
   const { providers } = tracker.set;
   const provider =
     providers.find(({ id }) => id === name) ?? providers.find(({ alias }) => alias === name);
