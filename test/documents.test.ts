@@ -32,6 +32,7 @@ const EXAMPLE_ENVIRONMENT = {
   SVC_OPERATOR_TOKEN: "example-operator-token-of-a-length",
   BASE_RPC_URL: "https://base.example.com",
   SVC_WALLET_KEY: `0x${"11".repeat(32)}`,
+  SVC_SESSION_KEY: `0x${"22".repeat(32)}`,
 };
 const SAMPLE_PROFILE = `
 chains: { ethereum: { chain_id: 1, name: Ethereum } }

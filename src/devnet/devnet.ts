@@ -1,4 +1,4 @@
-// The local chain: several anvil nodes that hold the same chain, or one as it comes, which gives the
+// The local chain: several anvil nodes that hold the same chain, or one as it comes. They give the
 // service real providers without a network or an account. Knows nothing of routing: its nodes are
 // configured like other providers.
 import { type Chain, DEVNET_CHAIN } from "../core/provider/chain.ts";

@@ -74,6 +74,8 @@ function pooled(url: string, max: number, answerMs: number): Kysely<Tables> {
   Object.defineProperty(pool.options, "connectionString", { enumerable: false });
   // The pool replaces an idle connection that breaks; on a busy one the statement fails.
   pool.on("error", () => undefined);
+  // One that breaks while the pool closes it is nobody's: unheard, that would end the process.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: careful(pool) }) });
 }
 

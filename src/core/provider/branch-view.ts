@@ -71,6 +71,18 @@ function lowestAbandoned(
   return number > view.tip ? null : number;
 }
 
+/** Whether two views have different blocks at a height. */
+export function isDisputed(views: Iterable<BranchView>, number: number): boolean {
+  let known: string | null = null;
+  for (const view of views) {
+    const hash = hashAt(view, number);
+    if (hash === null) continue;
+    if (known !== null && known !== hash) return true;
+    known = hash;
+  }
+  return false;
+}
+
 /** The hash on which all views agree that know the height; null = none knows it, or they differ. */
 export function agreedHash(views: Iterable<BranchView>, number: number): string | null {
   let agreed: string | null = null;

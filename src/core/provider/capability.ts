@@ -326,9 +326,9 @@ function keeps(
 }
 
 /**
- * Whether a call reads what nodes may have dropped: state of the earliest block, unless the chain is
- * young, while the block itself is everywhere; old blocks, and state by the hash of a block, if the
- * head is known.
+ * Whether a call reads what nodes may have dropped: state of the earliest block, unless the chain
+ * is young, while the block itself is everywhere; old blocks, and state by the hash of a block, if
+ * the head is known.
  */
 function readsOldBlocks({ method, block }: Call, { head, archivalThreshold }: SetView): boolean {
   if (block.kind === "earliest")

@@ -19,6 +19,10 @@ export interface BlocksNow {
   readonly epoch: number;
   /** The hash on which the providers agree; null = unknown or disputed. */
   agreedHash(number: number): string | null;
+  /** Whether providers have different blocks at this height. */
+  isDisputed(number: number): boolean;
+  /** For how long (ms) this hash has been the only one that was heard of at its height. */
+  agreedMs(number: number, hash: string): number;
   /** Whether no reorganisation has reached this height since the count was `epoch`. */
   isUntouched(number: number, epoch: number): boolean;
 }
@@ -33,6 +37,8 @@ export interface BlocksBefore {
 
 /** The provider that answered. */
 export interface Answering {
+  /** The highest block it was known to have when the call was sent; -1 = none. */
+  readonly highestBefore: number;
   /** The newest block it had pushed when the call was sent; null = it pushes none. */
   readonly tipBefore: number | null;
   /** The same when the answer came. */
@@ -56,6 +62,8 @@ export interface KeptBlock {
   readonly hash: string;
   /** Reorganisations counted when this was found. */
   readonly epoch: number;
+  /** What is kept of it never changes once the block is final; otherwise it is asked for anew. */
+  readonly settles: boolean;
 }
 
 /** The terms on which an answer is kept. */
@@ -77,6 +85,8 @@ export interface KeepFacts {
   readonly before: BlocksBefore;
   readonly provider: Answering;
   readonly blockTimeMs: number;
+  /** Blocks below a provider's head that it has for good, whatever its machines differ by. */
+  readonly finalityDepth: number;
 }
 
 /** An empty answer of any block is given no longer than this. */
@@ -89,10 +99,9 @@ const HEAD_MS = 2_000;
 /** The terms on which an answer is kept; null = it is not. */
 export function keepTerms(facts: KeepFacts): CacheTerms | null {
   const { answer, subject } = facts;
-  if (answer.kind === "revert" && subject.kind !== "number") return null;
+  if (answer.isNull || (answer.kind === "revert" && subject.kind !== "number")) return null;
   const terms = termsOf(facts);
   if (terms === null || !answer.isEmpty) return terms;
-  if (answer.isNull && terms.class !== "immutable") return null;
   return { ...terms, lifeMs: Math.min(terms.lifeMs ?? EMPTY_MS, EMPTY_MS) };
 }
 
@@ -132,41 +141,67 @@ function headTerms({ answer, named, now, before, provider, blockTimeMs }: KeepFa
   if (provider.hashAt(number) !== hash || now.agreedHash(number) !== hash) return null;
   if (named && answer.block.hash !== null && answer.block.hash !== hash) return null;
   const lifeMs = Math.min(blockTimeMs, HEAD_MS);
-  return { class: "head", guard: { number, hash, epoch }, lifeMs } as const;
+  return { class: "head", guard: { number, hash, epoch, settles: false }, lifeMs } as const;
 }
 
 function numberTerms(facts: KeepFacts, number: number): CacheTerms | null {
   const { answer, named, now, before, provider } = facts;
-  if (!isServed(number, now)) return null;
+  if (!isHeld(number, provider, now)) return null;
   const agreed = now.agreedHash(number);
   const ownHash = named ? answer.block.hash : null;
-  if (isFinal(number, now))
-    return agreed === null || ownHash === null || ownHash === agreed ? IMMUTABLE : null;
-  if (agreed === null || provider.hashAt(number) !== agreed || now.epoch !== before.epoch)
-    return null;
-  if (provider.tipBefore === null || provider.tipBefore < number) return null;
-  if (ownHash !== null && ownHash !== agreed) return null;
-  return { class: "block", guard: { number, hash: agreed, epoch: now.epoch }, lifeMs: null };
+  if (ownHash !== null && agreed !== null && ownHash !== agreed) return null;
+  if (isFinal(number, now)) return IMMUTABLE;
+  if (agreed === null || now.epoch !== before.epoch) return null;
+  if (ownHash === null) return unnamedTerms(facts, number, agreed);
+  const guard = { number, hash: agreed, epoch: now.epoch, settles: true };
+  return { class: "block", guard, lifeMs: null };
 }
 
-function hashTerms({ answer, now }: KeepFacts): CacheTerms | null {
-  const { number } = answer.block;
-  if (answer.isNull) return null;
-  if (number === null) return { class: "hash", guard: null, lifeMs: HASH_MS };
-  if (!isServed(number, now)) return null;
-  if (isFinal(number, now)) return IMMUTABLE;
-  return { class: "hash", guard: null, lifeMs: HASH_MS };
+/**
+ * What does not name its block rests on the word of a socket, while another machine of the provider
+ * may have answered. It is kept of the newest block as long as that is the newest, and of older
+ * ones once they have stood for a block time.
+ */
+function unnamedTerms(facts: KeepFacts, number: number, agreed: string): CacheTerms | null {
+  const { now, provider, blockTimeMs, finalityDepth } = facts;
+  if (number === now.servedTip()) return headTerms(facts);
+  if (provider.tipBefore === null || provider.tipBefore < number) return null;
+  if (provider.hashAt(number) !== agreed || now.agreedMs(number, agreed) < blockTimeMs) return null;
+  const settles = provider.highestBefore >= number + finalityDepth;
+  const guard = { number, hash: agreed, epoch: now.epoch, settles };
+  return { class: "block", guard, lifeMs: null };
+}
+
+function hashTerms({ answer, now, provider }: KeepFacts): CacheTerms | null {
+  const { number, hash } = answer.block;
+  // An empty answer that names no block may be that of a provider without the block.
+  if (number === null) return answer.isEmpty ? null : BY_HASH;
+  if (!isHeld(number, provider, now)) return null;
+  const agreed = now.agreedHash(number);
+  if (agreed !== null && hash !== null && agreed !== hash) return null;
+  return isFinal(number, now) ? IMMUTABLE : BY_HASH;
 }
 
 /** Its finality is that of the block that it names; without one it is pending, or not there. */
-function transactionTerms({ answer, now }: KeepFacts): CacheTerms | null {
+function transactionTerms({ answer, now, provider }: KeepFacts): CacheTerms | null {
   const { number, hash } = answer.block;
-  if (number === null || hash === null || !isServed(number, now)) return null;
+  if (number === null || hash === null || !isHeld(number, provider, now)) return null;
   const agreed = now.agreedHash(number);
   if (isFinal(number, now)) return agreed === null || agreed === hash ? IMMUTABLE : null;
-  return agreed === hash
-    ? { class: "block", guard: { number, hash, epoch: now.epoch }, lifeMs: null }
-    : null;
+  if (agreed !== hash) return null;
+  const guard = { number, hash, epoch: now.epoch, settles: true };
+  return { class: "block", guard, lifeMs: null };
+}
+
+/**
+ * Whether the provider that answered had the block when it was asked, and is where it pushes its
+ * heads on the branch on which all are; callers are told of the block.
+ */
+function isHeld(number: number, provider: Answering, now: BlocksNow): boolean {
+  if (!isServed(number, now) || provider.highestBefore < number || now.isDisputed(number))
+    return false;
+  const own = provider.hashAt(number);
+  return own === null || own === now.agreedHash(number);
 }
 
 /** Whether callers are told of the block: one above the served tip may be a single provider's. */
@@ -182,3 +217,4 @@ export function isFinal(number: number, now: Pick<BlocksNow, "finalized">): bool
 }
 
 const IMMUTABLE: CacheTerms = { class: "immutable", guard: null, lifeMs: null };
+const BY_HASH: CacheTerms = { class: "hash", guard: null, lifeMs: HASH_MS };

@@ -1,6 +1,7 @@
 // The layer of kept answers: what is known is not asked again. Looks a call up, and keeps the
 // answer of a provider if it may be kept. Decisions are in `core/routing/cache-terms.ts`.
 import type { Abandoned } from "../../core/billing/charging.ts";
+import { DEFAULT_FINALITY_DEPTH } from "../../core/provider/finality.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { AnswerSource } from "../../core/routing/answer-source.ts";
 import {
@@ -209,9 +210,11 @@ function checked(
     if (facts.class !== "head") answers.countAbandoned();
     return null;
   }
-  return facts.class === "block" && isFinal(facts.guard.number, blocks)
-    ? entries.describe(kept, { ...facts, class: "immutable", guard: null })
-    : kept;
+  if (facts.class !== "block" || !isFinal(facts.guard.number, blocks)) return kept;
+  if (facts.guard.settles)
+    return entries.describe(kept, { ...facts, class: "immutable", guard: null });
+  entries.withdraw(kept);
+  return null;
 }
 
 /** A call that is looked up in the second tier, and asked of providers if that has no answer. */
@@ -287,7 +290,8 @@ function keptFromTier(
   const provider = job.request.tracker.set.providers.find(({ id }) => id === found.provider);
   if (provider === undefined || (isError && !isStoredRevert(value))) return null;
   const answer = { bytes: value, start: 0, end: value.length, isError };
-  const terms = termsOf(parts, { ...answer, provider, before: NOTHING_BEFORE });
+  const before = job.request.tracker.blocks.snapshot();
+  const terms = termsOf(parts, { ...answer, provider, before });
   if (terms === null || !isForGood(terms)) return null;
   const ageMs = Math.max(0, runtime.wallMs() - found.askedAtWallMs);
   const facts = factsOf(parts, { ...answer, provider, askedAtMs: runtime.now() - ageMs, terms });
@@ -314,8 +318,7 @@ class KeepingListener implements JobListener {
   readonly #parts: KeepingParts;
   /** Null = it is kept in memory alone. */
   readonly #place: TierPlace | null;
-  /** Null = the answer does not depend on a block that could still be abandoned. */
-  readonly #before: BlocksSnapshot | null;
+  readonly #before: BlocksSnapshot;
   readonly #askedAtMs: number;
   /** Removals counted when it was asked for. */
   readonly #purges: number;
@@ -323,7 +326,7 @@ class KeepingListener implements JobListener {
   constructor(parts: KeepingParts, place: TierPlace | null, nowMs: number) {
     this.#parts = parts;
     this.#place = place;
-    this.#before = mayBeAbandoned(parts) ? parts.job.request.tracker.blocks.snapshot() : null;
+    this.#before = parts.job.request.tracker.blocks.snapshot();
     this.#askedAtMs = nowMs;
     this.#purges = parts.query.scope.purges;
   }
@@ -354,7 +357,7 @@ class KeepingListener implements JobListener {
     const { scope, key } = query;
     if (scope.purges !== this.#purges || !scope.cache.hasRoomFor(end - start)) return;
     const { provider } = source;
-    const answer = { bytes, start, end, isError, provider, before: this.#before ?? NOTHING_BEFORE };
+    const answer = { bytes, start, end, isError, provider, before: this.#before };
     const terms = termsOf(this.#parts, answer);
     if (terms === null || !isOfBlock(terms, call)) return;
     const facts = factsOf(this.#parts, { ...answer, askedAtMs: this.#askedAtMs, terms });
@@ -414,11 +417,13 @@ function termsOf(
     now: blocks,
     before,
     provider: {
+      highestBefore: before.highest[provider.index] ?? -1,
       tipBefore: before.tips[provider.index] ?? null,
       tipNow: blocks.pushedTip(provider),
       hashAt: (number) => blocks.pushedHash(provider, number),
     },
     blockTimeMs: set.chain.blockTimeMs,
+    finalityDepth: set.chain.finalityDepth ?? DEFAULT_FINALITY_DEPTH,
   });
 }
 
@@ -438,15 +443,6 @@ function factsOf(
     class: terms.class,
     guard: terms.guard,
   };
-}
-
-/** Nothing known of the blocks when the call was sent: enough for what is final. */
-const NOTHING_BEFORE: BlocksSnapshot = { epoch: -1, servedTip: null, servedHash: null, tips: [] };
-
-/** Whether an answer could be kept only as long as a block stays in the chain. */
-function mayBeAbandoned({ query: { subject }, job }: KeepingParts): boolean {
-  if (subject.kind === "head") return true;
-  return subject.kind === "number" && !isFinal(subject.number, job.request.tracker.blocks);
 }
 
 const NO_BLOCK = { number: null, hash: null };

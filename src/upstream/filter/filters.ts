@@ -177,7 +177,7 @@ const MOVED_FACTOR = 4;
 const CHANGE_OVERHEAD_BYTES = 32;
 /** The part of the memory for calls that unread changes may take: one of so many. */
 const PART_OF_MEMORY = 4;
-/** Most texts of changes that are known, and the longest: filters with the same one hold it once. */
+/** Most texts of changes that are known, and the longest: equal ones are held once. */
 const MAX_KNOWN_TEXTS = 4_096;
 const MAX_KNOWN_CHARS = 2_048;
 

@@ -1,11 +1,13 @@
 // What the providers of one set have told of the blocks of their chain: how far it is final, what
 // its newest block is, and which branch each provider is on. Sends nothing.
+import { AgreedSince } from "../../core/provider/agreed-since.ts";
 import { BranchChanges } from "../../core/provider/branch-changes.ts";
 import {
   agreedHash,
   type BranchView,
   clearBranch,
   hashAt,
+  isDisputed,
   type PushedBlock,
   pushBlock,
 } from "../../core/provider/branch-view.ts";
@@ -35,6 +37,10 @@ export interface KnownBlocks {
    * or disputed.
    */
   agreedHash(number: number): string | null;
+  /** Whether providers that push their heads have different blocks at this height. */
+  isDisputed(number: number): boolean;
+  /** For how long (ms) this hash has been the only one that was heard of at its height. */
+  agreedMs(number: number, hash: string): number;
   /** The hash that the provider has at a recent height; null = unknown. */
   pushedHash(provider: Provider, number: number): string | null;
   /** The newest block that the provider has pushed; null = it does not push its heads. */
@@ -56,6 +62,8 @@ export interface BlocksSnapshot {
   readonly servedHash: string | null;
   /** The newest block that each provider has pushed, by its index; null = it pushes none. */
   readonly tips: readonly (number | null)[];
+  /** The highest block that each provider was ever known to have, by its index; -1 = none. */
+  readonly highest: readonly number[];
 }
 
 /** What follows from the blocks of the providers, which is the same until one is heard of. */
@@ -74,6 +82,7 @@ export class RecordedBlocks implements KnownBlocks {
   readonly #providers: readonly ProviderBlocks[];
   readonly view: ServedView;
   readonly #changes = new BranchChanges();
+  readonly #agreed = new AgreedSince();
   /** As last found: it never goes back. */
   #finalized: number | null;
   /** Null = something was heard since it was found. */
@@ -122,6 +131,14 @@ export class RecordedBlocks implements KnownBlocks {
     return agreedHash(this.#current().pushing, number);
   }
 
+  isDisputed(number: number): boolean {
+    return isDisputed(this.#current().pushing, number);
+  }
+
+  agreedMs(number: number, hash: string): number {
+    return this.#runtime.now() - this.#agreed.since(number, hash);
+  }
+
   pushedHash(provider: Provider, number: number): string | null {
     const blocks = this.#of(provider);
     return blocks === null || !this.#pushes(blocks) ? null : hashAt(blocks.branch, number);
@@ -143,6 +160,11 @@ export class RecordedBlocks implements KnownBlocks {
     this.view.heard();
   }
 
+  /** A provider is known to have a higher block. */
+  highestChanged(): void {
+    this.#newest = null;
+  }
+
   /** A provider does not push its blocks any more. */
   clear({ branch }: ProviderBlocks): void {
     clearBranch(branch);
@@ -155,7 +177,12 @@ export class RecordedBlocks implements KnownBlocks {
     if (block === null) return this.clear(blocks);
     this.#newest = null;
     const abandoned = pushBlock(blocks.branch, block);
-    if (abandoned !== null) this.#changes.abandon(abandoned);
+    this.#agreed.hear(block, abandoned, this.#runtime.now());
+    if (abandoned !== null) {
+      this.#changes.abandon(abandoned);
+      // What it had above was of the branch that it left.
+      blocks.highest = block.number;
+    }
     this.view.heard();
   }
 
@@ -199,6 +226,7 @@ export class RecordedBlocks implements KnownBlocks {
     const servedTip = this.servedTip();
     const pushing: BranchView[] = [];
     const tips: (number | null)[] = [];
+    const highest = this.#providers.map((blocks) => blocks.highest);
     let untilMs = Number.POSITIVE_INFINITY;
     for (const { sample, branch, pushedAtMs } of this.#providers) {
       const silentAtMs = pushedAtMs + this.#freshMs();
@@ -211,7 +239,8 @@ export class RecordedBlocks implements KnownBlocks {
         if (atMs > nowMs) untilMs = Math.min(untilMs, atMs);
     }
     const servedHash = servedTip === null ? null : agreedHash(pushing, servedTip);
-    return { epoch: this.epoch, servedTip, servedHash, tips, pushing, fromMs: nowMs, untilMs };
+    const { epoch } = this;
+    return { epoch, servedTip, servedHash, tips, highest, pushing, fromMs: nowMs, untilMs };
   }
 
   #pushes({ pushedAtMs }: ProviderBlocks): boolean {

@@ -11,6 +11,8 @@ export type BlockForm = "tag" | "number" | "hash";
 export interface ProviderBlocks {
   readonly provider: Provider;
   sample: HeadSample | null;
+  /** The highest block that it was ever known to have; -1 = none. */
+  highest: number;
   /** When its height last grew. */
   roseAtMs: number;
   /** What it last reported as final. */

@@ -22,6 +22,7 @@ import {
   type HeadSample,
   lacksBlock,
   lagBlocks,
+  plausibleLead,
   presenceOf,
 } from "../../core/provider/head.ts";
 import {
@@ -874,6 +875,7 @@ class SetTracker implements Tracker {
     const state = this.#stateOf(provider);
     if (state === null) return;
     state.refused = null;
+    this.#raiseHighest(state, number);
     if (state.sample !== null && state.sample.height >= number) return;
     this.#sample(state, { height: number, atMs: this.#runtime.now(), polled: true });
   }
@@ -1304,6 +1306,15 @@ class SetTracker implements Tracker {
     );
   }
 
+  /** It has this block, unless nobody could have it yet. */
+  #raiseHighest(state: ProviderState, number: number): void {
+    const tip = this.blocks.servedTip();
+    if (number <= state.highest) return;
+    if (tip !== null && number > tip + plausibleLead(this.set.chain)) return;
+    state.highest = number;
+    this.blocks.highestChanged();
+  }
+
   /** Sets or clears a height sample; the consensus must then be computed again. */
   #sample(providerState: ProviderState, sample: HeadSample | null): void {
     const before = providerState.sample;
@@ -1311,6 +1322,8 @@ class SetTracker implements Tracker {
       providerState.roseAtMs = sample.atMs;
     if (sample !== null) providerState.missing = null;
     providerState.sample = sample;
+    if (sample === null) providerState.highest = -1;
+    else this.#raiseHighest(providerState, sample.height);
     if (sample !== null)
       for (const health of [providerState.http, providerState.ws])
         if (health !== null) health.behindAtMs = NEVER_MS;
@@ -1367,6 +1380,7 @@ function createState(
     sample: isNew || cordon !== null ? null : (before?.sample ?? null),
     finalized: isNew || cordon !== null ? null : (before?.finalized ?? null),
     safe: isNew || cordon !== null ? null : (before?.safe ?? null),
+    highest: isNew || cordon !== null ? -1 : (before?.highest ?? -1),
     roseAtMs: before?.roseAtMs ?? NEVER_MS,
     missing: null,
     refused: null,

@@ -658,7 +658,7 @@ test(
     upstreams[0]?.script((_, reply) => reply.close());
     const before = upstreams.map((it) => it.asked.length);
     assert.equal(walked(await call("eth_sendRawTransaction", ["0x02f8"])), "a:network b:ok");
-    const sent = await call("eth_sendTransaction", [{}]);
+    const sent = await call("foo_other");
     assert.equal(sent.json.error.data.code, "outcome_unknown");
     assert.deepEqual(
       upstreams.map((it, n) => it.asked.length - (before[n] ?? 0)),
