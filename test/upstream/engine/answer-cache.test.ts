@@ -126,7 +126,7 @@ test("keys of one hash are told apart, and too many of them are not kept", () =>
 
 test("what is known of an answer comes back with it, and is changed with it", () => {
   const cache = new AnswerCache(() => 1_000_000);
-  const guard = { number: 7, hash: "0x07", epoch: 3 };
+  const guard = { number: 7, hash: "0x07", epoch: 3, settles: true };
   const facts: KeptFacts = { ...FACTS, isError: true, askedAtMs: 1.5, class: "block", guard };
   const bytes = Buffer.from("{}");
   const key = keyOf("young");

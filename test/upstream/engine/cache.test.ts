@@ -23,6 +23,8 @@ const SETTINGS: CacheSettings = {
 };
 /** Where the branch `b` begins. */
 const FORK = 99;
+const CHAIN = fakeSet([]).chain;
+const BLOCK_TIME_MS = CHAIN.blockTimeMs;
 const ADDRESS = `"0x${"ab".repeat(20)}"`;
 const hashOf = (name: string): string => `0x${Buffer.from(name).toString("hex").padStart(64, "0")}`;
 
@@ -158,6 +160,7 @@ test("state of a finalized block is asked for once, and its bytes stay as they w
 
 test("state of a younger block is kept as long as the block has its hash", () => {
   const it = createFixture();
+  it.runtime.advance(BLOCK_TIME_MS);
   for (const block of ['"0x5f"', '"0x62"', '"0x63"'])
     assert.equal(it.ask("eth_getBalance", balance(block)), '"0x1" miss');
   it.push(101);
@@ -169,9 +172,40 @@ test("state of a younger block is kept as long as the block has its hash", () =>
   assert.equal(it.ask("eth_getBalance", balance('"0x63"')), '"0x2" miss', "providers differ");
   assert.equal(it.ask("eth_getBalance", balance('"0x5f"')), '"0x1" block', "before the fork");
   it.push(99, "b", [1]);
+  it.push(100, "b");
+  assert.equal(it.ask("eth_getBalance", balance('"0x63"')), '"0x2" miss');
+  assert.equal(it.ask("eth_getBalance", balance('"0x63"')), '"0x2" miss', "agreed just now");
+  it.runtime.advance(BLOCK_TIME_MS);
   assert.equal(it.ask("eth_getBalance", balance('"0x63"')), '"0x2" miss');
   assert.equal(it.ask("eth_getBalance", balance('"0x63"')), '"0x2" block', "on the new branch");
   assert.equal(it.cached.report().abandoned, 1);
+});
+
+test("an answer that names no block is kept of the newest block as that, and of young ones once they have stood", () => {
+  const it = createFixture();
+  const at = (block: string) => it.ask("eth_getBalance", balance(block));
+  assert.deepEqual([at('"0x64"'), at('"0x64"')], ['"0x1" miss', '"0x1" head']);
+  assert.deepEqual([at('"0x63"'), at('"0x63"')], ['"0x1" miss', '"0x1" miss']);
+  // A block says itself which one it is.
+  it.say(`{"number":"0x63","hash":"${hashOf("a99")}"}`);
+  assert.match(it.ask("eth_getBlockByNumber", '["0x63",false]'), /miss/);
+  assert.match(it.ask("eth_getBlockByNumber", '["0x63",false]'), /block/);
+});
+
+test("what names no block is asked for anew once its block is final, unless it was deep below its provider's head", () => {
+  for (const [finalityDepth, expected] of [
+    [2, '"0x1" immutable'],
+    [5, '"0x1" miss'],
+  ] as const) {
+    const it = createFixture({ set: { chain: { ...CHAIN, finalityDepth } } });
+    it.runtime.advance(BLOCK_TIME_MS);
+    it.ask("eth_getBalance", balance('"0x60"'));
+    assert.equal(it.ask("eth_getBalance", balance('"0x60"')), '"0x1" block');
+    it.push(101);
+    for (const provider of it.providers) it.tracker.recordFinalized(provider, 97);
+    assert.equal(it.ask("eth_getBalance", balance('"0x60"')), expected);
+    assert.equal(it.ask("eth_getBalance", balance('"0x60"')), '"0x1" immutable');
+  }
 });
 
 test("a branch that comes back does not bring back what was kept of it", () => {
@@ -245,12 +279,11 @@ test("a receipt is kept by the block in it, and one that is not there yet never"
   assert.match(it.ask("eth_getTransactionReceipt", params), /immutable$/);
 });
 
-test("what is empty is kept a minute at most, and a missing young block not at all", () => {
+test("what is empty is kept a minute at most, and a missing block not at all", () => {
   const it = createFixture();
   for (const [method, params, empty] of [
     ["eth_getCode", balance('"0x50"'), '"0x"'],
     ["eth_getLogs", '[{"fromBlock":"0x10","toBlock":"0x50"}]', "[]"],
-    ["eth_getBlockByNumber", '["0x50",false]', "null"],
   ] as const) {
     it.say(empty);
     it.ask(method, params);
@@ -260,8 +293,10 @@ test("what is empty is kept a minute at most, and a missing young block not at a
     it.push(101);
   }
   it.say("null");
-  it.ask("eth_getBlockByNumber", '["0x63",false]');
-  assert.match(it.ask("eth_getBlockByNumber", '["0x63",false]'), /miss/);
+  for (const block of ["0x63", "0x50"]) {
+    it.ask("eth_getBlockByNumber", `["${block}",false]`);
+    assert.match(it.ask("eth_getBlockByNumber", `["${block}",false]`), /miss/);
+  }
 });
 
 test("never kept: pending however it is written, overrides, hashes that must be canonical", () => {
