@@ -114,6 +114,7 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
       return block.kind === "earliest" ? "never" : "limit";
     case "lagging":
       return "lag";
+    case "block_missing":
     case "transport_missing":
     case "wrong_chain":
     case "cordoned":

@@ -12,6 +12,7 @@ export type ExclusionReason =
   | "block_age_limit"
   | "tag_unsupported"
   | "lagging"
+  | "block_missing"
   | "wrong_chain"
   | "cordoned"
   | "cordoned_by_operator"

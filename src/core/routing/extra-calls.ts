@@ -1,5 +1,6 @@
-// The budget of a provider set for calls beyond one a call: hedges, and rechecks after an
-// answer of `null`. A token bucket in credits, filled by a share of what calls cost. Starts empty.
+// Budgets of a provider set for calls beyond one a call: of hedges in credits, filled by a share of
+// what calls cost; of rechecks after an answer of `null` in calls, filled by a share of their
+// number.
 
 /** The budget; changed in place. */
 export interface ExtraCalls {
@@ -9,9 +10,18 @@ export interface ExtraCalls {
 /** Most credits saved: the share of two thousand calls at 5 %. */
 export const MAX_SAVED_CREDITS = 100;
 
-/** An empty budget. */
+/** Rechecks that are allowed for each call, and from the start. */
+export const RECHECK_SHARE = 0.05;
+const FIRST_RECHECKS = 10;
+
+/** An empty budget of hedges. */
 export function createExtraCalls(): ExtraCalls {
   return { credits: 0 };
+}
+
+/** A budget of rechecks, in calls. */
+export function createRechecks(): ExtraCalls {
+  return { credits: FIRST_RECHECKS };
 }
 
 /** A call of this cost was routed, and allows a share of it for further calls. */
@@ -25,6 +35,11 @@ export function take(budget: ExtraCalls, cost: number): boolean {
   if (budget.credits + ROUNDING < cost) return false;
   budget.credits -= cost;
   return true;
+}
+
+/** Gives the cost of a further call back. */
+export function giveBack(budget: ExtraCalls, cost: number): void {
+  budget.credits = Math.min(MAX_SAVED_CREDITS, budget.credits + cost);
 }
 
 /** Takes the cost of a further call that is made in any case; others wait until it is earned. */

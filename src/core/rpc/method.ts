@@ -176,6 +176,8 @@ const MAY_BE_MISSING: ReadonlySet<string> = new Set([
   "eth_getBlockAccessList",
   "eth_getBlockTransactionCountByHash",
   "eth_getBlockTransactionCountByNumber",
+  "eth_getTransactionByBlockHashAndIndex",
+  "eth_getRawTransactionByBlockHashAndIndex",
 ]);
 
 /** Categories of calls that are too expensive to be asked twice, or differ between providers. */

@@ -1,5 +1,6 @@
 // What a result says of the block that it belongs to, and whether it says anything at all: read
 // from the first members of its bytes, never parsed as a whole.
+import type { Call } from "./call.ts";
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -40,6 +41,24 @@ export function isNullResult(bytes: Buffer, { start }: Span): boolean {
 export function resultBlock(bytes: Buffer, { start, end }: Span): ResultBlock {
   const at = bytes[start] === OPEN_ARRAY ? skipSpace(bytes, start + 1, end) : start;
   return bytes[at] === OPEN_OBJECT ? blockOfObject(bytes, at, end) : NO_BLOCK;
+}
+
+/**
+ * The number of a block that the answer to a call shows its provider to have; null = it shows none.
+ * Reads no more than the first members of an object.
+ */
+export function blockNumberOf(
+  { method: { name, cache }, block }: Pick<Call, "method" | "block">,
+  bytes: Buffer,
+  { start, end }: Span,
+): number | null {
+  if (name === "eth_blockNumber") return quantity(bytes, start, end);
+  const isThere = bytes[start] === OPEN_OBJECT;
+  if (!isThere || cache === null) return null;
+  if (cache.kind === "block")
+    return cache.named === true && block.kind === "number" ? block.number : null;
+  if (cache.kind !== "hash" && cache.kind !== "transaction") return null;
+  return resultBlock(bytes, { start, end }).number;
 }
 
 const NO_BLOCK: ResultBlock = { number: null, hash: null };

@@ -7,11 +7,12 @@ import type { Channel, Verdict } from "../../core/provider/attempt.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { isMissingBlock } from "../../core/provider-errors/category.ts";
-import { earn } from "../../core/routing/extra-calls.ts";
+import { earn, RECHECK_SHARE } from "../../core/routing/extra-calls.ts";
 import { haveProvidersFailed, nextMove } from "../../core/routing/failover.ts";
 import type { Call } from "../../core/rpc/call.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
-import { isNullResult } from "../../core/rpc/result-block.ts";
+import type { Span } from "../../core/rpc/json.ts";
+import { blockNumberOf, isNullResult } from "../../core/rpc/result-block.ts";
 import type { Departure } from "../health/silence-watch.ts";
 import type { AnswerStream } from "../transport.ts";
 import { type Answer, faultAnswer, providerAnswer } from "./answer.ts";
@@ -76,6 +77,7 @@ function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListene
   if (hedge !== null && first !== undefined) {
     const { tracker, call } = job.request;
     earn(tracker.extraCalls, costOf(first.provider, call), hedge.maxExtra);
+    earn(tracker.rechecks, 1, RECHECK_SHARE);
   }
   const run = new FailoverRun(parts, job, listener);
   run.start();
@@ -151,7 +153,8 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   answered(pending: PendingAttempt, { body, start, end, idAt, pool }: WholeAnswer): void {
     if (!this.#wins(pending)) return pool?.recycle(body);
-    if (!isNullResult(body, { start, end })) this.#noteBlock(pending.provider);
+    if (!isNullResult(body, { start, end }))
+      this.#noteBlock(pending.provider, body, { start, end });
     const outcome = { kind: "result", body, start, end, idAt, pool } as const;
     this.#finish(providerAnswer(outcome, pending.provider));
   }
@@ -191,9 +194,11 @@ class FailoverRun implements AttemptOwner, RunningJob {
   }
 
   /** A provider that answers at a block has it. */
-  #noteBlock(provider: Provider): void {
+  #noteBlock(provider: Provider, body: Buffer, span: Span): void {
     const { tracker, call } = this.#job.request;
     const { resolution } = call;
+    const number = blockNumberOf(call, body, span);
+    if (number !== null) tracker.namedBlock(provider, number);
     if (resolution === undefined || tracker.blocks.formFor(provider, call.method) === "tag") return;
     tracker.hasBlock(provider, resolution.number);
   }

@@ -1,17 +1,18 @@
 // "Not found" for a transaction, receipt or block may come from a provider that is a block behind:
-// it is asked once more of one whose head is higher, before the caller is told. Once for each
-// call and head, out of the budget of further calls, and never for long. One who told of the
-// transaction a few blocks ago, when it was in a block above the served tip, is asked in any case.
+// it is asked once more of one whose head is higher, before the caller is told: once in vain for
+// each call and head, within a budget, and never for long. One who told of it a few blocks ago is
+// asked also where nobody is ahead.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { owe, take } from "../../core/routing/extra-calls.ts";
+import type { CallerIdentity } from "../../core/provider/silence.ts";
+import { giveBack, take } from "../../core/routing/extra-calls.ts";
 import type { Call } from "../../core/rpc/call.ts";
+import { blockNumberOf } from "../../core/rpc/result-block.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "./answer.ts";
 import { Job } from "./job.ts";
-import { costOf } from "./late-move.ts";
-import { blockNumberIn, MAX_BLOCKS_AHEAD, PreconfirmedTransactions } from "./preconfirmed.ts";
+import { isRecent, RecentProviders } from "./recent-providers.ts";
 import {
   type JobListener,
   NOTHING_SENT,
@@ -29,7 +30,7 @@ export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
       const { tracker } = job.request;
       const memory = memories.get(tracker) ?? {
         asked: new RecheckedCalls(),
-        preconfirmed: new PreconfirmedTransactions(),
+        recent: new RecentProviders(),
       };
       memories.set(tracker, memory);
       return new RecheckRun({ runtime, next, ...memory }, job, listener).start();
@@ -41,13 +42,16 @@ export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
 const SECOND_MS = 1_000;
 /** Of the bytes of a request; a longer one is not asked again. */
 const MAX_REQUEST_BYTES = 1_024;
-/** Calls that are remembered for one head. */
+/** Calls that are remembered for one head, and callers for one second. */
 const MAX_KEYS = 4_096;
+const PER_CALLER_AND_SECOND = 10;
 
-/** What was asked again since the head moved. */
+/** What was asked again in vain since the head moved, and for whom within this second. */
 class RecheckedCalls {
   readonly #keys = new Set<string>();
   #head = Number.NaN;
+  readonly #callers = new Map<string, number>();
+  #second = Number.NaN;
 
   /** Whether a call may be asked again at this height. */
   mayRecheck(key: string, head: number): boolean {
@@ -56,15 +60,27 @@ class RecheckedCalls {
     return this.#keys.size < MAX_KEYS && !this.#keys.has(key);
   }
 
+  /** It was asked again in vain. */
   add(key: string): void {
     this.#keys.add(key);
+  }
+
+  /** Counts a recheck of a caller; false = these are too many. */
+  count({ key }: CallerIdentity, nowMs: number): boolean {
+    const second = Math.floor(nowMs / 1_000);
+    if (second !== this.#second) this.#callers.clear();
+    this.#second = second;
+    const count = (this.#callers.get(key) ?? 0) + 1;
+    if (count > PER_CALLER_AND_SECOND || this.#callers.size >= MAX_KEYS) return false;
+    this.#callers.set(key, count);
+    return true;
   }
 }
 
 /** What is remembered of one provider set. */
 interface Memory {
   readonly asked: RecheckedCalls;
-  readonly preconfirmed: PreconfirmedTransactions;
+  readonly recent: RecentProviders;
 }
 
 interface RecheckParts extends Memory {
@@ -80,6 +96,8 @@ class RecheckRun implements JobListener, RunningJob {
   #running: RunningJob | null = null;
   /** The recheck has begun. */
   #isSecond = false;
+  /** The call for which the recheck was taken from the budget; null = it was not. */
+  #taken: string | null = null;
   #over = false;
 
   constructor(parts: RecheckParts, job: Job, listener: JobListener) {
@@ -104,7 +122,7 @@ class RecheckRun implements JobListener, RunningJob {
 
   ended(answer: Answer): void {
     const isMissing = isNull(answer.outcome);
-    if (!isMissing) this.#notePreconfirmed(answer);
+    if (!isMissing) this.#noteRecent(answer);
     const second = isMissing ? this.#secondJob(answer) : null;
     if (second === null) return this.#finish(answer);
     const { outcome, source } = answer;
@@ -129,35 +147,44 @@ class RecheckRun implements JobListener, RunningJob {
 
   /** Who is not asked after this provider's `null`; null = nobody is asked. */
   #leftOut(provider: Provider): ReadonlySet<string> | null {
-    const { asked, preconfirmed, runtime } = this.#parts;
-    const { tracker, call } = this.#job.request;
-    const { extraCalls, set } = tracker;
+    const { asked, recent, runtime } = this.#parts;
+    const { tracker, call, caller } = this.#job.request;
+    const nowMs = runtime.now();
     const key = keyOf(call);
-    const cost = costOf(provider, call);
-    const known = preconfirmed.providerOf(key, runtime.now());
+    const known = recent.providerOf(key, nowMs);
     if (known !== null && known !== provider.id) {
-      owe(extraCalls, cost);
-      return new Set(set.providers.flatMap(({ id }) => (id === known ? [] : [id])));
-    }
-    const ahead = tracker.aheadOf(provider, call);
-    if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
-    if (!take(extraCalls, cost)) {
+      if (asked.count(caller, nowMs))
+        return new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id])));
       this.#job.overBudget = true;
       return null;
     }
-    asked.add(key);
+    const ahead = tracker.aheadOf(provider, call);
+    if (ahead === null || !asked.mayRecheck(key, ahead.head)) return null;
+    if (!asked.count(caller, nowMs) || !take(tracker.rechecks, 1)) {
+      this.#job.overBudget = true;
+      return null;
+    }
+    this.#taken = key;
     return ahead.others;
   }
 
-  /** Remembers who told of a transaction in a block above the served tip. */
-  #notePreconfirmed({ outcome, source }: Answer): void {
+  /** What was found cost nothing: only rechecks in vain are bounded. */
+  #settle(isFound: boolean): void {
+    if (this.#taken === null) return;
+    if (isFound) giveBack(this.#job.request.tracker.rechecks, 1);
+    else this.#parts.asked.add(this.#taken);
+  }
+
+  /** Remembers who told of a block or transaction near the served tip. */
+  #noteRecent({ outcome, source }: Answer): void {
     const { tracker, call } = this.#job.request;
-    if (source.kind !== "provider" || call.body.length > MAX_REQUEST_BYTES) return;
-    const block = blockNumberIn(call, outcome);
-    const tip = block === null ? null : tracker.blocks.servedTip();
-    if (block === null || tip === null || block <= tip || block > tip + MAX_BLOCKS_AHEAD) return;
-    const { preconfirmed, runtime } = this.#parts;
-    preconfirmed.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
+    if (source.kind !== "provider" || outcome.kind !== "result") return;
+    if (call.body.length > MAX_REQUEST_BYTES) return;
+    const tip = tracker.blocks.servedTip();
+    const block = tip === null ? null : blockNumberOf(call, outcome.body, outcome);
+    if (block === null || tip === null || !isRecent(block, tip)) return;
+    const { recent, runtime } = this.#parts;
+    recent.add(keyOf(call), source.provider.id, tracker.set.chain, runtime.now());
   }
 
   #recheck(second: Job, otherwise: Answer): void {
@@ -167,8 +194,10 @@ class RecheckRun implements JobListener, RunningJob {
         const { outcome } = answer;
         const hasAnswer = outcome.kind === "result" || outcome.kind === "stream";
         this.#job.absorb(second);
-        this.#notePreconfirmed(answer);
-        this.#job.rechecked = hasAnswer && !isNull(outcome) ? "found" : "missing";
+        this.#noteRecent(answer);
+        const isFound = hasAnswer && !isNull(outcome);
+        this.#job.rechecked = isFound ? "found" : "missing";
+        this.#settle(isFound);
         this.#finish(hasAnswer ? answer : otherwise);
       },
     });

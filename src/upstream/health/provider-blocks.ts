@@ -33,4 +33,8 @@ export interface ProviderBlocks {
   readonly branch: BranchView;
   /** When it last pushed a head (ms). */
   pushedAtMs: number;
+  /** The number of that head; -1 = none. */
+  pushedNumber: number;
+  /** Polls running that found it further than that, as if another machine pushed. */
+  pollsAhead: number;
 }

@@ -109,13 +109,13 @@ export class ServedView {
 
   /** Whether a provider certainly lacks the tip of a view. */
   lacks(blocks: ProviderBlocks, { number, hash }: View, nowMs: number): boolean {
-    const { sample, missing } = blocks;
+    const { sample, missing, highest } = blocks;
     if (missing !== null && missing <= number) return true;
     const isPushing = this.#isPushing(blocks, nowMs);
     const own = isPushing ? hashAt(blocks.branch, number) : null;
     if (own !== null && hash !== null) return own !== hash;
     if (this.#needsTag(blocks) && sample?.height !== number) return true;
-    if (sample === null || sample.height >= number) return false;
+    if (sample === null || Math.max(sample.height, highest) >= number) return false;
     if (isPushing) return true;
     const { blockTimeMs } = this.#set.chain;
     const due = Math.floor((nowMs - sample.atMs) / Math.max(1, blockTimeMs));

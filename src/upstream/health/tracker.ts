@@ -81,7 +81,11 @@ import {
   unlearnUnserved,
   unservedNames,
 } from "../../core/provider/unserved-methods.ts";
-import { createExtraCalls, type ExtraCalls } from "../../core/routing/extra-calls.ts";
+import {
+  createExtraCalls,
+  createRechecks,
+  type ExtraCalls,
+} from "../../core/routing/extra-calls.ts";
 import {
   type Awaited,
   betterOf,
@@ -244,6 +248,8 @@ export interface Tracker {
   readonly profileId: string;
   /** What this worker may ask of the set beyond one call a call. */
   readonly extraCalls: ExtraCalls;
+  /** The budget of rechecks after an answer of `null`, in calls. */
+  readonly rechecks: ExtraCalls;
   /**
    * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
    * and the strategy are ignored, its circuit is not.
@@ -316,6 +322,8 @@ export interface Tracker {
   recordSafe(provider: Provider, height: number): void;
   /** A provider has answered at a block: its head is at least this. */
   hasBlock(provider: Provider, number: number): void;
+  /** An answer of a provider named a block: its head is at least this, the tip stays as it is. */
+  namedBlock(provider: Provider, number: number): void;
   /**
    * A provider has said that it does not have a block. Where it says so of its own head twice
    * running, it is asked for that by tag from now on.
@@ -385,11 +393,13 @@ export type RoutingState = Pick<
   | "admit"
   | "trialPatienceMs"
   | "extraCalls"
+  | "rechecks"
   | "usualMs"
   | "mayBeAskedBeside"
   | "aheadOf"
   | "isFutureBlock"
   | "hasBlock"
+  | "namedBlock"
   | "lacksBlock"
   | "begin"
   | "end"
@@ -437,6 +447,7 @@ class SetTracker implements Tracker {
   readonly set: ProviderSet;
   readonly profileId: string;
   readonly extraCalls: ExtraCalls;
+  readonly rechecks: ExtraCalls;
   readonly blocks: RecordedBlocks;
   readonly #runtime: Runtime;
   readonly #providerStates: readonly ProviderState[];
@@ -464,6 +475,7 @@ class SetTracker implements Tracker {
     this.set = set;
     this.profileId = settings.profileId ?? "";
     this.extraCalls = previous?.extraCalls ?? createExtraCalls();
+    this.rechecks = previous?.rechecks ?? createRechecks();
     this.#runtime = runtime;
     this.#onAttempt = settings.onAttempt;
     const { shareOf = WHOLE_SHARES.of, budgetOf = () => null, cordonOf = () => null } = settings;
@@ -653,18 +665,19 @@ class SetTracker implements Tracker {
 
   aheadOf(provider: Provider, call: Call): Ahead | null {
     const nowMs = this.#runtime.now();
-    const heightOf = ({ sample }: ProviderState): number | null =>
-      sample !== null && nowMs - sample.atMs < HEAD_FRESH_MS ? sample.height : null;
+    const heightOf = ({ sample, highest }: ProviderState): number =>
+      sample !== null && nowMs - sample.atMs < HEAD_FRESH_MS
+        ? Math.max(sample.height, highest)
+        : -1;
     const asked = this.#stateOf(provider);
-    const known = asked === null ? null : heightOf(asked);
-    if (known === null) return null;
+    if (asked === null) return null;
+    const known = heightOf(asked);
     const least = call.block.kind === "number" ? Math.max(known + 1, call.block.number) : known + 1;
     const others = new Set<string>();
     let head = known;
     for (const state of this.#providerStates) {
       const height = heightOf(state);
-      if (height !== null && height >= least && this.#isInBestHealth(state, call))
-        head = Math.max(head, height);
+      if (height >= least && this.#isInBestHealth(state, call)) head = Math.max(head, height);
       else others.add(state.provider.id);
     }
     return others.size === this.#providerStates.length ? null : { head, others };
@@ -790,8 +803,18 @@ class SetTracker implements Tracker {
     // would never end.
     const other = transport === "http" ? providerState.ws : providerState.http;
     if (other !== null && other.probedAtMs === NEVER_MS) other.cordon = null;
-    if (isHeight(result.height) && providerState.cordon === null)
-      this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
+    if (!isHeight(result.height) || providerState.cordon !== null) return;
+    this.#sample(providerState, { height: result.height, atMs: health.probedAtMs, polled: true });
+    this.#compare(providerState, result.height);
+  }
+
+  /** A socket that trails what its provider answers to polls vouches for nothing. */
+  #compare(state: ProviderState, height: number): void {
+    if (state.pushedNumber === -1) return;
+    const mostAhead = Math.max(1, SOCKET_TRAILS_MS / Math.max(1, this.set.chain.blockTimeMs));
+    const isAhead = height > state.pushedNumber + mostAhead;
+    state.pollsAhead = isAhead ? Math.min(POLLS_AHEAD, state.pollsAhead + 1) : 0;
+    if (state.pollsAhead === POLLS_AHEAD) this.blocks.clear(state);
   }
 
   #refused(at: Channel, reason: Cordon): void {
@@ -840,7 +863,10 @@ class SetTracker implements Tracker {
     const providerState = this.#stateOf(provider);
     if (providerState === null) return;
     providerState.listening = listening;
-    if (!listening) this.blocks.clear(providerState);
+    if (listening) return;
+    providerState.pushedNumber = -1;
+    providerState.pollsAhead = 0;
+    this.blocks.clear(providerState);
   }
 
   recordHead(provider: Provider, height: number, block?: PushedBlock): void {
@@ -853,6 +879,8 @@ class SetTracker implements Tracker {
       providerState.ws.heardAtMs = providerState.pushedAtMs;
       providerState.ws.hasAnswered = true;
     }
+    providerState.pushedNumber = height;
+    if (providerState.pollsAhead === POLLS_AHEAD) return;
     this.#sample(providerState, { height, atMs: providerState.pushedAtMs, polled: false });
     this.blocks.pushed(providerState, block ?? null);
   }
@@ -878,6 +906,11 @@ class SetTracker implements Tracker {
     this.#raiseHighest(state, number);
     if (state.sample !== null && state.sample.height >= number) return;
     this.#sample(state, { height: number, atMs: this.#runtime.now(), polled: true });
+  }
+
+  namedBlock(provider: Provider, number: number): void {
+    const state = this.#stateOf(provider);
+    if (state !== null && state.cordon === null) this.#raiseHighest(state, number);
   }
 
   lacksBlock(provider: Provider, number: number): void {
@@ -1055,7 +1088,28 @@ class SetTracker implements Tracker {
   }
 
   #considerAll(query: PlanQuery): readonly Considered[] {
-    return this.#providerStates.map((providerState) => this.#consider(providerState, query));
+    const all = this.#providerStates.map((providerState) => this.#consider(providerState, query));
+    return query.call.block.kind === "range" && !query.pinned ? this.#thatReach(all, query) : all;
+  }
+
+  /**
+   * A list that ends before its range looks like a whole one: who lacks the last block is asked
+   * only where nobody is known to have it.
+   */
+  #thatReach(
+    all: readonly Considered[],
+    { call, view: { nowMs } }: PlanQuery,
+  ): readonly Considered[] {
+    const last = lastBlock(call.block);
+    if (last === null) return all;
+    const presences = this.#providerStates.map((state) => this.#presenceOf(state, last, nowMs));
+    const isThere = all.some(({ reason }, at) => reason === null && presences[at] === "has");
+    if (!isThere) return all;
+    return all.map((considered, at) =>
+      considered.reason === null && presences[at] === "lacks"
+        ? { ...considered, reason: "block_missing" }
+        : considered,
+    );
   }
 
   /** Considers a provider on the requested transport, or on the better of its two. */
@@ -1092,11 +1146,8 @@ class SetTracker implements Tracker {
     const minCalls = pinned ? null : minCallsOf(strategy, this.#safeDraw.settings);
     const known = minCalls === null ? null : reading(health.latency, call.method, minCalls, nowMs);
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
-    const { block } = call;
-    const presence =
-      block.kind === "number" && call.resolution === undefined
-        ? presenceOf(providerState.sample, block.number, this.set.chain, nowMs)
-        : null;
+    const last = call.resolution === undefined ? lastBlock(call.block) : null;
+    const presence = last === null ? null : this.#presenceOf(providerState, last, nowMs);
     const stalled = isStalled(health, nowMs);
     const limited =
       methodLimitedForMs(health, call.method, nowMs) > 0 || isSpared(providerState, nowMs);
@@ -1120,6 +1171,10 @@ class SetTracker implements Tracker {
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
     };
+  }
+
+  #presenceOf({ sample, highest }: ProviderState, block: number, nowMs: number) {
+    return highest >= block ? "has" : presenceOf(sample, block, this.set.chain, nowMs);
   }
 
   #conditionOf(
@@ -1391,12 +1446,25 @@ function createState(
     listening: false,
     cordon,
     pushedAtMs: NEVER_MS,
+    pushedNumber: -1,
+    pollsAhead: 0,
     budget,
     rate: (isNew ? null : before?.rate) ?? createLearnedRate(),
   };
 }
 
+/** How far (ms) the heads that a provider pushes may be behind those that it answers polls with. */
+const SOCKET_TRAILS_MS = 2_000;
+/** So often running it is found to be further behind. */
+const POLLS_AHEAD = 2;
+
 const FRESH = { out: null, askedAtMs: NEVER_MS, unheardSinceMs: NEVER_MS } as const;
+
+/** The last block that a call reads, if it names it by number. */
+function lastBlock(block: BlockRef): number | null {
+  if (block.kind === "number") return block.number;
+  return block.kind === "range" ? block.to : null;
+}
 
 /** The channel of a successor with the same health keeps the attempts in flight. */
 function watchedOf(

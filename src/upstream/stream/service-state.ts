@@ -36,6 +36,10 @@ export abstract class ServiceState implements RoutingState {
     return this.strict.extraCalls;
   }
 
+  get rechecks() {
+    return this.strict.rechecks;
+  }
+
   get profileId() {
     return this.strict.profileId;
   }
@@ -81,6 +85,10 @@ export abstract class ServiceState implements RoutingState {
   }
 
   hasBlock(): void {}
+
+  namedBlock(provider: Provider, number: number): void {
+    this.strict.namedBlock(provider, number);
+  }
 
   lacksBlock(): void {}
 

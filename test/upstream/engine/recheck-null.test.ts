@@ -33,6 +33,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
   for (const [n, height] of heads.entries()) see(n, height);
   const asked: Asked[] = [];
   let recycled = 0;
+  let avoid: ReadonlySet<string> | null = null;
   let sentInAll = 0;
   const router = createRouter({
     runtime,
@@ -65,7 +66,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
       },
     },
   });
-  const ask = (params: string, method = RECEIPT, block: BlockRef = NO_BLOCK) => {
+  const ask = (params: string, method = RECEIPT, block: BlockRef = NO_BLOCK, key = "test") => {
     const answers: string[] = [];
     const told = ({ outcome }: Answer): void => {
       if (outcome.kind !== "result") return void answers.push(outcome.kind);
@@ -80,8 +81,8 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
         strategy: "priority",
         pin: null,
         transport: "http",
-        avoid: null,
-        caller: { key: "test" },
+        avoid,
+        caller: { key },
         deadlineMs: 5_000,
         mayStream: true,
       },
@@ -89,17 +90,23 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
     );
     return { route, answers };
   };
-  /** Saves credits for these many rechecks, then forgets what was asked. */
-  const save = (credits: number): void => {
-    tracker.extraCalls.credits = credits;
+  /** Saves so many rechecks, then forgets what was asked. */
+  const save = (calls: number): void => {
+    tracker.rechecks.credits = calls;
     asked.length = 0;
   };
   const push = (n: number, height: number): void =>
     tracker.recordHead(providers[n] ?? assert.fail(), height);
+  const avoidFirst = (run: () => void): void => {
+    avoid = new Set([providers[0]?.id ?? assert.fail()]);
+    run();
+    avoid = null;
+  };
   return {
     runtime,
     asked,
     ask,
+    avoidFirst,
     see,
     push,
     save,
@@ -145,7 +152,7 @@ test("nobody is asked again where nobody in good health is ahead, or the head is
   assert.deepEqual([answers, stale.asked.length], [["null"], 1]);
 });
 
-test("once for each call and head, and only within the budget", () => {
+test("in vain once for each call and head, and only within the budget", () => {
   const it = bench([100, 101], ["null", "null"]);
   it.save(0);
   const poor = it.ask('["0xaa"]');
@@ -165,6 +172,55 @@ test("once for each call and head, and only within the budget", () => {
   it.ask('["0xaa"]');
   it.runtime.advance(50);
   assert.equal(it.asked.length, 10, "again at the next head");
+});
+
+test("a recheck that finds something takes nothing: the next one is asked again as well", () => {
+  const it = bench([100, 101], ["null", '"0x1"']);
+  it.save(1);
+  for (let n = 0; n < 8; n++) {
+    const { answers } = it.ask('["0xaa"]');
+    it.runtime.advance(50);
+    assert.deepEqual(answers, ['"0x1"']);
+  }
+});
+
+test("one caller has ten rechecks a second, and others theirs", () => {
+  const it = bench([100, 101], ["null", "null"]);
+  it.save(100);
+  const foundFor = (key: string): number => {
+    const before = it.asked.length;
+    for (let n = 0; n < 20; n++) it.ask(`["0x${key}${n}"]`, RECEIPT, NO_BLOCK, key);
+    it.runtime.advance(50);
+    return it.asked.length - before - 20;
+  };
+  it.runtime.advance(1_000 - (it.runtime.now() % 1_000));
+  assert.equal(foundFor("aa"), 10);
+  assert.equal(foundFor("aa"), 0);
+  assert.equal(foundFor("bb"), 10);
+  it.runtime.advance(1_000);
+  assert.equal(foundFor("aa"), 10);
+});
+
+test("an answer that names a block tells how far its provider is", () => {
+  const it = bench([100, 100], ["null", '{"blockNumber":"0x66"}']);
+  it.save(5);
+  it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  assert.equal(it.asked.length, 1, "nobody is known to be ahead");
+  it.avoidFirst(() => it.ask('["0xbb"]'));
+  it.runtime.advance(50);
+  const { answers } = it.ask('["0xaa"]');
+  it.runtime.advance(50);
+  assert.deepEqual(answers, ['{"blockNumber":"0x66"}']);
+});
+
+test("a transaction of a block by its hash is asked again as well", () => {
+  const it = bench([100, 101], ["null", '{"hash":"0xaa"}']);
+  it.save(5);
+  const method = "eth_getTransactionByBlockHashAndIndex";
+  const { answers } = it.ask(`["0x${"a".repeat(64)}","0x0"]`, method);
+  it.runtime.advance(50);
+  assert.deepEqual(answers, ['{"hash":"0xaa"}']);
 });
 
 test("a block is asked again only of one whose head has its number", () => {
@@ -267,8 +323,8 @@ test("a preconfirmed receipt that was told is not told away by a provider that h
   assert.deepEqual(afterFailure('["0xaa"]').answers, ["null"], "after a few blocks null is null");
 });
 
-test("a receipt of a block that others have is not remembered", () => {
-  const says: (string | null | "silent")[] = ['{"blockNumber":"0x64"}', "null"];
+test("a receipt of a block well below the tip is not remembered", () => {
+  const says: (string | null | "silent")[] = ['{"blockNumber":"0x61"}', "null"];
   const it = bench([100, 100], says);
   it.save(0);
   it.ask('["0xaa"]');
@@ -276,7 +332,7 @@ test("a receipt of a block that others have is not remembered", () => {
   says[0] = null;
   const asked = it.ask('["0xaa"]');
   it.runtime.advance(7);
-  says[0] = '{"blockNumber":"0x64"}';
+  says[0] = '{"blockNumber":"0x61"}';
   it.runtime.advance(50);
   assert.deepEqual(asked.answers, ["null"]);
 });

@@ -430,6 +430,49 @@ test("the consensus moves with every sample and ends when samples are old", () =
   assert.equal(it.tracker.head(), null);
 });
 
+test("a range is asked of those that have its last block; who lacks it only where nobody has it", () => {
+  const it = createFixture({ set: { maxLagBlocks: 5 } });
+  const [short, unknown, whole] = it.providers;
+  it.probe(short, 97);
+  it.probe(whole, 100);
+  const range = (to: number) => ({ kind: "range", from: 90, to }) as const;
+  const askedFor = (to: number) => it.plan("eth_getLogs", { block: range(to) });
+  assert.deepEqual(askedFor(100), [whole.id, unknown.id]);
+  assert.deepEqual(it.reasons("eth_getLogs", range(100)), { [short.id]: "block_missing" });
+  assert.equal(askedFor(97)[0], short.id);
+  assert.equal(askedFor(103).length, 3, "nobody is known to have it");
+  // Its circuit says nothing of what it has: a short list is no answer instead.
+  openCircuit(it, whole);
+  assert.deepEqual(askedFor(100), [unknown.id]);
+  it.tracker.namedBlock(short, 100);
+  assert.deepEqual(askedFor(100), [short.id, unknown.id]);
+});
+
+test("a socket that trails what its provider answers to polls vouches for nothing until it does not", () => {
+  const it = createFixture();
+  const [provider] = it.providers;
+  const hash = (number: number): string => `0x${number.toString(16).padStart(64, "0")}`;
+  const push = (number: number): void =>
+    it.tracker.recordHead(provider, number, {
+      number,
+      hash: hash(number),
+      parentHash: hash(number - 1),
+    });
+  it.tracker.listen(provider, true);
+  push(100);
+  it.probe(provider, 101);
+  it.probe(provider, 103);
+  assert.equal(it.tracker.blocks.pushedTip(provider), 100, "it was polled between two blocks");
+  it.probe(provider, 103);
+  assert.equal(it.tracker.blocks.pushedTip(provider), null);
+  push(101);
+  assert.equal(it.tracker.blocks.pushedTip(provider), null);
+  push(103);
+  it.probe(provider, 104);
+  push(104);
+  assert.equal(it.tracker.blocks.pushedTip(provider), 104);
+});
+
 test("two providers that stand still are left out, and define no head of the one that goes on", () => {
   const it = createFixture();
   const [stuck, alsoStuck, healthy] = it.providers;
