@@ -154,6 +154,36 @@ for (const viaNode of [false, true]) {
     });
   }
 
+  test(`a streamed answer that breaks behind one under way ends the connection after that, at ${path}`, async (t) => {
+    const fixture = await hostedFixture(t);
+    const key = await fixture.anonymousKey();
+    const release: (() => void)[] = [];
+    const streams: { write(more: string): void; end(): void }[] = [];
+    fixture.premium.script(({ id }, reply) => {
+      if (release.length === 0) return void release.push(() => reply.result('"0xab"'));
+      const begun = reply.begin(`{"jsonrpc":"2.0","id":${id},"result":"${"y".repeat(200_000)}`);
+      streams.push(begun);
+    });
+    const { socket, received, closed } = open(t, fixture);
+    socket.write(write(key, 1, viaNode));
+    await until("the provider is asked", () => release.length === 1);
+    socket.write(write(key, 2, viaNode, "debug_traceBlockByNumber"));
+    if (viaNode) {
+      await until("the stream begins", () => streams.length === 1);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      streams[0]?.write("]}");
+      streams[0]?.end();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    release[0]?.();
+    await until("the stream begins", () => streams.length === 1);
+    streams[0]?.write("]}");
+    streams[0]?.end();
+    await until("the connection ends", closed);
+    assert.match(received(), /"result":"0xab"/);
+    assert.ok(!received().includes("]}"));
+  });
+
   test(
     "requests that come in one write are answered in their order and charged one by one, at " +
       `${path}`,

@@ -1,17 +1,15 @@
 // JSON-RPC 2.0 answers as bytes: whether an answer is valid, carries the id of the request, and
-// holds a result or an error. Never parses the result: a long answer is judged by its first and
-// last bytes, so that it can be passed on while it arrives. An answer with another id is never
+// holds a result or an error. Never parses the result: a long answer is judged by what is before
+// and behind it, so that it can be passed on while it arrives. An answer with another id is never
 // delivered.
 
-import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
+import { ERROR, ID, isVersion, MAX_MEMBERS, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";
 import {
-  CLOSE_ARRAY,
   CLOSE_OBJECT,
   COLON,
   COMMA,
   LETTER_N,
-  OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
   skipSpace,
@@ -19,6 +17,7 @@ import {
   skipValue,
   startsWith,
 } from "./json.ts";
+import { ValueScan } from "./value-scan.ts";
 
 /**
  * A complete result that carries the id of its request. `start` and `end` are offsets of the raw
@@ -66,8 +65,10 @@ export function readAnswer(bytes: Buffer, wireId: string): AnswerEnvelope {
   let errorStart = -1;
   let errorEnd = -1;
   let seen = 0;
+  let members = 0;
   let at = skipSpace(bytes, start + 1, end);
   while (bytes[at] === QUOTE) {
+    if (++members > MAX_MEMBERS) return bad("the answer has too many members");
     const keyEnd = skipString(bytes, at, end);
     const colon = keyEnd === -1 ? end : skipSpace(bytes, keyEnd, end);
     const valueStart = skipSpace(bytes, colon + 1, end);
@@ -211,44 +212,27 @@ export function readAnswerHead(bytes: Buffer, wireId: string): AnswerHead {
   return { kind: "whole" };
 }
 
-/**
- * Bytes held back at the end of a long answer, so that its tail is judged before the caller
- * receives the end.
- */
+/** Most bytes behind the result of a long answer: they are judged together. */
 export const TAIL_BYTES = 256;
 
 /** What the head of a long answer has established. */
 type HeadFacts = Pick<Extract<AnswerHead, { kind: "result" }>, "idAt" | "hasVersion">;
 
-/** The end of a long answer, as offsets from the first byte of its tail. */
-export interface AnswerTail {
-  /** Where the result value ends. */
-  readonly resultEnd: number;
-  /** Offset of the id; null = it was in the head. */
-  readonly idAt: number | null;
-}
-
 /**
- * Judges the end of a long answer by its last bytes; null = it is not the end of an answer to this
- * request. `opening` is the first byte of the result.
+ * Judges what follows the result of a long answer, to its last byte: offset of the id in it, -1 =
+ * the id was in the head. Null = it is not the end of an answer to this request.
  */
-export function readAnswerTail(
-  tail: Buffer,
-  head: HeadFacts,
-  wireId: string,
-  opening: number,
-): AnswerTail | null {
+export function readAnswerTail(tail: Buffer, head: HeadFacts, wireId: string): number | null {
+  const isUsual = tail.length === 1 && tail[0] === CLOSE_OBJECT;
+  if (isUsual && head.idAt !== null && head.hasVersion) return -1;
+  if (tail.length > TAIL_BYTES) return null;
   const text = tail.toString("latin1");
-  const [rest = ""] = endingAfter(head).exec(text) ?? [];
-  const resultEnd = text.length - rest.length;
-  if (rest === "" || !namesOnce(rest, "error")) return null;
-  if (!head.hasVersion && !namesOnce(rest, "jsonrpc", true)) return null;
-  const last = text.charAt(resultEnd - 1);
-  if (last === "" || last !== closingOf(opening, last)) return null;
-  if (head.idAt !== null) return { resultEnd, idAt: null };
-  const id = TAIL_ID.exec(rest);
-  if (id?.[1] !== wireId || !namesOnce(rest, "id", true)) return null;
-  return { resultEnd, idAt: resultEnd + id.index + id[0].length - wireId.length };
+  if (!endingAfter(head).test(text) || !namesOnce(text, "error")) return null;
+  if (!head.hasVersion && !namesOnce(text, "jsonrpc", true)) return null;
+  if (head.idAt !== null) return -1;
+  const id = TAIL_ID.exec(text);
+  if (id?.[1] !== wireId || !namesOnce(text, "id", true)) return null;
+  return id.index + id[0].length - wireId.length;
 }
 
 const TAIL_ID = /"id"[ \t\r\n]*:[ \t\r\n]*("[^"]*"|-?\d+|null)/;
@@ -281,28 +265,21 @@ const FULL_ENDING = endingWith(ID_TEXT, VERSION_TEXT);
 /** A blank stands for any white space. */
 function endingWith(...members: readonly string[]): RegExp {
   const member = ['"error" : null', ...members].join("|");
-  return new RegExp(`(?: , (?:${member}))* \\} $`.replaceAll(" ", "[ \\t\\r\\n]*"));
+  return new RegExp(`^(?: , (?:${member}))* \\} $`.replaceAll(" ", "[ \\t\\r\\n]*"));
 }
 
-/** Reads a long complete body by its head and tail; null = it is short, or must be read whole. */
+/**
+ * Reads a long complete body by its head, the extent of its result and what follows that; null = it
+ * is short, or must be read member by member.
+ */
 export function readLongResult(body: Buffer, wireId: string): ResultAnswer | null {
   if (body.length <= READ_WHOLE_BYTES) return null;
-  const usual = usualResultStart(body, wireId);
-  const last = body.length - 1;
-  // Nearly all answers end with their result.
-  if (usual !== -1 && body[last] === CLOSE_OBJECT && isClosing(body[usual], body[last - 1]))
-    return { kind: "result", start: usual, end: last, idAt: USUAL_START.length };
   const head = readAnswerHead(body.subarray(0, READ_WHOLE_BYTES), wireId);
   if (head.kind !== "result") return null;
-  const tailAt = Math.max(head.start, body.length - TAIL_BYTES);
-  const tail = readAnswerTail(body.subarray(tailAt), head, wireId, body[head.start] ?? 0);
-  if (tail === null) return null;
-  return {
-    kind: "result",
-    start: head.start,
-    end: tailAt + tail.resultEnd,
-    idAt: head.idAt ?? tailAt + (tail.idAt ?? 0),
-  };
+  const { start, idAt } = head;
+  const end = ValueScan.of(body[start])?.take(body, start) ?? -1;
+  const tailIdAt = end === -1 ? null : readAnswerTail(body.subarray(end), head, wireId);
+  return tailIdAt === null ? null : { kind: "result", start, end, idAt: idAt ?? end + tailIdAt };
 }
 
 /** Answers up to this size are read to the last byte. */
@@ -319,21 +296,6 @@ export function readError(raw: Buffer): Pick<Failure, "code" | "message" | "data
     message: typeof message === "string" ? message : "",
     data: data ?? null,
   };
-}
-
-/** Whether the last byte of an object, array or string matches its first byte. */
-function isClosing(opening: number | undefined, closing: number | undefined): boolean {
-  if (opening === QUOTE) return closing === QUOTE;
-  return (
-    (opening === OPEN_OBJECT && closing === CLOSE_OBJECT) ||
-    (opening === OPEN_ARRAY && closing === CLOSE_ARRAY)
-  );
-}
-
-function closingOf(opening: number, last: string): string {
-  if (opening === OPEN_OBJECT) return "}";
-  if (opening === OPEN_ARRAY) return "]";
-  return opening === QUOTE ? '"' : last;
 }
 
 const MAX_ANSWER_DEPTH = 1024;

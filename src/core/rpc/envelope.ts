@@ -61,10 +61,13 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   let plain = true;
   let notify = false;
   let problem = "";
+  let members = 0;
   for (let at = skipSpace(bytes, start + 1, end); at < end && bytes[at] === QUOTE; ) {
     const keyEnd = skipString(bytes, at, end);
     const valueStart = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end);
     const valueEnd = skipValue(bytes, valueStart, end, MAX_DEPTH);
+    if (++members > MAX_MEMBERS)
+      return { kind: "invalid", id: id || "null", message: TOO_MANY_MEMBERS };
     const member = memberOf(bytes, at, keyEnd);
     const again = (seen & member) !== 0;
     if (again) problem = "a member appears twice";
@@ -108,6 +111,9 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   };
 }
 
+/** Of a request or an answer: decoding the names of millions would keep all others waiting. */
+export const MAX_MEMBERS = 64;
+const TOO_MANY_MEMBERS = `a request has at most ${MAX_MEMBERS} members`;
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';
 const MAX_METHOD_CHARS = 128;

@@ -13,6 +13,7 @@ import {
   TAIL_BYTES,
 } from "../../core/rpc/answer.ts";
 import type { Failure } from "../../core/rpc/failure.ts";
+import { ValueScan } from "../../core/rpc/value-scan.ts";
 import type { AnswerListener, AnswerStream, Dispatch, Room, StreamSink } from "../transport.ts";
 import {
   CANCELLED,
@@ -67,6 +68,7 @@ const STREAM_FROM_BYTES = 134_144;
 const GATHERED_BYTES = STREAM_FROM_BYTES - SCRATCH_BYTES;
 /** Bytes after which the beginning of a long answer is judged. */
 const LONG_HEAD_BYTES = 1_024;
+const NO_ANSWER_END = "the provider's answer does not end as a JSON-RPC answer";
 
 /** One request in flight and the reading of its answer. */
 export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
@@ -101,8 +103,10 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   #size = 0;
   #passed = 0;
   #hasVersion = false;
-  /** First byte of the result value. */
-  #opening = 0;
+  /** Finds the end of the result while it is streamed. */
+  #scan: ValueScan | null = null;
+  /** Bytes that came after the result; null = it has not ended. */
+  #behind: number | null = null;
   #sink: StreamSink | null = null;
   /** Set while the answer is streamed. */
   #pace: AnswerPace | null = null;
@@ -283,10 +287,11 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     }
     // Until the id is here the answer may be another request's: it is held.
     if (!this.#expected.mayStream || head.idAt === null) return;
+    this.#scan = ValueScan.of(first[head.start]);
+    if (this.#scan === null) return;
     this.head = Buffer.from(first.subarray(0, head.start));
     this.idAt = head.idAt;
     this.#hasVersion = head.hasVersion;
-    this.#opening = first[head.start] ?? 0;
     this.#state = "held";
     this.#gathered?.vacate();
     this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byReader) =>
@@ -310,6 +315,10 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
       this.#break(WRONG_LENGTH);
       return true;
     }
+    if (!this.#follow(chunk)) {
+      this.#break(NO_ANSWER_END);
+      return true;
+    }
     if (last) {
       this.#last = chunk;
       return false;
@@ -318,6 +327,15 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     if (this.bodyBytes !== null && this.#passed <= this.bodyBytes - TAIL_BYTES)
       return this.#sink?.data(chunk, true) ?? true;
     return this.#holdBack(chunk);
+  }
+
+  /** Follows the result through its bytes; false = more comes behind it than an answer has. */
+  #follow(chunk: Buffer): boolean {
+    if (this.#behind === null) {
+      const end = this.#scan?.take(chunk) ?? -1;
+      if (end !== -1) this.#behind = chunk.length - end;
+    } else this.#behind += chunk.length;
+    return this.#behind === null || this.#behind <= TAIL_BYTES;
   }
 
   /** Copies the last bytes, which may be the end of the answer, and streams what is before. */
@@ -349,22 +367,18 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     if (this.bodyBytes !== null && this.#size !== this.bodyBytes) return this.#break(WRONG_LENGTH);
     const last = this.#last;
     const piece = last === null ? this.#held : this.#behindHeld(last);
-    const tail = piece.subarray(-TAIL_BYTES);
-    const end = readAnswerTail(
-      tail,
-      { idAt: this.idAt, hasVersion: this.#hasVersion },
-      this.#expected.wireId,
-      this.#opening,
-    );
-    if (end === null) return this.#break("the provider's answer does not end as a JSON-RPC answer");
-    const fromEnd = tail.length - end.resultEnd;
+    const behind = this.#behind ?? 0;
+    const end = piece.length - behind;
+    const head = { idAt: this.idAt, hasVersion: this.#hasVersion };
+    if (readAnswerTail(piece.subarray(end), head, this.#expected.wireId) === null)
+      return this.#break(NO_ANSWER_END);
     this.#state = "over";
     this.#pace?.end();
     this.#last = null;
     this.#held = EMPTY;
     const isBorrowed = last !== null && piece.buffer === last.buffer;
     if (last !== null && !isBorrowed) this.#buffers.reuse(last);
-    this.#sink?.end(piece, piece.length - fromEnd, isBorrowed);
+    this.#sink?.end(piece, end, isBorrowed);
   }
 
   #break(message: string): void {

@@ -135,6 +135,8 @@ class HttpRequest implements HttpExchange {
   }
 
   destroy(): void {
+    // Behind an answer under way it has no socket yet, and node would leave that open.
+    if (this.#response.socket === null) this.#response.once("socket", (socket) => socket.destroy());
     this.#response.destroy();
   }
 

@@ -9,8 +9,8 @@ import {
   readAnswerTail,
   readError,
   readLongResult,
-  TAIL_BYTES,
 } from "../../../src/core/rpc/answer.ts";
+import { ValueScan } from "../../../src/core/rpc/value-scan.ts";
 import { WIRE_ID_BYTES } from "../../../src/core/rpc/wire-request.ts";
 import { nameText, objectText, stringText, valueText, whiteSpace } from "../../fakes/json-text.ts";
 
@@ -200,6 +200,24 @@ test(
   },
 );
 
+test("what holds a second value is no answer, however long it is and whoever's the second one is", () => {
+  const long = `["${"x".repeat(6_000)}",{"a":[{}]}]`;
+  const own = `{"jsonrpc":"2.0","id":${WIRE_ID},"result":${long}`;
+  for (const text of [
+    `${own}}{"jsonrpc":"2.0","id":"18","result":${long}}`,
+    `${own}}\n{"jsonrpc":"2.0","id":"18","result":{}}`,
+    `${own},"id":18,"result":[]}`,
+    `${own}},{"jsonrpc":"2.0","id":18,"result":[]}`,
+    `${own}],[]}`,
+    `${own}}}`,
+    `${own},"x":[]}`,
+  ]) {
+    const bytes = Buffer.from(text);
+    assert.equal(readLongResult(bytes, WIRE_ID), null, text.slice(-60));
+    assert.notEqual(byHeadAndTail(text, 100).kind, "result", text.slice(-60));
+  }
+});
+
 test("a result without an id is nobody's; an error without one is an error that is not ours", () => {
   for (const id of ['"id":null,', ""]) {
     assert.deepEqual(whole(`{"jsonrpc":"2.0",${id}"result":1}`), { kind: "foreign" });
@@ -233,18 +251,17 @@ test("two ids are no answer, whichever of them is ours and however they are writ
   }
 });
 
-/** Reads a long answer as the transport does: its beginning, and its last bytes. */
+/** Reads a long answer as the transport does: its beginning, its result, and what is behind it. */
 function byHeadAndTail(text: string, headBytes: number) {
   const bytes = Buffer.from(text);
   const head = readAnswerHead(bytes.subarray(0, headBytes), WIRE_ID);
   if (head.kind !== "result") return head;
-  const tail = bytes.subarray(Math.max(head.start, bytes.length - TAIL_BYTES));
-  const end = readAnswerTail(tail, head, WIRE_ID, bytes[head.start] ?? 0);
-  if (end === null) return { kind: "broken" };
-  const tailAt = bytes.length - tail.length;
-  const idAt = head.idAt ?? tailAt + (end.idAt ?? 0);
+  const end = ValueScan.of(bytes[head.start])?.take(bytes, head.start) ?? -1;
+  const tailIdAt = end === -1 ? null : readAnswerTail(bytes.subarray(end), head, WIRE_ID);
+  if (tailIdAt === null) return { kind: "broken" };
+  const idAt = head.idAt ?? end + tailIdAt;
   assert.equal(bytes.toString("latin1", idAt, idAt + WIRE_ID_BYTES), WIRE_ID);
-  return { kind: "result", value: bytes.toString("utf8", head.start, tailAt + end.resultEnd) };
+  return { kind: "result", value: bytes.toString("utf8", head.start, end) };
 }
 
 const longValue = fc.oneof(

@@ -341,3 +341,15 @@ test(
     );
   },
 );
+
+test("a request of a million members is refused by its first few: nobody waits for their names", () => {
+  const request = (members: number): string =>
+    `{"id":7,${'"\\u0078":1,'.repeat(members - 3)}"method":"a","jsonrpc":"2.0"}`;
+  const read = (text: string) => readRequest(Buffer.from(text), 0, Buffer.byteLength(text));
+  assert.equal(read(request(64)).kind, "request");
+  const refused = read(request(65));
+  assert.deepEqual([refused.kind, refused.id], ["invalid", "7"]);
+  // Nothing behind the last member that counts is read: cut off there it reads the same.
+  const text = request(1_000_000);
+  assert.deepEqual(read(text), readRequest(Buffer.from(text), 0, 65 * 11));
+});

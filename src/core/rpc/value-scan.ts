@@ -1,0 +1,115 @@
+// Where one JSON value ends, as its bytes arrive: follows brackets and strings, and judges nothing
+// between them. By vector instructions, which read 64 KiB in a fifth of the time that a loop over
+// bytes takes.
+import { BACKSLASH, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from "./json.ts";
+
+/** `value-scan.wat`, assembled. */
+const MODULE =
+  "AGFzbQEAAAABBwFgAn9/AX8DAwIAAAUDAQABBhADfwFBAAt/AUEAC38BQQALBy4FBm1lbW9yeQIABWRlcHRoAwAIaW5T" +
+  "dHJpbmcDAQdlc2NhcGVkAwIEc2NhbgABCuUHAn4BAX8CQANAIAAgAU8NASAALQAAIQIgAEEBaiEAIwIEQEEAJAIMAQsg" +
+  "AkEiRgRAIwFFJAEMAQsjAQRAIAJB3ABGJAIMAQsgAkEgciECIAJB+wBGBEAjAEEBaiQADAELIAJB/QBGBEAjAEEBayQA" +
+  "IwBFBEAgAA8LCwwACwtBfwvjBgUIewN+AX8BfgF/IwAhDUIAIwGtfSEOAkADQCAAQcAAaiABSw0BIAD9AAQAIQIgAP0A" +
+  "BBAhAyAA/QAEICEEIAD9AAQwIQUjAiAC/QxcXFxcXFxcXFxcXFxcXFxc/SMgA/0MXFxcXFxcXFxcXFxcXFxcXP0j/VAg" +
+  "BP0MXFxcXFxcXFxcXFxcXFxcXP0jIAX9DFxcXFxcXFxcXFxcXFxcXFz9I/1Q/VD9U3IEQCANJAAgDkIAUiQBIAAgAEHA" +
+  "AGoQACEPIA9Bf0cEQCAPDwsjACENQgAjAa19IQ4gAEHAAGohAAwBCyAC/QwiIiIiIiIiIiIiIiIiIiIi/SP9ZK0gA/0M" +
+  "IiIiIiIiIiIiIiIiIiIiIv0j/WStQhCGhCAE/QwiIiIiIiIiIiIiIiIiIiIi/SP9ZK1CIIYgBf0MIiIiIiIiIiIiIiIi" +
+  "IiIiIv0j/WStQjCGhIQhCiAKIApCAYaFIQogCiAKQgKGhSEKIAogCkIEhoUhCiAKIApCCIaFIQogCiAKQhCGhSEKIAog" +
+  "CkIghoUhCiAKIA6FIQogAv0MICAgICAgICAgICAgICAgIP1QIQYgA/0MICAgICAgICAgICAgICAgIP1QIQcgBP0MICAg" +
+  "ICAgICAgICAgICAgIP1QIQggBf0MICAgICAgICAgICAgICAgIP1QIQkgBv0Me3t7e3t7e3t7e3t7e3t7e/0j/WStIAf9" +
+  "DHt7e3t7e3t7e3t7e3t7e3v9I/1krUIQhoQgCP0Me3t7e3t7e3t7e3t7e3t7e/0j/WStQiCGIAn9DHt7e3t7e3t7e3t7" +
+  "e3t7e3v9I/1krUIwhoSEIApCf4WDIQsgBv0MfX19fX19fX19fX19fX19ff0j/WStIAf9DH19fX19fX19fX19fX19fX39" +
+  "I/1krUIQhoQgCP0MfX19fX19fX19fX19fX19ff0j/WStQiCGIAn9DH19fX19fX19fX19fX19fX39I/1krUIwhoSEIApC" +
+  "f4WDIQwgDEIAUiANIAx7p0xxBEAgDSQAIA5CAFIkASAAIABBwABqEAAhDyAPQX9HBEAgDw8LIwAhDUIAIwGtfSEOIABB" +
+  "wABqIQAMAQsgDSALeyAMe32naiENIApCP4chDiAAQcAAaiEADAALCyANJAAgDkIAUiQBIAAgARAACw==";
+
+interface Scanner {
+  readonly memory: WebAssembly.Memory;
+  readonly depth: WebAssembly.Global<"i32">;
+  readonly inString: WebAssembly.Global<"i32">;
+  readonly escaped: WebAssembly.Global<"i32">;
+  /** Offset after the bracket that closes the value, or -1. */
+  readonly scan: (from: number, end: number) => number;
+}
+
+/** No byte. */
+const NEVER = -1;
+
+const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(MODULE, "base64")));
+const { memory, depth, inString, escaped, scan } = exports as unknown as Scanner;
+/** What is scanned at a time stays in the nearest cache of the processor. */
+const PIECE_BYTES = 16_384;
+const input = new Uint8Array(memory.buffer, 0, PIECE_BYTES);
+
+/** Follows one value through its bytes. */
+export class ValueScan {
+  #closing: number;
+  #isBegun = false;
+  #depth = 0;
+  #inString = 0;
+  #escaped = 0;
+
+  private constructor(opening: number) {
+    this.#closing = opening === QUOTE ? QUOTE : opening + 2;
+  }
+
+  /** Follows a value with this first byte; null = it is no object, array or string. */
+  static of(opening: number | undefined): ValueScan | null {
+    return opening === QUOTE || opening === OPEN_OBJECT || opening === OPEN_ARRAY
+      ? new ValueScan(opening)
+      : null;
+  }
+
+  /**
+   * Takes the next bytes: offset after the value; -1 = it does not end with them, or ends with
+   * another bracket than it began with.
+   */
+  take(bytes: Buffer, from = 0): number {
+    if (this.#closing === QUOTE) return this.#takeString(bytes, from);
+    const end = this.#takeBrackets(bytes, from);
+    if (end === -1 || bytes[end - 1] === this.#closing) return end;
+    this.#closing = NEVER;
+    return -1;
+  }
+
+  #takeBrackets(bytes: Buffer, from: number): number {
+    depth.value = this.#depth;
+    inString.value = this.#inString;
+    escaped.value = this.#escaped;
+    let end = -1;
+    for (let at = from; at < bytes.length && end === -1; at += input.length) {
+      const next = Math.min(bytes.length, at + input.length);
+      input.set(bytes.subarray(at, next));
+      end = scan(0, next - at);
+      if (end !== -1) end += at;
+    }
+    this.#depth = depth.value;
+    this.#inString = inString.value;
+    this.#escaped = escaped.value;
+    return end;
+  }
+
+  #takeString(bytes: Buffer, from: number): number {
+    let at = from;
+    if (!this.#isBegun && at < bytes.length) {
+      this.#isBegun = true;
+      at++;
+    }
+    if (this.#escaped === 1 && at < bytes.length) {
+      this.#escaped = 0;
+      at++;
+    }
+    for (;;) {
+      const quote = bytes.indexOf(QUOTE, at);
+      const stop = quote === -1 ? bytes.length : quote;
+      let backslashes = 0;
+      while (stop - backslashes > at && bytes[stop - backslashes - 1] === BACKSLASH) backslashes++;
+      const isEscaped = backslashes % 2 === 1;
+      if (quote === -1) {
+        this.#escaped = isEscaped ? 1 : 0;
+        return -1;
+      }
+      at = quote + 1;
+      if (!isEscaped) return at;
+    }
+  }
+}
