@@ -816,8 +816,8 @@ export const configFile = z
           .optional()
           .describe(
             "`true` = everyone who reaches the port sees chains, latency and health of providers " +
-              "by their public ids; `false` = only who has signed in, or sends the operator " +
-              "token. Default: `true`, in production `false`.",
+              "by their public ids, also in `/metrics`; `false` = only who has signed in (not " +
+              "`/metrics`), or sends the operator token. Default: `true`, in production `false`.",
           ),
       })
       .prefault({})

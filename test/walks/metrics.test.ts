@@ -4,7 +4,11 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { METRICS } from "../../src/observe/metrics.ts";
+import { configText, startService } from "../fakes/service.ts";
 import { serviceFixture } from "../fakes/service-fixture.ts";
+import { scriptedUpstream } from "../fakes/upstream.ts";
+
+const TOKEN = "an-operator-token-of-a-length";
 
 interface Sample {
   readonly name: string;
@@ -124,6 +128,32 @@ function checkHistogram(
     assert.ok(value >= (buckets[n - 1]?.value ?? 0), "buckets only grow");
   assert.equal(buckets.at(-1)?.value, of.find((it) => it.name === `${name}_count`)?.value);
 }
+
+test("where the status is not public, /metrics is for the operator token and for this machine", async (t) => {
+  const upstream = await scriptedUpstream();
+  t.after(() => upstream.close());
+  const statuses = async (isPublic: boolean, server: object): Promise<readonly number[]> => {
+    const extra = {
+      server: { port: 0, operator_token: TOKEN, ...server },
+      console: { public: isPublic },
+    };
+    const service = await startService(configText([{ id: "vendor", url: upstream.url }], extra));
+    t.after(() => service.close());
+    const proxied = { "x-forwarded-for": "203.0.113.1" };
+    return Promise.all(
+      [{}, proxied, { ...proxied, authorization: `Bearer ${TOKEN}` }].map(async (headers) => {
+        const answer = await fetch(`${service.url}/metrics`, { headers });
+        const text = await answer.text();
+        assert.equal(text.includes("svc_"), answer.status === 200);
+        return answer.status;
+      }),
+    );
+  };
+  assert.deepEqual(await statuses(false, {}), [200, 401, 200]);
+  const apart = { metrics_listen: "127.0.0.1:0" };
+  assert.deepEqual(await statuses(false, apart), [401, 401, 200], "a proxy here may be silent");
+  assert.deepEqual(await statuses(true, apart), [200, 200, 200]);
+});
 
 const WITHOUT_PROMTOOL =
   spawnSync("promtool", ["--version"]).error === undefined

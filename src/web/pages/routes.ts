@@ -84,8 +84,9 @@ export function createPages(parts: PageParts): Pages {
   const pages: Readonly<Record<string, PageHandler>> = {
     ...instancePages(parts, uptimeMs, documents),
     ...filePages(),
-    "/metrics": (response, headers, { isOperator, isLocal }) => {
+    "/metrics": (response, headers, { isOperator, isLocal, mayReadStatus }) => {
       const realIds = isOperator || (isLocal && !parts.metricsApart);
+      if (!realIds && !mayReadStatus) return writeFault(response, headers, METRICS_NOT_PUBLIC);
       metricsText(source, realIds, (text) => {
         if (text === null) return writeFault(response, headers, WORKERS_SILENT);
         writeDocument(response, METRICS_TYPE, headers, Buffer.from(text));
@@ -158,6 +159,10 @@ interface MetricsSource extends Pick<PageParts, "node" | "publicNode"> {
 
 const NOT_PUBLIC = fault("unauthorized", "the status of this instance is for those who sign in", {
   nextAction: "sign in at /dashboard, or send the operator token as Authorization: Bearer <token>",
+});
+/** No session opens `/metrics`: it is for scrapers. */
+const METRICS_NOT_PUBLIC = fault("unauthorized", "the metrics of this instance are not public", {
+  nextAction: "send the operator token as Authorization: Bearer <token>",
 });
 /** Between the death of a supervisor and the end of its workers. */
 const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
