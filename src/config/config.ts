@@ -341,7 +341,9 @@ function serverOf({ server, hosted }: ConfigFile, env: Environment, flag: Flags)
     port: flag.port ?? env.PORT ?? server.port,
     workers: flag.workers ?? env.SVC_WORKERS ?? server.workers ?? 1,
     publicUrl: server.public_url?.replace(/\/+$/, "") ?? null,
-    trustedProxies: server.trusted_proxies,
+    trustedProxies: server.trusted_proxies.flatMap((text) =>
+      text.split(",").map((range) => range.trim()),
+    ),
     compression: server.compression,
     fastPath: server.fast_path,
     operatorToken: server.operator_token ?? hosted.operator_token ?? null,

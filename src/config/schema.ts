@@ -543,12 +543,18 @@ const server = z
       .array(
         z
           .string()
-          .refine(isAddressRange)
-          .meta({ title: "an IP address or a range such as 10.0.0.0/8" }),
+          .refine((text) => text.split(",").every(isAddressRange))
+          .max(2_000)
+          .meta({
+            title: "an IP address or a range such as 10.0.0.0/8, or several with commas between",
+          }),
       )
       .max(100)
       .default([])
-      .describe("Proxies whose `X-Forwarded-For` is believed."),
+      .describe(
+        "Proxies whose `X-Forwarded-For` is believed. One text may hold several, so that a " +
+          "variable can.",
+      ),
   })
   .prefault({})
   .describe("Where the service listens. Changes need a restart.");
@@ -1026,7 +1032,7 @@ function isListenAddress(value: string): boolean {
 }
 
 function isAddressRange(value: string): boolean {
-  const [address = "", bits, ...rest] = value.split("/");
+  const [address = "", bits, ...rest] = value.trim().split("/");
   const version = isIP(address);
   if (version === 0 || rest.length > 0) return false;
   return (

@@ -467,6 +467,12 @@ profiles:
     assert.deepEqual([set?.regionPreference, set?.providers[0]?.region], ["only", "eu-west"]);
   });
 
+  it("takes several trusted proxies from one variable", () => {
+    const text = `${VALID}\nserver: { trusted_proxies: ["\${PROXIES}", "::1"] }`;
+    const { server } = accepted(text, { PROXIES: "10.1.0.0/16, fd00::/8,192.0.2.7" });
+    assert.deepEqual(server.trustedProxies, ["10.1.0.0/16", "fd00::/8", "192.0.2.7", "::1"]);
+  });
+
   it("is production only with NODE_ENV=production", () => {
     const text = `${VALID}\nserver: { public_url: "https://rpc.example" }`;
     assert.deepEqual(

@@ -653,6 +653,13 @@ const REFUSALS: readonly Refusal[] = [
     /IP address or a range/,
   ],
   [
+    "trusted proxies of which one is missing",
+    'devnet: true\nserver: { trusted_proxies: ["10.0.0.0/8, "] }',
+    2,
+    "server.trusted_proxies[0]",
+    /several with commas between/,
+  ],
+  [
     "hosted mode without a public profile",
     "chains: { a: { chain_id: 1 } }\nhosted: { enabled: true }",
     2,

@@ -25,7 +25,7 @@ const VALUES: Readonly<Record<string, string>> = {
   SVC_PUBLIC_URL: "https://rpc.example.com",
   SVC_SECRET: "a secret of at least thirty-two bytes",
   SVC_OPERATOR_TOKEN: "an-operator-token-of-a-length",
-  SVC_TRUSTED_PROXIES: "10.0.0.0/8",
+  SVC_TRUSTED_PROXIES: "10.0.0.0/8, fd00::/8",
   SVC_NODE_ID: "node1",
   SVC_REGION: "",
   DATABASE_URL: "postgres://svc:secret@postgres:5432/svc",
@@ -66,7 +66,7 @@ function seconds(text: string): number {
 
 test("the configuration of a node is accepted in production, and its every variable is needed", () => {
   const { server, storageUrl, hosted } = nodeConfig();
-  assert.deepEqual([server.port, server.trustedProxies], [4000, ["10.0.0.0/8"]]);
+  assert.deepEqual([server.port, server.trustedProxies], [4000, ["10.0.0.0/8", "fd00::/8"]]);
   assert.equal(yaml("deploy/svc.yml").cluster.enabled, true);
   assert.ok(hosted !== null && storageUrl === VALUES["DATABASE_URL"]);
   for (const name of REFERENCES) {
