@@ -13,6 +13,7 @@ import type { Config } from "../../src/config/config.ts";
 import { formatFaults } from "../../src/config/config-fault.ts";
 import { environment } from "../../src/config/schema.ts";
 import { OPERATIONS } from "../../src/web/contract/contract.ts";
+import { trustedProxiesOf } from "../../src/web/http/client-address.ts";
 import { load } from "../config/config-fixture.ts";
 import { manifestFaults } from "./manifest-schemas.ts";
 
@@ -75,6 +76,9 @@ test("the configuration of a node is accepted in production, and its every varia
   }
 });
 
+/** What HAProxy opens besides connections: listeners, logs, checks, pipes of its threads. */
+const BALANCER_FILES = 1_000;
+
 const composeSchema = (): ((data: unknown) => boolean) => {
   const { $schema: _, ...schema } = JSON.parse(
     readFileSync(
@@ -95,6 +99,7 @@ test("compose.yml keeps to the schema of Compose", () => {
 
 test("compose.yml: three nodes of one configuration, told apart by their ids, on one PostgreSQL of version 15 or newer", () => {
   const { services, networks } = yaml("deploy/compose.yml");
+  const [{ gateway }] = networks.inside.ipam.config;
   const nodes = Object.entries<Shape>(services).filter(([, it]) => it.image === "svc");
   assert.deepEqual(
     nodes.map(([name]) => name),
@@ -111,15 +116,36 @@ test("compose.yml: three nodes of one configuration, told apart by their ids, on
       [],
     );
     assert.equal(node.environment.SVC_NODE_ID, name);
-    assert.equal(node.environment.SVC_TRUSTED_PROXIES, networks.inside.ipam.config[0].subnet);
+    const trusted = trustedProxiesOf(node.environment.SVC_TRUSTED_PROXIES.split(","));
+    assert.ok(trusted.check(services.balancer.networks.inside.ipv4_address));
+    assert.ok(!trusted.check(gateway), "whoever connects from this machine may claim any address");
     assert.ok(node.environment.DATABASE_URL.endsWith("@postgres:5432/svc"));
     assert.deepEqual(node.volumes, ["./svc.yml:/app/svc.yml:ro"]);
     const [, path] = /"http:\/\/127\.0\.0\.1:4000(\/[^"]*)"/.exec(node.healthcheck.test[3]) ?? [];
     assertServed(path ?? "");
     assert.ok(seconds(node.stop_grace_period) > stopSeconds());
   }
+  assert.equal(nodeConfig().cluster.expectedNodes, nodes.length);
   const [, version] = /^postgres:(\d+)$/.exec(services.postgres.image) ?? [];
   assert.ok(Number(version) >= 15);
+});
+
+test("a container of compose.yml has bounds, no rights beyond its own, and logs that end", () => {
+  const { services } = yaml("deploy/compose.yml");
+  for (const [name, it] of Object.entries<Shape>(services)) {
+    assert.match(it.mem_limit, /^\d+g$/, name);
+    assert.ok(it.pids_limit > 0 && it.read_only === true, name);
+    assert.deepEqual([it.cap_drop, it.cap_add], [["ALL"], undefined], name);
+    assert.deepEqual(it.security_opt, ["no-new-privileges:true"], name);
+    assert.match(it.user, /^(?!root|0)/, name);
+    const { "max-size": size, "max-file": files } = it.logging.options;
+    assert.ok(/^\d+m$/.test(size) && Number(files) > 0, name);
+  }
+  const { maxConnections } = nodeConfig().limits;
+  assert.ok(services.node1.ulimits.nofile > 2 * maxConnections);
+  const [, connections] = /^ {2}maxconn (\d+)$/m.exec(read("deploy/haproxy.cfg")) ?? [];
+  const files = services.balancer.ulimits.nofile;
+  assert.ok(files > 2 * Number(connections) + BALANCER_FILES, `${files} for ${connections}`);
 });
 
 test("the health check of compose.yml runs as it stands", () => {
@@ -237,7 +263,11 @@ test("Kubernetes manifests belong together: selectors, ports, volumes, variables
   const refused = load(NODE_FILE, { ...trusted, SVC_TRUSTED_PROXIES: placeholder });
   assert.ok(!refused.ok, "a node starts only after the placeholder is replaced");
   assert.match(formatFaults(refused.faults), /trusted_proxies/);
-  assert.equal(configMap.data["svc.yml"], NODE_FILE, "configmap.yaml holds deploy/svc.yml");
+  assert.equal(
+    configMap.data["svc.yml"],
+    NODE_FILE.replace(/^ {2}expected_nodes: .*\n/m, ""),
+    "configmap.yaml holds deploy/svc.yml, without a number of nodes that the autoscaler changes",
+  );
 });
 
 test("a pod is asked what the service answers, and may finish its drain", () => {
