@@ -27,7 +27,6 @@ const VALUES: Readonly<Record<string, string>> = {
   SVC_SECRET: "a secret of at least thirty-two bytes",
   SVC_OPERATOR_TOKEN: "an-operator-token-of-a-length",
   SVC_TRUSTED_PROXIES: "10.0.0.0/8, fd00::/8",
-  SVC_NODE_ID: "node1",
   SVC_REGION: "",
   DATABASE_URL: "postgres://svc:secret@postgres:5432/svc",
 };
@@ -68,7 +67,13 @@ function seconds(text: string): number {
 test("the configuration of a node is accepted in production, and its every variable is needed", () => {
   const { server, storageUrl, hosted } = nodeConfig();
   assert.deepEqual([server.port, server.trustedProxies], [4000, ["10.0.0.0/8", "fd00::/8"]]);
-  assert.equal(yaml("deploy/svc.yml").cluster.enabled, true);
+  const { cluster } = yaml("deploy/svc.yml");
+  assert.equal(cluster.enabled, true);
+  assert.equal(
+    cluster.node_id,
+    undefined,
+    "after a crash a node would wait for its own row to end",
+  );
   assert.ok(hosted !== null && storageUrl === VALUES["DATABASE_URL"]);
   for (const name of REFERENCES) {
     const { [name]: _, ...others } = VALUES;
@@ -97,7 +102,7 @@ test("compose.yml keeps to the schema of Compose", () => {
   assert.ok(!isValid(misspelt), "the schema is strict");
 });
 
-test("compose.yml: three nodes of one configuration, told apart by their ids, on one PostgreSQL of version 15 or newer", () => {
+test("compose.yml: three nodes of one configuration, told apart by their machines, on one PostgreSQL of version 15 or newer", () => {
   const { services, networks } = yaml("deploy/compose.yml");
   const [{ gateway }] = networks.inside.ipam.config;
   const nodes = Object.entries<Shape>(services).filter(([, it]) => it.image === "svc");
@@ -115,7 +120,7 @@ test("compose.yml: three nodes of one configuration, told apart by their ids, on
       given.filter((variable) => !KNOWN.has(variable)),
       [],
     );
-    assert.equal(node.environment.SVC_NODE_ID, name);
+    assert.equal(node.hostname, name, "the name of a machine begins the id of its node");
     const trusted = trustedProxiesOf(node.environment.SVC_TRUSTED_PROXIES.split(","));
     assert.ok(trusted.check(services.balancer.networks.inside.ipv4_address));
     assert.ok(!trusted.check(gateway), "whoever connects from this machine may claim any address");

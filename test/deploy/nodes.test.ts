@@ -25,7 +25,6 @@ function startNode(t: TestContext, name: string, url: string): Promise<ServicePr
     SVC_SECRET: "a secret of at least thirty-two bytes",
     SVC_OPERATOR_TOKEN: "an-operator-token-of-a-length",
     SVC_TRUSTED_PROXIES: "127.0.0.1",
-    SVC_NODE_ID: name,
     SVC_REGION: name === "node3" ? "us-east" : "eu-west",
     DATABASE_URL: url,
   });
