@@ -1,32 +1,42 @@
-// HAProxy with the configuration of deploy/, in front of two real nodes: a node that drains gets no
-// more calls, no call fails, and WebSockets pass. Skipped where the machine has no HAProxy.
+// HAProxy with the configuration of deploy/. In front of real nodes: a node that drains gets no more
+// calls, no call fails, WebSockets pass, nodes that are not ready serve where no other is, and
+// metrics are not shown. In front of nodes that answer as told: what their answers do to them.
+// Skipped where the machine has no HAProxy.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
-import { configText, type Service, startService } from "../fakes/service.ts";
+import { configText, startService } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
 const FILE = join(import.meta.dirname, "../../deploy/haproxy.cfg");
 const HAS_HAPROXY = spawnSync("haproxy", ["-v"]).status === 0;
+const ON_HAPROXY = {
+  skip: HAS_HAPROXY ? false : "no haproxy on this machine",
+  timeout: 240_000,
+};
 const CALL = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
 
-/** The deployed configuration, for ports of this machine. */
-function configurationFor(port: number, nodes: readonly number[]): string {
+/** The deployed configuration, for ports of this machine, with a page of statistics. */
+function configurationFor(port: number, statistics: number, nodes: readonly number[]): string {
   const text = readFileSync(FILE, "utf8")
     .replace("maxconn 20000", "maxconn 200")
     .replace(/^resolvers docker\n(?: .*\n)+/m, "")
-    .replace(/ resolvers docker init-addr libc,none/, "")
+    .replaceAll(/ resolvers docker init-addr libc,none/g, "")
     // A machine that is busy with other tests answers late: that ends no node here.
     .replace("timeout tunnel 1h", "timeout tunnel 1h\n  timeout check 60s")
     .replace(/^ {2}bind :8080$/m, `  bind 127.0.0.1:${port}`);
   const servers = nodes.map((node, at) => `  server node${at + 1} 127.0.0.1:${node}\n`).join("");
-  return text.replace(/(?: {2}server node\d .*\n)+/, servers).replace(" port 4000 check", " check");
+  return (
+    text.replace(/(?: {2}server node\d .*\n)+/g, servers).replaceAll(" port 4000 check", " check") +
+    `frontend statistics\n  bind 127.0.0.1:${statistics}\n  stats enable\n  stats uri /\n`
+  );
 }
 
 async function freePort(): Promise<number> {
@@ -38,12 +48,24 @@ async function freePort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : assert.fail();
 }
 
-async function startBalancer(t: TestContext, nodes: readonly Service[]): Promise<string> {
+/** A balancer that runs. */
+interface Balancer {
+  readonly url: string;
+  readonly port: number;
+  /** A column of its statistics for each node of a backend, in order. */
+  column(backend: string, name: string): Promise<readonly string[]>;
+}
+
+async function startBalancer(
+  t: TestContext,
+  ports: readonly number[],
+  edit = (text: string): string => text,
+): Promise<Balancer> {
   const port = await freePort();
+  const statistics = await freePort();
   const folder = mkdtempSync(join(tmpdir(), "svc-balancer-"));
   const file = join(folder, "haproxy.cfg");
-  const ports = nodes.map((node) => node.port);
-  writeFileSync(file, configurationFor(port, ports));
+  writeFileSync(file, edit(configurationFor(port, statistics, ports)));
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore" });
   const ended = once(child, "exit");
   t.after(async () => {
@@ -51,7 +73,53 @@ async function startBalancer(t: TestContext, nodes: readonly Service[]): Promise
     await ended;
     rmSync(folder, { recursive: true });
   });
-  return `http://127.0.0.1:${port}`;
+  await until(() => isListening(statistics));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    async column(backend, name) {
+      const text = await (await fetch(`http://127.0.0.1:${statistics}/;csv`)).text();
+      const [head = [], ...rows] = text.split("\n").map((line) => line.split(","));
+      const at = head.indexOf(name);
+      assert.ok(at > 0, name);
+      return rows
+        .filter(([from, server]) => from === backend && /^node/.test(server ?? ""))
+        .map((row) => row[at] ?? "");
+    },
+  };
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}
+
+/** A node that answers as told: its readiness, and everything else; it always lives. */
+async function scriptedNode(t: TestContext) {
+  const says = { ready: 200, calls: 200 };
+  let calls = 0;
+  const server = createHttpServer((request, response) => {
+    request.resume();
+    const { url = "" } = request;
+    if (url.startsWith("/api/"))
+      return void response.writeHead(url === "/api/ready" ? says.ready : 200).end();
+    calls++;
+    response.writeHead(url === "/rpc/broken" ? 500 : says.calls).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : assert.fail();
+  return { port, says, calls: () => calls };
 }
 
 async function statusOf(url: string): Promise<number> {
@@ -70,8 +138,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 }
 
 test("calls and WebSockets pass the balancer, and no call fails while a node drains", {
-  skip: HAS_HAPROXY ? false : "no haproxy on this machine",
-  timeout: 240_000,
+  ...ON_HAPROXY,
 }, async (t) => {
   const upstreams = await Promise.all([scriptedUpstream(), scriptedUpstream()]);
   const nodes = await Promise.all(
@@ -79,7 +146,7 @@ test("calls and WebSockets pass the balancer, and no call fails while a node dra
   );
   t.after(() => Promise.all([...nodes, ...upstreams].map((it) => it.close())));
   await Promise.all(nodes.map((node) => node.probed()));
-  const url = await startBalancer(t, nodes);
+  const { url } = await startBalancer(t, ports(nodes));
   const served = (): readonly number[] => upstreams.map(({ asked }) => asked.length);
   await until(async () => (await statusOf(url)) === 200);
   await until(async () => {
@@ -110,3 +177,100 @@ test("calls and WebSockets pass the balancer, and no call fails while a node dra
   assert.deepEqual([...statuses.keys()], [200]);
   assert.equal(served()[0], before[0], "the node that drained got no more calls");
 });
+
+test(
+  "nodes that are ready are preferred, and all that live serve while none is",
+  ON_HAPROXY,
+  async (t) => {
+    const upstream = await scriptedUpstream();
+    const ready = await startService(configText([{ id: "a", url: upstream.url }]));
+    const unready = await startService(configText([{ id: "a", url: "http://127.0.0.1:1" }]));
+    t.after(() => Promise.all([ready, unready, upstream].map((it) => it.close())));
+    await ready.probed();
+    const { url, column } = await startBalancer(t, [ready.port, unready.port]);
+    await until(async () => /^DOWN/.test((await column("ready", "status"))[1] ?? ""));
+    await until(async () => (await column("living", "check_status"))[1] === "L7OK");
+    for (let n = 0; n < 20; n++) assert.equal(await statusOf(url), 200);
+    await ready.drain();
+    await until(async () => (await column("ready", "status")).every((it) => /^DOWN/.test(it)));
+    const answer = await fetch(`${url}/api/health`);
+    assert.equal(answer.status, 200, "of the node that is not ready");
+    const call = await fetch(`${url}/rpc/ethereum`, { method: "POST", body: JSON.stringify(CALL) });
+    assert.match(await call.text(), /"jsonrpc"/, "in the service's own words");
+  },
+);
+
+test("a node whose answers fail is asked at once whether it is ready", ON_HAPROXY, async (t) => {
+  const nodes = await Promise.all([scriptedNode(t), scriptedNode(t)]);
+  // Its next check would come after an hour.
+  const { url, column } = await startBalancer(t, ports(nodes), (text) =>
+    text.replaceAll("check inter 2s", "check inter 1h"),
+  );
+  await until(async () => (await column("ready", "check_status")).every((it) => it === "L7OK"));
+  const [failing, other] = nodes;
+  if (failing === undefined || other === undefined) return assert.fail();
+  Object.assign(failing.says, { ready: 503, calls: 503 });
+  await until(async () => {
+    await statusOf(url);
+    return /^DOWN/.test((await column("ready", "status"))[0] ?? "");
+  });
+  const before = failing.calls();
+  for (let n = 0; n < 20; n++) assert.equal(await statusOf(url), 200);
+  assert.equal(failing.calls(), before);
+});
+
+test("a caller whose calls all fail takes no node out", ON_HAPROXY, async (t) => {
+  const nodes = await Promise.all([scriptedNode(t), scriptedNode(t)]);
+  const { url, column } = await startBalancer(t, ports(nodes));
+  await until(async () => (await column("ready", "check_status")).every((it) => it === "L7OK"));
+  for (let n = 0; n < 400; n++)
+    assert.equal((await fetch(`${url}/rpc/broken`, { method: "POST" })).status, 500);
+  assert.deepEqual(await column("ready", "chkdown"), ["0", "0"], "never taken out");
+  const failed = await column("ready", "hrsp_5xx");
+  assert.ok(
+    failed.every((count) => Number(count) > 100),
+    String(failed),
+  );
+});
+
+test(
+  "metrics of a node are not served through the balancer, the console's documents are",
+  ON_HAPROXY,
+  async (t) => {
+    const upstream = await scriptedUpstream();
+    const node = await startService(configText([{ id: "a", url: upstream.url }]));
+    t.after(() => Promise.all([node, upstream].map((it) => it.close())));
+    await node.probed();
+    const { url, port } = await startBalancer(t, [node.port]);
+    await until(async () => (await statusOf(url)) === 200);
+    assert.match((await node.get("/metrics")).text, /^svc_requests_total/m);
+    const targets = [
+      "/metrics",
+      "/metrics?a=1",
+      "//metrics",
+      "/./metrics",
+      "/%6detrics",
+      "metrics",
+    ];
+    targets.push("http://a.example/metrics", "HTTP://a.example/metrics", "http:///metrics");
+    for (const target of targets) {
+      const answer = await rawAnswer(port, target);
+      assert.match(answer, /^HTTP\/1\.\d 40[04] /, target);
+      assert.doesNotMatch(answer, /svc_/, target);
+    }
+    const document = await fetch(`${url}/api/metrics/ethereum`);
+    assert.equal(document.status, 200, await document.text());
+  },
+);
+
+const ports = (nodes: readonly { readonly port: number }[]): readonly number[] =>
+  nodes.map(({ port }) => port);
+
+/** The whole answer to a GET of a target that is sent as it is written. */
+async function rawAnswer(port: number, target: string): Promise<string> {
+  const socket = connect(port, "127.0.0.1");
+  socket.write(`GET ${target} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n`);
+  let text = "";
+  for await (const chunk of socket) text += String(chunk);
+  return text;
+}

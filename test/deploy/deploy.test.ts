@@ -173,19 +173,24 @@ function sectionsOf(text: string): ReadonlyMap<string, readonly string[]> {
   return sections;
 }
 
-test("the balancer asks every node of compose.yml whether it is ready, and leaves WebSockets open", () => {
+test("the balancer asks every node of compose.yml whether it is ready and lives, and leaves WebSockets open", () => {
   const sections = sectionsOf(read("deploy/haproxy.cfg"));
   const { services } = yaml("deploy/compose.yml");
-  const nodes = sections.get("backend nodes") ?? [];
-  assert.deepEqual(
-    nodes.filter((line) => line.startsWith("server ")),
-    Object.keys(services)
-      .filter((name) => services[name].image === "svc")
-      .map((name) => `server ${name} ${name}:${nodeConfig().server.port}`),
-  );
-  const [, path] =
-    /uri (\S+)/.exec(nodes.find((it) => it.startsWith("http-check send")) ?? "") ?? [];
-  assertServed(path ?? "");
+  const nodes = Object.keys(services)
+    .filter((name) => services[name].image === "svc")
+    .map((name) => `server ${name} ${name}:${nodeConfig().server.port}`);
+  for (const [backend, path] of [
+    ["ready", "/api/ready"],
+    ["living", "/api/health"],
+  ]) {
+    const lines = sections.get(`backend ${backend}`) ?? [];
+    assert.deepEqual(
+      lines.filter((line) => line.startsWith("server ")),
+      nodes,
+    );
+    assert.ok(lines.includes(`http-check send meth GET uri ${path}`));
+    assertServed(path ?? "");
+  }
   const [, port] = /bind :(\d+)/.exec((sections.get("frontend callers") ?? []).join("\n")) ?? [];
   assert.ok(services.balancer.ports[0].endsWith(`:${port}`));
   const { limits, deadlines } = nodeConfig();
