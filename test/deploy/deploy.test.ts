@@ -334,8 +334,8 @@ function unitHere(t: { after(fn: () => void): void }): string {
 /** Directives that the unit uses: none may be misspelt where no systemd judges it. */
 const DIRECTIVES = new Set(
   (
-    "Description Wants After Type ExecStart ExecReload Environment EnvironmentFile Restart " +
-    "RestartSec TimeoutStopSec KillMode LimitNOFILE DynamicUser StateDirectory " +
+    "Description Wants After StartLimitIntervalSec Type ExecStart ExecReload Environment EnvironmentFile Restart " +
+    "RestartSec TimeoutStopSec KillMode LimitNOFILE MemoryMax DynamicUser StateDirectory " +
     "StateDirectoryMode WorkingDirectory UMask CapabilityBoundingSet AmbientCapabilities " +
     "NoNewPrivileges ProtectSystem ProtectHome ProtectProc ProtectClock ProtectControlGroups " +
     "ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables PrivateTmp " +
@@ -379,6 +379,15 @@ test("the unit runs commands of svc, gives the drain its time, and names variabl
     "/bin/kill -HUP $MAINPID",
   ]);
   assert.ok(Number(values("TimeoutStopSec")[0]) > stopSeconds());
+  const unit = /^\[Unit\]\n[^[]*/m.exec(read("deploy/systemd/svc.service"))?.[0] ?? "";
+  assert.match(unit, /^StartLimitIntervalSec=0$/m, "it is never given up");
+  const { resources } = manifest("deployment.yaml").spec.template.spec.containers[0];
+  const { services } = yaml("deploy/compose.yml");
+  assert.deepEqual(
+    [values("MemoryMax"), resources.limits.memory, services.node1.mem_limit],
+    [["1G"], "1Gi", "1g"],
+    "a process may use as much everywhere",
+  );
   assert.deepEqual(
     lines.filter(([key]) => !DIRECTIVES.has(key)),
     [],
@@ -397,6 +406,15 @@ test("the unit runs commands of svc, gives the drain its time, and names variabl
 function variablesOf(path: string): ReadonlySet<string> {
   return new Set([...read(path).matchAll(/^[^#\n]*\$\{(\w+)\}/gm)].map(([, name]) => name ?? ""));
 }
+
+test("the guide builds the console where the unit, which may write nothing there, cannot", () => {
+  const [, commands = ""] =
+    /```\n(cp -r \. \/opt\/svc[^`]*)```/.exec(read("docs/operations.md")) ?? [];
+  const [build = ""] = commands.split("\n");
+  assert.match(build, /npm install --omit=dev && node bin\/build-console\.ts\)$/);
+  assert.ok(!commands.includes("--omit=optional"), "esbuild's program is an optional package");
+  assert.ok(readFileSync(join(ROOT, "bin/build-console.ts")).length > 0);
+});
 
 test("the image and its configuration say the same as the files to deploy with", () => {
   const dockerfile = read("Dockerfile");
