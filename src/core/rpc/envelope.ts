@@ -48,8 +48,7 @@ export interface InvalidRequest {
 
 /** Reads one request that is known to be valid JSON between `start` and `end`. */
 export function readRequest(bytes: Buffer, start: number, end: number): Envelope | InvalidRequest {
-  if (bytes[start] !== OPEN_OBJECT)
-    return { kind: "invalid", id: "null", message: "a request is a JSON object" };
+  if (bytes[start] !== OPEN_OBJECT) return invalid(null, "a request is a JSON object");
   let id: string | null = null;
   let idStart = -1;
   let idEnd = -1;
@@ -66,8 +65,7 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
     const keyEnd = skipString(bytes, at, end);
     const valueStart = skipSpace(bytes, skipSpace(bytes, keyEnd, end) + 1, end);
     const valueEnd = skipValue(bytes, valueStart, end, MAX_DEPTH);
-    if (++members > MAX_MEMBERS)
-      return { kind: "invalid", id: id || "null", message: TOO_MANY_MEMBERS };
+    if (++members > MAX_MEMBERS) return invalid(id, TOO_MANY_MEMBERS);
     const member = memberOf(bytes, at, keyEnd);
     const again = (seen & member) !== 0;
     if (again) problem = "a member appears twice";
@@ -96,8 +94,7 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
   }
   if (method === null) problem ||= "method must be a string of 1 to 128 characters";
   if (!version) problem ||= 'jsonrpc must be "2.0"';
-  if (problem !== "" || method === null)
-    return { kind: "invalid", id: id || "null", message: problem };
+  if (problem !== "" || method === null) return invalid(id, problem);
   return {
     kind: "request",
     id,
@@ -109,6 +106,11 @@ export function readRequest(bytes: Buffer, start: number, end: number): Envelope
     plain: plain && id !== null && paramsStart !== -1,
     notify,
   };
+}
+
+/** `id`: null or empty = it has no usable one. */
+function invalid(id: string | null, message: string): InvalidRequest {
+  return { kind: "invalid", id: id || "null", message };
 }
 
 /** Of a request or an answer: decoding the names of millions would keep all others waiting. */
