@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -223,6 +224,8 @@ test("Kubernetes manifests keep to the schemas of the API, without unknown field
     "configmap.yaml",
     "deployment.yaml",
     "disruption-budget.yaml",
+    "ingress.yaml.example",
+    "network-policy.yaml",
     "secret.yaml.example",
     "service.yaml",
   ]);
@@ -239,11 +242,17 @@ test("Kubernetes manifests keep to the schemas of the API, without unknown field
 test("Kubernetes manifests belong together: selectors, ports, volumes, variables", () => {
   const { metadata, spec } = manifest("deployment.yaml");
   const { labels } = spec.template.metadata;
+  const spread = spec.template.spec.topologySpreadConstraints;
+  assert.deepEqual(
+    spread.map(({ topologyKey }: Shape) => topologyKey),
+    ["kubernetes.io/hostname", "topology.kubernetes.io/zone"],
+  );
   for (const selector of [
     spec.selector.matchLabels,
     manifest("service.yaml").spec.selector,
     manifest("disruption-budget.yaml").spec.selector.matchLabels,
-    spec.template.spec.topologySpreadConstraints[0].labelSelector.matchLabels,
+    manifest("network-policy.yaml").spec.podSelector.matchLabels,
+    ...spread.map(({ labelSelector }: Shape) => labelSelector.matchLabels),
   ])
     assert.deepEqual(selector, labels);
   assert.deepEqual(manifest("autoscaler.yaml").spec.scaleTargetRef, {
@@ -284,15 +293,72 @@ test("a pod is asked what the service answers, and may finish its drain", () => 
   const { spec } = manifest("deployment.yaml").spec.template;
   const [container] = spec.containers;
   for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
-    assertServed(container[probe].httpGet.path);
+    assertServed(container[probe].httpGet.path.split("?")[0]);
     assert.equal(container[probe].httpGet.port, container.ports[0].name);
   }
-  assert.equal(container.readinessProbe.httpGet.path, "/api/ready");
+  assert.equal(container.readinessProbe.httpGet.path, "/api/ready?for=traffic");
   const [, waits] = container.lifecycle.preStop.exec.command;
   const { periodSeconds, failureThreshold } = container.readinessProbe;
   assert.ok(Number(waits) >= periodSeconds * failureThreshold);
   assert.ok(spec.terminationGracePeriodSeconds > Number(waits) + stopSeconds());
   assert.ok(spec.securityContext.runAsNonRoot && container.securityContext.readOnlyRootFilesystem);
+});
+
+test("the policy lets in the nodes' port alone, and out to names, PostgreSQL and public addresses", () => {
+  const { spec } = manifest("network-policy.yaml");
+  assert.deepEqual(spec.policyTypes, ["Ingress", "Egress"]);
+  const [container] = manifest("deployment.yaml").spec.template.spec.containers;
+  assert.deepEqual(
+    spec.ingress.map(({ ports }: Shape) => ports),
+    [[{ protocol: "TCP", port: container.ports[0].name }]],
+  );
+  for (const { from } of spec.ingress) assert.ok(from.length > 0, "nobody is let in by default");
+  const [names, database, providers] = spec.egress;
+  assert.deepEqual(new Set(names.ports.map(({ port }: Shape) => port)), new Set([53]));
+  assert.equal(database.ports[0].port, Number(new URL(databaseUrl()).port));
+  const excluded = new BlockList();
+  for (const { ipBlock } of providers.to)
+    for (const range of ipBlock.except) {
+      const [address = "", bits] = range.split("/");
+      excluded.addSubnet(address, Number(bits), isIP(address) === 6 ? "ipv6" : "ipv4");
+    }
+  for (const address of ["10.1.2.3", "172.31.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254"])
+    assert.ok(excluded.check(address), address);
+  for (const address of ["fd00::1", "fe80::1"]) assert.ok(excluded.check(address, "ipv6"), address);
+});
+
+test("the Ingress leads to the service, for the address that callers are told, and hides metrics", () => {
+  const { metadata, spec } = manifest("ingress.yaml.example");
+  const [container] = manifest("deployment.yaml").spec.template.spec.containers;
+  const told = container.env.find(({ name }: Shape) => name === "SVC_PUBLIC_URL").value;
+  assert.deepEqual(
+    [`https://${spec.rules[0].host}`, spec.tls[0].hosts],
+    [told, [spec.rules[0].host]],
+  );
+  const { backend } = spec.rules[0].http.paths[0];
+  const service = manifest("service.yaml");
+  assert.deepEqual(backend.service, {
+    name: service.metadata.name,
+    port: { name: service.spec.ports[0].name },
+  });
+  const { annotations } = metadata;
+  const longest = Math.max(...Object.values(nodeConfig().deadlines)) / 1000;
+  assert.ok(seconds(annotations["haproxy.org/timeout-server"]) > longest);
+  const rule = annotations["haproxy.org/backend-config-snippet"].trim();
+  assert.ok(read("deploy/haproxy.cfg").includes(rule), "as the balancer of Compose does");
+});
+
+const databaseUrl = (): string => manifest("secret.yaml.example").stringData.DATABASE_URL;
+
+test("the address of PostgreSQL asks for TLS, by an authority that the pods are given", () => {
+  const url = new URL(databaseUrl());
+  assert.equal(url.searchParams.get("sslmode"), "verify-full");
+  const { spec } = manifest("deployment.yaml").spec.template;
+  const { mountPath } = spec.containers[0].volumeMounts.find(
+    ({ name }: Shape) => name === "database-ca",
+  );
+  assert.equal(url.searchParams.get("sslrootcert"), `${mountPath}/ca.crt`);
+  assert.ok(load(NODE_FILE, { ...VALUES, DATABASE_URL: databaseUrl() }).ok);
 });
 
 /** What PostgreSQL grants of itself, and how many of those are the superuser's. */

@@ -5,6 +5,8 @@ import { validate as autoscaler } from "kubernetes-models/_schemas/IoK8sApiAutos
 import { validate as configMap } from "kubernetes-models/_schemas/IoK8sApiCoreV1ConfigMap";
 import { validate as secret } from "kubernetes-models/_schemas/IoK8sApiCoreV1Secret";
 import { validate as service } from "kubernetes-models/_schemas/IoK8sApiCoreV1Service";
+import { validate as ingress } from "kubernetes-models/_schemas/IoK8sApiNetworkingV1Ingress";
+import { validate as networkPolicy } from "kubernetes-models/_schemas/IoK8sApiNetworkingV1NetworkPolicy";
 import { validate as disruptionBudget } from "kubernetes-models/_schemas/IoK8sApiPolicyV1PodDisruptionBudget";
 
 interface Schema {
@@ -15,6 +17,8 @@ interface Schema {
 const SCHEMAS: Readonly<Record<string, Schema>> = {
   "apps/v1 Deployment": deployment,
   "autoscaling/v2 HorizontalPodAutoscaler": autoscaler,
+  "networking.k8s.io/v1 Ingress": ingress,
+  "networking.k8s.io/v1 NetworkPolicy": networkPolicy,
   "policy/v1 PodDisruptionBudget": disruptionBudget,
   "v1 ConfigMap": configMap,
   "v1 Secret": secret,
