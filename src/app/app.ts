@@ -1,6 +1,8 @@
 // The composition root: builds the service from a configuration and a runtime; starts, reloads and
 // closes it.
+
 import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { newProcessId } from "../cluster/node-rows.ts";
 import { storedFilters } from "../cluster/stored-filters.ts";
@@ -12,6 +14,7 @@ import type { Bus } from "../core/workers/bus.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
 import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
+import { serviceMark } from "../secrets/service-mark.ts";
 import type { Store } from "../store/store.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
@@ -397,6 +400,11 @@ function appOf(
   };
 }
 
+function markOf({ secret, server: { publicUrl, port }, dataDir }: Config): string {
+  const place = publicUrl ?? `${hostname()} ${port} ${dataDir}`;
+  return serviceMark({ secret, place });
+}
+
 /** The services of the RPC surface. */
 function rpcPartsOf(foundation: Foundation): RpcParts {
   const { config, live, outside, providers, hosting } = foundation;
@@ -405,6 +413,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
     resolver: createTargetResolver(registry, observer),
     admission: hosting?.admission ?? null,
     proxies: foundation.proxies,
+    mark: markOf(config),
   };
   const deadlineMs: RpcParts["deadlineMs"] = (method) => live.config.deadlines[method.deadline];
   return {
@@ -541,7 +550,7 @@ function upstreamSide(
   live: () => Config,
 ) {
   const timerWheel = createTimerWheel(runtime);
-  const guard = createSsrfGuard({ rules: addressRulesOf(config) });
+  const guard = createSsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
   const budget = new MemoryBudget(() => live().limits);
   const budgets = createProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
@@ -715,9 +724,9 @@ function socketLimits(live: () => Config): SocketLimits {
 async function listenTo(
   { limits, server }: Config,
   pages: Pages,
-  parts: Omit<ServerParts, "limits" | "page" | "operatorToken" | "fastPath">,
+  parts: Omit<ServerParts, "limits" | "page" | "fastPath">,
 ) {
-  const { host, port, operatorToken, metricsListen, fastPath } = server;
+  const { host, port, metricsListen, fastPath } = server;
   const metrics =
     metricsListen === null
       ? null
@@ -725,11 +734,7 @@ async function listenTo(
   try {
     return {
       metrics,
-      server: await listen(
-        { ...parts, limits, page: pages.page, operatorToken, fastPath },
-        host,
-        port,
-      ),
+      server: await listen({ ...parts, limits, page: pages.page, fastPath }, host, port),
     };
   } catch (error) {
     metrics?.close();

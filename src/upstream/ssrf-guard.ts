@@ -28,6 +28,8 @@ export interface SsrfGuard {
    * for literal addresses, which `refusal` judges.
    */
   readonly lookup: LookupFunction;
+  /** What requests carry that it lets pass; see `serviceMark`. */
+  readonly mark: string;
 }
 
 /** Settings of a guard. */
@@ -36,7 +38,11 @@ export interface SsrfGuardOptions {
   readonly resolve?: Resolve;
   /** Whether connections to an address are allowed. */
   readonly isAllowed?: (address: string) => boolean;
+  readonly mark?: string;
 }
+
+/** The header that carries `SsrfGuard.mark`, in lower case. */
+export const MARK_HEADER = "x-svc-from";
 
 /** The error code of a connection that was refused because its address is not public. */
 export const NOT_PUBLIC = "ENOTPUBLIC";
@@ -52,6 +58,7 @@ export function createSsrfGuard({
   rules = PUBLIC_ONLY,
   resolve = nameServers(),
   isAllowed = isElsewhere,
+  mark = "",
 }: SsrfGuardOptions = {}): SsrfGuard {
   const waiting = new Map<
     string,
@@ -103,6 +110,7 @@ export function createSsrfGuard({
   };
 
   return {
+    mark,
     refusal(url) {
       const read = readUserUrl(url, rules);
       const good =

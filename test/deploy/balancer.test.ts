@@ -1,5 +1,5 @@
-// HAProxy with the configuration of deploy/. In front of real nodes: a node that drains gets no more
-// calls, no call fails, WebSockets pass, nodes that are not ready serve where no other is, and
+// HAProxy with the configuration of deploy/. In front of real nodes: a node that drains gets no
+// more calls, no call fails, WebSockets pass, nodes that are not ready serve where no other is, and
 // metrics are not shown. In front of nodes that answer as told: what their answers do to them.
 // Skipped where the machine has no HAProxy.
 import assert from "node:assert/strict";

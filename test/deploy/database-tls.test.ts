@@ -1,5 +1,6 @@
-// A PostgreSQL address as deploy/ writes it (`sslmode=verify-full&sslrootcert=…`): the store speaks to
-// the server that this authority vouches for, under this name, and says nothing to another one. The server is a socket that does TLS as PostgreSQL does and then refuses everybody.
+// A PostgreSQL address as deploy/ writes it (`sslmode=verify-full&sslrootcert=…`): the store speaks
+// to the server that this authority vouches for, under this name, and says nothing to another one.
+// The server is a socket that does TLS as PostgreSQL does and then refuses everybody.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -311,6 +311,9 @@ eachStore(({ engine, open }) => {
       });
       assert.equal(limited.status, 429);
       assert.equal(limited.headers.get("retry-after"), "20");
+      const { token: known } = await newAccount();
+      const valid = await api.call("GET /api/v1/keys", { token: known, from });
+      assert.equal(valid.status, 200, "a valid one is served at that address, too");
       assert.match(
         (await api.call("GET /api/v1/keys", { token: newSecret("token"), from: "2001:db8:1:3::1" }))
           .outcome,

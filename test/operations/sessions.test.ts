@@ -121,6 +121,27 @@ eachStore(({ engine, open }) => {
       assert.equal(await roleOf(api, again), "operator");
     });
 
+    test("guesses of the operator token are limited by address; operators there are not shut out", async (t) => {
+      const api = await serveApi(t, await open(t));
+      const read = async (token: string, from: string) =>
+        (await api.call("GET /api/v1/operator/usage", { token, from })).json;
+      const [office, elsewhere] = ["203.0.113.7", "198.51.100.9"];
+      const [wrong, limited] = [/^this needs the operator token/, /^too many wrong/];
+      const refused = async (token: string, from: string, why: RegExp) =>
+        assert.match((await read(token, from)).error.message, why);
+      const served = async (from: string) =>
+        assert.equal((await read(OPERATOR_TOKEN, from)).error, undefined);
+      await served(office);
+      for (const from of [office, elsewhere])
+        for (let n = 0; n < 10; n++) await refused(`a-guess-of-mine-${n}`, from, wrong);
+      await refused("one-guess-more", elsewhere, limited);
+      // Nobody learns that this one was right.
+      await refused(OPERATOR_TOKEN, elsewhere, limited);
+      for (const from of [office, "198.51.100.10"]) await served(from);
+      api.runtime.advance(60_000);
+      await served(elsewhere);
+    });
+
     test("signing in again replaces the session; one token has a bounded number", async (t) => {
       const store = await open(t);
       const api = await serveApi(t, store);

@@ -143,6 +143,31 @@ test(
   },
 );
 
+test("a provider that leads back to the service is recognised: a call through it is one call", async (t) => {
+  const it = await createFixture(t);
+  assert.equal((await it.put("loop", it.document())).status, 200);
+  const back = `${it.service.url}/rpc/profile/loop/ethereum?key=${it.owner.key}`;
+  it.mine.script((request, reply) => {
+    const { "content-length": _, ...headers } = request.headers;
+    fetch(back, {
+      method: "POST",
+      headers: { ...headers } as Record<string, string>,
+      body: request.body,
+    }).then(
+      async (answer) => reply.body(await answer.text(), answer.status),
+      () => reply.close(),
+    );
+  });
+  const before = it.mine.asked.length;
+  const answer = await it.service.post(`/rpc/profile/loop/ethereum?key=${it.owner.key}`, {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "eth_gasPrice",
+  });
+  assert.equal(answer.json.error.code, -32_600);
+  assert.equal(it.mine.asked.length - before, 1);
+});
+
 test(
   "what is shown of a profile can be sent back: its secrets stay, and go to no other host; earlier " +
     "revisions are shown without them",

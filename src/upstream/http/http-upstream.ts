@@ -1,11 +1,12 @@
 // Providers over HTTP: the connections and headers of each request. One pool per origin, shared by
 // all profiles that name it. Users' providers have separate pools, so that none of them gets a
 // connection whose address was not checked.
+
 import type { Provider } from "../../core/provider/profile.ts";
 import { writeBatch } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
-import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
+import { createSsrfGuard, MARK_HEADER, type SsrfGuard } from "../ssrf-guard.ts";
 import { createTimerWheel, type TimerWheel } from "../timer-wheel.ts";
 import type {
   AnswerListener,
@@ -185,6 +186,7 @@ class HttpUpstream implements BatchUpstream {
       accept: "application/json",
       "user-agent": "svc",
       ...lowerCased(provider.headers),
+      ...(provider.guarded ? { [MARK_HEADER]: this.#parts.guard.mark } : {}),
     });
     const senders = connections.prepare(url.pathname + url.search, headers);
     const route = { connections, ...senders };

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
-import type { SsrfGuard } from "../ssrf-guard.ts";
+import { MARK_HEADER, type SsrfGuard } from "../ssrf-guard.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 
 /** The URL and headers of a socket. Secret: both may carry keys. */
@@ -100,7 +100,11 @@ const EXCERPT_BYTES = 4 * EXCERPT_CHARS;
 function optionsOf({ headers, guard }: SocketEndpoint, limits: DialLimits) {
   const lowerCased = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return {
-    headers: { "user-agent": "svc", ...Object.fromEntries(lowerCased) },
+    headers: {
+      "user-agent": "svc",
+      ...Object.fromEntries(lowerCased),
+      ...(guard === null ? {} : { [MARK_HEADER]: guard.mark }),
+    },
     perMessageDeflate: false,
     followRedirects: false,
     maxPayload:

@@ -12,7 +12,7 @@ import { readSecret, type SecretKind } from "../../secrets/secret.ts";
 import type { Store } from "../../store/store.ts";
 import type { ApiCaller, Auth, OperatorCaller } from "../contract/operation.ts";
 import type { CookieRequest } from "../http/console-cookie.ts";
-import { bearerOf, isOperatorToken } from "../http/operator.ts";
+import { bearerOf } from "../http/operator.ts";
 import { withoutPayment } from "../payment/payment-headers.ts";
 import { type ConsoleSessions, cookieRefusal } from "./console-sessions.ts";
 
@@ -57,7 +57,7 @@ export async function callerOf(
   if (bySession !== null) return bySession;
   const authorization = withoutPayment(sender.request.headers.authorization);
   const bearer = bearerOf(authorization);
-  if (auth.includes("operator")) return operator(parts.operatorToken, bearer);
+  if (auth.includes("operator")) return operator(parts, bearer, sender.address);
   const apiKey = sender.request.headers["x-svc-api-key"];
   const secret = bearer ?? (auth.includes("rpc_key") && typeof apiKey === "string" ? apiKey : null);
   if (secret === null)
@@ -83,20 +83,20 @@ export async function callerOf(
 
 /** The same where only the operator can authenticate. */
 export async function instanceCallerOf(
-  { operatorToken, sessions }: OperatorCredentials,
+  credentials: OperatorCredentials,
   auth: readonly Auth[],
-  sender: Omit<ApiRequest, "address" | "pathKey">,
+  sender: Omit<ApiRequest, "pathKey">,
 ): Promise<
   | Extract<ApiCaller, { readonly kind: "anyone" | "operator" }>
   | ApiFault<"unauthorized" | "forbidden">
 > {
   if (!auth.includes("operator")) return ANYONE;
-  const bySession = await sessionCaller(sessions, auth, sender);
+  const bySession = await sessionCaller(credentials.sessions, auth, sender);
   if (bySession !== null) return bySession.kind === "agent" ? SIGNED_IN : bySession;
   const authorization = withoutPayment(sender.request.headers.authorization);
   return auth.includes("none") && authorization === undefined
     ? ANYONE
-    : operator(operatorToken, bearerOf(authorization));
+    : operator(credentials, bearerOf(authorization), sender.address);
 }
 
 const ANYONE = { kind: "anyone" } as const;
@@ -145,11 +145,12 @@ async function agent(
   { address }: ApiRequest,
   token: string,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
-  const limited = missLimit(parts, address);
-  if (limited !== null) return limited;
   const found = await managementTokenBySecret(parts.store, token);
-  if (found === null) parts.misses.take(address, parts.runtime.now());
-  if (found === null) return missing(["management_token"], "this management token does not exist");
+  if (found === null)
+    return (
+      missLimit(parts, address) ??
+      missing(["management_token"], "this management token does not exist")
+    );
   const end = managementTokenEnd(found, parts.runtime.wallMs());
   return end === null
     ? { kind: "agent", agent: found }
@@ -161,12 +162,9 @@ async function connection(
   { address }: ApiRequest,
   token: string,
 ): Promise<ApiCaller | ApiFault<"unauthorized" | "rate_limited">> {
-  const limited = missLimit(parts, address);
-  if (limited !== null) return limited;
   if ((await connectionByToken(parts.store, token, parts.runtime.wallMs())) !== null)
     return { kind: "connection", token };
-  parts.misses.take(address, parts.runtime.now());
-  return missing(["connection_token"], "no connection has this token");
+  return missLimit(parts, address) ?? missing(["connection_token"], "no connection has this token");
 }
 
 async function keyOf(
@@ -174,19 +172,20 @@ async function keyOf(
   { address, paid }: ApiRequest,
   secret: string,
 ): Promise<KeyRecord | ApiFault<"rate_limited"> | null> {
-  const limited = missLimit(parts, address);
-  if (limited !== null) return limited;
   const find = paid === true ? endedKeyBySecret : keyBySecret;
   const found = await find(parts.store, secret, parts.runtime.wallMs());
-  if (found === null) parts.misses.take(address, parts.runtime.now());
-  return found;
+  return found ?? missLimit(parts, address);
 }
 
+/**
+ * Counts an unknown credential of an address; a fault = there were too many. Those that are known
+ * are served at any address: many callers may share one.
+ */
 function missLimit(
   { misses, runtime }: ApiAuthenticationParts,
   address: string,
 ): ApiFault<"rate_limited"> | null {
-  const retryAfterMs = misses.waitMs(address, runtime.now());
+  const retryAfterMs = misses.take(address, runtime.now());
   return retryAfterMs === 0
     ? null
     : apiFault("rate_limited", "too many unknown credentials came from this address", {
@@ -195,15 +194,22 @@ function missLimit(
 }
 
 function operator(
-  expected: string | null,
+  { operatorToken, sessions }: OperatorCredentials,
   given: string | null,
+  address: string,
 ): OperatorCaller | ApiFault<"unauthorized"> {
-  if (expected === null)
+  if (operatorToken === null)
     return apiFault("unauthorized", "the operator's endpoints are closed", {
       nextAction:
         "set server.operator_token in the configuration and send it as Authorization: Bearer",
     });
-  if (isOperatorToken(given, expected)) return BY_TOKEN;
+  const found = sessions.operatorBy(given, address);
+  if (found === true) return BY_TOKEN;
+  if (found !== false)
+    return apiFault("unauthorized", "too many wrong operator tokens came from this address", {
+      retryAfterMs: found,
+      nextAction: "wait, or use an address that had the right one before",
+    });
   return apiFault("unauthorized", "this needs the operator token", {
     nextAction: OPERATE,
   });

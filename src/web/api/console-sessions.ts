@@ -61,6 +61,11 @@ export interface ConsoleSessions {
     token: string,
     from: { readonly address: string; readonly replaced: string | null },
   ): Promise<OpenedSession | SignInFault>;
+  /**
+   * Whether a request has the operator token; a number = too many wrong ones came from its address,
+   * for so long (ms). Addresses that had the right one before are not concerned.
+   */
+  operatorBy(token: string | null, address: string): boolean | number;
   /** The caller by the cookie of a request; null = its session has ended, or never was. */
   callerOf(id: string): Promise<SessionCaller | null>;
   /** Whether the operator's token or session is still valid, for answers that go on. */
@@ -75,10 +80,14 @@ export const SESSION_MS = 43_200_000;
 /** What sessions end with that were opened by a link, where no operator token is configured. */
 const NO_TOKEN = "none";
 const SHOWN_CHARS = 8;
+/** Addresses of operators that are remembered. */
+const MAX_OPERATORS = 1_000;
 
 /** Creates the sessions over their records. */
 export function createConsoleSessions(parts: ConsoleSessionParts): ConsoleSessions {
   const { runtime, records, operatorToken, store, tries, signInLink } = parts;
+  /** Addresses that had the operator token, the last one last. */
+  const operators = new Set<string>();
   const callerOf = async (id: string): Promise<SessionCaller | null> =>
     readSecret(id) === "session" ? liveCallerOf(parts, hashOf(id)) : null;
 
@@ -105,6 +114,19 @@ export function createConsoleSessions(parts: ConsoleSessionParts): ConsoleSessio
         });
       const owner = await ownerOf(parts, token);
       return "kind" in owner ? owner : open(owner, replaced);
+    },
+    operatorBy(token, address) {
+      if (token === null || operatorToken === null) return false;
+      const waitMs = operators.has(address) ? 0 : tries.waitMs(address, runtime.now());
+      if (waitMs > 0) return waitMs;
+      if (!isOperatorToken(token, operatorToken)) {
+        tries.take(address, runtime.now());
+        return false;
+      }
+      operators.delete(address);
+      operators.add(address);
+      for (const oldest of operators) if (operators.size > MAX_OPERATORS) operators.delete(oldest);
+      return true;
     },
     callerOf,
     async isValid({ sessionHash }) {

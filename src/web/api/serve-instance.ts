@@ -20,10 +20,11 @@ export function createInstanceServing(
 ): (asked: OperationRequest) => Promise<AnyResult> {
   const handlers = parseHandlers(handlersOf(parts));
   return async (asked) => {
-    const { operation, request, cookie } = asked;
+    const { operation, request, cookie, address } = asked;
+    const sender = { request, cookie, address };
     const handler = handlers.get(operation.id);
     if (typeof handler !== "function") throw new Error(`no handler serves ${operation.id}`);
-    const caller = await instanceCallerOf(credentials, operation.auth, { request, cookie });
+    const caller = await instanceCallerOf(credentials, operation.auth, sender);
     if (caller.kind === "api_fault") return caller;
     const input = inputOf(asked);
     if (input.kind === "api_fault") return input;
@@ -33,7 +34,7 @@ export function createInstanceServing(
     if (result.kind !== "answer" || result.stream === undefined) return result;
     const { stream } = result;
     const isStillAllowed = async (): Promise<boolean> => {
-      const now = await instanceCallerOf(credentials, operation.auth, { request, cookie });
+      const now = await instanceCallerOf(credentials, operation.auth, sender);
       return now.kind === caller.kind;
     };
     return { ...result, stream: (response) => stream(response, isStillAllowed) };

@@ -38,10 +38,10 @@ export function addressBehind(
   forwardedFor: string,
   proxies: TrustedProxies,
 ): string {
-  let address = plain(remoteAddress);
+  let address = plainAddress(remoteAddress);
   const hops = forwardedFor.split(",");
   for (let i = 0; i < MAX_HOPS && isTrusted(address, proxies); i++) {
-    const hop = plain(hops.pop() ?? "");
+    const hop = plainAddress(hops.pop() ?? "");
     if (isIP(hop) === 0) break;
     address = hop;
   }
@@ -54,7 +54,7 @@ export function addressBehind(
  */
 export function requestBaseUrl(request: IncomingMessage, proxies: TrustedProxies): string {
   const { localAddress = "localhost", localPort = 80 } = request.socket;
-  const own = plain(localAddress);
+  const own = plainAddress(localAddress);
   const here = `${isIP(own) === 6 ? `[${own}]` : own}:${localPort}`;
   const remote = request.socket.remoteAddress ?? "";
   return requestInfoBaseUrl(
@@ -72,7 +72,7 @@ export function requestInfoBaseUrl(
 ): string {
   const host = info.header("host") ?? "";
   const isSecure =
-    isTrusted(plain(info.address), proxies) &&
+    isTrusted(plainAddress(info.address), proxies) &&
     (info.header("x-forwarded-proto") ?? "").trim().toLowerCase() === "https";
   const named = host.length <= MAX_HOST_CHARS && HOST.test(host) ? host.toLowerCase() : here;
   return `${isSecure ? "https" : "http"}://${named}`;
@@ -89,13 +89,14 @@ export interface Addressed {
 const HOST = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const MAX_HOST_CHARS = 255;
 
-function isTrusted(address: string, proxies: TrustedProxies): boolean {
+/** Whether a plain address is one of the proxies. */
+export function isTrusted(address: string, proxies: TrustedProxies): boolean {
   const version = isIP(address);
   return version !== 0 && proxies.check(address, version === 6 ? "ipv6" : "ipv4");
 }
 
 /** An address without brackets and port; an IPv4-mapped IPv6 address becomes IPv4. */
-function plain(text: string): string {
+export function plainAddress(text: string): string {
   const bare = text.trim().replace(/^\[([^\]]*)\](?::\d+)?$/, "$1");
   const v4 = /^(?:::ffff:)?(\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?$/i.exec(bare);
   return v4?.[1] ?? bare;

@@ -1,7 +1,5 @@
 // Recognises the operator of the instance by the operator token. Knows no operation and no page.
-import type { IncomingMessage } from "node:http";
 import { isSameSecret } from "../../secrets/secret.ts";
-import { withoutPayment } from "../payment/payment-headers.ts";
 
 const MAX_HEADER_CHARS = 512;
 
@@ -14,12 +12,4 @@ export function bearerOf(header: string | undefined): string | null {
 /** Compares in constant time; null is never the operator token. */
 export function isOperatorToken(given: string | null, expected: string | null): boolean {
   return given !== null && expected !== null && isSameSecret(given, expected);
-}
-
-/** Whether a request carries the operator token. */
-export function isOperator(request: IncomingMessage, token: string | null): boolean {
-  return (
-    token !== null &&
-    isOperatorToken(bearerOf(withoutPayment(request.headers.authorization)), token)
-  );
 }

@@ -4,6 +4,7 @@ import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
+import { MARK_HEADER } from "../../upstream/ssrf-guard.ts";
 import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
 import { RequestCaller } from "./caller-identity.ts";
 import { type Wishes, wishesOf } from "./consistency-directive.ts";
@@ -33,12 +34,18 @@ export interface Authenticated {
   readonly wishes: Wishes;
 }
 
+const LEADS_BACK = fault("invalid_request", "this request was sent by the service itself", {
+  nextAction: "remove the provider that leads back here from the Custom profile",
+});
+
 /** What authentication needs. */
 export interface AuthenticationParts {
   readonly resolver: TargetResolver;
   /** Null = the service has no keys. */
   readonly admission: Admission | null;
   readonly proxies: TrustedProxies;
+  /** What requests carry that this service has sent to a user's provider. */
+  readonly mark: string;
 }
 
 /**
@@ -53,6 +60,10 @@ export function authenticate(
   const { admission, proxies } = parts;
   if (admission === null) {
     done(bind(parts, request, request.url, null));
+    return null;
+  }
+  if (request.header(MARK_HEADER) === parts.mark) {
+    done(LEADS_BACK);
     return null;
   }
   if (isSessionPath(request.url)) {

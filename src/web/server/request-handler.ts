@@ -3,13 +3,16 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { ConsoleSessions } from "../api/console-sessions.ts";
 import type { Activity } from "../http/activity.ts";
+import { clientAddress } from "../http/client-address.ts";
 import { cookieRequestOf } from "../http/console-cookie.ts";
 import { isFromThisMachine } from "../http/local-caller.ts";
-import { isOperator } from "../http/operator.ts";
+import { NO_HOST, namesOneHost } from "../http/named-host.ts";
+import { bearerOf } from "../http/operator.ts";
 import { type Headers, headersOf, wantsHtml, writeFault, writePreflight } from "../http/respond.ts";
 import { html } from "../pages/account/markup.ts";
 import { writePage } from "../pages/account/page.ts";
 import type { PageHandler } from "../pages/page-handler.ts";
+import { withoutPayment } from "../payment/payment-headers.ts";
 import { serveRpc } from "../rpc/node-http.ts";
 import type { RpcParts } from "../rpc/parts.ts";
 import { isRpcPath, isSocketPath } from "../rpc/target.ts";
@@ -27,14 +30,12 @@ export interface RequestParts {
   /** The page at a path; undefined = none. */
   readonly page: (path: string) => PageHandler | undefined;
   readonly api: HttpApi;
-  readonly sessions: Pick<ConsoleSessions, "callerOf">;
+  readonly sessions: Pick<ConsoleSessions, "callerOf" | "operatorBy">;
   /** Whether status pages are open to everyone. */
   readonly isStatusPublic: () => boolean;
   readonly requestId: () => string;
   /** Base URL of this service as the caller uses it, without a trailing slash. */
   readonly baseUrl: (request: IncomingMessage) => string;
-  /** Secret; null = the service has no operator token. */
-  readonly operatorToken: string | null;
 }
 
 /** Serves or refuses one request. */
@@ -43,10 +44,10 @@ export function handleRequest(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const { method, headers: sent, httpVersion } = request;
+  const { method, headers: sent } = request;
   const url = originForm(request.url ?? "/");
   const requestId = parts.requestId();
-  const namesHost = (sent.host !== undefined || httpVersion === "1.0") && !namesTwoHosts(request);
+  const namesHost = namesOneHost(request);
   if (namesHost && method === "POST" && isRpcPath(url)) {
     request.url = url;
     return serveRpc(parts, request, response, requestId);
@@ -91,7 +92,9 @@ function showPage(
 ): void {
   const { headers: sent } = request;
   const baseUrl = parts.baseUrl(request);
-  const byToken = isOperator(request, parts.operatorToken);
+  const bearer = bearerOf(withoutPayment(sent.authorization));
+  const address = clientAddress(request, parts.rpc.proxies);
+  const byToken = parts.sessions.operatorBy(bearer, address) === true;
   const show = (role: "operator" | "agent" | null): void =>
     page(response, headers, {
       path,
@@ -112,22 +115,6 @@ function showPage(
     () => show(null),
   );
 }
-
-const NO_HOST = fault("invalid_request", "the request names no host, or more than one", {
-  nextAction: "send one Host header",
-});
-
-/** Whether `Host` is there twice: a proxy in front may go by the one and we by the other. */
-function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
-  let hosts = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] ?? "";
-    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++;
-  }
-  return hosts > 1;
-}
-
-const HOST = "host";
 
 function notServed(method: string | undefined): Fault {
   return fault("method_not_allowed", `${method} is not served here`, { nextAction: "send a GET" });

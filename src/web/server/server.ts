@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { Activity } from "../http/activity.ts";
 import { createFastPathServer, type FastPathServer } from "../rpc/fast-path.ts";
 import { shrinkBacklog } from "./backlog.ts";
+import { ConnectionShares } from "./connection-shares.ts";
 import { createNodeServer, type NodeServer, type NodeServerParts } from "./node-server.ts";
 
 export interface ServerParts extends Omit<NodeServerParts, "activity"> {
@@ -38,7 +39,11 @@ export function listen(parts: ServerParts, host: string, port: number): Promise<
   const activity: Activity = { active: 0, lastMs: 0, draining: false, ended: false };
   const node = createNodeServer({ ...parts, activity });
   const fastPath = parts.fastPath === "off" ? null : fastPathOf(parts, node, activity);
-  const serve = (socket: Socket): void => (fastPath ?? node).accept(socket);
+  const shares = new ConnectionShares(parts.limits.maxConnections, parts.rpc.proxies);
+  const serve = (socket: Socket): void => {
+    if (shares.takes(socket)) (fastPath ?? node).accept(socket);
+    else socket.destroy();
+  };
   const accept = acceptBeside(parts.otherWorkers, serve);
   // Same options as node's HTTP server: a connection stays half open until the server ends its
   // side.

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { withErrorType } from "../../core/faults/legacy-form.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { NO_HOST, namesOneHost } from "../http/named-host.ts";
 import { type Headers, headersOf, refusalText } from "../http/respond.ts";
 import { type Authenticated, authenticate, type RequestInfo } from "../rpc/authenticate.ts";
 import { credentialOf } from "../rpc/key-credential.ts";
@@ -166,10 +167,7 @@ function requestInfoOf(request: IncomingMessage): RequestInfo {
 /** Why the service accepts no handshake now; null = it does. */
 function handshakeRefusal({ activity }: ClientSocketParts, request: IncomingMessage): Fault | null {
   if (!isHandshake(request)) return refuseHandshake();
-  if (request.headers.host === undefined)
-    return fault("invalid_request", "the request names no host", {
-      nextAction: "send a Host header",
-    });
+  if (!namesOneHost(request)) return NO_HOST;
   return activity.draining ? fault("unavailable", "the service is stopping") : null;
 }
 

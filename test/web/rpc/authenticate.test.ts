@@ -70,7 +70,7 @@ function createFixture(refusal: Fault | null = null) {
   const told: (Authenticated | Fault)[] = [];
   const ask = (url: string) =>
     authenticate(
-      { resolver, admission, proxies: trustedProxiesOf([]) },
+      { resolver, admission, proxies: trustedProxiesOf([]), mark: "none" },
       {
         url,
         credential: { secret: "s", digest: "d", url, legacyForms: null },

@@ -188,6 +188,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
     resolver: createTargetResolver(registry, observer),
     admission,
     proxies: trustedProxiesOf(["127.0.0.1"]),
+    mark: "none",
   };
   let routed = 0;
   const keyOf = async (digest: string) => {
@@ -200,7 +201,6 @@ async function serve({ runtime, admission, payments, store }: Serving) {
       limits: config.limits,
       fastPath: "auto",
       otherWorkers: null,
-      operatorToken: null,
       rpc: {
         ...arrival,
         runtime,
@@ -229,7 +229,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
       subscriptions: { open: () => () => {} },
       page: () => undefined,
       api: { serves: () => false, handle: () => {} },
-      sessions: { callerOf: async () => null },
+      sessions: { callerOf: async () => null, operatorBy: () => false },
       isStatusPublic: () => true,
       baseUrl: () => "http://x",
       requestId: () => "req-1",

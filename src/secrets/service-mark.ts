@@ -1,0 +1,22 @@
+// What requests to users' providers carry, so that the service recognises one that leads back to
+// it. Not secret: who repeats it is refused, and nobody else.
+import { createHash, createHmac } from "node:crypto";
+
+const CHARS = 16;
+
+/** What tells a service from others, and is the same in all of its processes. */
+export interface ServiceIdentity {
+  /** Of all nodes; null = there is one. */
+  readonly secret: string | null;
+  /** Where it is reached. */
+  readonly place: string;
+}
+
+/** The mark of a service. */
+export function serviceMark({ secret, place }: ServiceIdentity): string {
+  const digest =
+    secret === null
+      ? createHash("sha256").update(`svc at ${place}`).digest("hex")
+      : createHmac("sha256", secret).update("requests to users' providers").digest("hex");
+  return digest.slice(0, CHARS);
+}
