@@ -6,7 +6,11 @@
 #
 # The image holds svc.production.yml as /app/svc.yml; mount your own copy over it:
 #   -v ./svc.production.yml:/app/svc.yml:ro
-FROM node:24-slim AS dependencies
+#
+# A tag can come to mean another image. To build on one that you have looked at, give its digest:
+#   --build-arg NODE_IMAGE=node:24-slim@sha256:… (docs/operations.md says how to read it)
+ARG NODE_IMAGE=node:24-slim
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 # Not `npm ci`: see decisions/001-node24-from-the-registry.md. The anvil binary is an optional
@@ -14,7 +18,7 @@ COPY package.json package-lock.json ./
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-save --no-audit --no-fund
 
 # The console, built: what builds it stays out of the image.
-FROM node:24-slim AS console
+FROM ${NODE_IMAGE} AS console
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm install --omit=dev --ignore-scripts --no-save --no-audit --no-fund
@@ -22,7 +26,7 @@ COPY bin bin
 COPY console console
 RUN node bin/build-console.ts
 
-FROM node:24-slim
+FROM ${NODE_IMAGE}
 # HOST and PORT win over svc.yml, so that EXPOSE and HEALTHCHECK stay true.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000
 # Told in /api/health and `svc version`: --build-arg SVC_COMMIT=$(git rev-parse HEAD)

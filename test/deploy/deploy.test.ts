@@ -132,7 +132,7 @@ test("compose.yml: three nodes of one configuration, told apart by their machine
     assert.ok(seconds(node.stop_grace_period) > stopSeconds());
   }
   assert.equal(nodeConfig().cluster.expectedNodes, nodes.length);
-  const [, version] = /^postgres:(\d+)$/.exec(services.postgres.image) ?? [];
+  const [, version] = /^\$\{POSTGRES_IMAGE:-postgres:(\d+)\}$/.exec(services.postgres.image) ?? [];
   assert.ok(Number(version) >= 15);
 });
 
@@ -480,6 +480,27 @@ test("the guide builds the console where the unit, which may write nothing there
   assert.match(build, /npm install --omit=dev && node bin\/build-console\.ts\)$/);
   assert.ok(!commands.includes("--omit=optional"), "esbuild's program is an optional package");
   assert.ok(readFileSync(join(ROOT, "bin/build-console.ts")).length > 0);
+});
+
+test("every image that is built on or run can be named by its digest", () => {
+  const dockerfile = read("Dockerfile");
+  const [, base = ""] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? [];
+  const from = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image]) => image);
+  assert.deepEqual(new Set(from), new Set([`\${NODE_IMAGE}`]));
+  const { services } = yaml("deploy/compose.yml");
+  const { NODE_IMAGE, SVC_COMMIT } = services.node1.build.args;
+  assert.deepEqual([NODE_IMAGE, SVC_COMMIT], [`\${NODE_IMAGE:-${base}}`, `\${SVC_COMMIT:-}`]);
+  const guide = read("docs/operations.md");
+  for (const [service, variable] of [
+    ["balancer", "HAPROXY_IMAGE"],
+    ["postgres", "POSTGRES_IMAGE"],
+  ]) {
+    const [, name, tag] =
+      /^\$\{(\w+):-([\w.-]+:[\w.-]+)\}$/.exec(services[service ?? ""].image) ?? [];
+    assert.equal(name, variable);
+    assert.ok(guide.includes(`${variable}=${tag}@$(digest ${tag})`), variable);
+  }
+  assert.ok(guide.includes(`NODE_IMAGE=${base}@$(digest ${base})`));
 });
 
 test("the image and its configuration say the same as the files to deploy with", () => {

@@ -54,6 +54,7 @@ test("the variables, paths, pages and services that it names exist", () => {
   const variables = new Set([
     ...Object.keys(environment.shape),
     ...nodes.flatMap(({ environment: given = {} }) => Object.keys(given)),
+    ...Array.from(read("deploy/compose.yml").matchAll(/\$\{(\w+)/g), ([, name]) => name),
   ]);
   for (const name of named(/\b((?:SVC|POSTGRES)_[A-Z_]+)\b/g)) assert.ok(variables.has(name), name);
   for (const path of named(/(deploy\/[\w./-]*\w)/g))
