@@ -74,6 +74,8 @@ export interface Attempt extends Channel {
   readonly batched?: number;
   /** When it was begun (monotonic ms); absent = not known. */
   readonly startedAtMs?: number;
+  /** Only of a trial that went on: its call was answered by another provider before it ended. */
+  readonly overtaken?: true;
   /** Only of a hedge: how long (ms) the attempt had taken beside which this one was begun. */
   readonly hedgedAfterMs?: number;
 }

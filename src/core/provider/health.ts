@@ -39,6 +39,7 @@ import {
   usualMs,
 } from "./latency.ts";
 import { takeCount } from "./silence.ts";
+import { createStallRecord, noteEnded, noteHung, type StallRecord } from "./stall.ts";
 import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
 
 /** Why a provider is excluded until a probe shows that the reason is gone. */
@@ -79,10 +80,8 @@ export interface Health {
   probeMs: number | null;
   /** When it was last probed, successfully or not. */
   probedAtMs: number;
-  /** Attempts in a row that were given up after longer than usual; any answer ends the row. */
-  unanswered: number;
-  /** When the last of them was given up. */
-  unansweredAtMs: number;
+  /** How often calls hung at it of late. */
+  readonly stall: StallRecord;
   /** When it last sent any answer. */
   heardAtMs: number;
   /** A good probe, an answer to a call or a pushed head came at least once. */
@@ -121,8 +120,7 @@ export function createHealth(): Health {
     facts: null,
     probeMs: null,
     probedAtMs: NEVER_MS,
-    unanswered: 0,
-    unansweredAtMs: NEVER_MS,
+    stall: createStallRecord(),
     heardAtMs: NEVER_MS,
     hasAnswered: false,
     silences: new Map(),
@@ -144,13 +142,16 @@ export function recordAttempt(
   if (verdict === null) {
     health.heardAtMs = ending.nowMs;
     health.hasAnswered = true;
-    health.unanswered = 0;
+    if (attempt.overtaken === true && isLong(health, method, latencyMs))
+      noteHung(health.stall, ending.nowMs);
+    else noteEnded(health.stall);
     if (health.breaker !== CLOSED) signal(health, "success", latencyMs, ending);
     if (health.facts !== null) unlearnMethod(health.facts, method);
     health.outcomes.delivered += 1;
     observe(health.latency, method, latencyMs, ending.nowMs);
     return;
   }
+  if (verdict.category !== "cancelled") noteEnded(health.stall);
   const held = heldOfCall(verdict);
   recordVerdict(
     health,
@@ -191,10 +192,7 @@ export function recordCut(
   ending: AttemptEnding,
 ): void {
   signal(health, "ignored", latencyMs, ending);
-  if (givenUp && latencyMs > (usualMs(health.latency, method, 0.95) ?? LEAST_STALL_MS)) {
-    health.unanswered += 1;
-    health.unansweredAtMs = ending.nowMs;
-  }
+  if (givenUp && isLong(health, method, latencyMs)) noteHung(health.stall, ending.nowMs);
   if (!silent) observeAtLeast(health.latency, method, latencyMs, ending.nowMs);
   if (verdict.effect.kind === "ignored") health.outcomes.cancelled += 1;
   else {
@@ -303,21 +301,11 @@ export function isBehind(health: Health, nowMs: number): boolean {
   return ageMs >= 0 && ageMs < HEAD_FRESH_MS;
 }
 
-/** Attempts in a row without an answer after which a provider counts as stalled. */
-const STALLED_AFTER = 8;
-/** How long it counts as stalled after the last of them. */
-const STALLED_MS = 10_000;
 /** What counts as long where it is not known how long answers take. */
 const LEAST_STALL_MS = 1_000;
 
-/**
- * Whether calls hang at the provider, although it may still answer probes: it is asked after
- * others. Changes nothing of its circuit.
- */
-export function isStalled({ unanswered, unansweredAtMs }: Health, nowMs: number): boolean {
-  if (unanswered < STALLED_AFTER) return false;
-  const ageMs = nowMs - unansweredAtMs;
-  return ageMs >= 0 && ageMs < STALLED_MS;
+function isLong({ latency }: Health, method: Method, latencyMs: number): boolean {
+  return latencyMs > (usualMs(latency, method, 0.95) ?? LEAST_STALL_MS);
 }
 
 function signalOf(effect: Effect): Signal {
@@ -441,7 +429,6 @@ function count(
   else if (hasDelivered(verdict)) {
     outcomes.delivered += 1;
     health.hasAnswered = true;
-    health.unanswered = 0;
     observe(latency, method, latencyMs, nowMs);
   } else if (signalOf(verdict.effect) !== "ignored") {
     outcomes.failed += 1;

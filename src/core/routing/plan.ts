@@ -17,7 +17,7 @@ export interface Considered extends Entrant, Channel {
   /** As of the time of the plan: `settled` has been applied. */
   readonly breaker: Breaker;
   readonly limited: boolean;
-  /** Calls hang at it, although its circuit is closed. */
+  /** Calls hang at it, although its circuit is closed, and this one is not its trial. */
   readonly stalled: boolean;
   /** It lacks the block at which the call is answered, or may lack what the call reads. */
   readonly lacking: boolean;
@@ -61,10 +61,10 @@ export interface Awaited extends Pick<Considered, "reason"> {
  * stalled, half-open, half-open and limited or stalled; then, in the same tiers each, those that
  * are not known to have the block of the call, those that never answered, `backup` providers, and
  * those that lack the block or may lack old logs; open circuits are excluded. A plan names each
- * provider once. A small share of replay-safe calls tries a half-open or stalled provider first:
- * otherwise one whose neighbours are healthy would never be tried, and would never be found well
- * again. Where no candidate has a closed circuit, those that lag follow, the freshest first: they
- * lag behind providers that are gone. Where one has, they are kept in reserve.
+ * provider once. A small share of replay-safe calls tries a half-open provider first: otherwise one
+ * whose neighbours are healthy would never be tried, and would never be found well again. Where no
+ * candidate has a closed circuit, those that lag follow, the freshest first: they lag behind
+ * providers that are gone. Where one has, they are kept in reserve.
  */
 export function planOf(
   considered: readonly Considered[],
@@ -324,7 +324,7 @@ function insertByTier(candidates: Considered[], added: Considered): void {
 function explore(candidates: Considered[], { settings, random }: Draw): void {
   const at = candidates.findIndex(
     ({ provider, breaker, limited, stalled, lacking }) =>
-      (breaker.kind === "half_open" || stalled) && !limited && !lacking && !provider.backup,
+      breaker.kind === "half_open" && !limited && !stalled && !lacking && !provider.backup,
   );
   const trial = candidates[at];
   if (trial === undefined || at === 0 || random() >= settings.exploreShare) return;

@@ -57,7 +57,7 @@ export interface AttemptTerms {
   readonly channel: Channel;
   /** How long it may take. */
   readonly limitMs: number;
-  /** It is the trial of a half-open circuit. */
+  /** It is the trial of a half-open circuit, or of a stalled provider. */
   readonly isTrial: boolean;
   /** When its owner is first told that it takes long; null = never. */
   readonly lookMs: number | null;
@@ -94,6 +94,8 @@ export class PendingAttempt implements AnswerListener, Outstanding {
   counted = false;
   before: Outstanding | null = null;
   after: Outstanding | null = null;
+  /** Its call was answered by another provider, while this one goes on. */
+  isOvertaken = false;
   /** Its provider was silent, once it has ended. */
   silent = false;
   /** What it was, once it has ended. */
@@ -250,7 +252,8 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     const { batch } = this;
     const alone = incident === undefined ? plain : { ...plain, incident };
     const known = batch === null ? alone : { ...alone, batched: batch.size };
-    const attempt = hedgedAfterMs === null ? known : { ...known, hedgedAfterMs };
+    const timed: Attempt = this.isOvertaken ? { ...known, overtaken: true } : known;
+    const attempt = hedgedAfterMs === null ? timed : { ...timed, hedgedAfterMs };
     this.attempt = attempt;
     this.silent = this.#job.request.tracker.end(this, {
       attempt,

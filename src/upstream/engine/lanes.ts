@@ -98,6 +98,7 @@ export class Lanes {
   overtake(): void {
     if (this.awaited === null && this.#beside === null) return;
     for (const pending of this.#leave()) {
+      pending.isOvertaken = pending.isTrial;
       const { provider, transport, ageMs: latencyMs } = pending;
       const attempt = pending.isTrial
         ? { provider, transport, latencyMs, verdict: OVERTAKEN, code: null }

@@ -5,7 +5,6 @@ import {
   type Cordon,
   circuitOf,
   type Health,
-  isStalled,
   limitedMethods,
   type OpenedBy,
   type Outcomes,
@@ -17,6 +16,7 @@ import {
   providerReading,
 } from "../../core/provider/latency.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import { isStalled } from "../../core/provider/stall.ts";
 import { limitedForMs } from "../../core/provider/throttle.ts";
 import type { Resource } from "../../core/rpc/method.ts";
 
@@ -113,7 +113,7 @@ export function reportOf(health: Health, position: Position, nowMs: number): Hea
     circuit: stateOf(breaker, health),
     retryAfterMs: breaker.kind === "open" ? openRemainingMs(breaker, nowMs) : null,
     rateLimitedForMs: limitedForMs(health.throttle, nowMs),
-    stalled: isStalled(health, nowMs),
+    stalled: isStalled(health.stall, nowMs),
     limitedMethods: limitedMethods(health, nowMs),
     cordon: health.wrongChain ? "wrong_chain" : health.cordon,
     ...position,

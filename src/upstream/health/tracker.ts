@@ -33,7 +33,6 @@ import {
   endWaits,
   type Health,
   isBehind,
-  isStalled,
   methodLimitedForMs,
   NEVER_MS,
   recordAttempt,
@@ -70,6 +69,13 @@ import {
 } from "../../core/provider/profile.ts";
 import { type RegionPlacement, regionPlacement } from "../../core/provider/region.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
+import {
+  beginTrial,
+  endTrial,
+  isStalled,
+  isTrialDue,
+  type StallRecord,
+} from "../../core/provider/stall.ts";
 import {
   confirmUnserved,
   createUnserved,
@@ -269,8 +275,9 @@ export interface Tracker {
    */
   record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void;
   /**
-   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted; null
-   * = its circuit is closed, so it is not a trial.
+   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted and
+   * before it begins; null = its circuit is closed and no trial of a stalled one is due, so it is
+   * not a trial.
    */
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null;
   /**
@@ -640,7 +647,10 @@ class SetTracker implements Tracker {
 
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
     const health = this.#healthOf(provider, transport);
-    return health === null || health.breaker.kind === "closed" ? null : patienceMs(health, method);
+    if (health === null) return null;
+    const isTrial =
+      health.breaker.kind !== "closed" || isTrialDue(health.stall, this.#runtime.now());
+    return isTrial ? patienceMs(health, method) : null;
   }
 
   usualMs({ provider, transport }: Channel, method: Method, share: number): number | null {
@@ -657,7 +667,7 @@ class SetTracker implements Tracker {
       state.cordon === null &&
       !health.wrongChain &&
       health.cordon === null &&
-      !isStalled(health, nowMs) &&
+      !isStalled(health.stall, nowMs) &&
       methodLimitedForMs(health, method, nowMs) === 0 &&
       !isSpared(state, nowMs)
     );
@@ -704,6 +714,7 @@ class SetTracker implements Tracker {
     const channel = state?.watched[out.transport] ?? null;
     if (state === null || channel === null) return;
     countRequest(state.rate, out.startedAtMs);
+    beginTrial(channel.health.stall, out, out.startedAtMs);
     this.#silenceWatch.begin(channel, out);
   }
 
@@ -712,6 +723,7 @@ class SetTracker implements Tracker {
     if (channel === null) return false;
     const { health } = channel;
     channel.out.delete(out);
+    endTrial(health.stall, out);
     this.#onAttempt?.(attempt, call.method);
     const { verdict, latencyMs } = attempt;
     if (by !== "cut" || verdict === null) {
@@ -1148,7 +1160,7 @@ class SetTracker implements Tracker {
     const probeMs = nowMs - health.probedAtMs < STALE_MS ? health.probeMs : null;
     const last = call.resolution === undefined ? lastBlock(call.block) : null;
     const presence = last === null ? null : this.#presenceOf(providerState, last, nowMs);
-    const stalled = isStalled(health, nowMs);
+    const stalled = this.#isAskedLater(providerState, health.stall, query);
     const limited =
       methodLimitedForMs(health, call.method, nowMs) > 0 || isSpared(providerState, nowMs);
     return {
@@ -1171,6 +1183,17 @@ class SetTracker implements Tracker {
       heardAtMs: health.heardAtMs,
       lagBlocks: condition.lagBlocks,
     };
+  }
+
+  /**
+   * Whether others are asked first since calls hang at it. Its trial stands in its own place; where
+   * calls hang at all, there is none.
+   */
+  #isAskedLater({ provider }: ProviderState, stall: StallRecord, query: PlanQuery): boolean {
+    const { call, view } = query;
+    if (!isStalled(stall, view.nowMs)) return false;
+    if (!call.method.replaySafe || !isTrialDue(stall, view.nowMs)) return true;
+    return !this.#hasOther(provider, view.nowMs, isFlowing);
   }
 
   #presenceOf({ sample, highest }: ProviderState, block: number, nowMs: number) {
@@ -1335,14 +1358,14 @@ class SetTracker implements Tracker {
     for (const listener of [...this.#listeners]) listener.outage?.();
   }
 
-  /** Whether a provider other than this one may be asked. */
-  #hasOther({ id }: Provider, nowMs: number): boolean {
+  /** Whether a provider other than this one may be asked, on a transport that is like this. */
+  #hasOther({ id }: Provider, nowMs: number, isSo = isUsable): boolean {
     return this.#providerStates.some(
       ({ provider, region, cordon, http, ws }) =>
         provider.id !== id &&
         region.reason === null &&
         cordon === null &&
-        (isUsable(http, nowMs) || isUsable(ws, nowMs)),
+        (isSo(http, nowMs) || isSo(ws, nowMs)),
     );
   }
 
@@ -1519,6 +1542,11 @@ function isUsable(health: Health | null, nowMs: number): boolean {
     health.cordon === null &&
     circuitOf(health, nowMs).kind !== "open"
   );
+}
+
+/** Whether it is usable, and calls do not hang at it. */
+function isFlowing(health: Health | null, nowMs: number): boolean {
+  return health !== null && !isStalled(health.stall, nowMs) && isUsable(health, nowMs);
 }
 
 /** Input of one plan. */

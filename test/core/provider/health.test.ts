@@ -10,7 +10,6 @@ import {
   createHealth,
   type Health,
   isBehind,
-  isStalled,
   limitedMethods,
   methodLimitedForMs,
   recordAttempt,
@@ -21,6 +20,7 @@ import {
   recordVerdict,
 } from "../../../src/core/provider/health.ts";
 import { usualMs } from "../../../src/core/provider/latency.ts";
+import { isStalled } from "../../../src/core/provider/stall.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { fakeCall, fakeProvider, verdict } from "../../fakes/providers.ts";
 
@@ -154,7 +154,7 @@ test("an attempt that we ended moves no circuit, however many there are", () => 
   assert.equal(health.outcomes.failed, 100);
 });
 
-test("a provider is stalled after eight attempts in a row that were given up late, until it answers", () => {
+test("an attempt that was given up late counts as one that hung, and one that its caller left does not", () => {
   const cut = (givenUp: boolean, latencyMs: number) => ({
     verdict: verdict({ kind: "ignored" }),
     latencyMs,
@@ -169,17 +169,28 @@ test("a provider is stalled after eight attempts in a row that were given up lat
   };
   giveUp(20, cut(true, usual / 2));
   giveUp(20, cut(false, usual + 50));
-  assert.equal(isStalled(health, 1_000), false, "early ones and callers who leave say nothing");
-  giveUp(7);
-  assert.equal(isStalled(health, 1_000), false);
+  assert.equal(
+    isStalled(health.stall, 1_000),
+    false,
+    "early ones and callers who leave say nothing",
+  );
+  giveUp(5);
+  assert.equal(isStalled(health.stall, 1_000), false);
   giveUp(1);
-  assert.equal(isStalled(health, 1_000), true);
+  assert.equal(isStalled(health.stall, 1_000), true);
   assert.equal(health.breaker.kind, "closed", "the circuit is not concerned");
-  assert.equal(isStalled(health, 11_000), false, "it is tried again after ten seconds");
-  giveUp(1);
-  assert.equal(isStalled(health, 1_000), true, "one more is enough then");
+  for (let n = 0; n < 44; n++) record(health, null, 1_001);
+  assert.equal(isStalled(health.stall, 1_001), true, "six of the last fifty");
   record(health, null, 1_001);
-  assert.equal(isStalled(health, 1_001), false, "an answer ends it");
+  assert.equal(isStalled(health.stall, 1_001), false, "five of the last fifty");
+});
+
+test("a trial that is answered after its call was answered elsewhere counts as one that hung", () => {
+  const health = createHealth();
+  for (let n = 0; n < 100; n++) record(health, null, n);
+  const late: Attempt = { ...attempt(null), latencyMs: 500, overtaken: true };
+  for (let n = 0; n < 6; n++) recordAttempt(health, METHOD, late, ending(1_000));
+  assert.equal(isStalled(health.stall, 1_000), true);
 });
 
 test("one caller's silent attempts open no circuit by themselves within ten seconds; those of several do", () => {
