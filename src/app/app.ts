@@ -641,8 +641,9 @@ function liveRouter(
   readonly cache: CachedAnswers;
   readonly accepted: AcceptedTransactions;
 } {
-  const secondTier = new SecondTier({ ...parts, connect: connectRedis });
-  secondTier.use(live().redisUrl);
+  const { secret, redisUrl } = live();
+  const secondTier = new SecondTier({ ...parts, connect: connectRedis, secret });
+  secondTier.use(redisUrl);
   const cache = new CachedAnswers(() => live().cache, secondTier, parts.buffers);
   const accepted = new AcceptedTransactions(parts.runtime);
   const router = createRouter({

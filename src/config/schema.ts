@@ -440,7 +440,8 @@ const cacheSettings = z
       .describe(
         "A Redis or Valkey server that several nodes share: a second tier for answers of " +
           "finalized blocks, of the operator's profiles. With `rediss:` or `valkeys:` over TLS. " +
-          "Everything on it may be lost at any time. Secret. Empty = there is none.",
+          "Everything on it may be lost at any time. Values are checked with a key made of " +
+          "`SVC_SECRET` and the providers, the same at all nodes. Secret. Empty = there is none.",
       ),
   })
   .describe("How much is kept, where, and for whom.");

@@ -3,7 +3,7 @@
 import type { Provider } from "../../core/provider/profile.ts";
 import type { KnownBlocks } from "../health/known-blocks.ts";
 import type { RoutingState } from "../health/tracker.ts";
-import { type SecondTier, tierScope } from "../second-tier/second-tier.ts";
+import type { SecondTier, TierScope } from "../second-tier/second-tier.ts";
 import type { AnswerCache } from "./answer-cache.ts";
 import type { ProviderTrust } from "./answer-slots.ts";
 
@@ -29,8 +29,8 @@ export class CacheScope {
   readonly chainName: string;
   /** What its tracker knows of blocks: kept answers are bound to these, also for other profiles. */
   readonly blocks: KnownBlocks;
-  /** Its name in the second tier; null = its answers are kept in memory alone. */
-  readonly tierScope: string | null;
+  /** What it is in the second tier; null = its answers are kept in memory alone. */
+  readonly tierScope: TierScope | null;
   /** Counts removals: what was asked for before one is not kept after it. */
   purges = 0;
   /** By method. */
@@ -45,7 +45,8 @@ export class CacheScope {
     this.chainName = tracker.set.chain.chainName;
     this.blocks = tracker.blocks;
     this.#nextSpace = nextSpace;
-    const tierScope = tier === null || isCustom(tracker.profileId) ? null : tierScopeOf(tracker);
+    const tierScope =
+      tier === null || isCustom(tracker.profileId) ? null : tier.scopeOf(described(tracker));
     this.tierScope = tierScope;
     tracker.attend({
       changed: ({ provider, event }) => {
@@ -92,13 +93,13 @@ export function isCustom(profileId: string): boolean {
   return profileId.includes("/");
 }
 
-/** The same on every node that asks the same providers for the same profile and chain. */
-function tierScopeOf({ profileId, set }: RoutingState): string {
+/** The same on every node that asks the same providers for the same profile and chain. Secret. */
+function described({ profileId, set }: RoutingState): unknown {
   const providers = set.providers.map(({ id, url, wsUrl, headers }) => [
     id,
     url,
     wsUrl,
     Object.entries(headers).sort(),
   ]);
-  return tierScope([profileId, set.chain.chainId, providers.sort()]);
+  return [profileId, set.chain.chainId, providers.sort()];
 }

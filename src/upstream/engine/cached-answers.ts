@@ -4,7 +4,7 @@ import type { CacheSettings } from "../../core/routing/cache-settings.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { RoutingState } from "../health/tracker.ts";
 import type { BufferPool } from "../http/buffer-pool.ts";
-import type { SecondTier, TierReport } from "../second-tier/second-tier.ts";
+import type { SecondTier, TierReport, TierScope } from "../second-tier/second-tier.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import { CacheScope, isCustom, type ScopeSelection } from "./cache-scope.ts";
 
@@ -91,7 +91,7 @@ export class CachedAnswers {
    * and chains, and removes all that it has of them.
    */
   purge({ profile, chain, ...selection }: PurgeSelection): Promise<boolean> {
-    const tierScopes: string[] = [];
+    const tierScopes: TierScope[] = [];
     for (const scope of this.#byName.values()) {
       if (profile !== null && scope.profileId !== profile) continue;
       if (chain !== null && scope.chainName !== chain) continue;

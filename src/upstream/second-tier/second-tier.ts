@@ -2,7 +2,7 @@
 // share. It may be slow, gone or full at any time, and what it holds may be anybody's: a look-up
 // ends within its limit, is bounded in number and size, and what is not exactly an answer to the
 // question is none. Which answers may be stored or given is decided in `engine/`.
-import { hash, randomBytes } from "node:crypto";
+import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { isJson } from "../../core/rpc/json.ts";
@@ -13,14 +13,22 @@ import {
   type ReadAnswer,
   readStored,
   type StoredAnswer,
+  type StoredFor,
   writeAnswer,
 } from "./stored-answer.ts";
 import { TierLink, type TierLinkParts, type TierReply, type TierState } from "./tier-link.ts";
 
+/** Whose answers: of a profile on a chain, as nodes have them that ask the same providers. */
+export interface TierScope {
+  /** A digest of them. */
+  readonly name: string;
+  /** The key of their checksums. */
+  readonly key: KeyObject;
+}
+
 /** What an answer is stored under. */
 export interface TierKey {
-  /** Whose answers: a digest of the profile, the chain and its providers. */
-  readonly scope: string;
+  readonly scope: TierScope;
   /** SHA-256 of the scope and of everything that decides the answer. */
   readonly digest: Buffer;
 }
@@ -65,37 +73,56 @@ const CLOCK_SKEW_MS = 60_000;
 /** Scopes purged by one operation. */
 const PURGES_AT_ONCE = 100;
 const PREFIX = "svc:cache:1:";
+const KEY_BYTES = 32;
 const NOTHING_FOUND: TierFinding = { answer: null, generation: null };
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** The scope of what is described by these values, none of which can be read from it. */
-export function tierScope(description: unknown): string {
-  return hash("sha256", JSON.stringify(description), "base64url").slice(0, 32);
+/**
+ * The scope of what is described by these values, none of which can be read from its name. Its key
+ * follows from them and from the secret of the service (null = it was given none).
+ */
+export function tierScope(description: unknown, secret: string | null): TierScope {
+  const text = JSON.stringify(description);
+  const key = hkdfSync("sha256", text, secret ?? "", "svc cache checksum", KEY_BYTES);
+  return {
+    name: hash("sha256", text, "base64url").slice(0, 32),
+    key: createSecretKey(Buffer.from(key)),
+  };
 }
 
 /** The key of the answer that `text` and the scope decide between them. */
-export function tierKey(scope: string, text: string): TierKey {
-  return { scope, digest: hash("sha256", `${scope} ${text}`, "buffer") };
+export function tierKey(scope: TierScope, text: string): TierKey {
+  return { scope, digest: hash("sha256", `${scope.name} ${text}`, "buffer") };
 }
 
 /** A look-up, and those who wait for it. */
 interface LookUp {
-  readonly scope: string;
+  readonly scope: TierScope;
   readonly waiters: Set<(finding: TierFinding) => void>;
   /** Ends it for all of them, as if nothing were stored. */
   abandon: () => void;
   cancel: () => void;
 }
 
+/** What the second tier works with. */
+export interface TierParts extends Omit<TierLinkParts, "onReady"> {
+  /** The secret of the service, one for all nodes; null = it was given none. */
+  readonly secret: string | null;
+}
+
 /** Answers that never change, on a server. */
 export class SecondTier {
+  readonly #secret: string | null;
   readonly #runtime: TierLinkParts["runtime"];
   readonly #link: TierLink;
   /** By digest. */
   readonly #lookUps = new Map<string, LookUp>();
-  /** Scopes to be purged as soon as the server can be reached: until then they are not used. */
+  /**
+   * Names of scopes to be purged as soon as the server can be reached: until then they are not
+   * used.
+   */
   readonly #purges = new Set<string>();
   #storing = 0;
   readonly #counts = {
@@ -103,7 +130,8 @@ export class SecondTier {
     stores: { stored: 0, dropped: 0, timeout: 0, error: 0 },
   };
 
-  constructor(parts: Omit<TierLinkParts, "onReady">) {
+  constructor({ secret, ...parts }: TierParts) {
+    this.#secret = secret;
     this.#runtime = parts.runtime;
     this.#link = new TierLink({ ...parts, onReady: () => void this.#purgePending() });
   }
@@ -114,9 +142,14 @@ export class SecondTier {
     if (url === null) this.#purges.clear();
   }
 
+  /** The scope of the answers that these values describe. */
+  scopeOf(description: unknown): TierScope {
+    return tierScope(description, this.#secret);
+  }
+
   /** Whether answers of this scope can be looked up now. */
-  isUsable(scope: string): boolean {
-    return this.#link.state === "ready" && !this.#purges.has(scope);
+  isUsable({ name }: TierScope): boolean {
+    return this.#link.state === "ready" && !this.#purges.has(name);
   }
 
   /** Tells what is stored, within the limit and never before it returns. */
@@ -165,13 +198,13 @@ export class SecondTier {
    * Removes what is stored of these scopes, and tells whether it is gone. Where the server cannot
    * be reached, they are not used before it has been done.
    */
-  async purge(scopes: readonly string[]): Promise<boolean> {
+  async purge(scopes: readonly TierScope[]): Promise<boolean> {
     if (this.#link.state === "off") return true;
-    for (const scope of scopes) this.#purges.add(scope);
+    for (const { name } of scopes) this.#purges.add(name);
     for (const lookUp of [...this.#lookUps.values()])
-      if (this.#purges.has(lookUp.scope)) lookUp.abandon();
+      if (this.#purges.has(lookUp.scope.name)) lookUp.abandon();
     await this.#purgePending();
-    return scopes.every((scope) => !this.#purges.has(scope));
+    return scopes.every(({ name }) => !this.#purges.has(name));
   }
 
   /** Null = there is no server. */
@@ -228,7 +261,7 @@ export class SecondTier {
     const nothing = { answer: null, generation };
     if (!Buffer.isBuffer(stored) || stored.length === 0)
       return { finding: nothing, result: "miss" };
-    const read = readStored(stored, { digest: key.digest, generation });
+    const read = readStored(stored, storedFor(key, generation));
     const answer = read === null ? null : await this.#checked(read);
     return answer === null
       ? { finding: nothing, result: "unusable" }
@@ -245,14 +278,11 @@ export class SecondTier {
   }
 
   async #store(key: TierKey, generation: Buffer, answer: StoredAnswer): Promise<StoreResult> {
-    const { digest } = key;
     const valueBytes = answer.value.length;
     const isCompressed = valueBytes > COMPRESS_FROM_BYTES;
     const value = isCompressed ? await compress(answer.value, FAST) : answer.value;
-    const bytes = writeAnswer(
-      { digest, generation },
-      { ...answer, value, isCompressed, valueBytes },
-    );
+    const stored = { ...answer, value, isCompressed, valueBytes };
+    const bytes = writeAnswer(storedFor(key, generation), stored);
     if (bytes === null) return "dropped";
     const command = ["SET", answerKey(key), bytes, "PX", String(LIFE_MS)];
     return new Promise((resolve) => {
@@ -267,8 +297,8 @@ export class SecondTier {
   }
 
   /** The first to find none chooses the generation for all; what it asks is not stored yet. */
-  #makeGeneration(scope: string): void {
-    const key = generationKey(scope);
+  #makeGeneration(scope: TierScope): void {
+    const key = generationKey(scope.name);
     // What is there and is no generation has to go first.
     const commands = [...generationCommands(key, ["NX"]), ["STRLEN", key]];
     this.#link.send({ commands, limitMs: TIER_LIMIT_MS, refusalCounts: false }, (reply) => {
@@ -284,12 +314,12 @@ export class SecondTier {
       from < pending.length && this.#link.state === "ready";
       from += PURGES_AT_ONCE
     ) {
-      const scopes = pending.slice(from, from + PURGES_AT_ONCE);
-      const commands = scopes.flatMap((scope) => generationCommands(generationKey(scope), []));
+      const names = pending.slice(from, from + PURGES_AT_ONCE);
+      const commands = names.flatMap((name) => generationCommands(generationKey(name), []));
       const { promise, resolve } = Promise.withResolvers<TierReply>();
       this.#link.send({ commands, limitMs: PURGE_LIMIT_MS, refusalCounts: true }, resolve);
       if ((await promise).kind !== "replies") return;
-      for (const scope of scopes) this.#purges.delete(scope);
+      for (const name of names) this.#purges.delete(name);
     }
   }
 }
@@ -297,7 +327,7 @@ export class SecondTier {
 /** One byte more than may be is asked for, so that what is too long is known as such. */
 function readCommands(key: TierKey) {
   return [
-    ["GETRANGE", generationKey(key.scope), "0", String(GENERATION_BYTES)],
+    ["GETRANGE", generationKey(key.scope.name), "0", String(GENERATION_BYTES)],
     ["GETRANGE", answerKey(key), "0", String(MAX_STORED_BYTES)],
   ];
 }
@@ -306,12 +336,16 @@ function generationCommands(key: string, how: readonly string[]) {
   return [["SET", key, randomBytes(GENERATION_BYTES), "PX", String(GENERATION_LIFE_MS), ...how]];
 }
 
-function generationKey(scope: string): string {
-  return `${PREFIX}${scope}:generation`;
+function generationKey(scopeName: string): string {
+  return `${PREFIX}${scopeName}:generation`;
 }
 
 function answerKey({ scope, digest }: TierKey): string {
-  return `${PREFIX}${scope}:${digest.toString("base64url")}`;
+  return `${PREFIX}${scope.name}:${digest.toString("base64url")}`;
+}
+
+function storedFor({ scope: { key }, digest }: TierKey, generation: Buffer): StoredFor {
+  return { key, digest, generation };
 }
 
 const FAST = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };

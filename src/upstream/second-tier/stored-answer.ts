@@ -1,6 +1,8 @@
 // How an answer is written for the second tier of the cache, and read back. What is read may be
 // anybody's: it counts only if it is of this format, answers what was asked, is of the present
-// generation, and has the length that it says. Knows no server.
+// generation, has the length that it says, and ends with the checksum of all this under the key of
+// its scope. Knows no server.
+import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 
 /** The answer to one question, as it is kept in the second tier. */
 export interface StoredAnswer {
@@ -16,6 +18,8 @@ export interface StoredAnswer {
 
 /** What an answer is stored for. */
 export interface StoredFor {
+  /** The key of the checksum. */
+  readonly key: KeyObject;
   /** SHA-256 of the question with everything that decides its answer. */
   readonly digest: Buffer;
   /** Chosen by chance; a purge chooses another one. */
@@ -35,18 +39,19 @@ const DIGEST_BYTES = 32;
 export const MAX_VALUE_BYTES = 262_144;
 const MAX_PROVIDER_BYTES = 256;
 /** Begins every stored answer: the last byte is the version of the format. */
-const MAGIC = Buffer.from([0x73, 0x76, 0x63, 0x01]);
+const MAGIC = Buffer.from([0x73, 0x76, 0x63, 0x02]);
 const ERROR = 1;
 const COMPRESSED = 2;
 const AT = { flags: 4, generation: 5, digest: 21, askedAt: 53, bytes: 61, provider: 65 } as const;
 const HEAD_BYTES = 67;
+const CHECKSUM_BYTES = 16;
 
 /** The longest that a stored answer is. */
-export const MAX_STORED_BYTES = HEAD_BYTES + MAX_PROVIDER_BYTES + MAX_VALUE_BYTES;
+export const MAX_STORED_BYTES = HEAD_BYTES + MAX_PROVIDER_BYTES + MAX_VALUE_BYTES + CHECKSUM_BYTES;
 
 /** An answer as bytes; null = it is not one to be stored. */
 export function writeAnswer(
-  { digest, generation }: StoredFor,
+  { key, digest, generation }: StoredFor,
   { provider, isError, askedAtWallMs, value, isCompressed, valueBytes }: ReadAnswer,
 ): Buffer | null {
   const name = Buffer.from(provider);
@@ -59,12 +64,34 @@ export function writeAnswer(
   head.writeDoubleBE(askedAtWallMs, AT.askedAt);
   head.writeUInt32BE(valueBytes, AT.bytes);
   head.writeUInt16BE(name.length, AT.provider);
-  return Buffer.concat([head, name, value]);
+  return Buffer.concat([head, name, value, checksumOf(key, [head, name, value])]);
+}
+
+/**
+ * The checksum of an answer: over its head, which holds the digest that it stands under, and its
+ * value.
+ */
+export function checksumOf(key: KeyObject, parts: readonly Buffer[]): Buffer {
+  const mac = createHmac("sha256", key);
+  for (const part of parts) mac.update(part);
+  return mac.digest().subarray(0, CHECKSUM_BYTES);
 }
 
 /** Reads a stored answer; null = it is not one, or one to something else. */
-export function readStored(bytes: Buffer, { digest, generation }: StoredFor): ReadAnswer | null {
-  if (bytes.length < HEAD_BYTES || bytes.length > MAX_STORED_BYTES) return null;
+export function readStored(stored: Buffer, { key, ...about }: StoredFor): ReadAnswer | null {
+  if (stored.length < HEAD_BYTES + CHECKSUM_BYTES || stored.length > MAX_STORED_BYTES) return null;
+  const bytes = stored.subarray(0, -CHECKSUM_BYTES);
+  const read = readBefore(bytes, about);
+  if (read === null) return null;
+  const checksum = checksumOf(key, [bytes]);
+  return timingSafeEqual(checksum, stored.subarray(-CHECKSUM_BYTES)) ? read : null;
+}
+
+/** Reads what stands before the checksum. */
+function readBefore(
+  bytes: Buffer,
+  { digest, generation }: Omit<StoredFor, "key">,
+): ReadAnswer | null {
   const flags = bytes[AT.flags] ?? 0;
   if (MAGIC.compare(bytes, 0, MAGIC.length) !== 0 || flags > (ERROR | COMPRESSED)) return null;
   if (generation.compare(bytes, AT.generation, AT.digest) !== 0) return null;

@@ -42,7 +42,7 @@ async function nodeAt(server: TierServer, settings: NodeSettings = {}) {
   const runtime = simulatedWorld(7);
   runtime.advance(1_000);
   const log = { warn: () => {}, info: () => {} };
-  const tier = new SecondTier({ runtime, log, connect: server.connect });
+  const tier = new SecondTier({ runtime, log, connect: server.connect, secret: null });
   const cacheSettings = {
     maxBytes: 1_048_576,
     accountMaxBytes: 262_144,

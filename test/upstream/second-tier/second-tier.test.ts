@@ -7,15 +7,17 @@ import {
   SecondTier,
   type TierFinding,
   type TierKey,
+  type TierScope,
   tierKey,
   tierScope,
 } from "../../../src/upstream/second-tier/second-tier.ts";
-import type { StoredAnswer } from "../../../src/upstream/second-tier/stored-answer.ts";
+import { checksumOf, type StoredAnswer } from "../../../src/upstream/second-tier/stored-answer.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { seedsTo } from "../../fakes/seed.ts";
 import { tierServer } from "../../fakes/tier-server.ts";
 
-const SCOPE = tierScope(["team", 1, []]);
+const SECRET = "the secret of this service, of all its nodes";
+const SCOPE = tierScope(["team", 1, []], SECRET);
 const QUESTION = tierKey(SCOPE, 'eth_getBalance ["0x1","0x50"]');
 
 /** Lets everything that is under way get on. */
@@ -34,7 +36,7 @@ function createFixture() {
   const server = tierServer();
   const logged: unknown[] = [];
   const log = { warn: (...line: unknown[]) => logged.push(line), info: () => logged.push("info") };
-  const tier = new SecondTier({ runtime, log, connect: server.connect });
+  const tier = new SecondTier({ runtime, log, connect: server.connect, secret: SECRET });
   const answer = (value: string): StoredAnswer => ({
     provider: "one",
     isError: false,
@@ -73,8 +75,16 @@ function createFixture() {
 
 /** The key under which the answer to the question lies. */
 const keyOf = ({ scope, digest }: TierKey): string =>
-  `svc:cache:1:${scope}:${digest.toString("base64url")}`;
-const GENERATION_KEY = `svc:cache:1:${SCOPE}:generation`;
+  `svc:cache:1:${scope.name}:${digest.toString("base64url")}`;
+const GENERATION_KEY = `svc:cache:1:${SCOPE.name}:generation`;
+
+const CHECKSUM_BYTES = 16;
+
+/** The same with the checksum that it would have if a node had written it. */
+function signed(bytes: Buffer): Buffer {
+  const signedPart = bytes.subarray(0, -CHECKSUM_BYTES);
+  return Buffer.concat([signedPart, checksumOf(SCOPE.key, [signedPart])]);
+}
 
 test("an answer that was stored is found, also a long one, which is compressed", async () => {
   const it = createFixture();
@@ -122,13 +132,15 @@ test("what is not exactly a stored answer to the question is none", async () => 
   const changed = (change: (bytes: Buffer) => void): Buffer => {
     const bytes = Buffer.from(good);
     change(bytes);
-    return bytes;
+    return signed(bytes);
   };
-  const valueAt = good.length - '"0x1"'.length;
+  const valueAt = good.length - CHECKSUM_BYTES - '"0x1"'.length;
+  const longer = (by: Buffer): Buffer =>
+    signed(Buffer.concat([good.subarray(0, -CHECKSUM_BYTES), by, Buffer.alloc(CHECKSUM_BYTES)]));
   const bad: Readonly<Record<string, Buffer>> = {
     junk: Buffer.from("junk"),
     "a page": Buffer.from(`<html>${" ".repeat(500)}</html>`),
-    "another version": changed((bytes) => bytes.writeUInt8(2, 3)),
+    "another version": changed((bytes) => bytes.writeUInt8(1, 3)),
     "unknown flags": changed((bytes) => bytes.writeUInt8(8, 4)),
     "another generation": changed((bytes) => bytes.writeUInt8(bytes.readUInt8(6) ^ 1, 6)),
     "another question": changed((bytes) => bytes.writeUInt8(bytes.readUInt8(30) ^ 1, 30)),
@@ -137,11 +149,11 @@ test("what is not exactly a stored answer to the question is none", async () => 
     "no time": changed((bytes) => bytes.writeDoubleBE(Number.NaN, 53)),
     "another length": changed((bytes) => bytes.writeUInt32BE(4, 61)),
     "a name beyond its end": changed((bytes) => bytes.writeUInt16BE(60_000, 65)),
-    "cut short": good.subarray(0, -1),
-    "something after it": Buffer.concat([good, Buffer.from("x")]),
+    "cut short": signed(good.subarray(0, -1)),
+    "something after it": longer(Buffer.from("x")),
     "no JSON": changed((bytes) => bytes.writeUInt8(0x78, valueAt)),
     "two values": changed((bytes) => bytes.write("1,2,3", valueAt)),
-    "too large": Buffer.concat([good, Buffer.alloc(300_000, 0x20)]),
+    "too large": longer(Buffer.alloc(300_000, 0x20)),
     "compressed, but it is not": changed((bytes) => bytes.writeUInt8(2, 4)),
   };
   for (const [name, bytes] of Object.entries(bad)) {
@@ -164,7 +176,7 @@ test("a value that grows beyond what it says when it is unpacked is none", async
   const key = keyOf(QUESTION);
   const bytes = Buffer.from(it.server.values.get(key) ?? assert.fail());
   bytes.writeUInt32BE(5_000, 61);
-  it.server.values.set(key, bytes);
+  it.server.values.set(key, signed(bytes));
   assert.equal(await it.textOf(), null);
   assert.equal(it.tier.report()?.lookUps.unusable, 1);
 });
@@ -177,17 +189,63 @@ for (const seed of seedsTo(5)) {
     await it.store('{"number":"0x50"}');
     const key = keyOf(QUESTION);
     const good = it.server.values.get(key) ?? assert.fail();
-    const valueAt = good.length - '{"number":"0x50"}'.length;
     for (let round = 0; round < 200; round++) {
       const bytes = Buffer.from(good);
-      // The head alone: a writer there may write any value.
-      bytes[Math.floor(random() * valueAt)] = Math.floor(random() * 256);
+      const at = Math.floor(random() * good.length);
+      bytes[at] = Math.floor(random() * 256);
       it.server.values.set(key, bytes);
       const text = await it.textOf();
-      assert.ok(text === null || text === '{"number":"0x50"}', text ?? "");
+      assert.equal(text, bytes.equals(good) ? '{"number":"0x50"}' : null, `byte ${at}`);
     }
   });
 }
+
+for (const [what, value] of [
+  ["a value", '{"number":"0x50","logs":[{"data":"0x1234"}]}'],
+  ["one that is compressed", JSON.stringify({ data: `0x${"ab".repeat(4_000)}` })],
+] as const)
+  test(`no single bit of what is stored can flip without being refused (${what})`, async () => {
+    const it = createFixture();
+    await it.start();
+    await it.store(value);
+    const key = keyOf(QUESTION);
+    const good = it.server.values.get(key) ?? assert.fail();
+    const told: number[] = [];
+    for (let bit = 0; bit < 8 * good.length; bit++) {
+      const bytes = Buffer.from(good);
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      it.server.values.set(key, bytes);
+      if ((await it.textOf()) !== null) told.push(bit);
+    }
+    assert.deepEqual(told, []);
+    assert.equal(it.tier.report()?.lookUps.unusable, 8 * good.length);
+    it.server.values.set(key, good);
+    assert.equal(await it.textOf(), value);
+  });
+
+test("a value is told by nodes with the same secret and providers, under its own key alone", async () => {
+  const it = createFixture();
+  await it.start();
+  await it.store('"0x1"');
+  const description = ["team", 1, []];
+  const scopes = {
+    same: tierScope(description, SECRET),
+    "another secret": tierScope(description, `${SECRET} no more`),
+    none: tierScope(description, null),
+  };
+  const told = async (scope: TierScope): Promise<string | null> =>
+    it.textOf({ scope, digest: QUESTION.digest });
+  assert.equal(await told(scopes.same), '"0x1"');
+  assert.equal(await told(scopes["another secret"]), null);
+  assert.equal(await told(scopes.none), null);
+  // What was moved, with its head made to say so, by one who does not have the key.
+  const other = tierKey(SCOPE, "eth_getCode []");
+  const moved = Buffer.from(it.server.values.get(keyOf(QUESTION)) ?? assert.fail());
+  other.digest.copy(moved, 21);
+  it.server.values.set(keyOf(other), moved);
+  assert.equal(await it.textOf(other), null);
+  assert.equal(it.tier.report()?.lookUps.unusable, 3);
+});
 
 test("a server that is silent costs each call 20 ms, and then nothing until it answers", async () => {
   const it = createFixture();
@@ -277,7 +335,7 @@ test("a purge removes a scope for all, and nothing that was asked for before it 
   await it.start();
   await it.store('"0x1"');
   const { generation } = await it.lookUp();
-  const other = tierKey(tierScope("other"), "x");
+  const other = tierKey(tierScope("other", SECRET), "x");
   await it.lookUp(other);
   await it.store('"0x9"', other);
   const under = it.begin();
