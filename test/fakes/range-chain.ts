@@ -34,6 +34,8 @@ export type NodeAnswer =
 export interface NodeLimits {
   readonly blocks: number | null;
   readonly results: number | null;
+  /** Refuses too many blocks without saying how many it takes. */
+  readonly isSilent?: boolean;
 }
 
 /** The hash of a block, as a view has it. */
@@ -115,7 +117,11 @@ export function answerOf(
       const range = rangeOf(first, view);
       const blocks = range.to - range.from + 1;
       if (limits.blocks !== null && blocks > limits.blocks)
-        return refused(`query exceeds max block range ${limits.blocks}`);
+        return refused(
+          limits.isSilent === true
+            ? "block range is too large"
+            : `query exceeds max block range ${limits.blocks}`,
+        );
       if (limits.results !== null && countIn(range, density) > limits.results)
         return refused(`query returned more than ${limits.results} results`);
       return { kind: "result", json: `[${logsOf(range, view, density).join(",")}]` };

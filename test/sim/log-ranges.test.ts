@@ -146,6 +146,100 @@ test("beyond its bounds a call is asked as it is and refused with the range that
   assertIdle(it);
 });
 
+/** Calls to nodes since the start. */
+function sentTo({ nodes }: RangeFixture): number {
+  return nodes.reduce((sum, node) => sum + node.asked.length, 0);
+}
+
+test("a range with far too many results is refused by a few calls, the same one again by none", () => {
+  const everywhere: Density = () => 60;
+  for (const results of [100, 30]) {
+    const limits = { blocks: null, results };
+    const it = rangeFixture({ seed: 5, nodes: 3, view: TRUTH, density: everywhere, limits });
+    it.finalize(HEAD);
+    const filter = { fromBlock: "0x0", toBlock: hex(9_999), address: "0xaa" };
+    const told: unknown[] = [];
+    const refuse = (): number => {
+      const before = sentTo(it);
+      const call = it.ask(filter, { maxParts: 20 });
+      it.runtime.advance(5_000);
+      const outcome = call.answers[0]?.outcome;
+      assert.ok(outcome?.kind === "fault" && outcome.fault.code === "log_range_limit");
+      told.push(outcome.fault.details["max_blocks"]);
+      return sentTo(it) - before;
+    };
+    assert.ok(refuse() <= 2 * 20 + 8);
+    for (let n = 0; n < 5; n++) assert.equal(refuse(), 0, "it is known for a minute");
+    it.runtime.advance(60_000);
+    assert.notEqual(refuse(), 0);
+    assert.ok(told.every((blocks) => typeof blocks === "number" && blocks >= 1));
+    settle(it);
+    assertIdle(it);
+  }
+});
+
+test("answers and refusals of one call are in proportion to its parts", () => {
+  // One block in a hundred has as many results as are allowed, so that size after size is refused.
+  const uneven: Density = (block) => (block % 97 === 0 ? 90 : 1);
+  const limits = { blocks: null, results: 100 };
+  const it = rangeFixture({ seed: 6, nodes: 2, view: TRUTH, density: uneven, limits });
+  it.finalize(HEAD);
+  for (const maxParts of [5, 20, 200]) {
+    const before = sentTo(it);
+    it.ask({ fromBlock: "0x0", toBlock: hex(3_000), topics: [maxParts] }, { maxParts });
+    settle(it);
+    assert.ok(sentTo(it) - before <= 2 * maxParts + 8, `${sentTo(it) - before} calls`);
+    assertIdle(it);
+  }
+});
+
+test("a limit of a few blocks that nobody tells is found by halving, down to one block", () => {
+  for (const blocks of [40, 3, 1]) {
+    const limits = { blocks, results: null, isSilent: true };
+    const it = rangeFixture({ seed: 7, nodes: 2, view: TRUTH, density: sparse, limits });
+    it.finalize(HEAD);
+    const range = { fromBlock: hex(100), toBlock: hex(100 + 10 * blocks - 1) };
+    const call = it.ask(range, { maxParts: 40 });
+    settle(it);
+    assert.equal(call.state(), "whole", `${blocks}`);
+    assert.equal(call.text(), oracle(100, 100 + 10 * blocks - 1, TRUTH, sparse));
+    assertIdle(it);
+  }
+  const limits = { blocks: 0, results: null, isSilent: true };
+  const it = rangeFixture({ seed: 7, nodes: 2, view: TRUTH, density: sparse, limits });
+  it.finalize(HEAD);
+  for (const last of [100, 109]) {
+    const call = it.ask({ fromBlock: hex(100), toBlock: hex(last) });
+    settle(it);
+    const outcome = call.answers[0]?.outcome;
+    assert.ok(outcome?.kind === "fault");
+    assert.deepEqual([outcome.fault.code, outcome.fault.retryable], ["log_range_limit", false]);
+  }
+  assertIdle(it);
+});
+
+test("the end of a range is that of its caller, whoever lags: those who have it tell it", () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const behind: ChainView = { head: HEAD - 5, forks: [] };
+    const it = rangeFixture({ seed, nodes: 3, view: behind, density: () => 1, declared: 100 });
+    const [first, ...others] = it.nodes;
+    assert.ok(first);
+    first.view = TRUTH;
+    it.tracker.recordHead(first.provider, HEAD);
+    it.finalize(HEAD - 3_000);
+    const call = it.ask({ fromBlock: hex(HEAD - 400), toBlock: hex(HEAD) });
+    settle(it);
+    assert.equal(call.state(), "whole", `seed ${seed}`);
+    assert.equal(
+      call.text(),
+      oracle(HEAD - 400, HEAD, TRUTH, () => 1),
+      `seed ${seed}`,
+    );
+    assert.ok(others.length > 0);
+    assertIdle(it);
+  }
+});
+
 test("switched off, pinned, or in range, a call is asked whole", () => {
   const fixture = (split: boolean) =>
     rangeFixture({

@@ -42,6 +42,10 @@ export interface RangeTerms {
   readonly maxParts: number;
   /** The largest range that somebody accepts; null = not known. */
   readonly limit: number | null;
+  /** Blocks that results of this filter were found to allow lately; null = not known. */
+  readonly size: number | null;
+  /** Hears how many blocks its results allow, once fewer than were asked for. */
+  readonly found: (blocks: number) => void;
 }
 
 /** Parts that are asked for at one time. */
@@ -50,8 +54,9 @@ const PARTS_AT_ONCE = 4;
 const ATTEMPTS_OF_PART = 3;
 /** Bytes of parts that wait for earlier ones, beyond which only the next one is asked for. */
 const LEAD_BYTES = 8_388_608;
-/** How many times the planned parts a call may come to by refusals. */
-const CUT_FACTOR = 4;
+/** Answers and refusals that a call may come to: so many for each part that is planned then. */
+const CALLS_PER_PART = 2;
+const FURTHER_CALLS = 8;
 /** How often one part is asked for, each time of several providers, and the pauses between. */
 const PAUSES_MS = [100, 300, 900] as const;
 /** A split call may take this many times as long as the same call to one provider. */
@@ -67,6 +72,8 @@ interface Part {
   endsAtMs: number | null;
   /** Providers that refused it, or gave what is not of this chain. */
   avoid: ReadonlySet<string> | null;
+  /** What the last one said that refused it as too large; null = nobody did. */
+  refusal: FailedAttempt["failure"] | null;
   /** Somebody gave it of another fork. */
   isForeign: boolean;
   body: Buffer;
@@ -85,6 +92,10 @@ export class RangeRun implements RunningJob {
   readonly #providers = new Set<Provider>();
   readonly #timers = new Set<Timer>();
   readonly #partSize = new PartSize();
+  /** Answers to parts, and refusals for range or results; of the whole call as well. */
+  #calls = 0;
+  /** Most blocks of a part that was answered. */
+  #widest = 0;
   /** In order; those before `#next` were passed on. */
   #queue: Part[] = [];
   #next = 0;
@@ -140,33 +151,57 @@ export class RangeRun implements RunningJob {
     return wasAnswered ? { sent: true, countedAsTimeout: false } : left;
   }
 
-  /** Fetches the block at the end. One above the head is nobody's: the newest one then. */
-  #pin(block: string): void {
-    const query = { method: "eth_getBlockByNumber", block, pin: null, avoid: null } as const;
-    this.#subJobs.block(query, (head) => {
+  /**
+   * Fetches the block at the end, of those who have it. One above the head is nobody's: the newest
+   * one then.
+   */
+  #pin(block: string, avoid: ReadonlySet<string> | null = null): void {
+    const query = { method: "eth_getBlockByNumber", block, pin: null, avoid } as const;
+    this.#subJobs.block(query, (head, { unable }) => {
       const { from, to } = this.#terms.range;
       if (head !== null && (typeof to === "string" || head.number <= to)) {
         this.#chain = new PinnedChain(head, this.#subJobs);
         this.#begin({ from, to: head.number });
-      } else if (head === null && typeof to === "number" && block !== "latest") this.#pin("latest");
+      } else if (head !== null || typeof to === "string" || block === "latest") this.#endUnpinned();
+      else if ((this.#job.request.tracker.head() ?? 0) < to) this.#pin("latest");
+      else if (unable.some((id) => avoid?.has(id) !== true))
+        this.#pin(block, new Set([...(avoid ?? []), ...unable]));
       else this.#endUnpinned();
     });
   }
 
   /** Nobody tells the end: those who refused the whole range have answered the call. */
   #endUnpinned(): void {
-    if (this.#job.failed.some(isRange)) this.#refuse(null);
+    if (this.#job.failed.some(isRange)) this.#refuse(null, null);
     else this.#end(unavailable("head_unknown"));
   }
 
   #begin(range: BlockRange): void {
-    const { limit, maxParts } = this.#terms;
-    const size = limit === null ? Math.max(1, blocksIn(range)) : sizeOf(limit);
-    if (blocksIn(range) / size > maxParts * CUT_FACTOR) return this.#refuse(null);
-    const last = this.#job.failed.findLast(isRange);
-    if (limit === null) this.#partSize.refused(range, advisedBlocks(last?.failure.message, range));
-    this.#queue = cutRange(range, size, this.#finalized).map(newPart);
+    const { limit, size: found } = this.#terms;
+    const blocks = blocksIn(range);
+    const size = Math.min(limit === null ? Math.max(1, blocks) : sizeOf(limit), found ?? blocks);
+    const refusals = this.#job.failed.filter(isRange);
+    this.#calls = refusals.length;
+    if (limit === null && found === null)
+      this.#partSize.refused(range, advisedBlocks(refusals.at(-1)?.failure.message, range));
+    this.#queue = cutRange(range, Math.max(1, size), this.#finalized).map(newPart);
+    const next = Math.min(size, this.#partSize.blocks ?? size);
+    if (!this.#isWithinBounds(next)) return this.#refuse(null, next);
     this.#pump();
+  }
+
+  /**
+   * Whether the call may go on in parts of so many blocks: the parts that are left are no more than
+   * it may have, and what was asked for them is in proportion to all of them.
+   */
+  #isWithinBounds(size: number): boolean {
+    const left = this.#queue.reduce(
+      (sum, { range, state }) =>
+        state === "waiting" || state === "out" ? sum + Math.ceil(blocksIn(range) / size) : sum,
+      0,
+    );
+    const planned = left + this.#queue.filter(({ state }) => state === "ready").length;
+    return left <= this.#terms.maxParts && this.#calls <= CALLS_PER_PART * planned + FURTHER_CALLS;
   }
 
   /** Asks for as many parts as may be out, and passes on what is ready. */
@@ -268,9 +303,10 @@ export class RangeRun implements RunningJob {
 
   #replace(part: Part, ranges: readonly BlockRange[]): void {
     const at = this.#queue.indexOf(part);
-    if (this.#queue.length + ranges.length > this.#terms.maxParts * CUT_FACTOR)
-      return this.#refuse(null);
     this.#queue.splice(at, 1, ...ranges.map(newPart));
+    const size = Math.max(1, ...ranges.map(blocksIn));
+    if (!this.#isWithinBounds(Math.min(size, this.#partSize.blocks ?? size)))
+      this.#refuse(null, size);
   }
 
   #send(part: Part): void {
@@ -292,6 +328,7 @@ export class RangeRun implements RunningJob {
   #answered(part: Part, answer: Answer, failed: readonly FailedAttempt[]): void {
     const { outcome, source } = answer;
     this.#out--;
+    this.#calls += failed.filter(isRange).length + (outcome.kind === "result" ? 1 : 0);
     if (part.state === "gone") return this.#pump();
     const provider = providerOf(source);
     if (outcome.kind === "result" && provider !== null)
@@ -299,6 +336,7 @@ export class RangeRun implements RunningJob {
     const last = failed.at(-1);
     if (last?.verdict.step === "range") this.#refused(part, last);
     else if (outcome.kind === "error" && last?.verdict.step === "return") this.#end(answer);
+    else if (last === undefined && part.refusal !== null) this.#halve(part, part.refusal);
     else this.#again(part, answer);
     this.#pump();
   }
@@ -316,6 +354,7 @@ export class RangeRun implements RunningJob {
       part.elements = elements;
       const { range } = part;
       this.#partSize.answered(range, body.length);
+      this.#widest = Math.max(this.#widest, blocksIn(range));
       const readAgain = this.#readingAgain(part);
       const span = { start, end };
       if (this.#isYoung(part)) this.#check(part, { range, provider, body, span, readAgain });
@@ -395,13 +434,22 @@ export class RangeRun implements RunningJob {
     const isLimit = verdict.effect.kind === "learn";
     if (isLimit && range.to - range.from <= limit && part.tries <= MAX_REFUSALS) {
       part.avoid = new Set([...(part.avoid ?? []), attempt.provider.id]);
+      part.refusal = failure;
       part.state = "waiting";
       return;
     }
-    if (blocksIn(range) <= 1) return this.#refuse(failure);
-    if (isLimit) return this.#replace(part, cutRefused(range, limit));
+    if (isLimit && range.to - range.from > limit && blocksIn(range) > 1)
+      return this.#replace(part, cutRefused(range, limit));
+    this.#halve(part, failure);
+  }
+
+  /** Nobody takes a part, and nobody says what he would take, unless a refusal advises it. */
+  #halve(part: Part, failure: FailedAttempt["failure"]): void {
+    const { range } = part;
+    if (blocksIn(range) <= 1) return this.#refuse(failure, null);
     const advised = advisedBlocks(failure.message, range);
     this.#partSize.refused(range, advised);
+    if (this.#partSize.blocks !== null) this.#terms.found(this.#partSize.blocks);
     this.#replace(part, cutHead(range, advised ?? Math.ceil(blocksIn(range) / 2)));
   }
 
@@ -430,10 +478,17 @@ export class RangeRun implements RunningJob {
     return request.tracker.rangeLimits(request.call).find((limit) => limit < blocks) ?? null;
   }
 
-  /** The call comes to more than its bounds allow. */
-  #refuse(failure: FailedAttempt["failure"] | null): void {
+  /**
+   * The call comes to more than its bounds allow. `size`: blocks of the parts that it would need;
+   * null = one block is too much.
+   */
+  #refuse(failure: FailedAttempt["failure"] | null, size: number | null): void {
     const known = failure ?? this.#job.failed.findLast(isRange)?.failure ?? null;
-    this.#end(faultAnswer(known === null ? TOO_LARGE : rangeRefused(known)));
+    const { code, message, details } = known === null ? TOO_LARGE : rangeRefused(known);
+    const isByResults = this.#terms.limit === null || this.#partSize.blocks !== null;
+    const most = isByResults ? Math.max(this.#widest, size ?? 0) : 0;
+    const told = most > 0 ? { ...details, max_blocks: most } : details;
+    this.#end(faultAnswer(fault(code, message, { details: told })));
   }
 
   /** Hands a long answer over while the rest arrives. */
@@ -526,6 +581,7 @@ function newPart(range: BlockRange): Part {
     tries: 0,
     endsAtMs: null,
     avoid: null,
+    refusal: null,
     isForeign: false,
     body: NO_BYTES,
     elements: { start: 0, end: 0 },

@@ -6,6 +6,7 @@ import { fault } from "../../core/faults/rpc-fault.ts";
 import { blocksIn, decideSplit, mostBlocks } from "../../core/routing/range-parts.ts";
 import { type RangeCall, readRangeCall } from "../../core/rpc/range-call.ts";
 import { type Answer, faultAnswer } from "./answer.ts";
+import { FoundSizes } from "./found-sizes.ts";
 import type { Job } from "./job.ts";
 import { RangeRun } from "./range-run.ts";
 import type { SplitParts } from "./split-parts.ts";
@@ -20,16 +21,18 @@ import {
 
 /** The layer of ranges. */
 export function splitRange(parts: SplitParts): PolicyLayer {
+  const sizes = new FoundSizes();
   return {
     appliesTo: (policy) => policy.split,
     layer: (next) => (job, listener) => {
       const { call, tracker, maxParts } = job.request;
       const limits = parts.splitLimits();
       const bounds = maxParts === undefined ? limits : { ...limits, maxParts };
-      const run = new SplitCall(parts, { next, job, listener });
+      const run = new SplitCall(parts, { next, job, listener, sizes });
       // Nearly always somebody accepts it whole, as far as is known.
       const isPlanned = plannedParts(tracker, call, bounds) > 1;
-      run.start(isPlanned ? readRangeCall(call) : null);
+      const isKnown = isPlanned || sizes.isKnown(job, parts.runtime.now());
+      run.start(isKnown ? readRangeCall(call) : null);
       return run;
     },
   };
@@ -41,18 +44,25 @@ class SplitCall implements JobListener, RunningJob {
   readonly #next: Stage;
   readonly #job: Job;
   readonly #listener: JobListener;
+  readonly #sizes: FoundSizes;
   #running: RunningJob | null = null;
   #isSplit = false;
   #isOver = false;
 
   constructor(
     parts: SplitParts,
-    on: { readonly next: Stage; readonly job: Job; readonly listener: JobListener },
+    on: {
+      readonly next: Stage;
+      readonly job: Job;
+      readonly listener: JobListener;
+      readonly sizes: FoundSizes;
+    },
   ) {
     this.#parts = parts;
     this.#next = on.next;
     this.#job = on.job;
     this.#listener = on.listener;
+    this.#sizes = on.sizes;
   }
 
   /** Begins it; `range` = in parts from the start. */
@@ -94,7 +104,15 @@ class SplitCall implements JobListener, RunningJob {
   #split(range: RangeCall): void {
     this.#isSplit = true;
     const { maxParts } = this.#bounds();
-    const terms = { range, maxParts, limit: this.#limit() };
+    const { tracker, call } = this.#job.request;
+    const { runtime } = this.#parts;
+    const terms = {
+      range,
+      maxParts,
+      limit: this.#limit(),
+      size: this.#sizes.of(this.#job, runtime.now()),
+      found: (blocks: number) => this.#sizes.add(tracker, call, blocks, runtime.now()),
+    };
     const run = new RangeRun(
       this.#parts,
       { next: this.#next, job: this.#job, terms },

@@ -92,7 +92,7 @@ export class SubJobs {
     const call = {
       methodName: method,
       method: row,
-      block: NO_BLOCK,
+      block: HEX.test(block) ? ({ kind: "number", number: Number(block) } as const) : NO_BLOCK,
       ...writeRequest(method, Buffer.from(`["${block}",false]`)),
     };
     const leftMs = this.#parts.endsAtMs - this.#parts.runtime.now();
@@ -134,6 +134,9 @@ export class SubJobs {
     if (plan.candidates.length > 0) this.#job.plan = plan;
   }
 }
+
+/** A number, as it is asked for; a hash is longer. */
+const HEX = /^0x[0-9a-f]{1,13}$/;
 
 /** Why a call has no answer that tells something. A provider that answered it cannot tell more. */
 export function whyUnanswered({ source }: Answer, { plan, failed, request }: Job): NoAnswer {
