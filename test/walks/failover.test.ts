@@ -401,3 +401,21 @@ test("healthy traffic causes exactly one upstream request each, in every strateg
     [450, 400],
   );
 });
+
+test("the answer to another question goes no further: the next provider is asked, two that say the same are believed", async (t) => {
+  const block = (number: number) =>
+    `{"number":"0x${number.toString(16)}","hash":"0x${"1".repeat(64)}"}`;
+  const { call, upstreams } = await serviceFixture(t, [undefined, undefined]);
+  const ask = async (first: string, second: string) => {
+    upstreams[0]?.script((_, reply) => reply.result(first));
+    upstreams[1]?.script((_, reply) => reply.result(second));
+    return call("eth_getBlockByNumber", ["0x5", false]);
+  };
+  const mended = await ask(block(6), block(5));
+  assert.deepEqual([walked(mended), mended.json.result.number], ["a:integrity b:ok", "0x5"]);
+  const alike = await ask(block(6), block(6));
+  assert.deepEqual([walked(alike), alike.json.result.number], ["a:integrity b:ok", "0x6"]);
+  const neither = await ask(block(6), block(7));
+  assert.equal(walked(neither), "a:integrity b:integrity");
+  assert.equal(neither.json.error.data.code, "unavailable");
+});

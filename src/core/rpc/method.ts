@@ -1,6 +1,7 @@
 // The method table: the cost, routing, deadline and block parameter of each JSON-RPC method.
 // Unlisted methods share one default row.
 import type { CacheRule } from "./cache-rule.ts";
+import type { Naming } from "./naming.ts";
 
 /** The kind of call; a provider may declare whole categories as unsupported. */
 export type Category =
@@ -125,6 +126,8 @@ export interface Method {
   readonly batch: boolean;
   /** How its answers may be kept; null = they are not. */
   readonly cache: CacheRule | null;
+  /** What its answers name of what was asked for; null = nothing. */
+  readonly naming: Naming | null;
   /** A block that is left out means the newest one at every node. */
   readonly fillsBlock: boolean;
   /** Its block parameter may be an EIP-1898 object, where the node takes one. */
@@ -237,6 +240,23 @@ const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map(
       [{ kind: "logs" }, "eth_getLogs"],
     ] satisfies readonly (readonly [CacheRule, string])[]
   ).flatMap(([rule, names]) => names.split(" ").map((name): [string, CacheRule] => [name, rule])),
+);
+
+/** What answers name of what was asked for. */
+const NAMING: ReadonlyMap<string, Naming> = new Map(
+  (
+    [
+      [
+        "block",
+        "eth_getBlockByNumber eth_getHeaderByNumber eth_getBlockByHash eth_getHeaderByHash",
+      ],
+      ["block", "eth_getBlockReceipts"],
+      ["indexed", "eth_getTransactionByBlockNumberAndIndex eth_getTransactionByBlockHashAndIndex"],
+      ["transaction", "eth_getTransactionByHash"],
+      ["receipt", "eth_getTransactionReceipt"],
+      ["logs", "eth_getLogs"],
+    ] satisfies readonly (readonly [Naming, string])[]
+  ).flatMap(([naming, names]) => names.split(" ").map((name): [string, Naming] => [name, naming])),
 );
 
 /** Reads of state at one block: EIP-1898. */
@@ -711,6 +731,7 @@ export const UNKNOWN_METHOD: Method = {
   hedge: false,
   batch: false,
   cache: null,
+  naming: null,
   fillsBlock: false,
   takesHash: false,
   byHashName: null,
@@ -827,6 +848,7 @@ function builtInRows(): readonly Method[] {
           hedge: replaySafe && handling === "route" && !NOT_HEDGED.has(category),
           batch: isShortRead && !NOT_BATCHED.has(name),
           cache: CACHE_RULES.get(name) ?? null,
+          naming: NAMING.get(name) ?? null,
           fillsBlock: STATE_AT_BLOCK.has(name) || name === "eth_getLogs",
           takesHash: STATE_AT_BLOCK.has(name),
           byHashName: BY_HASH.get(name) ?? null,

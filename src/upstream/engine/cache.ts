@@ -347,6 +347,7 @@ class KeepingListener implements JobListener {
       tracker.blocks.formFor(source.provider, call.method) === "tag"
     )
       return;
+    if (job.isContradicted) return;
     // An answer that was asked for before this call may be older than what is known of the blocks.
     if (source.kind !== "provider" || job.sharedSinceMs < this.#askedAtMs) return;
     const isError = outcome.kind === "error";

@@ -4,12 +4,14 @@
 // begun. The only stage that touches the tracker. What follows from a failure is decided in core.
 import type { Abandoned } from "../../core/billing/charging.ts";
 import type { Channel, Verdict } from "../../core/provider/attempt.ts";
+import { tipOperatorOf } from "../../core/provider/operator.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { SERVICE_CALLER } from "../../core/provider/silence.ts";
 import { isMissingBlock } from "../../core/provider-errors/category.ts";
 import { earn, RECHECK_SHARE } from "../../core/routing/extra-calls.ts";
 import { haveProvidersFailed, nextMove } from "../../core/routing/failover.ts";
 import type { Call } from "../../core/rpc/call.ts";
+import { contradictionIn } from "../../core/rpc/contradiction.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import type { Span } from "../../core/rpc/json.ts";
 import { blockNumberOf, isNullResult } from "../../core/rpc/result-block.ts";
@@ -21,7 +23,15 @@ import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
 import { Candidates } from "./candidates.ts";
 import { type Ending, exhausted, returned, unknownOutcome } from "./exhausted.ts";
 import type { Job } from "./job.ts";
-import { CROWDED, type FailedCall, judge, LEFT, OVERTAKEN, verdictOf } from "./judgement.ts";
+import {
+  CROWDED,
+  type FailedCall,
+  INTEGRITY,
+  judge,
+  LEFT,
+  OVERTAKEN,
+  verdictOf,
+} from "./judgement.ts";
 import { Lanes } from "./lanes.ts";
 import { costOf, firstLookMs, lateMove } from "./late-move.ts";
 import { panicIsFull } from "./refusal.ts";
@@ -126,6 +136,8 @@ class FailoverRun implements AttemptOwner, RunningJob {
   readonly #candidates: Candidates;
   readonly #budget: AttemptBudget;
   readonly #lanes: Lanes;
+  /** Answers that contradicted their question. */
+  readonly #contradictions: { readonly operator: string; readonly said: Buffer }[] = [];
   #over = false;
 
   constructor(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener) {
@@ -151,12 +163,58 @@ class FailoverRun implements AttemptOwner, RunningJob {
     return this.#lanes.cancel();
   }
 
-  answered(pending: PendingAttempt, { body, start, end, idAt, pool }: WholeAnswer): void {
+  answered(pending: PendingAttempt, answer: WholeAnswer): void {
+    const { body, start, end, idAt, pool } = answer;
+    const why = this.#over ? null : this.#contradiction(pending, answer);
+    if (why !== null) return this.#contradicted(pending, answer, why);
     if (!this.#wins(pending)) return pool?.recycle(body);
     if (!isNullResult(body, { start, end }))
       this.#noteBlock(pending.provider, body, { start, end });
     const outcome = { kind: "result", body, start, end, idAt, pool } as const;
     this.#finish(providerAnswer(outcome, pending.provider));
+  }
+
+  /**
+   * What of an answer contradicts its question; null = nothing, or nobody else could tell that from
+   * a quirk of the chain.
+   */
+  #contradiction({ provider }: PendingAttempt, { body, start, end }: WholeAnswer): string | null {
+    const { tracker, call } = this.#job.request;
+    if (call.method.naming === null) return null;
+    if (call.resolution !== undefined && tracker.blocks.formFor(provider, call.method) === "tag")
+      return null;
+    const why = contradictionIn(call, body, { start, end });
+    if (why === null) return null;
+    const isAlone = tracker.set.providers.every(
+      (other) => tipOperatorOf(other) === tipOperatorOf(provider),
+    );
+    this.#job.isContradicted ||= isAlone;
+    return isAlone ? null : why;
+  }
+
+  /** The next provider is asked; two operators that say the same are believed. */
+  #contradicted(pending: PendingAttempt, { body, start, end, pool }: WholeAnswer, why: string) {
+    const { provider } = pending;
+    const operator = tipOperatorOf(provider);
+    const said = Buffer.from(body.subarray(start, end));
+    pool?.recycle(body);
+    const alike = this.#contradictions.find(
+      (other) => other.operator !== operator && other.said.equals(said),
+    );
+    if (alike !== undefined && this.#wins(pending)) {
+      this.#job.isContradicted = true;
+      const outcome = {
+        kind: "result",
+        body: said,
+        start: 0,
+        end: said.length,
+        idAt: null,
+      } as const;
+      return this.#finish(providerAnswer(outcome, provider));
+    }
+    this.#contradictions.push({ operator, said });
+    const failure = plainFailure("body", `the answer is to another question: its ${why} differs`);
+    this.#end(pending, INTEGRITY, failure, null);
   }
 
   streaming(pending: PendingAttempt, stream: AnswerStream): void {
@@ -175,8 +233,12 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void {
     const judged = judge(this.#failedAt(pending.provider, failure), raw);
-    const { shown } = judged;
     const verdict = this.#atView(pending.provider, judged.verdict);
+    this.#end(pending, verdict, failure, judged.shown);
+  }
+
+  /** An attempt has ended without an answer that counts. */
+  #end(pending: PendingAttempt, verdict: Verdict, failure: Failure, shown: Buffer | null): void {
     const attempt =
       failure.kind === "timeout" ? pending.cut(verdict) : pending.end(verdict, failure);
     if (this.#over) return;

@@ -59,6 +59,9 @@ export class Job {
     this.endsAtMs = endsAtMs;
   }
 
+  /** Its answer contradicts its question, as those of several providers do: it is not kept. */
+  isContradicted = false;
+
   /** An attempt is over for this job. */
   addTrace(attempt: Attempt, failure: Failure | null): void {
     const trace = { attempt, failure };
@@ -79,6 +82,7 @@ export class Job {
     this.failed = [...this.failed, ...shared.failed];
     this.lookups = [...this.lookups, ...shared.lookups];
     this.overBudget ||= shared.overBudget;
+    this.isContradicted ||= shared.isContradicted;
     this.rechecked ??= shared.rechecked;
     this.cacheUse ??= shared.cacheUse;
   }

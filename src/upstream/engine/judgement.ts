@@ -47,6 +47,8 @@ export const OVERTAKEN: Verdict = ignored("overtaken", "next");
 export const CROWDED: Verdict = ignored("no_connection", "next");
 /** The circuit of the provider opened before it was sent. */
 export const LEFT: Verdict = ignored("circuit_open", "next");
+/** It answered another question. A quirk of its chain looks alike, so it is not blamed. */
+export const INTEGRITY: Verdict = ignored("integrity", "next");
 /** Its answer could not be gathered. */
 const NO_ROOM: Verdict = ignored("no_room", "return");
 

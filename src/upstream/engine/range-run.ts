@@ -487,8 +487,8 @@ export class RangeRun implements RunningJob {
     const { code, message, details } = known === null ? TOO_LARGE : rangeRefused(known);
     const isByResults = this.#terms.limit === null || this.#partSize.blocks !== null;
     const most = isByResults ? Math.max(this.#widest, size ?? 0) : 0;
-    const told = most > 0 ? { ...details, max_blocks: most } : details;
-    this.#end(faultAnswer(fault(code, message, { details: told })));
+    const withMost = most > 0 ? { ...details, max_blocks: most } : details;
+    this.#end(faultAnswer(fault(code, message, { details: withMost })));
   }
 
   /** Hands a long answer over while the rest arrives. */

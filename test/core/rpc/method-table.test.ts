@@ -43,6 +43,7 @@ test("a method of the configuration has a row of its own, with the defaults of u
     hedge: false,
     batch: false,
     cache: null,
+    naming: null,
     fillsBlock: false,
     takesHash: false,
     byHashName: null,

@@ -299,6 +299,18 @@ test("what is empty is kept a minute at most, and a missing block not at all", (
   }
 });
 
+test("an answer to another question is never kept, also where all providers give it", () => {
+  const it = createFixture();
+  const params = `["${hashOf("tx")}"]`;
+  const place = `"blockNumber":"0x50","blockHash":"${hashOf("a80")}"`;
+  it.say(`{"transactionHash":"${hashOf("other")}",${place}}`);
+  for (const _ of [1, 2]) assert.match(it.ask("eth_getTransactionReceipt", params), /miss/);
+  assert.equal(it.sent.length, 4);
+  it.say(`{"transactionHash":"${hashOf("tx")}",${place}}`);
+  assert.match(it.ask("eth_getTransactionReceipt", params), /miss/);
+  assert.match(it.ask("eth_getTransactionReceipt", params), /immutable/);
+});
+
 test("never kept: pending however it is written, overrides, hashes that must be canonical", () => {
   const it = createFixture();
   const call = '{"to":"0x1"}';

@@ -1,0 +1,90 @@
+// An answer is held against its question: what the official exchanges answer never contradicts
+// theirs, and the answer to another block, transaction or filter does.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readBlockRef } from "../../../src/core/rpc/call.ts";
+import { contradictionIn } from "../../../src/core/rpc/contradiction.ts";
+import { methodOf } from "../../../src/core/rpc/method.ts";
+import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
+import { readExchanges } from "../../conformance/exchanges.ts";
+
+function contradictionOf(methodName: string, params: unknown, result: unknown): string | null {
+  const method = methodOf(methodName);
+  const written = writeRequest(methodName, Buffer.from(JSON.stringify(params)));
+  const block = readBlockRef(written.body, written.params, method);
+  const bytes = Buffer.from(JSON.stringify(result));
+  const span = { start: 0, end: bytes.length };
+  return contradictionIn({ methodName, method, block, ...written }, bytes, span);
+}
+
+const hash = (letter: string): string => `0x${letter.repeat(64)}`;
+const ADDRESS = `0x${"aA".repeat(20)}`;
+const OTHER = `0x${"bb".repeat(20)}`;
+const log = (more: object) => ({
+  address: ADDRESS,
+  blockNumber: "0x5",
+  blockHash: hash("b"),
+  ...more,
+});
+
+test("no official exchange contradicts its question", () => {
+  let held = 0;
+  for (const { method, request, answer } of readExchanges()) {
+    const { params = [] } = JSON.parse(request) as { params?: unknown };
+    const { result = null } = JSON.parse(answer) as { result?: unknown };
+    if (methodOf(method).naming === null || result === null) continue;
+    held++;
+    assert.equal(contradictionOf(method, params, result), null, request);
+  }
+  assert.ok(held > 20, `${held}`);
+});
+
+test("the answer to another question contradicts", () => {
+  for (const [method, params, result, why] of [
+    ["eth_getBlockByNumber", ["0x5", false], { number: "0x6", hash: hash("a") }, "number"],
+    ["eth_getBlockByHash", [hash("a"), false], { number: "0x6", hash: hash("b") }, "hash"],
+    ["eth_getBlockReceipts", ["0x5"], [{ blockNumber: "0x6", blockHash: hash("a") }], "number"],
+    ["eth_getBlockReceipts", [hash("a")], [{ blockNumber: "0x6", blockHash: hash("b") }], "hash"],
+    ["eth_getTransactionByHash", [hash("a")], { hash: hash("b"), blockHash: hash("c") }, "hash"],
+    ["eth_getTransactionReceipt", [hash("a")], { transactionHash: hash("b"), logs: [] }, "hash"],
+    [
+      "eth_getTransactionByBlockHashAndIndex",
+      [hash("a"), "0x1"],
+      { blockHash: hash("a"), blockNumber: "0x1", transactionIndex: "0x2" },
+      "index",
+    ],
+    [
+      "eth_getTransactionByBlockNumberAndIndex",
+      ["0x4", "0x2"],
+      { blockHash: hash("a"), blockNumber: "0x5", transactionIndex: "0x2" },
+      "number",
+    ],
+    ["eth_getLogs", [{ fromBlock: "0x6", toBlock: "0x9" }], [log({})], "range"],
+    ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x4" }], [log({})], "range"],
+    ["eth_getLogs", [{ blockHash: hash("a") }], [log({})], "hash"],
+    ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x9", address: OTHER }], [log({})], "address"],
+    ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x9", address: [OTHER] }], [log({})], "address"],
+  ] as const)
+    assert.equal(contradictionOf(method, params, result), why, `${method} ${why}`);
+});
+
+test("what says the same in another spelling, or says nothing, does not contradict", () => {
+  for (const [method, params, result] of [
+    ["eth_getBlockByNumber", ["0x05", false], { number: "0x5", hash: hash("a") }],
+    ["eth_getBlockByNumber", ["latest", false], { number: "0x5", hash: hash("a") }],
+    ["eth_getBlockByHash", [hash("A"), false], { number: "0x6", hash: hash("a") }],
+    ["eth_getTransactionByHash", [hash("A")], { hash: hash("a") }],
+    ["eth_getTransactionReceipt", [hash("a")], { status: "0x1" }],
+    ["eth_getLogs", [{ fromBlock: "0x5", toBlock: "latest", address: [ADDRESS] }], [log({})]],
+    ["eth_getLogs", [{ address: [] }], [log({ blockNumber: null })]],
+    ["eth_getLogs", [{ blockHash: hash("B") }], [log({})]],
+    ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x2" }], []],
+    ["eth_getLogs", [null], [log({})]],
+    ["eth_getBalance", [ADDRESS, "0x5"], { number: "0x6" }],
+  ] as const)
+    assert.equal(
+      contradictionOf(method, params, result),
+      null,
+      `${method} ${JSON.stringify(params)}`,
+    );
+});
