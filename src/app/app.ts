@@ -64,6 +64,7 @@ import {
   type TrustedProxies,
   trustedProxiesOf,
 } from "../web/http/client-address.ts";
+import type { ServedCallers } from "../web/pages/instance.ts";
 import { createPages, type PageParts, type Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
@@ -459,6 +460,13 @@ function pagesOf(foundation: Foundation): Pages {
   return pages;
 }
 
+/** Whose calls are served now: those with keys depend on the database. */
+function servedBy(hosting: Hosting | null): ServedCallers {
+  const contact = hosting?.admission.keyCache.contact ?? "heard";
+  const some = contact !== "cut_off" || hosting?.admission.keyless === true;
+  return { keys: contact === "heard", some };
+}
+
 function pagesWith(
   foundation: Foundation,
   ofService: Pick<PageParts, "service" | "uptimeBeforeMs">,
@@ -478,6 +486,7 @@ function pagesWith(
     metricsApart: config.server.metricsListen !== null,
     documents: createDocuments(factsIn(() => live.config, config.hosted, outside.version)),
     isDraining: () => live.isDraining,
+    serves: () => servedBy(hosting),
     node: foundation.node?.identity ?? null,
     publicNode: foundation.node?.shown ?? null,
     region: config.cluster.region,

@@ -151,7 +151,7 @@ test("a transport is judged by circuit, cordon, limits and silence", () => {
 });
 
 test("one sentence says how the service is", () => {
-  const ready = { ready: true, reasons: [], chains: [] };
+  const ready = { ready: true, traffic: true, reasons: [], chains: [] };
   const good = { chain: "a", verdict: judgeProfile(PROFILE) };
   const dead = { chain: "b", verdict: judgeProfile({ ...PROFILE, providers: [] }) };
   const words = (...judged: readonly JudgedChain[]) => headline(ready, judged).words;
@@ -173,7 +173,9 @@ test("one sentence says how the service is", () => {
   const troubled = { chain: "b", verdict: lagging };
   assert.equal(words(good, troubled), "All 2 chains are served, 1 of them with problems");
   assert.equal(headline(null, []).tone, "idle");
-  const draining = headline({ ready: false, reasons: ["draining"], chains: [] }, [good]);
+  const draining = headline({ ready: false, traffic: false, reasons: ["draining"], chains: [] }, [
+    good,
+  ]);
   assert.equal(draining.words, "Not ready: draining");
 });
 

@@ -268,6 +268,10 @@ test("a node without its database says so; keys it knows go on, others and paid 
   assert.equal((await second.call(known.key)).status, 200);
   assert.equal((await second.call(unknown.key)).status, 503);
   assert.equal((await first.call(unknown.key)).status, 200);
+  const readiness = async (query: string): Promise<number> =>
+    (await second.service.get(`/api/ready${query}`)).status;
+  assert.deepEqual([await readiness(""), await readiness("?for=traffic")], [503, 200]);
+  assert.equal((await first.service.get("/api/ready")).status, 200);
   const began = performance.now();
   const health = await healthOf(second);
   t.diagnostic(`health in ${(performance.now() - began).toFixed(1)} ms`);
@@ -286,6 +290,7 @@ test("a node without its database says so; keys it knows go on, others and paid 
   );
   second.proxy.mend();
   await until("it serves again", async () => (await second.call(known.key)).status === 200);
+  await until("it is ready", async () => (await readiness("")) === 200);
   for (const node of nodes)
     await until("all is well", async () => (await healthOf(node)).status === "healthy");
 });

@@ -113,14 +113,15 @@ test("a service is ready if one worker is, and not while one drains", () => {
   const chain = { profile: "team", chain: "ethereum", providers_total: 2 };
   const usable = { ...chain, ready: true, providers_usable: 2 };
   const unusable = { ...chain, ready: false, providers_usable: 0 };
-  const ready = { ready: true, reasons: [], chains: [usable] };
+  const ready = { ready: true, traffic: true, reasons: [], chains: [usable] };
   const unready = {
     ready: false,
+    traffic: false,
     reasons: ["no provider has answered yet"],
     chains: [unusable],
   };
   assert.deepEqual(mergeReadyDocuments([unready, ready]), ready);
   assert.deepEqual(mergeReadyDocuments([unready, unready]), unready);
-  const draining = { ready: false, reasons: ["draining"], chains: [usable] };
+  const draining = { ready: false, traffic: false, reasons: ["draining"], chains: [usable] };
   assert.deepEqual(mergeReadyDocuments([ready, draining]), draining);
 });

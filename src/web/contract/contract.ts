@@ -73,8 +73,11 @@ export const CONTRACT = {
   getReadiness: {
     ...INSTANCE,
     path: "/api/ready",
+    query: open.readinessQuery,
     summary: "Ask whether the instance can serve calls",
-    description: "Ready once a provider of some chain has answered and nothing is being drained.",
+    description:
+      "Ready once a provider of some chain has answered, while nothing is being drained and, with " +
+      "keys, the database answers. With `?for=traffic`: as long as any call can be served.",
     answers: {
       200: { description: "It can.", schema: open.readiness },
       503: { description: "It cannot; `reasons` says why.", schema: open.readiness },

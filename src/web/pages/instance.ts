@@ -74,7 +74,10 @@ function clusterDocument(cluster: ClusterHealth): unknown {
 
 /** `GET /api/ready`. */
 export interface ReadyDocument {
+  /** It serves all callers. */
   readonly ready: boolean;
+  /** It serves some of them. */
+  readonly traffic: boolean;
   readonly reasons: readonly string[];
   readonly chains: readonly ChainReadiness[];
 }
@@ -87,8 +90,20 @@ interface ChainReadiness {
   readonly providers_total: number;
 }
 
+/** Whose calls can be served, as far as that depends on the database. */
+export interface ServedCallers {
+  /** Those with keys, all of them. */
+  readonly keys: boolean;
+  /** Some: those without a key, or those whose key is known. */
+  readonly some: boolean;
+}
+
 /** Ready once a provider of some chain has answered, and not while draining. */
-export function readyDocument(registry: ProfileRegistry, draining: boolean): ReadyDocument {
+export function readyDocument(
+  registry: ProfileRegistry,
+  draining: boolean,
+  serves: ServedCallers,
+): ReadyDocument {
   const chains = registry.profiles.flatMap((served) =>
     [...served.trackers.values()].map((tracker) => chainReadiness(served, tracker)),
   );
@@ -98,7 +113,9 @@ export function readyDocument(registry: ProfileRegistry, draining: boolean): Rea
     ...(draining ? ["draining"] : []),
     ...(usable ? [] : [trackers.some(hasBeenAnswered) ? NOBODY_LEFT : NOBODY_YET]),
   ];
-  return { ready: reasons.length === 0, reasons, chains };
+  const traffic = reasons.length === 0 && serves.some;
+  if (!serves.keys) reasons.push(NO_KEYS);
+  return { ready: reasons.length === 0, traffic, reasons, chains };
 }
 
 function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness {
@@ -118,6 +135,9 @@ function chainReadiness(served: ServedProfile, tracker: Tracker): ChainReadiness
   };
 }
 
+const NO_KEYS =
+  "the database does not answer: calls with a key are refused, or will be once the key's credit that " +
+  "is held here is spent";
 const NOBODY_YET = "no provider has answered yet";
 const NOBODY_LEFT =
   "no provider can be used now: those that have answered fail, refuse the service, or were taken " +

@@ -132,9 +132,10 @@ export function mergeReadyDocuments(documents: readonly ReadyDocument[]): ReadyD
   );
   const isDraining = documents.some(({ reasons }) => reasons.includes("draining"));
   const ready = !isDraining && documents.some((document) => document.ready);
+  const traffic = !isDraining && documents.some((document) => document.traffic);
   const reasons = [...new Set(documents.flatMap((document) => document.reasons))];
   const least = isDraining ? reasons.filter((reason) => reason === "draining") : reasons;
-  return { ready, reasons: ready ? [] : least, chains };
+  return { ready, traffic, reasons: ready ? [] : least, chains };
 }
 
 function mergeObjects(

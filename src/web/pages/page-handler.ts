@@ -6,6 +6,8 @@ import type { CompressionClient } from "../rpc/compression.ts";
 /** The parts of a GET request that a page may depend on. */
 export interface PageRequest {
   readonly path: string;
+  /** What follows the `?`. */
+  readonly query: string;
   /** Base URL of this service as the caller uses it, without a trailing slash. */
   readonly baseUrl: string;
   /** `If-None-Match`. */

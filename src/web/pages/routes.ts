@@ -30,7 +30,13 @@ import {
   MIN_COMPRESSED_BYTES,
 } from "../rpc/compression.ts";
 import { createConsolePages } from "./console-pages.ts";
-import { chainsDocument, healthDocument, metricsDocument, readyDocument } from "./instance.ts";
+import {
+  chainsDocument,
+  healthDocument,
+  metricsDocument,
+  readyDocument,
+  type ServedCallers,
+} from "./instance.ts";
 import { isObject } from "./merge-documents.ts";
 import type { PageHandler, PageRequest } from "./page-handler.ts";
 
@@ -46,6 +52,8 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   /** True = `/metrics` also has a listener of its own, so local clients get no privilege here. */
   readonly metricsApart: boolean;
   readonly isDraining: () => boolean;
+  /** Which calls can be served without asking the database for what has changed. */
+  readonly serves: () => ServedCallers;
   /** Documents of the whole service; null = this process is all of it. */
   readonly service: ServiceDocuments | null;
   /** How long the service ran before this process was started. */
@@ -115,7 +123,7 @@ function ownDocuments(parts: PageParts, uptimeMs: () => number): Pages["own"] {
       case "metrics":
         return collectFamilies(METRICS, metricFacts(parts, uptimeMs(), query.realIds));
       case "ready":
-        return readyDocument(registry, parts.isDraining());
+        return readyDocument(registry, parts.isDraining(), parts.serves());
       case "chain": {
         const chain = registry.chain(query.chain);
         if (chain === undefined) return null;
@@ -168,7 +176,7 @@ const METRICS_NOT_PUBLIC = fault("unauthorized", "the metrics of this instance a
 const WORKERS_SILENT = fault("unavailable", "the other workers of this service do not answer");
 
 function instancePages(
-  { registry, runtime, version, isDraining, region, cluster }: PageParts,
+  { registry, runtime, version, isDraining, serves, region, cluster }: PageParts,
   uptimeMs: () => number,
   documents: ServiceDocuments,
 ): Readonly<Record<string, PageHandler>> {
@@ -178,10 +186,11 @@ function instancePages(
       const now = { wallMs: runtime.wallMs(), uptimeMs: uptimeMs(), cluster: cluster() };
       json(response, 200, headers, healthDocument({ ...now, version, region }));
     },
-    "/api/ready": (response, headers) => {
+    "/api/ready": (response, headers, { query }) => {
+      const asked = new URLSearchParams(query).get("for") === "traffic" ? "traffic" : "ready";
       documents.read({ kind: "ready" }, (merged) => {
-        const document = merged ?? readyDocument(registry, isDraining());
-        const isReady = isObject(document) && document["ready"] === true;
+        const document = merged ?? readyDocument(registry, isDraining(), serves());
+        const isReady = isObject(document) && document[asked] === true;
         if (!isReady) headers.push("Retry-After", "1");
         json(response, isReady ? 200 : 503, headers, document);
       });

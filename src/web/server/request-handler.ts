@@ -71,7 +71,7 @@ export function handleRequest(
   if (page === undefined) return writeNotFound(request, response, headers);
   if (method !== "GET" && method !== "HEAD")
     return writeNotAllowed(response, headers, "GET, HEAD, OPTIONS", notServed(method));
-  showPage(parts, page, { request, response, headers, path });
+  showPage(parts, page, { request, response, headers, path, query: url.slice(path.length + 1) });
 }
 
 /** A request for a page. */
@@ -80,6 +80,7 @@ interface PageExchange {
   readonly response: ServerResponse;
   readonly headers: Headers;
   readonly path: string;
+  readonly query: string;
 }
 
 const SESSION_PAGES = "/api/";
@@ -88,7 +89,7 @@ const SESSION_PAGES = "/api/";
 function showPage(
   parts: RequestParts,
   page: PageHandler,
-  { request, response, headers, path }: PageExchange,
+  { request, response, headers, path, query }: PageExchange,
 ): void {
   const { headers: sent } = request;
   const baseUrl = parts.baseUrl(request);
@@ -98,6 +99,7 @@ function showPage(
   const show = (role: "operator" | "agent" | null): void =>
     page(response, headers, {
       path,
+      query,
       baseUrl,
       known: sent["if-none-match"],
       client: {

@@ -125,6 +125,7 @@ export async function createFixture(
     compression: null,
     methods: () => methodTable([]),
     isDraining: () => false,
+    serves: () => ({ keys: true, some: true }),
     payments: () => null,
     sessions: () => null,
     ...NO_STREAMS,

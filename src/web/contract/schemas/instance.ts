@@ -106,10 +106,19 @@ export const health = z
   })
   .meta({ id: "Health", description: "That the instance is alive, and how its cluster is." });
 
+/** Query of `getReadiness`. */
+export const readinessQuery = z.object({
+  for: z
+    .literal("traffic")
+    .optional()
+    .describe("Whether any call can be served, even if those with keys cannot."),
+});
+
 /** Answer of `getReadiness`. */
 export const readiness = z
   .object({
-    ready: z.boolean(),
+    ready: z.boolean().describe("It can serve all callers."),
+    traffic: z.boolean().describe("It can serve some of them: what `?for=traffic` asks."),
     reasons: z.array(z.string()).describe("Why not; empty when it is."),
     chains: z.array(
       z.object({
