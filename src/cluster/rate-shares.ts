@@ -55,6 +55,7 @@ class BookedRateShares implements RateShares {
   readonly #due = new Set<SharedLimit>();
   readonly #waiters = new Map<SharedLimit, Waiter[]>();
   #nextAtMs = Number.NEGATIVE_INFINITY;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
   #isAsking = false;
   #isFailing = false;
   #isClosed = false;
@@ -92,7 +93,8 @@ class BookedRateShares implements RateShares {
   }
 
   wait(limit: SharedLimit, run: () => void): () => void {
-    const waiter = runWithin(this.#parts.runtime, this.#isClosed ? 0 : WAIT_MS, run);
+    const waitMs = this.#isClosed || this.#isBookSilent() ? 0 : WAIT_MS;
+    const waiter = runWithin(this.#parts.runtime, waitMs, run);
     const waiters = this.#waiters.get(limit) ?? [];
     this.#waiters.set(limit, waiters);
     waiters.push(waiter);
@@ -104,6 +106,12 @@ class BookedRateShares implements RateShares {
     this.#isClosed = true;
     this.#cancelTimer?.();
     this.#cancelSweep?.();
+  }
+
+  /** Whether a call has waited for the book in vain: later ones do not, until it answers. */
+  #isBookSilent(): boolean {
+    const askedMs = this.#parts.runtime.now() - this.#askedAtMs;
+    return this.#isFailing || (this.#isAsking && askedMs >= WAIT_MS);
   }
 
   #arm(): void {
@@ -119,7 +127,8 @@ class BookedRateShares implements RateShares {
 
   #start(): void {
     this.#isAsking = true;
-    this.#nextAtMs = this.#parts.runtime.now() + this.#parts.spacingMs;
+    this.#askedAtMs = this.#parts.runtime.now();
+    this.#nextAtMs = this.#askedAtMs + this.#parts.spacingMs;
     void this.#askOnce().finally(() => {
       this.#isAsking = false;
       if (this.#due.size > 0) this.#arm();
@@ -184,6 +193,11 @@ class BookedRateShares implements RateShares {
   #end(digest: string, limit: SharedLimit): void {
     limit.isEnded = true;
     this.#limits.delete(digest);
+    // Its successor has the same scope, and a question names each scope once.
+    this.#due.delete(limit);
+    const waiters = this.#waiters.get(limit) ?? [];
+    this.#waiters.delete(limit);
+    if (waiters.length > 0) queueMicrotask(() => this.#call(waiters));
   }
 }
 

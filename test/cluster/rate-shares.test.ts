@@ -310,3 +310,42 @@ eachStore(({ engine, open }) => {
     assert.deepEqual([demands, limits], [[{ scope: "new" }], [{ scope: "new" }]]);
   });
 });
+
+test("where the book is silent, the first call waits for it; later ones have their equal part at once", async () => {
+  const runtime = simulatedWorld(3);
+  const node = nodeOf(runtime, () => new Promise(() => {}), 2);
+  const other = { ...node, owner: { fullAtMs: null, shared: null, id: "acc_2" }, served: 0 };
+  call(node, { runtime, size: SIZE });
+  await new Promise(setImmediate);
+  runtime.advance(499);
+  assert.equal(node.served, 0);
+  runtime.advance(2);
+  assert.equal(node.served, 1);
+  for (const it of [node, other]) {
+    const before = it.served;
+    call(it, { runtime, size: SIZE });
+    runtime.advance(1);
+    assert.equal(it.served, before + 1);
+  }
+  node.shares.close();
+});
+
+test("a limit whose size has changed is named once in a question, and nobody waits for the one before", async () => {
+  const runtime = simulatedWorld(4);
+  const asked: (readonly string[])[] = [];
+  const book = createTokenBook();
+  const request: RequestTokens = async (requests) => {
+    asked.push(requests.map(({ scope }) => scope));
+    return requests.map((one) => book.grant("a", one, runtime.now()));
+  };
+  const node = nodeOf(runtime, request, 2);
+  for (const perSecond of [50, 60, 70]) call(node, { runtime, size: { ...SIZE, perSecond } });
+  for (let step = 0; step < 20; step++) {
+    await new Promise(setImmediate);
+    runtime.advance(10);
+  }
+  assert.equal(node.served, 3);
+  assert.ok(asked.length > 0);
+  for (const scopes of asked) assert.equal(new Set(scopes).size, scopes.length, scopes.join(" "));
+  node.shares.close();
+});
