@@ -56,11 +56,17 @@ export class BestEffortContinuity implements Continuity {
   }
 }
 
-/** The key of an event: a short event as it is, a longer one by its hash or its beginning. */
+const HASH = /"hash"\s*:\s*"(?=0x[0-9a-fA-F]{64}")/;
+const HASH_CHARS = 66;
+
+/**
+ * The key of an event: a short event as it is, a longer one by its hash or its beginning. Read from
+ * the bytes again, since a slice of the text would keep all of it in memory.
+ */
 function keyOf(raw: Buffer): string {
   if (raw.length <= MAX_KEY_BYTES) return raw.toString("latin1");
-  return (
-    /"hash"\s*:\s*"(0x[0-9a-fA-F]{64})"/.exec(raw.toString("latin1"))?.[1] ??
-    raw.toString("latin1", 0, MAX_KEY_BYTES)
-  );
+  const found = HASH.exec(raw.toString("latin1"));
+  if (found === null) return raw.toString("latin1", 0, MAX_KEY_BYTES);
+  const start = found.index + found[0].length;
+  return raw.toString("latin1", start, start + HASH_CHARS);
 }

@@ -156,12 +156,19 @@ interface FilterCheck {
   state: "open" | "asked" | BlockCheckResult;
 }
 
-/** Distributes logs to the filters that match them. */
+/**
+ * Distributes logs to the filters that match them. Those are copied: they are remembered for longer
+ * than the answer, which holds all logs of the block.
+ */
 function sortOut(filters: readonly FilterCheck[], logs: readonly Log[]): void {
   for (const log of logs) {
     const keys = readLogKeys(log);
     if (keys === null) continue;
-    for (const { subscription, found } of filters)
-      if (matchesFilter(subscription.filter ?? ANY, keys)) found.set(log.logIndex, log);
+    const matching = filters.filter(({ subscription }) =>
+      matchesFilter(subscription.filter ?? ANY, keys),
+    );
+    if (matching.length === 0) continue;
+    const copy = { ...log, raw: Buffer.from(log.raw) };
+    for (const { found } of matching) found.set(log.logIndex, copy);
   }
 }

@@ -71,9 +71,8 @@ export const CHECK: QuestionTopic<readonly number[], readonly number[]> = {
 function eventIn(value: unknown): readonly [number, Buffer] | null {
   if (!Array.isArray(value) || value.length !== 2) return null;
   const [feed, raw]: readonly unknown[] = value;
-  return isFeed(feed) && raw instanceof Uint8Array
-    ? [feed, Buffer.from(raw.buffer, raw.byteOffset, raw.length)]
-    : null;
+  // Copied: an event may be kept for long, and would keep the whole message.
+  return isFeed(feed) && raw instanceof Uint8Array ? [feed, Buffer.from(raw)] : null;
 }
 
 function areFeeds(value: unknown): value is readonly number[] {

@@ -1,0 +1,82 @@
+// Memory: what is remembered of an event or answer does not keep the text that it was read from.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { readSubscription } from "../../../src/core/stream/subscription.ts";
+import { readLogs } from "../../../src/upstream/stream/backfill.ts";
+import { BestEffortContinuity } from "../../../src/upstream/stream/best-effort-continuity.ts";
+import { BlockCheck, type BlockCheckResult } from "../../../src/upstream/stream/block-check.ts";
+import { EVENTS } from "../../../src/upstream/stream/feed-messages.ts";
+import { fakeProvider } from "../../fakes/providers.ts";
+
+const WORD = `0x${"ab".repeat(32)}`;
+const FOREIGN = `0x${"cd".repeat(32)}`;
+const ADDRESS = `0x${"11".repeat(20)}`;
+
+test("of 400 pending transactions of 120 KB each only the hash is remembered", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const usedBytes = (): number => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  let told = 0;
+  const continuity = new BestEffortContinuity("newPendingTransactions", {
+    expect() {},
+    emit: (results) => void (told += results.length),
+    failed: () => assert.fail(),
+  });
+  const input = "00".repeat(60_000);
+  const push = (n: number): void =>
+    continuity.hear(
+      Buffer.from(`{"input":"${input}","hash":"0x${n.toString(16).padStart(64, "0")}"}`),
+      false,
+    );
+  const before = usedBytes();
+  for (let n = 0; n < 400; n++) push(n);
+  const kept = usedBytes() - before;
+  assert.ok(kept < 4_194_304, `${kept} bytes are kept`);
+  for (let n = 0; n < 400; n++) push(n);
+  assert.equal(told, 400, "each is told once");
+});
+
+test("the logs that a check found do not keep the whole answer", async () => {
+  const block = { number: 1, hash: WORD, parentHash: FOREIGN };
+  const logs = Array.from({ length: 500 }, (_, n) => ({
+    address: n === 7 ? ADDRESS : `0x${"22".repeat(20)}`,
+    topics: [],
+    data: `0x${"00".repeat(500)}`,
+    blockNumber: "0x1",
+    blockHash: WORD,
+    logIndex: `0x${n.toString(16)}`,
+  }));
+  const answer = Buffer.from(JSON.stringify(logs));
+  const check = new BlockCheck(block, {
+    candidates: () => [{ provider: fakeProvider(0), transport: "http" }],
+    queryLogs: async () => readLogs(answer, block),
+    affordable: true,
+    roomy: true,
+  });
+  const subscription = readSubscription(["logs", { address: ADDRESS }]);
+  assert.ok(subscription.kind !== "invalid");
+  const result = await new Promise<BlockCheckResult>((resolve) => {
+    check.join({ subscription, source: "other", second: "no" }, resolve);
+    check.run();
+  });
+  assert.ok(result.kind === "logs");
+  assert.deepEqual(
+    result.logs.map(({ logIndex }) => logIndex),
+    [7],
+  );
+  assert.notEqual(result.logs[0]?.raw.buffer, answer.buffer);
+});
+
+test("an event of another worker does not keep the message that brought it", () => {
+  const message = Buffer.alloc(100_000, 32);
+  const parsed = EVENTS.parse({ events: [[1, message.subarray(10, 20)]], lost: [] });
+  const [[, raw] = []] = parsed?.events ?? [];
+  assert.equal(raw?.length, 10);
+  assert.notEqual(raw?.buffer, message.buffer);
+});
