@@ -649,7 +649,9 @@ const limits = z
         "ends.",
     ),
     max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe(
-      "A client that lets more than this wait to be read is too slow: closed with 1013.",
+      "A client that lets more than this wait to be read is too slow: closed with 1013. What waits " +
+        "on all WebSockets together counts in `max_in_flight_bytes`: beyond a quarter of it the one " +
+        "that has been behind for the longest is closed, and beyond half of it cut off.",
     ),
     socket_ping_ms: intervalMs(30_000).describe(
       "Time between two pings on a WebSocket; closed with 1002 after two without a pong.",

@@ -11,9 +11,12 @@ import type { DeliveryCallback } from "../rpc/reply.ts";
 import { type CallParts, type ClientConnection, SocketCalls } from "./calls.ts";
 import { writeText } from "./frame.ts";
 import type { FrameEncoder } from "./notification.ts";
+import type { SlowReader, SlowReaders } from "./slow-readers.ts";
 
 export interface ClientSocketParts extends CallParts {
   readonly frameEncoder: FrameEncoder;
+  /** All sockets whose clients are behind. */
+  readonly slowReaders: SlowReaders;
 }
 
 /** A WebSocket after its handshake. */
@@ -28,6 +31,8 @@ export interface OpenedSocket {
 
 /** Reading pauses while more than this waits to be sent. */
 const UNSENT_BYTES = 1_048_576;
+/** Memory of one write that waits to be sent, beside its bytes. */
+const WRITE_OVERHEAD_BYTES = 512;
 /** Pings are not answered while more than this waits to be sent. */
 const MUCH_UNSENT_BYTES = 65_536;
 /** Header and mask of a client's control frame. */
@@ -58,7 +63,7 @@ interface Farewell {
 }
 
 /** One client WebSocket after its handshake. */
-export class ClientSocket implements ClientConnection {
+export class ClientSocket implements ClientConnection, SlowReader {
   readonly #parts: ClientSocketParts;
   readonly #ws: WebSocket;
   readonly #socket: Socket;
@@ -74,8 +79,8 @@ export class ClientSocket implements ClientConnection {
    */
   #partialHeld = 0;
   #partialOf = "";
-  /** The part of the bytes waiting to be sent that is counted in the memory budget. */
-  #queueHeld = 0;
+  /** What was written since everything had been sent. */
+  #written = { writes: 0, bytes: 0 };
   /** Much waits to be sent: nothing is read, and no waiting request is started. */
   #isBehind = false;
   /** Requests hold as much memory as those of a socket may: nothing is read. */
@@ -119,19 +124,19 @@ export class ClientSocket implements ClientConnection {
       settle?.(!this.#isCut);
       return false;
     }
-    writeText(
+    const bytes = writeText(
       this.#socket,
       pieces,
       settle === undefined ? undefined : (error) => settle(!error || !this.#isCut),
     );
-    this.#settle();
+    this.#wrote(pieces.length, bytes);
     return true;
   }
 
   notify(id: string, results: readonly Buffer[]): boolean {
     if (!this.#takesMore()) return false;
-    this.#parts.frameEncoder.write(this.#socket, id, results);
-    this.#settle();
+    const { writes, bytes } = this.#parts.frameEncoder.write(this.#socket, id, results);
+    this.#wrote(writes, bytes);
     return true;
   }
 
@@ -254,18 +259,32 @@ export class ClientSocket implements ClientConnection {
     return false;
   }
 
+  tellTooSlow(): void {
+    this.close(SLOW_CODE, "too slow, as others are: too many bytes wait to be read", "cut");
+  }
+
+  cutOff(): void {
+    this.#closeCode ??= SLOW_CODE;
+    this.#release("cut");
+    this.#ws.terminate();
+    this.#parts.slowReaders.count(this, 0);
+  }
+
+  #wrote(writes: number, bytes: number): void {
+    this.#written.writes += writes;
+    this.#written.bytes += bytes;
+    this.#settle();
+  }
+
   /** Updates the count of bytes waiting to be sent. */
   #settle(): void {
     const socket = this.#socket;
-    const queued = socket.writableNeedDrain ? socket.writableLength : 0;
-    if (queued === this.#queueHeld || this.#over) return;
-    const { budget, limits } = this.#parts.rpc;
-    budget.used += queued - this.#queueHeld;
-    const more = queued > this.#queueHeld;
-    this.#queueHeld = queued;
-    if (more && budget.used > limits.maxInFlightBytes)
-      return this.close(1013, "too slow, and too many bytes are in flight", "cut");
-    if (queued <= UNSENT_BYTES || this.#isBehind) return;
+    const unsent = socket.writableNeedDrain ? socket.writableLength : 0;
+    if (unsent === 0) this.#written = { writes: 0, bytes: 0 };
+    const { writes, bytes } = this.#written;
+    const overhead = unsent === 0 ? 0 : (unsent / bytes) * writes * WRITE_OVERHEAD_BYTES;
+    this.#parts.slowReaders.count(this, unsent + Math.ceil(overhead));
+    if (unsent <= UNSENT_BYTES || this.#isBehind || this.#over) return;
     this.#isBehind = true;
     this.#readOrPause();
   }
@@ -287,7 +306,7 @@ export class ClientSocket implements ClientConnection {
   #closed(code: number): void {
     this.#release("left");
     this.#cancelTermination();
-    this.#parts.rpc.budget.used -= this.#queueHeld;
+    this.#parts.slowReaders.count(this, 0);
     this.#parts.rpc.observer.socketClosed(this.#closeCode ?? code);
     this.#left();
   }
@@ -296,6 +315,7 @@ export class ClientSocket implements ClientConnection {
     if (this.#over) return;
     this.#over = true;
     this.#isCut = why === "cut";
+    this.#parts.slowReaders.closing(this);
     this.#unregister?.();
     this.#calls.close(why);
     this.#parts.rpc.budget.giveBack(this.#partialOf, this.#partialHeld);

@@ -15,6 +15,7 @@ import { isSocketPath } from "../rpc/target.ts";
 import type { CallParts } from "./calls.ts";
 import { ClientSocket, type ClientSocketParts } from "./client-connection.ts";
 import { createFrameEncoder } from "./notification.ts";
+import { SlowReaders } from "./slow-readers.ts";
 
 /** The client sockets of the service. */
 export interface ClientSockets {
@@ -49,7 +50,7 @@ export function refuseHandshake(): Fault {
 
 /** Creates an empty set of sockets. */
 export function createClientSockets(calls: CallParts): ClientSockets {
-  const parts: ClientSocketParts = { ...calls, frameEncoder: createFrameEncoder() };
+  const parts = partsOf(calls);
   const { rpc } = parts;
   const pingScheduler = createPingScheduler(parts);
   /** Headers of the handshake being answered; `ws` completes a handshake synchronously. */
@@ -113,6 +114,12 @@ export function createClientSockets(calls: CallParts): ClientSockets {
     close: () => pingScheduler.each((socket) => socket.close(1012, "service restart")),
     destroy: () => pingScheduler.each((socket) => socket.destroy()),
   };
+}
+
+function partsOf(calls: CallParts): ClientSocketParts {
+  const { rpc } = calls;
+  const slowReaders = new SlowReaders(rpc.budget, () => rpc.limits);
+  return { ...calls, frameEncoder: createFrameEncoder(), slowReaders };
 }
 
 /** Refuses a handshake: writes the HTTP answer and closes the connection. */

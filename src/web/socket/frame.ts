@@ -11,26 +11,28 @@ export function textFrameHead(sizeBytes: number): string {
 
 /**
  * Writes one message from its pieces. Short pieces are joined into one write, long ones are not
- * copied. `written` is called with whether the connection took the whole message.
+ * copied. `written` is called with whether the connection took the whole message. Returns the bytes
+ * that were written.
  */
 export function writeText(
   socket: Socket,
   pieces: readonly Buffer[],
   written?: (error?: Error | null) => void,
-): void {
+): number {
   let size = 0;
   for (const piece of pieces) size += piece.length;
   let text = textFrameHead(size);
   if (size <= ONE_WRITE_BYTES) {
     for (const piece of pieces) text += piece.toString("latin1");
     socket.write(text, "latin1", written);
-    return;
+    return text.length;
   }
   socket.cork();
   socket.write(text, "latin1");
   for (const piece of pieces) socket.write(piece);
   if (written !== undefined) socket.write("", "latin1", written);
   socket.uncork();
+  return text.length + size;
 }
 
 const ONE_WRITE_BYTES = 16_384;

@@ -10,7 +10,13 @@ export const SUBSCRIPTION_ID_CHARS = 34;
 /** Encodes events. Keeps the last encoding, which usually goes to many sockets. */
 export interface FrameEncoder {
   /** Writes one message per result. All ids have the same length. */
-  write(socket: Socket, id: string, results: readonly Buffer[]): void;
+  write(socket: Socket, id: string, results: readonly Buffer[]): Written;
+}
+
+/** What was written to a socket. */
+export interface Written {
+  readonly writes: number;
+  readonly bytes: number;
 }
 
 /** Creates an encoder with an empty cache. */
@@ -26,6 +32,7 @@ export function createFrameEncoder(): FrameEncoder {
         bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
       socket.write(bytes);
       encoded.inUse = socket.writableLength > 0;
+      return { writes: 1, bytes: bytes.length };
     },
   };
 }
@@ -53,6 +60,7 @@ const MAX_ENCODED_BYTES = 262_144;
 const BEFORE_ID = '{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"';
 const BEFORE_RESULT = '","result":';
 const END = "}}";
+const WRITES_OF_ONE = 3;
 const AROUND_BYTES = BEFORE_ID.length + SUBSCRIPTION_ID_CHARS + BEFORE_RESULT.length + END.length;
 
 function encode(results: readonly Buffer[]): EncodedEvents | null {
@@ -76,15 +84,16 @@ function encode(results: readonly Buffer[]): EncodedEvents | null {
   return { results, bytes, idOffsets, inUse: false };
 }
 
-function writeEach(socket: Socket, id: string, results: readonly Buffer[]): void {
+function writeEach(socket: Socket, id: string, results: readonly Buffer[]): Written {
+  let bytes = 0;
   socket.cork();
   for (const result of results) {
-    socket.write(
-      textFrameHead(AROUND_BYTES + result.length) + BEFORE_ID + id + BEFORE_RESULT,
-      "latin1",
-    );
+    const head = textFrameHead(AROUND_BYTES + result.length) + BEFORE_ID + id + BEFORE_RESULT;
+    socket.write(head, "latin1");
     socket.write(result);
     socket.write(END, "latin1");
+    bytes += head.length + result.length + END.length;
   }
   socket.uncork();
+  return { writes: results.length * WRITES_OF_ONE, bytes };
 }
