@@ -10,11 +10,11 @@ export const SUBSCRIPTION_ID_CHARS = 34;
 /** Encodes events. Keeps the last encoding, which usually goes to many sockets. */
 export interface FrameEncoder {
   /** Writes one message per result. All ids have the same length. */
-  write(socket: Socket, id: string, results: readonly Buffer[]): Written;
+  write(socket: Socket, id: string, results: readonly Buffer[]): WrittenFrames;
 }
 
 /** What was written to a socket. */
-export interface Written {
+export interface WrittenFrames {
   readonly writes: number;
   readonly bytes: number;
 }
@@ -84,7 +84,7 @@ function encode(results: readonly Buffer[]): EncodedEvents | null {
   return { results, bytes, idOffsets, inUse: false };
 }
 
-function writeEach(socket: Socket, id: string, results: readonly Buffer[]): Written {
+function writeEach(socket: Socket, id: string, results: readonly Buffer[]): WrittenFrames {
   let bytes = 0;
   socket.cork();
   for (const result of results) {

@@ -10,18 +10,18 @@ export interface SlowReader {
   cutOff(): void;
 }
 
-/** Parts of `max_in_flight_bytes`: beyond the first one is told, beyond the second one is cut. */
-const TOLD_SHARE = 1 / 4;
+/** Parts of `max_in_flight_bytes`: beyond the first one is warned, beyond the second one is cut off. */
+const WARNED_SHARE = 1 / 4;
 const CUT_SHARE = 1 / 2;
 
 interface Unread {
   bytes: number;
-  told: boolean;
+  isWarned: boolean;
 }
 
 /**
  * Counts unread bytes in the memory budget. Beyond a quarter of it the socket that has been behind
- * for the longest is told that it is too slow; those that were told may finish reading, until all
+ * for the longest is warned that it is too slow; those that were may finish reading, until all
  * hold half of it or the budget is used up: then the one that is behind for the longest is cut off.
  */
 export class SlowReaders {
@@ -30,8 +30,8 @@ export class SlowReaders {
   /** Longest behind first. */
   readonly #readers = new Map<SlowReader, Unread>();
   #bytes = 0;
-  /** The part of them of sockets that were not told. */
-  #untoldBytes = 0;
+  /** The part of them of sockets that were not warned. */
+  #unwarnedBytes = 0;
 
   constructor(budget: MemoryBudget, limits: () => Pick<MemoryLimits, "maxInFlightBytes">) {
     this.#budget = budget;
@@ -40,35 +40,35 @@ export class SlowReaders {
 
   /** Sets how many bytes a socket holds; 0 = its client has read everything, or is gone. */
   count(reader: SlowReader, bytes: number): void {
-    const unread = this.#readers.get(reader) ?? { bytes: 0, told: false };
+    const unread = this.#readers.get(reader) ?? { bytes: 0, isWarned: false };
     const more = bytes - unread.bytes;
     unread.bytes = bytes;
     if (bytes === 0) this.#readers.delete(reader);
     else this.#readers.set(reader, unread);
     this.#bytes += more;
     this.#budget.used += more;
-    if (!unread.told) this.#untoldBytes += more;
+    if (!unread.isWarned) this.#unwarnedBytes += more;
     if (more > 0) this.#relieve();
   }
 
-  /** A socket is closing: what it holds counts as told. */
+  /** A socket is closing: what it holds counts as warned. */
   closing(reader: SlowReader): void {
     const unread = this.#readers.get(reader);
-    if (unread === undefined || unread.told) return;
-    unread.told = true;
-    this.#untoldBytes -= unread.bytes;
+    if (unread === undefined || unread.isWarned) return;
+    unread.isWarned = true;
+    this.#unwarnedBytes -= unread.bytes;
   }
 
   #relieve(): void {
     const { maxInFlightBytes } = this.#limits();
-    for (const [reader, { told }] of this.#readers) {
-      if (this.#untoldBytes <= maxInFlightBytes * TOLD_SHARE) break;
-      if (!told) reader.tellTooSlow();
+    for (const [reader, { isWarned }] of this.#readers) {
+      if (this.#unwarnedBytes <= maxInFlightBytes * WARNED_SHARE) break;
+      if (!isWarned) reader.tellTooSlow();
     }
-    for (const [reader, { told }] of this.#readers) {
+    for (const [reader, { isWarned }] of this.#readers) {
       const isBeyond = this.#bytes > maxInFlightBytes * CUT_SHARE;
       if (!isBeyond && this.#budget.used <= maxInFlightBytes) return;
-      if (!isBeyond && !told) return reader.tellTooSlow();
+      if (!isBeyond && !isWarned) return reader.tellTooSlow();
       reader.cutOff();
     }
   }
