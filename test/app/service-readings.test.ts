@@ -35,6 +35,7 @@ function workersThatCount(ids: readonly string[]) {
         if (kind === "ready")
           return {
             ready: state.requests > 0,
+            traffic: state.requests > 0,
             reasons: state.requests > 0 ? [] : ["no provider has answered yet"],
             chains: [],
           };
@@ -121,9 +122,15 @@ test("the service is ready where one worker is", async () => {
   const { at, read } = workersThatCount(["1", "2"]);
   assert.deepEqual(await read("1", "ready"), {
     ready: false,
+    traffic: false,
     reasons: ["no provider has answered yet"],
     chains: [],
   });
   at("2").requests = 1;
-  assert.deepEqual(await read("1", "ready"), { ready: true, reasons: [], chains: [] });
+  assert.deepEqual(await read("1", "ready"), {
+    ready: true,
+    traffic: true,
+    reasons: [],
+    chains: [],
+  });
 });

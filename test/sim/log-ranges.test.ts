@@ -37,7 +37,7 @@ test("a range beyond every declared limit is answered whole, with the fewest cal
     limits: { blocks: 500, results: null },
   });
   it.finalize(HEAD);
-  const call = it.ask({ fromBlock: "0x0", toBlock: hex(9_999), address: "0xaa" });
+  const call = it.ask({ fromBlock: "0x0", toBlock: hex(9_999), address: `0x${"a".repeat(40)}` });
   settle(it);
   assert.equal(call.state(), "whole");
   assert.equal(call.text(), oracle(0, 9_999, TRUTH, sparse));
@@ -157,7 +157,7 @@ test("a range with far too many results is refused by a few calls, the same one 
     const limits = { blocks: null, results };
     const it = rangeFixture({ seed: 5, nodes: 3, view: TRUTH, density: everywhere, limits });
     it.finalize(HEAD);
-    const filter = { fromBlock: "0x0", toBlock: hex(9_999), address: "0xaa" };
+    const filter = { fromBlock: "0x0", toBlock: hex(9_999), address: `0x${"a".repeat(40)}` };
     const told: unknown[] = [];
     const refuse = (): number => {
       const before = sentTo(it);
@@ -602,7 +602,7 @@ test("one part is sent to three providers at a time, however many there are", ()
   const it = rangeFixture({ seed: 9, nodes: 8, view: TRUTH, density: sparse, ...declared });
   it.finalize(HEAD);
   for (const node of it.nodes) node.failShare = 1;
-  it.ask({ fromBlock: "0x0", toBlock: hex(999), address: "0xaa" });
+  it.ask({ fromBlock: "0x0", toBlock: hex(999), address: `0x${"a".repeat(40)}` });
   it.runtime.advance(90);
   const asked = it.nodes.flatMap((node) => node.asked);
   const first = asked.filter(({ params }) => JSON.stringify(params).includes('"0x0"'));

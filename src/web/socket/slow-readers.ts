@@ -10,7 +10,7 @@ export interface SlowReader {
   cutOff(): void;
 }
 
-/** Parts of `max_in_flight_bytes`: beyond the first one is warned, beyond the second one is cut off. */
+/** Parts of `max_in_flight_bytes`: beyond the first one is warned, beyond the second cut off. */
 const WARNED_SHARE = 1 / 4;
 const CUT_SHARE = 1 / 2;
 

@@ -339,10 +339,12 @@ function trafficLines(traffic: Traffic): readonly string[] {
   ];
 }
 
-/** Calls that were asked again because a provider did not have what another may have. */
+/**
+ * Calls that were asked again because a provider did not have what another may have, or took long.
+ */
 function reasksOf(counters: ReadonlyMap<string, number>): number {
   let sum = 0;
   for (const [name, n] of counters)
-    if (/^svc_(null_rechecks|view_reasks)_total/.test(name)) sum += n;
+    if (/^svc_(null_rechecks|view_reasks)_total|^svc_hedges_total (won|lost)/.test(name)) sum += n;
   return sum;
 }
