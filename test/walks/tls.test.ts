@@ -223,8 +223,11 @@ for (const [name, answer] of CALMING) {
     `${name} that says ENHANCE_YOUR_CALM is a rate limit: the next provider answers, the circuit ` +
       "stays closed",
     async (t) => {
-      const upstream = await secureUpstream(t, 2, answer);
+      let isCalming = false;
+      const upstream = await secureUpstream(t, 2, (it) => (isCalming ? answer(it) : well(it)));
       const service = await serve(t, upstream);
+      await until("an answer of the provider", async () => (await walk(service)) === "a:ok 0xa");
+      isCalming = true;
       assert.equal(await walk(service), "a:connection_rate_limit b:ok 0xb");
       const document = JSON.parse(await (await fetch(`${service.url}/api/metrics/1`)).text());
       const [health] = document.profiles[0].providers[0].transports;
