@@ -39,7 +39,7 @@ export interface NodeLimits {
 }
 
 /** The hash of a block, as a view has it. */
-function hashOf(number: number, { forks }: ChainView): string {
+export function hashOf(number: number, { forks }: ChainView): string {
   const fork = forks.findLast(({ from }) => from <= number)?.id ?? 0;
   const known = hashes.get(`${number} ${fork}`);
   if (known !== undefined) return known;

@@ -3,7 +3,7 @@
 // of one fork, or it is refused or broken off; nothing stays out. A failure names its seed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ChainView, type Density, logsOf } from "../fakes/range-chain.ts";
+import { type ChainView, type Density, hashOf, logsOf } from "../fakes/range-chain.ts";
 import { type RangeFixture, rangeFixture } from "../fakes/range-nodes.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeeds } from "../fakes/seed.ts";
@@ -380,6 +380,53 @@ test("a caller who leaves ends all parts, before the first byte and after it", (
   assertIdle(it);
   assert.equal(late.text(), before);
   assert.equal(early.answers.length, 0);
+});
+
+test("a part whose last block came after its logs were read is read again", () => {
+  for (let catchesUpMs = 22; catchesUpMs <= 50; catchesUpMs += 2) {
+    const behind: ChainView = { head: HEAD - 5, forks: [] };
+    const it = rangeFixture({ seed: 8, nodes: 2, view: behind, density: () => 1, declared: 10 });
+    it.finalize(HEAD - 3_000);
+    const [first, second] = it.nodes;
+    assert.ok(first && second);
+    for (const node of it.nodes) node.latencyMs = () => 10;
+    first.view = TRUTH;
+    first.limits = { blocks: 1, results: null };
+    it.tracker.recordHead(first.provider, HEAD);
+    const call = it.ask({ fromBlock: hex(HEAD - 15), toBlock: hex(HEAD) });
+    // The one that told the end refuses the parts; the other one has it after its logs were read.
+    it.runtime.after(catchesUpMs, () => {
+      second.view = TRUTH;
+    });
+    settle(it);
+    assert.equal(call.state(), "whole");
+    assert.equal(
+      call.text(),
+      oracle(HEAD - 15, HEAD, TRUTH, () => 1),
+      `caught up after ${catchesUpMs} ms`,
+    );
+    assertIdle(it);
+  }
+});
+
+test("where heads are pushed, a young part costs its logs and a look at its last block", () => {
+  const it = rangeFixture({ seed: 8, nodes: 2, view: TRUTH, density: () => 1, declared: 10 });
+  it.finalize(HEAD - 3_000);
+  for (const { provider } of it.nodes)
+    for (let number = HEAD - 200; number <= HEAD; number++)
+      it.tracker.recordHead(provider, number, {
+        number,
+        hash: hashOf(number, TRUTH),
+        parentHash: hashOf(number - 1, TRUTH),
+      });
+  const call = it.ask({ fromBlock: hex(HEAD - 100), toBlock: hex(HEAD) });
+  settle(it);
+  assert.equal(
+    call.text(),
+    oracle(HEAD - 100, HEAD, TRUTH, () => 1),
+  );
+  assert.ok(sentTo(it) <= 1 + 2 * 11, `${sentTo(it)} calls for 11 parts`);
+  assertIdle(it);
 });
 
 test("an end that is not final is pinned: `latest`, a number above the head, and no head at all", () => {

@@ -9,6 +9,7 @@ import type { NoAnswer } from "../../core/routing/unanswered.ts";
 import type { Span } from "../../core/rpc/json.ts";
 import { type BlockPlace, blocksNamed, hexOf } from "../../core/rpc/range-call.ts";
 import type { Block, Head } from "../../core/stream/chain-event.ts";
+import type { KnownBlocks } from "../health/known-blocks.ts";
 import type { SubJobs } from "./sub-jobs.ts";
 
 /** The result of a part, and who gave it. */
@@ -48,14 +49,17 @@ const HEADER_TRIES = 3;
 export class PinnedChain {
   readonly #chain: HeaderChain;
   readonly #subJobs: SubJobs;
+  readonly #known: Pick<KnownBlocks, "agreedHash">;
   /** Hashes of blocks too deep to be linked that two providers agree on. */
   readonly #deep = new Map<number, string>();
   #waiting: { readonly number: number; readonly done: (linked: boolean) => void }[] = [];
   #isFetching = false;
 
-  constructor(end: Block, subJobs: SubJobs) {
+  /** `known`: the hashes that providers have pushed, each linked to the one before. */
+  constructor(end: Block, subJobs: SubJobs, known: Pick<KnownBlocks, "agreedHash">) {
     this.#chain = new HeaderChain(end);
     this.#subJobs = subJobs;
+    this.#known = known;
   }
 
   get end(): Block {
@@ -171,6 +175,8 @@ export class PinnedChain {
       (low, { number }) => Math.min(low, number),
       this.end.number,
     );
+    this.#linkKnown(target);
+    if (this.#chain.lowest <= target) return this.#goOn();
     const first = this.#chain.next.number;
     const last = Math.max(target, first - HEADERS_AT_ONCE + 1, 0);
     if (first < last) return this.#answer(this.#chain.lowest <= target);
@@ -183,6 +189,16 @@ export class PinnedChain {
         if (head !== null) heads.push(head);
         if (--out === 0) this.#add(heads, last);
       });
+    }
+  }
+
+  /** Links what the providers' pushed heads tell, without a call. */
+  #linkKnown(target: number): void {
+    while (this.#chain.lowest > target) {
+      const { number, hash } = this.#chain.next;
+      const parentHash = this.#known.agreedHash(number - 1);
+      if (this.#known.agreedHash(number) !== hash || parentHash === null) return;
+      this.#chain.add({ number, hash, parentHash });
     }
   }
 

@@ -25,6 +25,7 @@ import {
   partCall,
   type RangeCall,
 } from "../../core/rpc/range-call.ts";
+import type { BlocksSnapshot } from "../health/known-blocks.ts";
 import type { Timer } from "../timer-wheel.ts";
 import { type Answer, faultAnswer } from "./answer.ts";
 import type { Job } from "./job.ts";
@@ -78,6 +79,20 @@ interface Part {
   isForeign: boolean;
   body: Buffer;
   elements: Span;
+}
+
+/** The answer to a part, and what was known of the providers' blocks when it was asked for. */
+interface PartAnswer {
+  readonly answer: Answer;
+  readonly failed: readonly FailedAttempt[];
+  readonly before: BlocksSnapshot;
+}
+
+/** The result of a part, by who gave it. */
+interface ReceivedPart extends Span {
+  readonly body: Buffer;
+  readonly provider: Provider;
+  readonly before: BlocksSnapshot;
 }
 
 /** A split call under way. */
@@ -160,7 +175,7 @@ export class RangeRun implements RunningJob {
     this.#subJobs.block(query, (head, { unable }) => {
       const { from, to } = this.#terms.range;
       if (head !== null && (typeof to === "string" || head.number <= to)) {
-        this.#chain = new PinnedChain(head, this.#subJobs);
+        this.#chain = new PinnedChain(head, this.#subJobs, this.#job.request.tracker.blocks);
         this.#begin({ from, to: head.number });
       } else if (head !== null || typeof to === "string" || block === "latest") this.#endUnpinned();
       else if ((this.#job.request.tracker.head() ?? 0) < to) this.#pin("latest");
@@ -261,7 +276,7 @@ export class RangeRun implements RunningJob {
     this.#subJobs.block({ ...query, avoid: null }, (head) => {
       this.#isPinning = false;
       if (head === null || head.number !== end) return this.#end(unavailable("chain_changed"));
-      this.#chain = new PinnedChain(head, this.#subJobs);
+      this.#chain = new PinnedChain(head, this.#subJobs, this.#job.request.tracker.blocks);
       const size = Math.max(1, ...young.map(({ range }) => blocksIn(range)));
       this.#queue.push(...cutRange({ from, to: end }, size).map(newPart));
       this.#pump();
@@ -319,20 +334,21 @@ export class RangeRun implements RunningJob {
     counts.parts++;
     const call = partCall(request.call, this.#terms.range, part.range);
     const deadlineMs = Math.max(1, part.endsAtMs - runtime.now());
+    const before = request.tracker.blocks.snapshot();
     this.#subJobs.run(
       { call, policy: this.#policyOfParts(), pin: null, avoid: part.avoid, deadlineMs },
-      (answer, { failed }) => this.#answered(part, answer, failed),
+      (answer, { failed }) => this.#answered(part, { answer, failed, before }),
     );
   }
 
-  #answered(part: Part, answer: Answer, failed: readonly FailedAttempt[]): void {
+  #answered(part: Part, { answer, failed, before }: PartAnswer): void {
     const { outcome, source } = answer;
     this.#out--;
     this.#calls += failed.filter(isRange).length + (outcome.kind === "result" ? 1 : 0);
     if (part.state === "gone") return this.#pump();
     const provider = providerOf(source);
     if (outcome.kind === "result" && provider !== null)
-      return this.#received(part, { ...outcome, provider });
+      return this.#received(part, { ...outcome, provider, before });
     const last = failed.at(-1);
     if (last?.verdict.step === "range") this.#refused(part, last);
     else if (outcome.kind === "error" && last?.verdict.step === "return") this.#end(answer);
@@ -341,10 +357,7 @@ export class RangeRun implements RunningJob {
     this.#pump();
   }
 
-  #received(
-    part: Part,
-    { body, start, end, provider }: Span & { readonly body: Buffer; readonly provider: Provider },
-  ): void {
+  #received(part: Part, { body, start, end, provider, before }: ReceivedPart): void {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
     else if (!this.#list.hold(body.length)) this.#end(faultAnswer(noRoom()));
@@ -357,7 +370,9 @@ export class RangeRun implements RunningJob {
       this.#widest = Math.max(this.#widest, blocksIn(range));
       const readAgain = this.#readingAgain(part);
       const span = { start, end };
-      if (this.#isYoung(part)) this.#check(part, { range, provider, body, span, readAgain });
+      const hadEnd = (before.highest[provider.index] ?? -1) >= range.to;
+      const result = { range, provider, body, span, readAgain };
+      if (this.#isYoung(part)) this.#check(part, result, hadEnd);
       else this.#accept(part, provider);
     }
     this.#pump();
@@ -395,22 +410,34 @@ export class RangeRun implements RunningJob {
     return !this.#isStreaming && this.#list.heldBytes > this.#parts.splitLimits().maxBytes;
   }
 
-  /** Holds a young part until it is found to be of the pinned chain. */
-  #check(part: Part, result: Parameters<PinnedChain["check"]>[0]): void {
+  /**
+   * Holds a young part until it is found to be of the pinned chain. `hadEnd`: its provider was known
+   * to have the last block when it was asked; else that block may have come after the logs were
+   * read, and they are read once more, now that it is known to have it.
+   */
+  #check(part: Part, result: PartResult, hadEnd: boolean): void {
     this.#out++;
     this.#chain?.check(result, (verdict) => {
       this.#out--;
-      if (verdict === "agrees" && part.state !== "gone") this.#accept(part, result.provider);
+      const isSure = verdict === "agrees" && hadEnd;
+      if (isSure && part.state !== "gone") this.#accept(part, result.provider);
       else {
         part.body = NO_BYTES;
         this.#list.giveUp(result.body.length);
         if (part.state === "gone") return this.#pump();
-        if (verdict === "foreign") this.#foreign(part, result.provider);
+        if (verdict === "agrees") this.#readOnceMore(part);
+        else if (verdict === "foreign") this.#foreign(part, result.provider);
         else if (verdict === "unconfirmed") this.#again(part, UNCONFIRMED);
         else if (!this.#pinAgain()) this.#end(unavailable("chain_changed"));
       }
       this.#pump();
     });
+  }
+
+  /** Reads a part once more without a pause, as often as it may be asked for. */
+  #readOnceMore(part: Part): void {
+    if (part.tries > PAUSES_MS.length) this.#end(unavailable("head_unknown"));
+    else part.state = "waiting";
   }
 
   #accept(part: Part, provider: Provider): void {
