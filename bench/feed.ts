@@ -90,6 +90,7 @@ function call({ feed, history }: Watched, stepMs: number): void {
     source: { kind: "provider", provider },
     overBudget: false,
     rechecked: null,
+    partsSent: null,
     cacheUse: null,
     at: null,
     isStale: false,

@@ -254,7 +254,7 @@ function countFurther(
 
 function countAnswer(to: Series, method: Method, { outcome, source }: Answer): void {
   count(to, method, labelOf(outcome.kind));
-  to.sources[outcome.kind === "fault" ? "none" : source.kind]++;
+  to.sources[source.kind]++;
 }
 
 function count(to: Series, method: Method, outcome: number): void {

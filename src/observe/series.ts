@@ -57,6 +57,7 @@ export function newSeries(history: ChainCounts): Series {
       heads: 0,
       accepted: 0,
       local: 0,
+      refused: 0,
       none: 0,
     },
     panics: { sent: 0, refused: 0 },

@@ -76,10 +76,10 @@ export interface StreamSink {
    */
   end(last: Buffer, valueBytes: number, borrowed: boolean): void;
   /**
-   * The answer failed, was invalid or arrived too slowly after it had begun. `byReader`: because
+   * The answer failed, was invalid or arrived too slowly after it had begun. `byCaller`: because
    * its reader was too slow.
    */
-  broken(message: string, byReader?: boolean): void;
+  broken(message: string, byCaller?: boolean): void;
 }
 
 /** Offsets of the parts of a result in the bytes that hold it. */

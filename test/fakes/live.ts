@@ -56,6 +56,7 @@ function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): 
     source: { kind: "provider", provider: second.provider },
     overBudget: false,
     rechecked: null,
+    partsSent: null,
     cacheUse: null,
     at: null,
     isStale: false,

@@ -53,7 +53,7 @@ const SERIES = {
   notifications: new Float64Array(4),
   sources: {
     ...{ provider: 3, cache: 0, merged: 0, shared: 2, heads: 0, accepted: 0 },
-    ...{ local: 0, none: 4 },
+    ...{ local: 0, refused: 0, none: 4 },
   },
   panics: { sent: 1, refused: 2 },
   hedges: { won: 4, lost: 3, over_budget: 2 },

@@ -236,6 +236,87 @@ test("with a key each planned part costs and counts as one call; without one the
   assert.equal((await service.post("/rpc/1", getLogs(1, 500))).text, expected(1, 500, some));
 });
 
+/** A provider that refuses one block, for its results. */
+function refusingAt(refused: number, density: Density): Script {
+  return (asked, reply) => {
+    const [filter] = Array.isArray(asked.params) ? asked.params : [];
+    const holds = Number(filter?.fromBlock) <= refused && refused <= Number(filter?.toBlock);
+    if (asked.method === "eth_getLogs" && holds)
+      reply.error('{"code":-32005,"message":"query returned more than 10000 results"}');
+    else node(density)(asked, reply);
+  };
+}
+
+test("a range that is refused is charged for the parts that were sent, a provider's failure is not", async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  const hosted = { enabled: true, buckets: { public: { per_second: 1_000, burst: 1_000 } } };
+  const busy: Density = () => 5;
+  const logs = { max_parts: 200 };
+  const { service, upstreams, logCalls } = await walk(
+    t,
+    busy,
+    { data_dir: dataDir, hosted, logs },
+    "public",
+  );
+  const { key } = (await manageAt(service.url)("", "POST", "/api/v1/agent/keys")).json;
+  const leftCu = async (): Promise<number> =>
+    (await service.get(`/api/v1/agent/keys/${key}`)).json.balance_cu;
+  const post = async (from: number, to: number) => {
+    const [cu, calls] = [await leftCu(), logCalls()];
+    const response = await fetch(`${service.url}/rpc/k/${key}/1`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(getLogs(from, to)),
+    });
+    const text = await response.text().catch(() => null);
+    return {
+      error: text === null ? "cut" : JSON.parse(text).error.data,
+      headerCu: response.headers.get("x-svc-cu"),
+      cu: cu - (await leftCu()),
+      calls: logCalls() - calls,
+    };
+  };
+  for (const upstream of upstreams) upstream.script(refusingAt(4_000, busy));
+
+  // 39 of 40 parts are delivered before the answer is cut: they are not free.
+  const cut = await post(1, 4_000);
+  assert.deepEqual([cut.error, cut.headerCu, cut.cu], ["cut", "600", 600]);
+  assert.ok(cut.calls <= 2 * 200 + 8, `${cut.calls} calls`);
+
+  // What is known of the filter now refuses the next one at once, with the size, free of charge.
+  const { error, ...again } = await post(3_401, 4_000);
+  assert.deepEqual([error.code, error.max_blocks], ["log_range_limit", 2]);
+  assert.deepEqual(again, { headerCu: "90", cu: 0, calls: 0 });
+
+  for (const upstream of upstreams)
+    upstream.script((asked, reply) => {
+      if (asked.method === "eth_getLogs") reply.reset();
+      else node(busy)(asked, reply);
+    });
+  const failed = await post(1, 90);
+  assert.deepEqual([failed.error.code, failed.cu], ["unavailable", 0]);
+});
+
+test("an account key is told the cost of a call that costs more than its plain price", async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-hosted-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  const { service } = await walk(
+    t,
+    some,
+    { data_dir: dataDir, hosted: { enabled: true } },
+    "public",
+  );
+  const { key } = (await manageAt(service.url)("", "POST", "/api/v1/keys", { name: "logs" })).json;
+  const costOf = async (body: unknown) => {
+    const { headers } = await service.post(`/rpc/k/${key}/1`, body);
+    return [headers.get("x-svc-cu"), headers.get("x-svc-usd")];
+  };
+  assert.deepEqual(await costOf(getLogs(1, 50)), [null, null]);
+  assert.deepEqual(await costOf(getLogs(1, 300)), ["45", null]);
+  assert.deepEqual(await costOf([getLogs(1, 300), getLogs(5, 80, 2)]), ["60", null]);
+});
+
 test("over real nodes a range in parts is what one of them answers", async (t) => {
   const devnet = await startDevnet({ nodes: 3, onProgress: () => {} });
   const providers = devnet.providers.map(({ id, url }) => ({

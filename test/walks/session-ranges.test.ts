@@ -33,7 +33,7 @@ const node: Script = ({ method, params }, reply) => {
   else reply.error(JSON.stringify(answer.error));
 };
 
-test("each planned part of a range costs as one call, told before and held; beyond the bounds it is free", async (t) => {
+test("each planned part of a range costs as one call, told before and held; one that is refused costs what was sent", async (t) => {
   const fixture = await sessionFixture(t, chains, {
     hosted: { buckets: { managed: { per_second: 1_000, burst: 6 } } },
     providerSettings: { archival: true, capabilities: { limits: { max_block_range: LIMIT } } },
@@ -81,5 +81,9 @@ test("each planned part of a range costs as one call, told before and held; beyo
 
   const tooMany = await manager.fetch(url(), callOf("eth_getLogs", 1, rangeOf(1, 2_500)));
   assert.equal(JSON.parse(await tooMany.text()).error.data.max_blocks, 2_000);
-  assert.equal(await spent(), 1_200n);
+  assert.deepEqual(
+    [tooMany.headers.get("x-svc-cu"), asked(), await spent()],
+    ["15", 17, 1_275n],
+    "it was asked for once, whole",
+  );
 });

@@ -5,16 +5,20 @@ import type { SourceKind } from "../routing/answer-source.ts";
 import type { Failure } from "../rpc/failure.ts";
 import type { Method } from "../rpc/method.ts";
 
-/** The price of a completely answered call; `cached` = that of an answer from the cache. */
+/**
+ * The price of a call that has ended: of a range, that of its parts that were sent; `cached` = that
+ * of an answer from the cache.
+ */
 export type ChargeKind = "full" | "cached" | "none";
 
-/** How a completely answered call is charged. */
+/** How a call that has ended is charged: answered, or refused for its range. */
 export function chargeKindOf(source: SourceKind): ChargeKind {
   switch (source.kind) {
     case "provider":
     case "merged":
     case "shared":
     case "accepted":
+    case "refused":
       return "full";
     case "cache":
     case "heads":
@@ -25,9 +29,14 @@ export function chargeKindOf(source: SourceKind): ChargeKind {
   }
 }
 
-/** Whether a completely answered call is charged: by the table, even where its price is 0. */
+/** Whether a call that has ended is charged: by the table, even where its price is 0. */
 export function isCharged(source: SourceKind): boolean {
   return chargeKindOf(source) !== "none";
+}
+
+/** The parts of a call that are charged, of those that were planned. `sent` null = undivided. */
+export function chargedParts(planned: number, sent: number | null): number {
+  return sent === null ? planned : Math.min(planned, sent);
 }
 
 /** Compute units since the start of a process, by the price of their calls. */

@@ -33,12 +33,54 @@ export function tariffOf({
 
 /** Compute units of one call: rounded down, at least 1. */
 export function cuOf(tariff: Tariff, method: Method, strategy: Strategy): number {
-  return scaled(tariff.cu[method.index] ?? method.cu, tariff.factors[strategy]);
+  return scaled(plainCuOf(tariff, method), tariff.factors[strategy]);
+}
+
+/** Compute units of a call without the factor of a strategy. */
+export function plainCuOf(tariff: Pick<Tariff, "cu">, method: Method): number {
+  return tariff.cu[method.index] ?? method.cu;
 }
 
 /** Compute units of one notification of a subscription. */
 export function notificationCuOf(tariff: Tariff, strategy: Strategy): number {
   return scaled(tariff.notificationCu, tariff.factors[strategy]);
+}
+
+/** What a call costs that is asked for in parts, as a rule with an example. */
+export interface RangePrice {
+  readonly methods: readonly string[];
+  readonly rule: string;
+  readonly example: {
+    readonly method: string;
+    readonly blocks: number;
+    /** Most blocks that a provider accepts. */
+    readonly blocks_per_part: number;
+    readonly parts: number;
+    readonly cu: number;
+  };
+}
+
+const RANGE_METHODS = ["eth_getLogs", "eth_getFilterLogs", "trace_filter"] as const;
+const EXAMPLE_PARTS = 10;
+const EXAMPLE_BLOCKS = 100;
+
+/** The price of calls over ranges of blocks; `cu` = that of an `eth_getLogs` of one part. */
+export function rangePriceOf(cu: number): RangePrice {
+  return {
+    methods: RANGE_METHODS,
+    rule:
+      "a call over more blocks than any provider accepts at once is asked for in parts, and costs " +
+      "the price of its method for each part that is planned when it begins, at most for those " +
+      "that were sent; so does one that is refused with log_range_limit after a part was sent, " +
+      "and one that is cut off for that; where providers failed it is free; x-svc-cu tells it",
+    example: {
+      method: RANGE_METHODS[0],
+      blocks: EXAMPLE_PARTS * EXAMPLE_BLOCKS,
+      blocks_per_part: EXAMPLE_BLOCKS,
+      parts: EXAMPLE_PARTS,
+      cu: EXAMPLE_PARTS * cu,
+    },
+  };
 }
 
 const PERCENT = 100;

@@ -20,6 +20,8 @@ export type AnswerSource =
   | { readonly kind: "accepted" }
   /** Of the configuration. */
   | { readonly kind: "local" }
+  /** Providers refused the range of the call: there is no answer, and the caller asked too much. */
+  | { readonly kind: "refused" }
   /** There is no answer: the call was refused, or no provider answered. */
   | { readonly kind: "none" };
 
@@ -28,6 +30,8 @@ export type SourceKind = Pick<AnswerSource, "kind">;
 
 /** There is no answer. */
 export const NO_SOURCE: AnswerSource = { kind: "none" };
+/** A range that providers refused. */
+export const REFUSED_SOURCE: AnswerSource = { kind: "refused" };
 /** What the providers told of their heads. */
 export const HEADS_SOURCE: AnswerSource = { kind: "heads" };
 /** A transaction that was accepted. */
@@ -48,6 +52,7 @@ export function providerOf(source: AnswerSource): Provider | null {
     case "heads":
     case "accepted":
     case "local":
+    case "refused":
     case "none":
       return null;
   }

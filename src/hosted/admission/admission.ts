@@ -163,7 +163,8 @@ class KeyAdmission implements Admission {
     const wallet = this.#walletOf(account);
     for (const service of serviceTiersFor(account, call.profile)) {
       const strategy = service.access === "public" ? "load-balanced" : call.strategy;
-      const cu = parts * cuOf(settings.tariff, call.method, strategy);
+      const partCu = cuOf(settings.tariff, call.method, strategy);
+      const cu = parts * partCu;
       const held = this.#hold(account, wallet, service, cu);
       if (held === "no_funds") continue;
       if (held === "unknown") return this.#waitForCredit(keyContext, { wallet, service, waits });
@@ -175,7 +176,8 @@ class KeyAdmission implements Admission {
       if (service.access === "custom")
         profiles.touch({ accountId: account.id, slug: service.profile });
       const { method } = call;
-      const terms = { keyContext, service, strategy, method, wallet, cu, heldN: held };
+      const price = { parts, partCu, heldN: held };
+      const terms = { keyContext, service, strategy, method, wallet, ...price };
       return new CreditGrant(this.#parts, terms);
     }
     return refusalOf(keyContext, EXHAUSTED);

@@ -1,10 +1,10 @@
 // The grant of a call with a key: how the call is served, what is held for it, and how the hold
 // ends. Decides nothing: admission has decided.
 import type { ServiceTier } from "../../core/billing/access.ts";
-import { chargeKindOf } from "../../core/billing/charging.ts";
-import { cachedCuOf, type Tariff } from "../../core/billing/price.ts";
+import { chargedParts, chargeKindOf } from "../../core/billing/charging.ts";
+import { cachedCuOf, plainCuOf, type Tariff } from "../../core/billing/price.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
-import type { SourceKind } from "../../core/routing/answer-source.ts";
+import { NO_SOURCE, type SourceKind } from "../../core/routing/answer-source.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Credit, Wallet } from "../credit/credit.ts";
@@ -19,7 +19,9 @@ export interface GrantTerms {
   readonly strategy: Strategy;
   readonly method: Method;
   readonly wallet: Wallet;
-  readonly cu: number;
+  /** Parts in which it is planned to be asked for; each costs `partCu`. */
+  readonly parts: number;
+  readonly partCu: number;
   /** Nano-USD held for it. */
   readonly heldN: number;
 }
@@ -27,10 +29,15 @@ export interface GrantTerms {
 /** Permission to serve one call, paid by the credit of a key. Ends once: settled or released. */
 export interface Grant extends GrantTerms {
   readonly kind: "grant";
-  /** What it will be charged for an answer from this source; changes nothing. */
-  chargeFor(source: SourceKind): CallCharge;
+  /** Compute units of all its parts. */
+  readonly cu: number;
+  /**
+   * What it will be charged for an answer from this source, of a range for at most the parts that
+   * were sent (null = it was not cut); changes nothing.
+   */
+  chargeFor(source: SourceKind, partsSent?: number | null): CallCharge;
   /** Charges the call if an answer from this source is charged, else releases its hold. */
-  settle(source: SourceKind): CallCharge;
+  settle(source: SourceKind, partsSent?: number | null): CallCharge;
   /** Releases its hold. */
   release(): CallCharge;
   /**
@@ -47,13 +54,15 @@ export interface CallCharge {
   readonly cu: number;
   /** Nano-USD. */
   readonly chargeN: number;
+  /** It is charged more than its method costs as one part with the plain strategies. */
+  readonly isAbovePlain: boolean;
 }
 
 /** What settling a grant needs. */
 export interface GrantParts {
   readonly credit: Pick<Credit, "settle" | "release">;
   readonly profiles: Pick<ProfileLoader, "prepare">;
-  readonly settings: { readonly tariff: Pick<Tariff, "cachePercent" | "nanoPerCu"> };
+  readonly settings: { readonly tariff: Tariff };
 }
 
 /** A grant whose price is held in the wallet already. */
@@ -64,6 +73,8 @@ export class CreditGrant implements Grant {
   readonly strategy: Strategy;
   readonly method: Method;
   readonly wallet: Wallet;
+  readonly parts: number;
+  readonly partCu: number;
   readonly cu: number;
   readonly heldN: number;
   readonly #parts: GrantParts;
@@ -74,29 +85,36 @@ export class CreditGrant implements Grant {
     this.strategy = terms.strategy;
     this.method = terms.method;
     this.wallet = terms.wallet;
-    this.cu = terms.cu;
+    this.parts = terms.parts;
+    this.partCu = terms.partCu;
+    this.cu = terms.parts * terms.partCu;
     this.heldN = terms.heldN;
     this.#parts = parts;
   }
 
-  chargeFor(source: SourceKind): CallCharge {
+  chargeFor(source: SourceKind, partsSent: number | null = null): CallCharge {
+    const { tariff } = this.#parts.settings;
+    const sentCu = chargedParts(this.parts, partsSent) * this.partCu;
     switch (chargeKindOf(source)) {
       case "full":
-        return { grant: this, cu: this.cu, chargeN: this.heldN };
-      case "cached": {
-        const { tariff } = this.#parts.settings;
-        const cu = cachedCuOf(tariff, this.cu);
-        return { grant: this, cu, chargeN: this.heldN === 0 ? 0 : cu * tariff.nanoPerCu };
-      }
+        return this.#charge(sentCu);
+      case "cached":
+        return this.#charge(cachedCuOf(tariff, sentCu));
       case "none":
-        return { grant: this, cu: this.cu, chargeN: 0 };
+        return { grant: this, cu: this.cu, chargeN: 0, isAbovePlain: false };
     }
   }
 
-  settle(source: SourceKind): CallCharge {
+  #charge(cu: number): CallCharge {
+    const { tariff } = this.#parts.settings;
+    const chargeN = this.heldN === 0 ? 0 : cu * tariff.nanoPerCu;
+    return { grant: this, cu, chargeN, isAbovePlain: cu > plainCuOf(tariff, this.method) };
+  }
+
+  settle(source: SourceKind, partsSent: number | null = null): CallCharge {
     const kind = chargeKindOf(source);
     if (kind === "none") return this.release();
-    const charge = this.chargeFor(source);
+    const charge = this.chargeFor(source, partsSent);
     const { keyContext, service, method, wallet, cu, heldN } = this;
     this.#parts.credit.settle(wallet, {
       keyId: keyContext.keyId,
@@ -113,7 +131,7 @@ export class CreditGrant implements Grant {
 
   release(): CallCharge {
     this.#parts.credit.release(this.wallet, this.heldN, freeCuOf(this.service, this.cu));
-    return { grant: this, cu: this.cu, chargeN: 0 };
+    return this.chargeFor(NO_SOURCE);
   }
 
   prepare(done: (why: Fault | null) => void): () => void {

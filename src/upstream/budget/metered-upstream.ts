@@ -187,9 +187,9 @@ class MeteredStream implements AnswerStream {
         request.over();
         sink.end(last, valueBytes, borrowed);
       },
-      broken(message, byReader) {
+      broken(message, byCaller) {
         request.over();
-        sink.broken(message, byReader);
+        sink.broken(message, byCaller);
       },
     });
   }

@@ -1,7 +1,7 @@
 // How a routed call ended, and where that came from.
 import type { Fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
-import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
+import { type AnswerSource, NO_SOURCE, REFUSED_SOURCE } from "../../core/routing/answer-source.ts";
 import type { AnswerStream, BorrowedBuffer } from "../transport.ts";
 
 /** How a routed call ended. */
@@ -33,6 +33,11 @@ export interface Answer {
 /** A refusal of our own. */
 export function faultAnswer(fault: Fault): Answer {
   return { outcome: { kind: "fault", fault }, source: NO_SOURCE };
+}
+
+/** Our refusal of a call whose range was refused by providers. */
+export function refusedAnswer(fault: Fault): Answer {
+  return { outcome: { kind: "fault", fault }, source: REFUSED_SOURCE };
 }
 
 /** What a provider answered to this very call. */

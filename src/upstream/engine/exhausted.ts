@@ -1,7 +1,7 @@
 // What a call is answered with when no provider gave a result: a provider's own error where one may
 // be shown, else a refusal of ours.
 import { bestError, type FailedAttempt } from "../../core/routing/failover.ts";
-import { type Answer, faultAnswer, providerAnswer } from "./answer.ts";
+import { type Answer, faultAnswer, providerAnswer, refusedAnswer } from "./answer.ts";
 import type { Job } from "./job.ts";
 import { allFailed, noProviderEligible, noRoom, outcomeUnknown, rangeRefused } from "./refusal.ts";
 
@@ -38,7 +38,7 @@ export function exhausted(ending: Ending): Answer {
     case "error":
       return failureOf(ending, best.best);
     case "range":
-      return faultAnswer(rangeRefused(best.worst.failure));
+      return refusedAnswer(rangeRefused(best.worst.failure));
     case "none":
       return failed.length === 0 ? nobodyAsked(ending) : allHaveFailed(ending);
   }

@@ -41,6 +41,8 @@ export class Job {
   overBudget = false;
   /** What a recheck of `null` brought; null = there was none. */
   rechecked: "found" | "missing" | null = null;
+  /** Parts of its range that were asked for; null = it was not cut into parts. */
+  partsSent: number | null = null;
   /** How it met the cache; null = it has no part in it. */
   cacheUse: CacheUse | null = null;
   /** When what answered it was begun, if that was a call shared with others. */
@@ -85,6 +87,7 @@ export class Job {
     this.isContradicted ||= shared.isContradicted;
     this.rechecked ??= shared.rechecked;
     this.cacheUse ??= shared.cacheUse;
+    this.partsSent = shared.partsSent ?? this.partsSent;
   }
 }
 

@@ -28,7 +28,7 @@ export class JoinedList {
   #isEmpty = true;
   #isPaused = false;
   #isComplete = false;
-  #broken: string | null = null;
+  #broken: { readonly message: string; readonly byCaller: boolean } | null = null;
   #sink: StreamSink | null = null;
 
   constructor(parts: JoinedListParts) {
@@ -83,12 +83,12 @@ export class JoinedList {
     this.#flow();
   }
 
-  /** The rest cannot be had: the stream breaks off. */
-  break(message: string): void {
-    this.#broken = message;
+  /** The rest cannot be had: the stream breaks off. `byCaller`: the caller asked for too much. */
+  break(message: string, byCaller: boolean): void {
+    this.#broken = { message, byCaller };
     this.#due = [];
     this.release();
-    this.#sink?.broken(message);
+    this.#sink?.broken(message, byCaller);
   }
 
   /** Releases all room. */
@@ -107,7 +107,7 @@ export class JoinedList {
       flow: (sink) => {
         this.#sink = sink;
         if (this.#broken === null) this.#flow();
-        else sink.broken(this.#broken);
+        else sink.broken(this.#broken.message, this.#broken.byCaller);
       },
       pause: () => {
         this.#isPaused = true;

@@ -2,7 +2,7 @@
 // order. A part that fails is asked for again, one that is refused is cut. Parts of final blocks
 // are passed on as they come; younger ones only when they lie on the chain of one pinned block.
 import type { Abandoned } from "../../core/billing/charging.ts";
-import { fault } from "../../core/faults/rpc-fault.ts";
+import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { providerOf } from "../../core/routing/answer-source.ts";
 import type { FailedAttempt } from "../../core/routing/failover.ts";
@@ -27,7 +27,7 @@ import {
 } from "../../core/rpc/range-call.ts";
 import type { BlocksSnapshot } from "../health/known-blocks.ts";
 import type { Timer } from "../timer-wheel.ts";
-import { type Answer, faultAnswer } from "./answer.ts";
+import { type Answer, faultAnswer, refusedAnswer } from "./answer.ts";
 import type { Job } from "./job.ts";
 import { JoinedList } from "./joined-list.ts";
 import { type PartResult, PinnedChain } from "./pinned-chain.ts";
@@ -137,6 +137,8 @@ export class RangeRun implements RunningJob {
     this.#terms = on.terms;
     this.#listener = listener;
     this.#endsAtMs = on.job.startedAtMs + LONG_FACTOR * request.deadlineMs;
+    // Whoever was asked for the whole of it has refused: that was its first part.
+    on.job.partsSent = on.job.failed.some(isRange) ? 1 : 0;
     this.#subJobs = new SubJobs({ runtime, next: on.next, endsAtMs: this.#endsAtMs }, on.job);
     this.#list = new JoinedList({
       room: request.room,
@@ -328,7 +330,7 @@ export class RangeRun implements RunningJob {
     const { runtime, counts } = this.#parts;
     const { request } = this.#job;
     part.state = "out";
-    part.tries++;
+    if (part.tries++ === 0) this.#job.partsSent = (this.#job.partsSent ?? 0) + 1;
     part.endsAtMs ??= Math.min(this.#endsAtMs, runtime.now() + request.deadlineMs);
     this.#out++;
     counts.parts++;
@@ -361,7 +363,7 @@ export class RangeRun implements RunningJob {
     const elements = elementsSpan(body, { start, end });
     if (elements === null) this.#foreign(part, provider);
     else if (!this.#list.hold(body.length)) this.#end(faultAnswer(noRoom()));
-    else if (this.#isTooLong()) this.#end(faultAnswer(TOO_LONG));
+    else if (this.#isTooLong()) this.#end(this.#refusedAnswer(TOO_LONG));
     else {
       part.body = body;
       part.elements = elements;
@@ -411,9 +413,9 @@ export class RangeRun implements RunningJob {
   }
 
   /**
-   * Holds a young part until it is found to be of the pinned chain. `hadEnd`: its provider was known
-   * to have the last block when it was asked; else that block may have come after the logs were
-   * read, and they are read once more, now that it is known to have it.
+   * Holds a young part until it is found to be of the pinned chain. `hadEnd`: its provider was
+   * known to have the last block when it was asked; else that block may have come after the logs
+   * were read, and they are read once more, now that it is known to have it.
    */
   #check(part: Part, result: PartResult, hadEnd: boolean): void {
     this.#out++;
@@ -512,10 +514,16 @@ export class RangeRun implements RunningJob {
   #refuse(failure: FailedAttempt["failure"] | null, size: number | null): void {
     const known = failure ?? this.#job.failed.findLast(isRange)?.failure ?? null;
     const { code, message, details } = known === null ? TOO_LARGE : rangeRefused(known);
-    const isByResults = this.#terms.limit === null || this.#partSize.blocks !== null;
+    const { limit, size: found } = this.#terms;
+    const isByResults = limit === null || found !== null || this.#partSize.blocks !== null;
     const most = isByResults ? Math.max(this.#widest, size ?? 0) : 0;
     const withMost = most > 0 ? { ...details, max_blocks: most } : details;
-    this.#end(faultAnswer(fault(code, message, { details: withMost })));
+    this.#end(this.#refusedAnswer(fault(code, message, { details: withMost })));
+  }
+
+  /** The caller asked for too much: what was sent for it is charged. */
+  #refusedAnswer(why: Fault): Answer {
+    return this.#job.partsSent === 0 ? faultAnswer(why) : refusedAnswer(why);
   }
 
   /** Hands a long answer over while the rest arrives. */
@@ -543,7 +551,8 @@ export class RangeRun implements RunningJob {
     this.#close();
     if (this.#isStreaming) {
       this.#parts.counts.cut++;
-      return this.#list.break("a part of the range could not be had");
+      const isRefused = answer.source.kind === "refused";
+      return this.#list.break("a part of the range could not be had", isRefused);
     }
     this.#parts.counts.failed++;
     this.#list.release();

@@ -49,6 +49,7 @@ export interface RoutedCall
       | "source"
       | "overBudget"
       | "rechecked"
+      | "partsSent"
       | "cacheUse"
       | "at"
       | "isStale"

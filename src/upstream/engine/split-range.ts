@@ -5,7 +5,7 @@ import type { Abandoned } from "../../core/billing/charging.ts";
 import { fault } from "../../core/faults/rpc-fault.ts";
 import { blocksIn, decideSplit, mostBlocks } from "../../core/routing/range-parts.ts";
 import { type RangeCall, readRangeCall } from "../../core/rpc/range-call.ts";
-import { type Answer, faultAnswer } from "./answer.ts";
+import type { Answer } from "./answer.ts";
 import { FoundSizes } from "./found-sizes.ts";
 import type { Job } from "./job.ts";
 import { RangeRun } from "./range-run.ts";
@@ -159,7 +159,8 @@ class SplitCall implements JobListener, RunningJob {
     if (range !== null && blocksIn(range) <= mostServed) return answer;
     const { message, details } = outcome.fault;
     const most = { ...details, max_blocks: mostServed };
-    return faultAnswer(fault("log_range_limit", message, { details: most }));
+    const why = fault("log_range_limit", message, { details: most });
+    return { ...answer, outcome: { kind: "fault", fault: why } };
   }
 
   #finish(answer: Answer): void {

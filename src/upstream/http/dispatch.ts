@@ -294,8 +294,8 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     this.#hasVersion = head.hasVersion;
     this.#state = "held";
     this.#gathered?.vacate();
-    this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byReader) =>
-      this.#cutOff(message, byReader),
+    this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byCaller) =>
+      this.#cutOff(message, byCaller),
     );
     this.#listener.stream(this);
     if (this.#state === "held") this.pause();
@@ -389,11 +389,11 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
   }
 
   /** Cuts off an answer that is too slow: ends its connection, and its reader's. */
-  #cutOff(message: string, byReader: boolean): void {
+  #cutOff(message: string, byCaller: boolean): void {
     if (this.#state !== "flowing" && this.#state !== "held") return;
-    if (!byReader && this.#state === "flowing") return this.#break(message);
+    if (!byCaller && this.#state === "flowing") return this.#break(message);
     this.cancel();
-    this.#sink?.broken(message, byReader);
+    this.#sink?.broken(message, byCaller);
   }
 
   #body(): Buffer {

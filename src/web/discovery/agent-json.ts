@@ -7,6 +7,7 @@ import {
   cuOf,
   estimatedRequests,
   notificationCuOf,
+  rangePriceOf,
   type Tariff,
   usdText,
 } from "../../core/billing/price.ts";
@@ -129,6 +130,7 @@ function terms(
           "calls answered from the cache: this share of their CU, rounded up; credit for the " +
           "whole price is needed to make them",
       },
+      ranges: rangePriceOf(cuOf(tariff, methods.of("eth_getLogs"), "load-balanced")),
       examples: Object.fromEntries(
         examples.map((name) => [
           name,

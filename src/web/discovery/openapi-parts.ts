@@ -67,8 +67,10 @@ const HEADERS = {
     "x-svc-cu",
     {
       description:
-        "Compute units of the request; of an answer from the cache those that it cost. Anonymous " +
-        "keys only.",
+        "Compute units of the request; of an answer from the cache those that it cost; of a range " +
+        "in parts, those of all parts (GET /api/v1/agent/pricing, `ranges`). Keys of accounts get " +
+        "it where a call cost more than the plain price of its method. Of an answer that is " +
+        "still being sent it is what is held: usage tells what was charged.",
       schema: { type: "integer", minimum: 0 },
     },
   ],

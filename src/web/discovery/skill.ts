@@ -1,7 +1,13 @@
 // `/SKILL.md`: how an agent uses an instance, step by step, with current values. A pure function of
 // its facts and base URL.
 
-import { cacheShareOf, cuOf, notificationCuOf, type Tariff } from "../../core/billing/price.ts";
+import {
+  cacheShareOf,
+  cuOf,
+  notificationCuOf,
+  rangePriceOf,
+  type Tariff,
+} from "../../core/billing/price.ts";
 import { STRATEGY_NAMES } from "../../core/routing/strategy.ts";
 import type { MethodTable } from "../../core/rpc/method-table.ts";
 import { SUBSCRIPTION_KINDS, VENDOR_KINDS } from "../../core/stream/subscription.ts";
@@ -193,7 +199,16 @@ function pricing(
 
 ${cuPerUsd(tariff)} CU cost 1 USD. Calls that a provider answered are charged, and calls that were sent to one and left before the answer.${cachePrice(tariff)} A new anonymous key has ${startingGrantCu} CU; an account may use ${freeCuPerMonth} CU a month on public providers. All methods: \`GET ${pathOf("getPricing")}\`.
 
+${rangePrice(cuOf(tariff, methods.of("eth_getLogs"), "load-balanced"))}
+
 ${table(["Call", ...STRATEGY_NAMES], rows)}`;
+}
+
+/** What calls over ranges of blocks cost. */
+function rangePrice(cu: number): string {
+  const { methods, rule, example } = rangePriceOf(cu);
+  const names = methods.map((name) => `\`${name}\``).join(", ");
+  return `Ranges of blocks (${names}): ${rule}. Example: \`${example.method}\` over ${example.blocks} blocks, of which a provider accepts ${example.blocks_per_part}, has ${example.parts} parts and costs ${example.cu} CU.`;
 }
 
 /** What answers from the cache cost, where that is less; empty = as much as any other. */

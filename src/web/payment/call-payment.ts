@@ -28,8 +28,9 @@ export interface CallPayment {
 
 /**
  * Permission to serve one call. Ends exactly once: `settle` charges by the table in
- * `core/billing/charging.ts`, `release` charges nothing. Both return the charge for the headers of
- * the answer, null without a key.
+ * `core/billing/charging.ts`, of a range at most the parts that were sent (null = it was not cut),
+ * `release` charges nothing. Both return the charge for the headers of the answer, null without a
+ * key.
  */
 export type CallGrant = Grant | VoucherGrant | KeylessGrant;
 
@@ -38,14 +39,14 @@ export interface VoucherGrant {
   readonly kind: "voucher";
   /** Most parts that it may be asked for in; undefined = as the router allows. */
   readonly maxParts: number | undefined;
-  settle(source: SourceKind): null;
+  settle(source: SourceKind, partsSent?: number | null): null;
   release(): null;
 }
 
 /** The grant of a call that costs nothing. */
 export interface KeylessGrant {
   readonly kind: "keyless";
-  settle(source: SourceKind): null;
+  settle(source: SourceKind, partsSent?: number | null): null;
   release(): null;
 }
 

@@ -14,15 +14,18 @@ export interface Bill {
   last: Billing;
   cu: number;
   chargeN: number;
+  /** A call was charged more than the plain price of its method. */
+  isAbovePlain: boolean;
 }
 
 /** Adds the charge of a call to the bill of its request; `bill` null = the first call. */
 export function addTo(bill: Bill | null, billing: Billing): Bill {
-  const sum = bill ?? { last: billing, cu: 0, chargeN: 0 };
+  const sum = bill ?? { last: billing, cu: 0, chargeN: 0, isAbovePlain: false };
   if ("grant" in billing || !("grant" in sum.last)) sum.last = billing;
   if ("grant" in billing) {
     sum.cu += billing.cu;
     sum.chargeN += billing.chargeN;
+    sum.isAbovePlain ||= billing.isAbovePlain;
   }
   return sum;
 }
@@ -34,7 +37,7 @@ export function addTo(bill: Bill | null, billing: Billing): Bill {
 export function addBilling(
   headers: Headers,
   admission: Admission,
-  { last, cu, chargeN }: Bill,
+  { last, cu, chargeN, isAbovePlain }: Bill,
 ): void {
   if (!("grant" in last)) {
     if (last.limit !== null) addRateLimit(headers, admission, last, last.limit.rateLimit);
@@ -43,8 +46,9 @@ export function addBilling(
   const { keyContext, service } = last.grant;
   headers.push("x-svc-access", service.access);
   if (service.fallback !== null) headers.push("x-svc-fallback", service.fallback);
-  if (keyContext.account.kind === "anonymous")
-    headers.push("x-svc-cu", String(cu), "x-svc-usd", usdText(chargeN));
+  const isAnonymous = keyContext.account.kind === "anonymous";
+  if (isAnonymous || isAbovePlain) headers.push("x-svc-cu", String(cu));
+  if (isAnonymous) headers.push("x-svc-usd", usdText(chargeN));
   const balanceN = admission.balanceN(last.grant);
   if (balanceN !== null) headers.push("x-svc-balance-usd", usdText(balanceN));
   addRateLimit(headers, admission, last.grant, service.rateLimit);

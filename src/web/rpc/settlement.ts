@@ -7,7 +7,7 @@ import {
   isCharged,
 } from "../../core/billing/charging.ts";
 import type { Fault } from "../../core/faults/rpc-fault.ts";
-import { type AnswerSource, NO_SOURCE } from "../../core/routing/answer-source.ts";
+import { NO_SOURCE } from "../../core/routing/answer-source.ts";
 import type { Envelope } from "../../core/rpc/envelope.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import type { Outcome } from "../../upstream/engine/answer.ts";
@@ -57,18 +57,30 @@ export function settled(
     transport,
     notify: envelope.notify,
     written,
-    billing: isOpen ? expectedCharge(grant, source) : grant.settle(source),
-    settle: isOpen ? settlementOf(grant, source) : null,
+    billing: isOpen ? expectedCharge(grant, answer) : grant.settle(source, partsSentOf(route)),
+    settle: isOpen ? settlementOf(grant, answer) : null,
   };
 }
 
-/** What a call will be charged once its answer is delivered. */
-function expectedCharge(grant: CallGrant, source: AnswerSource): Billing | null {
-  return grant.kind === "grant" ? grant.chargeFor(source) : null;
+/** What a call will be charged once its answer is delivered; of a stream, what is held for it. */
+function expectedCharge(
+  grant: CallGrant,
+  { source, route, outcome }: Pick<MethodAnswer, "source" | "route" | "outcome">,
+): Billing | null {
+  if (grant.kind !== "grant") return null;
+  return grant.chargeFor(source, outcome.kind === "stream" ? null : partsSentOf(route));
 }
 
-function settlementOf(grant: CallGrant, source: AnswerSource): DeliveryCallback {
-  return (delivered) => void (delivered ? grant.settle(source) : grant.release());
+function settlementOf(
+  grant: CallGrant,
+  { source, route }: Pick<MethodAnswer, "source" | "route">,
+): DeliveryCallback {
+  return (delivered) =>
+    void (delivered ? grant.settle(source, partsSentOf(route)) : grant.release());
+}
+
+function partsSentOf(route: RoutedCall | null): number | null {
+  return route?.partsSent ?? null;
 }
 
 /**
@@ -119,7 +131,7 @@ export function cancelled(
   }: { readonly why: Interruption; readonly left: Abandoned; readonly route: RoutedCall | null },
 ): void {
   const charged = isAbandonedCharged(method, why, left);
-  if (charged) grant.settle({ kind: "provider" });
+  if (charged) grant.settle({ kind: "provider" }, partsSentOf(route));
   else grant.release();
   parts.observer.cancelled(target.series, method, route, requestId);
 }

@@ -119,11 +119,11 @@ export class StreamedAnswer implements StreamSink {
   }
 
   /**
-   * Cuts the answer off. It is free, unless its own reader caused this by not reading: that counts
-   * as leaving.
+   * Cuts the answer off. It is free, unless its caller caused this: by not reading, which counts as
+   * leaving, or by asking for a range that providers refused.
    */
-  broken(message: string, byReader = false): void {
-    this.#settle(byReader);
+  broken(message: string, byCaller = false): void {
+    this.#settle(byCaller);
     this.#parts.observer.log.warn(
       { request_id: this.#exchange.requestId, reason: message },
       "answer cut off",
@@ -183,9 +183,9 @@ export class StreamedAnswer implements StreamSink {
    * Stops the provider and cuts the answer off. A reader that does not read counts as having left;
    * else a caller could take all but the end of an answer for free.
    */
-  #cutOff(message: string, byReader: boolean): void {
+  #cutOff(message: string, byCaller: boolean): void {
     this.#cut();
-    this.broken(message, byReader);
+    this.broken(message, byCaller);
   }
 }
 

@@ -25,6 +25,7 @@ function viewOf(batched: number | null, plan: Partial<Plan>): ReturnType<typeof 
     overBudget: false,
     rechecked: null,
     cacheUse: null,
+    partsSent: null,
     at: null,
     isStale: false,
     cancel: () => NOTHING_SENT,

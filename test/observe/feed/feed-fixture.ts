@@ -90,6 +90,7 @@ export function createCallMaker(
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         cancel: () => NOTHING_SENT,

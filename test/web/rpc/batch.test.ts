@@ -88,6 +88,7 @@ function run(
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         startedAtMs: runtime.now(),

@@ -77,6 +77,7 @@ function createFixture(size: RateLimitSize) {
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         startedAtMs: runtime.now(),

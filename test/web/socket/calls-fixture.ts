@@ -90,6 +90,7 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         startedAtMs: runtime.now(),

@@ -191,6 +191,7 @@ function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): 
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         startedAtMs: runtime.now(),

@@ -4,6 +4,7 @@ import {
   cacheShareOf,
   cuOf,
   notificationCuOf,
+  rangePriceOf,
   type Tariff,
   usdText,
 } from "../../../core/billing/price.ts";
@@ -57,6 +58,7 @@ export function agentHandlers(parts: HandlerParts): AgentHandlers {
         starting_grant_cu: settings.startingGrantCu,
         free_cu_per_month: settings.freeCuPerMonth,
         cache_price: cacheShareOf(settings.tariff),
+        ranges: rangePriceOf(cuOf(settings.tariff, methods().of("eth_getLogs"), "load-balanced")),
         methods: methods()
           .rows.filter((method) => method !== UNKNOWN_METHOD && method.handling !== "blocked")
           .map((method) => priceOf(settings.tariff, method)),

@@ -55,6 +55,19 @@ export const pricing = z
         "The share of its compute units, rounded up, that a call costs which is answered from " +
           "the cache. It still needs credit for the whole.",
       ),
+    ranges: z
+      .object({
+        methods: z.array(z.string()),
+        rule: z.string(),
+        example: z.object({
+          method: z.string(),
+          blocks: count,
+          blocks_per_part: count.describe("Most blocks that a provider accepts."),
+          parts: count,
+          cu: count,
+        }),
+      })
+      .describe("What calls over ranges of blocks cost that are asked for in parts."),
     methods: z.array(methodPrice),
     default: methodPrice.describe("Every method that is not listed."),
     notification: z

@@ -1,6 +1,6 @@
 // Pays for the calls of one request with its voucher: admits every call, because the price of all
 // was held beforehand, and sums the charges. Knows neither the hold nor the channel.
-import { type ChargeKind, chargeKindOf } from "../../../core/billing/charging.ts";
+import { type ChargeKind, chargedParts, chargeKindOf } from "../../../core/billing/charging.ts";
 import { cachedCuOf } from "../../../core/billing/price.ts";
 import type { SourceKind } from "../../../core/routing/answer-source.ts";
 import type { AdmissionRequest } from "../../../hosted/admission/admission.ts";
@@ -34,7 +34,7 @@ export class VoucherPayment implements CallPayment {
     return this.#chargedUnits;
   }
 
-  /** Compute units that calls cost less because they were answered from the cache. */
+  /** Compute units that calls cost less than was held: from the cache, or for parts not sent. */
   get savedCu(): number {
     return this.#savedCu;
   }
@@ -45,13 +45,16 @@ export class VoucherPayment implements CallPayment {
   }
 
   admit({ method, parts = 1 }: AdmissionRequest): VoucherGrant {
-    const price = priceOf(method, this.#pricing, parts);
+    const held = priceOf(method, this.#pricing, parts);
     return {
       kind: "voucher",
       // The range of a filter is not known when the price is held.
       maxParts: method.handling === "filter" ? 1 : undefined,
-      settle: (source: SourceKind) => {
-        this.#charge(price, chargeKindOf(source));
+      settle: (source: SourceKind, partsSent: number | null = null) => {
+        const sent = priceOf(method, this.#pricing, chargedParts(parts, partsSent));
+        const kind = chargeKindOf(source);
+        if (kind !== "none") this.#savedCu += held.cu - sent.cu;
+        this.#charge(sent, kind);
         return null;
       },
       release: () => null,

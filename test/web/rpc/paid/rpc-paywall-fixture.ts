@@ -252,6 +252,7 @@ function echo(runtime: Runtime, count: () => void): Router {
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         startedAtMs: runtime.now(),

@@ -77,6 +77,7 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
         overBudget: false,
         rechecked: null,
         cacheUse: null,
+        partsSent: null,
         at: null,
         isStale: false,
         startedAtMs: runtime.now(),
