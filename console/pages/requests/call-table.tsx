@@ -108,6 +108,7 @@ const SOURCES: Readonly<Record<CallEvent["source"], string>> = {
   shared: "shared with another call",
   heads: "from the heads of providers",
   accepted: "as it was handed in",
+  refused: "range refused",
   local: "by the service itself",
   none: "",
 };
