@@ -328,7 +328,8 @@ const providerSet = z
               "`block_time_ms` is 1000 or more, else `sampled`.",
           ),
         verification_budget: count(1, 10_000, 5).describe(
-          "Calls a second that these checks may make; beyond it `strict` becomes `sampled`.",
+          "Calls a second that these checks may make; under `strict` as many more as blocks at the " +
+            "pace of the chain need. Beyond it `strict` becomes `sampled`.",
         ),
         kinds: z
           .array(subscriptionKind)

@@ -52,6 +52,8 @@ export interface Manners {
   disorder: number;
   /** Answers no logs by the hash of a block. */
   hidesLogs: boolean;
+  /** Refuses to answer all logs of a block: they are too many. */
+  limitsLogs: boolean;
   /** Answers that it does not know a block, by an error, for so long after it has followed it. */
   unknownMs: number;
   blooms: Blooms;
@@ -106,6 +108,7 @@ const WELL: Manners = {
   omit: 0,
   disorder: 0,
   hidesLogs: false,
+  limitsLogs: false,
   unknownMs: 0,
   blooms: "true",
   refuses: new Set(),
@@ -115,6 +118,8 @@ const WELL: Manners = {
 export const REFUSAL =
   '{"code":-32601,"message":"the method eth_subscribe does not exist/is not available"}';
 
+const TOO_MANY = "query returned more than 10000 results";
+const TOO_MANY_RAW = Buffer.from(`{"code":-32005,"message":"${TOO_MANY}"}`);
 const UNKNOWN_BLOCK = '{"code":-32000,"message":"unknown block"}';
 
 /** One simulated node for each provider. */
@@ -265,6 +270,8 @@ class Node implements FakeNode {
       this.#runtime.after(delayMs, () => {
         if (!this.#pending.delete(listener)) return;
         if (!this.up) return listener.failed(failureOf("unsent", "no connection"), null);
+        if (this.manners.limitsLogs && method === "eth_getLogs" && isUnfiltered(params))
+          return listener.failed({ ...failureOf("error", TOO_MANY), code: -32005 }, TOO_MANY_RAW);
         const answer = this.#answer(method, params);
         if (answer === null)
           return listener.failed(
@@ -406,6 +413,11 @@ class Node implements FakeNode {
       block = this.#chain.byHash(block.parentHash);
     return block;
   }
+}
+
+function isUnfiltered([first]: readonly unknown[]): boolean {
+  const { address, topics } = first as ChainFilter;
+  return address === undefined && topics === undefined;
 }
 
 function textOf(block: ChainBlock | undefined, blooms: Blooms): string {

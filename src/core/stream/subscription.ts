@@ -48,6 +48,9 @@ export interface LogFilter {
   readonly topics: readonly (readonly string[])[];
 }
 
+/** Matches every log. */
+export const ALL_LOGS: LogFilter = { addresses: [], topics: [] };
+
 /** The block range of a filter, both ends included; null = no bound. */
 export interface BlockBounds {
   readonly from: number | null;

@@ -11,13 +11,19 @@ import {
 } from "../../core/stream/chain-event.ts";
 import type { DeliveryState } from "../../core/stream/delivery-state.ts";
 import { place } from "../../core/stream/recent-blocks.ts";
-import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
+import { type LogFilter, logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 
 /** Dependencies of a backfill. */
 export interface Backfill {
   readonly runtime: Runtime;
   readonly query: (method: string, params: string) => Promise<Buffer | null>;
+  /** The logs of a block that the provider has and the filter matches. */
+  readonly logsOf: (
+    block: Block,
+    filter: LogFilter,
+    queryAlone: () => Promise<readonly Log[] | null>,
+  ) => Promise<readonly Log[] | null>;
   readonly state: DeliveryState;
   readonly subscription: Subscription;
   /** Most blocks to fetch. */
@@ -131,10 +137,11 @@ async function logsOfOne(
   const { filter } = backfill.subscription;
   if (filter === null) return [];
   const params = logsOfBlock(filter, block.hash);
-  return withRetries(backfill, block, async () => {
+  const queryAlone = async (): Promise<readonly Log[] | null> => {
     const raw = await backfill.query("eth_getLogs", params);
     return raw === null ? null : readLogs(raw, block);
-  });
+  };
+  return withRetries(backfill, block, () => backfill.logsOf(block, filter, queryAlone));
 }
 
 /** Parses the logs of an answer, in order; null = it is not a list of logs of this block. */

@@ -1,10 +1,10 @@
 // Checks one block: queries the logs that filters match from providers other than those that pushed
-// the block. A few filters are queried one by one; more of them by a single unfiltered query, whose
-// answer is matched here. Knows no subscriber.
+// the block. A few filters are queried one by one; for more of them all logs of the block are
+// queried, once from each provider that is asked, and matched here. Knows no subscriber.
 import type { Channel } from "../../core/provider/attempt.ts";
-import { type Block, type Log, readLogKeys } from "../../core/stream/chain-event.ts";
-import { matchesFilter } from "../../core/stream/log-verification.ts";
-import { logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
+import type { Block, Log } from "../../core/stream/chain-event.ts";
+import { ALL_LOGS, logsOfBlock, type Subscription } from "../../core/stream/subscription.ts";
+import { type KeyedLog, keyed, LEAST_FILTERS_TOGETHER, matching } from "./block-logs.ts";
 
 /** The result of a check: all logs that any provider returned, or why none could be asked. */
 export type BlockCheckResult =
@@ -38,13 +38,15 @@ export interface BlockLogsSource {
   candidates(sources: ReadonlySet<string>): readonly Channel[];
   /** Queries the logs of the block; null = the provider did not answer. */
   queryLogs(channel: Channel, params: string): Promise<readonly Log[] | null>;
+  /** Queries all logs of the block, once for all who want them; null = as above. */
+  queryAll(channel: Channel): Promise<readonly KeyedLog[] | null>;
+  /** All logs of the block as a provider returned them before; null = they are not kept. */
+  kept(channel: Channel): readonly KeyedLog[] | null;
   /** Whether one more call may be made now, and whether optional calls may. */
   readonly affordable: boolean;
   readonly roomy: boolean;
 }
 
-/** Most filters of one block that are queried one by one; more are queried together. */
-const MOST_FILTERED = 4;
 /** Most providers queried for one block, and answers that settle it. */
 const MOST_ASKED = 3;
 const ENOUGH_ANSWERS = 2;
@@ -54,10 +56,18 @@ export class BlockCheck {
   readonly #block: Block;
   readonly #source: BlockLogsSource;
   readonly #filters = new Map<string, FilterCheck>();
+  /** Many filters: all logs of the block are queried, also for those that join later. */
+  #isWhole = false;
+  #isAsking = false;
 
   constructor(block: Block, logsSource: BlockLogsSource) {
     this.#block = block;
     this.#source = logsSource;
+  }
+
+  /** Whether all logs of the block are queried, so that a filter that joins costs no call. */
+  get isWhole(): boolean {
+    return this.#isWhole;
   }
 
   /** Adds a filter to the check. `done` is called once, not before `run`. */
@@ -70,6 +80,7 @@ export class BlockCheck {
       subscription,
       found: new Map(),
       sources: new Set(),
+      answeredBy: new Set(),
       waiters: [],
       second,
       state: "open",
@@ -77,98 +88,155 @@ export class BlockCheck {
     this.#filters.set(params, known);
     known.sources.add(source);
     if (second === "needed") known.second = second;
-    if (known.state === "open" || known.state === "asked") known.waiters.push(done);
+    if (typeof known.state === "string") known.waiters.push(done);
     else done(known.state);
   }
 
   /** Queries all filters that were not queried yet. */
   run(): void {
     const open = [...this.#filters.values()].filter((filter) => filter.state === "open");
-    for (const filter of open) filter.state = "asked";
-    if (open.length > MOST_FILTERED)
-      void this.#queryLogs(open, JSON.stringify([{ blockHash: this.#block.hash }]));
-    else
-      for (const filter of open)
-        void this.#queryLogs(
-          [filter],
-          logsOfBlock(filter.subscription.filter ?? ANY, this.#block.hash),
-        );
+    this.#isWhole ||=
+      this.#filters.size >= LEAST_FILTERS_TOGETHER || (open.length > 1 && !this.#source.roomy);
+    if (this.#isWhole) return void this.#queryAll();
+    for (const filter of open) {
+      filter.state = "alone";
+      void this.#queryOne(filter);
+    }
   }
 
-  async #queryLogs(filters: readonly FilterCheck[], params: string): Promise<void> {
-    const sources = new Set(filters.flatMap((filter) => [...filter.sources]));
-    let answers = 0;
-    let independent = false;
+  async #queryOne(filter: FilterCheck): Promise<void> {
+    const { subscription, sources } = filter;
+    const params = logsOfBlock(subscription.filter ?? ALL_LOGS, this.#block.hash);
     let silent = 0;
     if (!this.#source.affordable)
-      return this.#finish(filters, { kind: "unchecked", why: "over_budget" });
+      return this.#finish(filter, { kind: "unchecked", why: "over_budget" });
     for (const channel of this.#source.candidates(sources).slice(0, MOST_ASKED)) {
       const logs = await this.#source.queryLogs(channel, params);
-      if (logs === null) {
-        silent++;
+      if (logs === null) silent++;
+      else takeAnswer(filter, channel.provider.id, keyed(logs));
+      if (this.#isSettled(filter)) break;
+    }
+    this.#conclude(filter, silent === 0);
+  }
+
+  /**
+   * Settles open filters, also those that join meanwhile, by questions for all logs of the block:
+   * one provider after the other, and each at most once.
+   */
+  async #queryAll(): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    const answers = new Map<string, readonly KeyedLog[]>();
+    const silent = new Set<string>();
+    for (
+      let open = this.#openOnes(answers);
+      open[0] !== undefined;
+      open = this.#openOnes(answers)
+    ) {
+      const [filter] = open;
+      const channel = this.#nextFor(filter, silent, answers);
+      if (channel === null) {
+        this.#conclude(filter, silent.size === 0);
         continue;
       }
-      answers++;
-      independent ||= !sources.has(channel.provider.id);
-      sortOut(filters, logs);
-      if (answers >= ENOUGH_ANSWERS || filters.every((filter) => this.#suffices(filter))) break;
+      const { id } = channel.provider;
+      const logs = answers.get(id) ?? (await this.#source.queryAll(channel));
+      if (logs === null) silent.add(id);
+      else {
+        answers.set(id, logs);
+        takeAnswer(filter, id, logs);
+      }
     }
-    if (answers === 0)
-      return this.#finish(filters, {
+    this.#isAsking = false;
+  }
+
+  /** The filters that are still open after the answers of providers that are not their source. */
+  #openOnes(answers: ReadonlyMap<string, readonly KeyedLog[]>): readonly FilterCheck[] {
+    const left: FilterCheck[] = [];
+    for (const filter of this.#filters.values()) {
+      if (filter.state === "open") filter.state = "together";
+      if (filter.state !== "together") continue;
+      for (const [id, logs] of answers) if (!filter.sources.has(id)) takeAnswer(filter, id, logs);
+      if (this.#isSettled(filter)) this.#conclude(filter, true);
+      else left.push(filter);
+    }
+    return left;
+  }
+
+  /**
+   * Whom to ask next for a filter: one that is not its source, and best one whose answer is there
+   * already, or that is no filter's source. Null = nobody, or no further call may be made.
+   */
+  #nextFor(
+    { sources, answeredBy }: FilterCheck,
+    silent: ReadonlySet<string>,
+    answers: ReadonlyMap<string, unknown>,
+  ): Channel | null {
+    const all = new Set([...this.#filters.values()].flatMap((filter) => [...filter.sources]));
+    const left = this.#source
+      .candidates(sources)
+      .filter(({ provider: { id } }) => !silent.has(id) && !answeredBy.has(id));
+    const isThere = (channel: Channel): boolean =>
+      answers.has(channel.provider.id) || this.#source.kept(channel) !== null;
+    const others = left.filter(({ provider: { id } }) => !sources.has(id));
+    const next =
+      others.find(isThere) ?? others.find(({ provider: { id } }) => !all.has(id)) ?? left[0];
+    if (next === undefined || isThere(next)) return next ?? null;
+    return this.#source.affordable && silent.size + answers.size < MOST_ASKED ? next : null;
+  }
+
+  /** Finishes a filter with what was answered. `isComplete`: everybody who was asked answered. */
+  #conclude(filter: FilterCheck, isComplete: boolean): void {
+    const { found, answeredBy, sources } = filter;
+    const { affordable } = this.#source;
+    if (answeredBy.size === 0)
+      return this.#finish(filter, {
         kind: "unchecked",
-        why: this.#source.affordable ? "unanswered" : "over_budget",
+        why: affordable ? "unanswered" : "over_budget",
       });
-    for (const filter of filters) {
-      const logs = [...filter.found.values()].sort((left, right) => left.logIndex - right.logIndex);
-      const firm = answers >= ENOUGH_ANSWERS || silent === 0 || this.#suffices(filter);
-      this.#finish([filter], { kind: "logs", logs, firm, independent });
-    }
+    const logs = [...found.values()].sort((left, right) => left.logIndex - right.logIndex);
+    const firm = this.#isSettled(filter) || (isComplete && affordable);
+    const independent = !answeredBy.isSubsetOf(sources);
+    this.#finish(filter, { kind: "logs", logs, firm, independent });
   }
 
-  /** Finishes filters; one whose result is not firm may be checked again. */
-  #finish(filters: readonly FilterCheck[], result: BlockCheckResult): void {
-    for (const filter of filters) {
-      const { waiters } = filter;
-      filter.waiters = [];
-      filter.state = result;
-      if (result.kind === "unchecked" || !result.firm)
-        this.#filters.delete(filter.subscription.params);
-      for (const done of waiters) done(result);
-    }
+  /** Finishes a filter; one whose result is not firm may be checked again. */
+  #finish(filter: FilterCheck, result: BlockCheckResult): void {
+    const { waiters } = filter;
+    filter.waiters = [];
+    filter.state = result;
+    if (result.kind === "unchecked" || !result.firm)
+      this.#filters.delete(filter.subscription.params);
+    for (const done of waiters) done(result);
   }
 
-  #suffices({ found, second }: FilterCheck): boolean {
-    return (
-      found.size > 0 || second === "no" || (second === "if there is room" && !this.#source.roomy)
-    );
+  #isSettled({ found, answeredBy, second }: FilterCheck): boolean {
+    if (answeredBy.size >= ENOUGH_ANSWERS) return true;
+    const isEnough =
+      found.size > 0 || second === "no" || (second === "if there is room" && !this.#source.roomy);
+    return answeredBy.size > 0 && isEnough;
   }
 }
-
-const ANY = { addresses: [], topics: [] };
 
 interface FilterCheck {
   readonly subscription: Subscription;
   /** Logs that some provider returned, by log index. */
   readonly found: Map<number, Log>;
   readonly sources: Set<string>;
+  /** Ids of providers. */
+  readonly answeredBy: Set<string>;
   second: BlockCheckRequest["second"];
   waiters: ((result: BlockCheckResult) => void)[];
-  state: "open" | "asked" | BlockCheckResult;
+  /** `alone`, `together`: how it is asked for. */
+  state: "open" | "alone" | "together" | BlockCheckResult;
 }
 
-/**
- * Distributes logs to the filters that match them. Those are copied: they are remembered for longer
- * than the answer, which holds all logs of the block.
- */
-function sortOut(filters: readonly FilterCheck[], logs: readonly Log[]): void {
-  for (const log of logs) {
-    const keys = readLogKeys(log);
-    if (keys === null) continue;
-    const matching = filters.filter(({ subscription }) =>
-      matchesFilter(subscription.filter ?? ANY, keys),
-    );
-    if (matching.length === 0) continue;
-    const copy = { ...log, raw: Buffer.from(log.raw) };
-    for (const { found } of matching) found.set(log.logIndex, copy);
-  }
+function takeAnswer(
+  { subscription, found, answeredBy }: FilterCheck,
+  id: string,
+  logs: readonly KeyedLog[],
+): void {
+  if (answeredBy.has(id)) return;
+  answeredBy.add(id);
+  for (const log of matching(subscription.filter ?? ALL_LOGS, logs)) found.set(log.logIndex, log);
 }

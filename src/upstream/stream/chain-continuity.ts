@@ -527,10 +527,15 @@ export class ChainContinuity implements Continuity {
   }
 
   #backfillFrom(source: Source, state: DeliveryState): Backfill {
-    const { runtime, subscription } = this.#parts;
+    const { runtime, subscription, checks, stream } = this.#parts;
     return {
       runtime,
       query: (method, params) => source.query(method, params),
+      logsOf: (block, filter, queryAlone) => {
+        const { provider, pushesLogs } = source;
+        const channel = { provider, transport: pushesLogs ? "ws" : "http" } as const;
+        return checks.logsFrom({ tracker: stream().tracker, channel, block }, filter, queryAlone);
+      },
       state,
       subscription,
       maxBlocks: this.#maxBackfillBlocks(),

@@ -3,6 +3,7 @@
 import { type Provider, publicLabel } from "../../core/provider/profile.ts";
 import type { Head } from "../../core/stream/chain-event.ts";
 import type { Tracker } from "../health/tracker.ts";
+import { BlockLogs } from "./block-logs.ts";
 import { type CheckCounts, LogChecks, noChecks, type StreamLog } from "./log-checks.ts";
 import type { BlockLogsQueryParts } from "./log-query.ts";
 
@@ -23,6 +24,7 @@ export function createLogCheckRegistry(
   parts: BlockLogsQueryParts,
   log: StreamLog | null,
 ): LogCheckRegistry {
+  const checkParts = { ...parts, log, blockLogs: new BlockLogs() };
   const checksByKey = new Map<string, LogChecks>();
   const byTracker = new WeakMap<Tracker, Set<LogChecks>>();
   const counted = new Map<string, CheckCounts>();
@@ -40,7 +42,7 @@ export function createLogCheckRegistry(
       const key = `${profile} ${chainName}`;
       const checks =
         checksByKey.get(key) ??
-        new LogChecks(key, parts, countsOf(publicLabel(profile), chainName), log);
+        new LogChecks(key, checkParts, countsOf(publicLabel(profile), chainName));
       checks.bind(tracker);
       checksByKey.set(key, checks);
       byTracker.set(tracker, (byTracker.get(tracker) ?? new Set()).add(checks));

@@ -23,10 +23,12 @@ import {
   mayHold,
 } from "../../core/stream/log-bloom.ts";
 import type { Need } from "../../core/stream/log-verification.ts";
+import { ALL_LOGS, type LogFilter, logsOfBlock } from "../../core/stream/subscription.ts";
 import type { Tracker } from "../health/tracker.ts";
 import { type Allowance, WHOLE_SHARES } from "../worker-shares.ts";
 import { BlockCheck, type BlockCheckRequest, type BlockCheckResult } from "./block-check.ts";
-import { type BlockLogsQueryParts, queryBlockLogs } from "./log-query.ts";
+import { type BlockLogs, LEAST_FILTERS_TOGETHER, matching } from "./block-logs.ts";
+import { type BlockLogsQueryParts, queryBlock, queryBlockLogs } from "./log-query.ts";
 
 /** Counts of the checks of one profile on one chain since the start. */
 export interface CheckCounts {
@@ -71,10 +73,24 @@ export interface CheckedStream {
   readonly pin: Provider | null;
 }
 
+/** A block whose logs are queried from the provider of a stream. */
+export interface SourceBlock {
+  readonly tracker: Tracker;
+  readonly channel: Channel;
+  readonly block: Block;
+}
+
 /** A block to check, and how urgently. */
 export interface BlockQuery extends CheckedStream, BlockCheckRequest {
   readonly block: Block;
   readonly need: Need;
+}
+
+/** Dependencies. */
+export interface LogChecksParts extends BlockLogsQueryParts {
+  readonly log: StreamLog | null;
+  /** Answers that all profiles and chains share the room of. */
+  readonly blockLogs: BlockLogs;
 }
 
 /** After logs were left out, every block is checked for this time. */
@@ -90,6 +106,15 @@ const MAX_BLOCKS = 64;
 const BURST_SECONDS = 2;
 /** Calls a second of a worker whose share is nothing. */
 const LEAST_BUDGET = 0.001;
+/** Calls that check one block, repeats included, and the time (ms) over which blocks count. */
+const CALLS_PER_BLOCK = 4;
+const PACE_MS = 10_000;
+/** Most blocks that count, in multiples of those that the block time of the chain allows. */
+const MOST_PACE = 2;
+/** The filters of streams are known for this time after they were last seen (ms). */
+const FILTER_MS = 60_000;
+/** A provider that did not return all logs of a block is asked for those of filters (ms). */
+const ALONE_MS = 60_000;
 /** Part of the budget that routine checks leave to needed ones. */
 const RESERVE = 0.5;
 const LINE_EVERY_MS = 60_000;
@@ -113,20 +138,27 @@ interface SeenBloom {
 export class LogChecks {
   readonly counts: CheckCounts;
   readonly #key: string;
-  readonly #parts: BlockLogsQueryParts;
+  readonly #parts: LogChecksParts;
   readonly #log: StreamLog | null;
+  readonly #blockLogs: BlockLogs;
   readonly #blocks = new Map<string, BlockCheck>();
   readonly #seenBlooms = new Map<string, SeenBloom>();
   /** Ids of providers that sent a head recently, with the time (ms). */
   readonly #showed = new Map<string, number>();
   readonly #proven = new Set<string>();
   readonly #penalties = new Map<string, number>();
+  /** The last filters of streams, with the time (ms) at which they were seen. */
+  readonly #filters = new Map<string, number>();
+  /** Ids of providers that did not return all logs of a block, and until when (ms). */
+  readonly #alone = new Map<string, number>();
   #trust: BloomTrust = NO_TRUST;
   #fullAtMs = FULL_MS;
   /** This worker's share of the budget, in thousandths of a call a second; null = not used yet. */
   #share: Allowance | null = null;
   /** The whole budget that it is a share of. */
   #budget = 0;
+  /** When the last blocks to check came (ms). */
+  readonly #blocksAtMs: number[] = [];
   /** Calls that were wanted since `sinceMs`. */
   #wanted = { calls: 0, sinceMs: 0 };
   #bound: Tracker | null = null;
@@ -135,11 +167,12 @@ export class LogChecks {
   readonly #loggedAtMs = new Map<string, number>();
 
   /** `key` names the profile and chain in the service. */
-  constructor(key: string, parts: BlockLogsQueryParts, counts: CheckCounts, log: StreamLog | null) {
+  constructor(key: string, parts: LogChecksParts, counts: CheckCounts) {
     this.#key = key;
     this.#parts = parts;
     this.counts = counts;
-    this.#log = log;
+    this.#log = parts.log;
+    this.#blockLogs = parts.blockLogs;
   }
 
   /** Replaces the providers that may be queried. */
@@ -187,14 +220,42 @@ export class LogChecks {
     { block, tracker, pin, need, ...request }: BlockQuery,
     done: (result: BlockCheckResult) => void,
   ): void {
-    if (need === "routine" && !this.isRoomy(tracker))
-      return done({ kind: "unchecked", why: "over_budget" });
     const key = pin === null ? block.hash : `${block.hash} ${pin.id}`;
     const known = this.#blocks.get(key);
+    if (known === undefined) this.#noteBlock();
+    this.#noteFilter(JSON.stringify(request.subscription.filter));
+    if (need === "routine" && known?.isWhole !== true && !this.isRoomy(tracker))
+      return done({ kind: "unchecked", why: "over_budget" });
     const check = known ?? new BlockCheck(block, this.#askerFor(block, { tracker, pin }));
     if (known === undefined) this.#keep(key, check);
     check.join(request, done);
     this.#parts.timerWheel.set(GATHER_MS, () => check.run());
+  }
+
+  /**
+   * The logs of a block that a provider has and a filter matches, for a stream whose source it is.
+   * While many filters are open, all logs are queried once for everybody; where the provider does
+   * not return them, and else, `queryAlone` queries those of the filter.
+   */
+  async logsFrom(
+    { tracker, channel, block }: SourceBlock,
+    filter: LogFilter,
+    queryAlone: () => Promise<readonly Log[] | null>,
+  ): Promise<readonly Log[] | null> {
+    const { id } = channel.provider;
+    this.#noteFilter(JSON.stringify(filter));
+    const key = this.#keyOf(channel.provider, block);
+    const isTogether =
+      this.#blockLogs.kept(key) !== null ||
+      (this.#filters.size >= LEAST_FILTERS_TOGETHER && !this.#isAskedAlone(id));
+    if (!isTogether) return queryAlone();
+    const all = await this.#blockLogs.fetch(key, async () => {
+      const said = await queryBlock(this.#parts, { tracker, channel, block });
+      if (said === "failed") this.#alone.set(id, this.#parts.runtime.now() + ALONE_MS);
+      return typeof said === "string" ? null : said;
+    });
+    if (all !== null) return matching(filter, all);
+    return this.#isAskedAlone(id) ? queryAlone() : null;
   }
 
   /** Records that two providers agreed on a block: its bloom is then confirmed or disproved. */
@@ -268,24 +329,49 @@ export class LogChecks {
     return [...this.#penalties.keys()];
   }
 
+  /** Whether a provider does not return all logs of a block, so that filters are queried alone. */
+  #isAskedAlone(id: string): boolean {
+    const nowMs = this.#parts.runtime.now();
+    for (const [other, untilMs] of this.#alone) if (nowMs >= untilMs) this.#alone.delete(other);
+    return this.#alone.has(id);
+  }
+
+  /** Remembers the filters of streams; one that was not seen for a while is gone. */
+  #noteFilter(text: string): void {
+    const nowMs = this.#parts.runtime.now();
+    this.#filters.delete(text);
+    this.#filters.set(text, nowMs);
+    for (const [oldest, atMs] of this.#filters) {
+      if (nowMs - atMs < FILTER_MS && this.#filters.size <= LEAST_FILTERS_TOGETHER) break;
+      this.#filters.delete(oldest);
+    }
+  }
+
   #askerFor(block: Block, { tracker, pin }: CheckedStream) {
     const spend = (): boolean => this.#spend(tracker);
     const tokens = (): number => this.#tokens(tracker);
     const isRoomy = (): boolean => this.isRoomy(tracker);
+    const keyOf = (channel: Channel): string => this.#keyOf(channel.provider, block);
+    const queryLogs = (channel: Channel, params: string) => {
+      // Removed meanwhile: a query would open an unnecessary connection.
+      const spendHere = (): boolean => this.#serves(channel.provider) && spend();
+      return queryBlockLogs(this.#parts, {
+        tracker: this.#bound ?? tracker,
+        channel,
+        block,
+        params,
+        spend: spendHere,
+      });
+    };
     return {
       candidates: (sources: ReadonlySet<string>) =>
         this.#candidates(block, { tracker: this.#bound ?? tracker, pin }, sources),
-      queryLogs: (channel: Channel, params: string) => {
-        // Removed meanwhile: a query would open an unnecessary connection.
-        const spendHere = (): boolean => this.#serves(channel.provider) && spend();
-        return queryBlockLogs(this.#parts, {
-          tracker: this.#bound ?? tracker,
-          channel,
-          block,
-          params,
-          spend: spendHere,
-        });
-      },
+      queryLogs,
+      queryAll: (channel: Channel) =>
+        this.#blockLogs.fetch(keyOf(channel), () =>
+          queryLogs(channel, logsOfBlock(ALL_LOGS, block.hash)),
+        ),
+      kept: (channel: Channel) => this.#blockLogs.kept(keyOf(channel)),
       get affordable() {
         return tokens() >= 1;
       },
@@ -293,6 +379,11 @@ export class LogChecks {
         return isRoomy();
       },
     };
+  }
+
+  /** Of one provider's answer with all logs of a block. */
+  #keyOf({ id }: Provider, { hash }: Block): string {
+    return `${this.#key} ${id} ${hash}`;
   }
 
   /** Providers that have the block first; those that pushed it last. */
@@ -353,10 +444,30 @@ export class LogChecks {
     return remaining(this.#fullAtMs, this.#size(tracker), this.#parts.runtime.now());
   }
 
-  #size({ set: { verificationBudget } }: Tracker) {
+  #size({ set: { verificationBudget, logVerification, chain } }: Tracker) {
     const share = this.#shareOf(verificationBudget);
-    const perSecond = Math.max(LEAST_BUDGET, share.limit / 1_000);
+    const needed = logVerification === "strict" ? this.#callsForBlocks(chain.blockTimeMs) : 0;
+    const perSecond = Math.max(LEAST_BUDGET, share.limit / 1_000, needed);
     return { perSecond, burst: Math.max(1, perSecond * BURST_SECONDS) };
+  }
+
+  /** Records that a block has to be checked. */
+  #noteBlock(): void {
+    this.#blocksAtMs.push(this.#parts.runtime.now());
+    if (this.#blocksAtMs.length > MAX_BLOCKS) this.#blocksAtMs.shift();
+  }
+
+  /**
+   * Calls a second that are needed if every block is checked: at the pace of the chain, or that of
+   * its blocks of late if they come faster. A provider may invent any number of blocks, so that no
+   * more count than the chain can have.
+   */
+  #callsForBlocks(blockTimeMs: number): number {
+    const sinceMs = this.#parts.runtime.now() - PACE_MS;
+    while ((this.#blocksAtMs[0] ?? sinceMs) < sinceMs) this.#blocksAtMs.shift();
+    const usual = PACE_MS / blockTimeMs;
+    const blocks = Math.max(usual, Math.min(this.#blocksAtMs.length, usual * MOST_PACE));
+    return (blocks * CALLS_PER_BLOCK * 1_000) / PACE_MS;
   }
 
   #shareOf(budget: number): Allowance {

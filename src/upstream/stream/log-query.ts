@@ -3,6 +3,7 @@
 import type { Channel } from "../../core/provider/attempt.ts";
 import type { ErrorCategory } from "../../core/provider-errors/category.ts";
 import type { Block, Log } from "../../core/stream/chain-event.ts";
+import { ALL_LOGS, logsOfBlock } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { RoutedCall, RoutingEngine } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
@@ -32,6 +33,14 @@ export interface BlockLogsQuery {
   readonly spend: () => boolean;
 }
 
+/** What a provider said once. */
+type BlockAnswer = readonly Log[] | "unknown block" | "failed";
+
+/** A query with the state of its provider. */
+interface OneQuery extends Omit<BlockLogsQuery, "spend" | "tracker"> {
+  readonly tracker: ChosenProvider;
+}
+
 /** Waits before retries for a block that the provider does not know yet. */
 const AGAIN_MS = [100, 300, 900] as const;
 const DEADLINE_MS = 2_000;
@@ -39,30 +48,36 @@ const DEADLINE_MS = 2_000;
 /** Queries the logs; null = the provider did not answer. Never rejects. */
 export async function queryBlockLogs(
   parts: BlockLogsQueryParts,
-  query: BlockLogsQuery,
+  { tracker, spend, ...query }: BlockLogsQuery,
 ): Promise<readonly Log[] | null> {
+  const state = new ChosenProvider(tracker, query.channel, "limits");
   for (const waitMs of [0, ...AGAIN_MS]) {
     if (waitMs > 0)
       await new Promise<void>((resolve) => void parts.timerWheel.set(waitMs, resolve));
-    if (!query.spend()) return null;
-    const said = await queryOnce(parts, query);
+    if (!spend()) return null;
+    const said = await queryOnce(parts.router, { ...query, tracker: state });
     if (said === "failed") return null;
     if (said !== "unknown block") return said;
   }
   return null;
 }
 
+/** Queries all logs of a block from the provider of streams, once. Never rejects. */
+export function queryBlock(
+  { router }: Pick<BlockLogsQueryParts, "router">,
+  { tracker, channel, block }: Pick<BlockLogsQuery, "tracker" | "channel" | "block">,
+): Promise<BlockAnswer> {
+  const counted = channel.transport === "ws" ? "nothing" : "limits";
+  const state = new ChosenProvider(tracker, channel, counted);
+  const params = logsOfBlock(ALL_LOGS, block.hash);
+  return queryOnce(router, { tracker: state, channel, block, params });
+}
+
 function queryOnce(
-  { router }: BlockLogsQueryParts,
-  { tracker, channel, block, params }: BlockLogsQuery,
-): Promise<readonly Log[] | "unknown block" | "failed"> {
-  const query = {
-    tracker: new ChosenProvider(tracker, channel, "limits"),
-    channel,
-    method: "eth_getLogs",
-    params,
-    deadlineMs: DEADLINE_MS,
-  };
+  router: RoutingEngine,
+  { tracker, channel, block, params }: OneQuery,
+): Promise<BlockAnswer> {
+  const query = { tracker, channel, method: "eth_getLogs", params, deadlineMs: DEADLINE_MS };
   return new Promise((resolve) => {
     queryProvider(router, query, (result, route) => {
       if (result === null) resolve(lacksBlock(route) ? "unknown block" : "failed");

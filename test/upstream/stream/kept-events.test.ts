@@ -7,11 +7,13 @@ import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import { readLogs } from "../../../src/upstream/stream/backfill.ts";
 import { BestEffortContinuity } from "../../../src/upstream/stream/best-effort-continuity.ts";
 import { BlockCheck, type BlockCheckResult } from "../../../src/upstream/stream/block-check.ts";
+import { BlockLogs } from "../../../src/upstream/stream/block-logs.ts";
 import { EVENTS } from "../../../src/upstream/stream/feed-messages.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 
 const WORD = `0x${"ab".repeat(32)}`;
 const FOREIGN = `0x${"cd".repeat(32)}`;
+const FILL = "3".repeat(39);
 const ADDRESS = `0x${"11".repeat(20)}`;
 
 test("of 400 pending transactions of 120 KB each only the hash is remembered", () => {
@@ -55,24 +57,34 @@ test("the logs that a check found do not keep the whole answer", async () => {
     logIndex: `0x${n.toString(16)}`,
   }));
   const answer = Buffer.from(JSON.stringify(logs));
-  const check = new BlockCheck(block, {
-    candidates: () => [{ provider: fakeProvider(0), transport: "http" }],
-    queryLogs: async () => readLogs(answer, block),
-    affordable: true,
-    roomy: true,
-  });
-  const subscription = readSubscription(["logs", { address: ADDRESS }]);
-  assert.ok(subscription.kind !== "invalid");
-  const result = await new Promise<BlockCheckResult>((resolve) => {
-    check.join({ subscription, source: "other", second: "no" }, resolve);
+  const blockLogs = new BlockLogs();
+  const ask = async () => readLogs(answer, block);
+  for (const filters of [1, 5]) {
+    const check = new BlockCheck(block, {
+      candidates: () => [{ provider: fakeProvider(0), transport: "http" }],
+      queryLogs: ask,
+      queryAll: () => blockLogs.fetch("all", ask),
+      kept: () => blockLogs.kept("all"),
+      affordable: true,
+      roomy: true,
+    });
+    const results = Array.from({ length: filters }, (_, n) => {
+      const subscription = readSubscription(["logs", { address: [ADDRESS, `0x${n}${FILL}`] }]);
+      assert.ok(subscription.kind !== "invalid");
+      return new Promise<BlockCheckResult>((resolve) =>
+        check.join({ subscription, source: "other", second: "no" }, resolve),
+      );
+    });
     check.run();
-  });
-  assert.ok(result.kind === "logs");
-  assert.deepEqual(
-    result.logs.map(({ logIndex }) => logIndex),
-    [7],
-  );
-  assert.notEqual(result.logs[0]?.raw.buffer, answer.buffer);
+    for (const result of await Promise.all(results)) {
+      assert.ok(result.kind === "logs");
+      assert.deepEqual(
+        result.logs.map(({ logIndex }) => logIndex),
+        [7],
+      );
+      assert.notEqual(result.logs[0]?.raw.buffer, answer.buffer);
+    }
+  }
 });
 
 test("an event of another worker does not keep the message that brought it", () => {
