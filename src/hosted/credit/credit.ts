@@ -444,8 +444,10 @@ class LeasedCredit implements Credit {
   async #refill(wallets: readonly OpenWallet[]): Promise<void> {
     const epoch = await this.#flushLoop.resume();
     const nowMs = this.#runtime.now();
-    const { minSliceN, smallestN } = this.#settings;
-    const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, minSliceN));
+    const { minSliceN, smallestN, nodeTimeoutMs } = this.#settings;
+    // Calls of keys are served for so long without the store.
+    const leasing = { minSliceN, leasedMs: nodeTimeoutMs / 2 };
+    const requests = wallets.map((wallet) => leaseRequestOf(wallet, nowMs, leasing));
     const terms = { minSliceN, smallestN, atMs: this.#agreedMs(), month: this.#usage.month };
     const recallable =
       this.#parts.recalls === true

@@ -8,7 +8,10 @@ import type { OpenWallet, Waiter } from "./wallet.ts";
 export interface RefillBatcher {
   /** Adds a wallet to the next round; repetitions change nothing. */
   request(wallet: OpenWallet): void;
-  /** Calls back once after the next round that includes this wallet, or after the longest wait. */
+  /**
+   * Calls back once after the next round that includes this wallet, or after the longest wait. A
+   * store that is silent is waited for once: until it answers again, it calls back at once.
+   */
   wait(wallet: OpenWallet, run: () => void): () => void;
   /**
    * Starts no further round and calls back every waiter. Resolves when the round in flight has
@@ -49,6 +52,9 @@ class RoundRefillBatcher implements RefillBatcher {
   #queue: OpenWallet[] = [];
   #running: Promise<void> | null = null;
   #nextAtMs = 0;
+  #startedAtMs = 0;
+  /** The last round that ended had waited for too long in vain. */
+  #isSilent = false;
   #cancelTimer: (() => void) | null = null;
   #isClosed = false;
 
@@ -64,11 +70,8 @@ class RoundRefillBatcher implements RefillBatcher {
   }
 
   wait(wallet: OpenWallet, run: () => void): () => void {
-    const waiter = runWithin(
-      this.#parts.runtime,
-      wallet.isKept && !this.#isClosed ? WAIT_MS : 0,
-      run,
-    );
+    const waitMs = wallet.isKept && !this.#isClosed ? this.#longestWaitMs() : 0;
+    const waiter = runWithin(this.#parts.runtime, waitMs, run);
     wallet.waiters ??= [];
     wallet.waiters.push(waiter);
     this.request(wallet);
@@ -83,6 +86,16 @@ class RoundRefillBatcher implements RefillBatcher {
     const left = this.#queue;
     this.#queue = [];
     for (const wallet of left) this.#call(takeWaiters(wallet));
+  }
+
+  #longestWaitMs(): number {
+    if (this.#isSilent) return 0;
+    return this.#running === null ? WAIT_MS : Math.max(0, WAIT_MS - this.#roundMs());
+  }
+
+  /** How long the last round has taken so far. */
+  #roundMs(): number {
+    return this.#parts.runtime.now() - this.#startedAtMs;
   }
 
   #schedule(): void {
@@ -113,7 +126,8 @@ class RoundRefillBatcher implements RefillBatcher {
 
   async #round(): Promise<void> {
     const { runtime } = this.#parts;
-    this.#nextAtMs = runtime.now() + ROUND_MS;
+    this.#startedAtMs = runtime.now();
+    this.#nextAtMs = this.#startedAtMs + ROUND_MS;
     // Requests until the end of this turn of the event loop join the round.
     await Promise.resolve();
     const taken = this.#queue.splice(0, MAX_PER_ROUND);
@@ -124,7 +138,9 @@ class RoundRefillBatcher implements RefillBatcher {
     const waiters = new Map(wallets.map((wallet) => [wallet, takeWaiters(wallet)]));
     try {
       await this.#parts.run(wallets);
+      this.#isSilent = false;
     } catch (error) {
+      this.#isSilent = this.#roundMs() >= WAIT_MS;
       this.#nextAtMs = runtime.now() + FAILED_MS;
       this.#parts.failed(wallets, error);
     }

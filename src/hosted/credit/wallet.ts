@@ -60,7 +60,7 @@ export class OpenWallet implements Wallet {
   storeN = -1;
   /** Below this amount a refill is requested ahead of need. */
   lowWaterN = 0;
-  /** The amount that the last refill requested ahead of need. */
+  /** What it should have by its rate at the last refill. */
   wantedN = 0;
   /**
    * The amount available after the last grant, and its time: from both follows how fast it is
@@ -137,22 +137,32 @@ export function takeBack(wallet: OpenWallet, heldN: number, chargeN: number): nu
   return chargedN;
 }
 
-/** How long a grant should last. */
-const LEASED_MS = 3_000;
-/** Below this share of the requested amount, a refill is requested. */
-const LOW_WATER = 1 / 3;
+/** Below this share of what it should have, a refill is requested. */
+const LOW_WATER = 3 / 4;
 /** The largest growth from one request to the next: a short burst says little. */
 const MAX_GROWTH = 8;
 const SHORTEST_MS = 20;
 
+/** How much a wallet should have. */
+export interface LeaseSize {
+  /** For how long at its present rate. */
+  readonly leasedMs: number;
+  /** At least, nano-USD. */
+  readonly minSliceN: number;
+}
+
 /** The wallet's request to the store; its unmet demand is part of it from now on. */
-export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: number): LeaseRequest {
+export function leaseRequestOf(
+  wallet: OpenWallet,
+  nowMs: number,
+  { leasedMs, minSliceN }: LeaseSize,
+): LeaseRequest {
   const { accountId, shortN, needN, grantedN } = wallet;
   if (wallet.grantedAtMs > 0) {
     const usedN = Math.max(0, wallet.topN - wallet.availableN);
     const rateN = usedN / Math.max(SHORTEST_MS, nowMs - wallet.grantedAtMs);
     wallet.wantedN = Math.ceil(
-      Math.min(rateN * LEASED_MS, Math.max(minSliceN, wallet.wantedN) * MAX_GROWTH),
+      Math.min(rateN * leasedMs, Math.max(minSliceN, wallet.wantedN) * MAX_GROWTH),
     );
   }
   const needsMoney = shortN > 0 || wallet.availableN < wallet.lowWaterN;
@@ -162,7 +172,7 @@ export function leaseRequestOf(wallet: OpenWallet, nowMs: number, minSliceN: num
     accountId,
     shortN,
     needN,
-    wantedN: needsMoney ? Math.max(minSliceN, wallet.wantedN) : 0,
+    wantedN: needsMoney ? Math.max(minSliceN, wallet.wantedN - wallet.availableN) : 0,
     hereN: wallet.availableN + wallet.heldN,
     grantedN,
   };
