@@ -98,6 +98,27 @@ test("what was spent of a day outlives the process, and one that is killed loses
   assert.ok(own.asked.length >= 20, "the rest went to the other provider");
 });
 
+test("a burst waits for credits that are on their way, as long as there are some", async (t) => {
+  const dataDir = dataDirectory(t);
+  const vendor = await scriptedUpstream();
+  t.after(() => vendor.close());
+  const text = configText([{ id: "vendor", url: vendor.url, limits: { monthly: 700 } }], {
+    server: { port: 0, operator_token: OPERATOR },
+    data_dir: dataDir,
+  });
+  const service = await startProcess(t, text);
+  await until("the vendor is probed", () => vendor.probes() >= 1);
+  const burst = (calls: number) =>
+    Promise.all(Array.from({ length: calls }, () => service.post("/rpc/ethereum", CALL)));
+  const isRefused = ({ text: body }: { readonly text: string }): boolean => /"error"/.test(body);
+  const answers = await burst(200);
+  const { left } = (await limitsOf(service.url, "vendor")).monthly;
+  assert.deepEqual(answers.filter(isRefused), [], `${left} left`);
+  const { length: refused } = (await burst(250)).concat(await burst(250)).filter(isRefused);
+  assert.ok(refused > 0, "the month is spent");
+  assert.ok(arrivals(vendor) <= 700 && arrivals(vendor) >= 680, `${arrivals(vendor)} of 700`);
+});
+
 test("two workers spend one budget", async (t) => {
   const dataDir = dataDirectory(t);
   const [vendor, own] = await Promise.all([scriptedUpstream(), scriptedUpstream()]);

@@ -26,6 +26,11 @@ export function isShortage(reason: string): reason is Shortage {
   return SHORTAGES.some((shortage) => shortage === reason);
 }
 
+/** Whether it is one of the credits of a day or a month. */
+export function isCreditShortage(reason: string): boolean {
+  return reason === "daily_limit" || reason === "monthly_limit";
+}
+
 /** What a request of a method costs at a provider. */
 export function creditsOf({ credits }: Pick<BudgetLimits, "credits">, methodName: string): number {
   return credits.size === 0 ? 1 : (credits.get(methodName) ?? 1);

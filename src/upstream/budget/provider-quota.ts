@@ -30,6 +30,8 @@ const LEAST_LEASE = 16;
 /** A lease is between these parts of the limit: what a crash costs. */
 const LEAST_PARTS = 200;
 const MOST_PARTS = 20;
+/** The same of one that calls wait for. */
+const MOST_AWAITED_PARTS = 10;
 /** A lease suffices for as many seconds like the last one. */
 const LEASE_SECONDS = 2;
 /** Where the clock of those who hand out is behind, a lease may be spent for so long. */
@@ -85,7 +87,7 @@ export class ProviderQuota {
   shortageOf(credits: number, nowMs: number): "daily_limit" | "monthly_limit" | null {
     if (this.#left >= credits && nowMs < this.#endsAtMs) return null;
     if (nowMs >= this.#endsAtMs) this.#giveBack(0);
-    this.#requestMore();
+    this.#requestMore(true);
     const record = this.#lease;
     const binding = record === null ? null : bindingQuota(record, this.#limits, credits);
     return binding ?? (this.#limits.daily === null ? "monthly_limit" : "daily_limit");
@@ -103,9 +105,10 @@ export class ProviderQuota {
   waitMs(credits: number, nowMs: number): number {
     if (this.#left >= credits && nowMs < this.#endsAtMs) return 0;
     const record = this.#lease;
-    if (record === null || nowMs >= this.#endsAtMs) return PENDING_MS;
+    const pendingMs = this.#isUnanswered ? ASK_EVERY_MS : PENDING_MS;
+    if (record === null || nowMs >= this.#endsAtMs) return pendingMs;
     const { endMs } = this.#periodOf(bindingQuota(record, this.#limits, credits), record);
-    return endMs === null ? PENDING_MS : Math.max(PENDING_MS, endMs - this.#parts.runtime.wallMs());
+    return endMs === null ? pendingMs : Math.max(PENDING_MS, endMs - this.#parts.runtime.wallMs());
   }
 
   /** Whether the month is spent faster than it passes. */
@@ -187,7 +190,7 @@ export class ProviderQuota {
   }
 
   /** Asks for more, unless that is under way, or brought nothing a moment ago. */
-  #requestMore(): void {
+  #requestMore(isAwaited = false): void {
     const nowMs = this.#parts.runtime.now();
     if (this.#asking !== null || this.#isClosed) return;
     const isOver = nowMs >= this.#endsAtMs;
@@ -197,8 +200,14 @@ export class ProviderQuota {
     const usual = Math.ceil((LEASE_SECONDS * this.#spentSinceAsked) / seconds);
     const { daily, monthly } = this.#limits;
     const limit = Math.min(daily ?? Number.MAX_SAFE_INTEGER, monthly ?? daily ?? 0);
-    const most = Math.max(LEAST_LEASE, Math.ceil(limit / MOST_PARTS));
-    const credits = Math.min(most, Math.max(LEAST_LEASE, Math.ceil(limit / LEAST_PARTS), usual));
+    const most = Math.max(
+      LEAST_LEASE,
+      Math.ceil(limit / (isAwaited ? MOST_AWAITED_PARTS : MOST_PARTS)),
+    );
+    const credits = Math.min(
+      most,
+      Math.max(LEAST_LEASE, Math.ceil(limit / LEAST_PARTS), isAwaited ? most : usual),
+    );
     this.#askedAtMs = nowMs;
     this.#spentSinceAsked = 0;
     this.#request(credits);

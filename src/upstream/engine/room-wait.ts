@@ -1,11 +1,13 @@
 // A call that finds every provider at its own limit waits a few milliseconds where there is room by
 // then, and is planned anew. Only so many calls wait at a time.
-import { isShortage } from "../../core/provider/budget-limits.ts";
+import { isCreditShortage, isShortage } from "../../core/provider/budget-limits.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Job } from "./job.ts";
 
 /** Longest time that a call waits for room. */
 const MAX_WAIT_MS = 20;
+/** The same for credits of a day or a month, which are on their way from those who count them. */
+const MAX_CREDIT_WAIT_MS = 500;
 const LEAST_WAIT_MS = 2;
 
 /** Calls that may wait for room, all together. */
@@ -67,10 +69,12 @@ export class RoomWait {
   #waitMs(): number | null {
     const { plan, request, startedAtMs } = this.#job;
     if (!plan.excluded.some(({ reason }) => isShortage(reason))) return null;
+    const isCredit = plan.excluded.some(({ reason }) => isCreditShortage(reason));
+    const longestMs = isCredit ? MAX_CREDIT_WAIT_MS : MAX_WAIT_MS;
     const { tracker, call, strategy, transport, pin } = request;
     const roomMs = tracker.waitMs(call, { strategy, transport, pin });
     const waitedMs = this.#queue.runtime.now() - startedAtMs;
-    if (roomMs === null || waitedMs + roomMs > MAX_WAIT_MS) return null;
+    if (roomMs === null || waitedMs + roomMs > longestMs) return null;
     return Math.max(LEAST_WAIT_MS, roomMs);
   }
 }
