@@ -62,6 +62,23 @@ export function claimedNumber({ method, params }: NodeRequest): number | null {
   return Number(text);
 }
 
+/** What is of the block before, where an answer names its block; else what is true. */
+export function lieOf(
+  chain: Chain,
+  { method, params }: NodeRequest,
+  left: ReadonlySet<string>,
+  truth: string | null,
+): string | null {
+  const [first, ...rest] = params;
+  if (method !== "eth_getBlockByNumber" && method !== "eth_getBlockReceipts") return truth;
+  if (typeof first !== "string" || !first.startsWith("0x")) return truth;
+  const number = first.length === 66 ? chain.lastIndexOf(first) : Number(first);
+  if (number < 1) return truth;
+  const lie = answerOf(chain, { method, params: [hex(number - 1), ...rest] }, left);
+  // An empty list names nothing.
+  return lie === "[]" || lie === "null" ? truth : lie;
+}
+
 function numberOf({ length }: Chain, block: unknown): number {
   return typeof block === "string" && block.startsWith("0x") ? Number(block) : length - 1;
 }

@@ -13,7 +13,14 @@ import { createTracker, type Tracker } from "../../src/upstream/health/tracker.t
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
-import { answerOf, type Chain, claimedNumber, hashOf, type NodeRequest } from "./cache-nodes.ts";
+import {
+  answerOf,
+  type Chain,
+  claimedNumber,
+  hashOf,
+  lieOf,
+  type NodeRequest,
+} from "./cache-nodes.ts";
 import { kindOf, nextRequest, type TraceKind } from "./cache-trace.ts";
 
 /** How the world is. */
@@ -25,6 +32,18 @@ export interface CacheSimulationOptions {
   readonly reorgShare: number;
   readonly blocks: number;
   readonly callsPerBlock: number;
+  /** What is wrong with nodes, by their index; those beyond its end are honest. */
+  readonly faults?: readonly NodeFault[];
+}
+
+/** What is wrong with a node. */
+export interface NodeFault {
+  /** Blocks that it is behind. */
+  readonly lagBlocks?: number;
+  /** Share of its answers about one block that are of another one. */
+  readonly liesShare?: number;
+  /** Share of calls that it never answers. */
+  readonly stallShare?: number;
 }
 
 /** Calls of one kind. */
@@ -46,6 +65,10 @@ export interface CacheSimulationReport {
   readonly compared: number;
   /** Answers that no node would have given. */
   readonly wrong: readonly string[];
+  /** Logs that end before their range, of a node that lacks its end, though another one has it. */
+  readonly short: readonly string[];
+  /** `null` for what all nodes that are not at fault have had for a while. */
+  readonly nulls: number;
 }
 
 /** How long before the newest block blocks are final. */
@@ -56,6 +79,8 @@ const PUSH_DELAY_MS = 40;
 const ANSWER_MS = 25;
 /** Answers of a chain that a node has left may still be under way, or its pushes. */
 const GRACE_MS = PUSH_DELAY_MS + 2 * ANSWER_MS;
+/** A node that has had a block for so long is known to have it. */
+const KNOWN_MS = 200;
 
 /** Runs the world to its end. */
 export function simulateCache(options: CacheSimulationOptions): CacheSimulationReport {
@@ -75,12 +100,13 @@ export function simulateCache(options: CacheSimulationOptions): CacheSimulationR
     world.runtime.advance(blockTimeMs);
   }
   world.runtime.advance(10_000);
-  const { kinds, compared, wrong } = world;
-  return { kinds, reorgs, compared, wrong };
+  const { kinds, compared, wrong, short, nulls } = world;
+  return { kinds, reorgs, compared, wrong, short, nulls };
 }
 
 /** A node of the chain. */
 class Node {
+  readonly fault: NodeFault;
   chain: Chain;
   /** Blocks that it has left: it still knows them by their hashes. */
   readonly left = new Set<string>();
@@ -89,8 +115,17 @@ class Node {
   /** When its pushes that are under way have arrived. */
   pushedByMs = 0;
 
-  constructor(chain: Chain) {
+  constructor(chain: Chain, fault: NodeFault) {
     this.chain = chain;
+    this.fault = fault;
+  }
+
+  /** Whether it has had the block of a number for so long that everybody knows it. */
+  hasLong(number: number, nowMs: number): boolean {
+    return [this.chain, ...this.past.map(({ chain }) => chain)].every(
+      (chain, at) =>
+        number < chain.length || (this.past[at - 1]?.leftMs ?? nowMs) < nowMs - KNOWN_MS,
+    );
   }
 
   /** Takes a chain over. Returns the first number at which it is another one. */
@@ -99,7 +134,7 @@ class Node {
     while (fork < this.chain.length && this.chain[fork] === next[fork]) fork++;
     for (const hash of this.chain.slice(fork)) this.left.add(hash);
     for (const hash of next.slice(fork)) this.left.delete(hash);
-    this.past = this.past.filter(({ leftMs }) => leftMs >= nowMs - GRACE_MS);
+    this.past = this.past.filter(({ leftMs }) => leftMs >= nowMs - Math.max(GRACE_MS, KNOWN_MS));
     this.past.push({ chain: this.chain, leftMs: nowMs });
     this.chain = next;
     return fork;
@@ -127,6 +162,8 @@ class CacheWorld {
     logs: emptyReport(),
   };
   readonly wrong: string[] = [];
+  readonly short: string[] = [];
+  nulls = 0;
   compared = 0;
   readonly #random: () => number;
   readonly #tracker: Tracker;
@@ -135,7 +172,7 @@ class CacheWorld {
   #canonical: Chain = [];
   #made = 0;
 
-  constructor({ seed, nodes: count, blockTimeMs }: CacheSimulationOptions) {
+  constructor({ seed, nodes: count, blockTimeMs, faults = [] }: CacheSimulationOptions) {
     this.runtime = simulatedWorld(seed);
     this.#random = seededRandom(seed + 2);
     const providers = Array.from({ length: count }, (_, index) =>
@@ -148,7 +185,10 @@ class CacheWorld {
     });
     this.#router = this.#createRouter();
     this.#canonical = Array.from({ length: FIRST_BLOCKS }, () => hashOf(++this.#made));
-    this.nodes = providers.map(() => new Node(this.#canonical));
+    this.nodes = providers.map((_, index) => {
+      const fault = faults[index] ?? {};
+      return new Node(this.#canonical.slice(0, FIRST_BLOCKS - (fault.lagBlocks ?? 0)), fault);
+    });
     for (const [index, node] of this.nodes.entries()) this.#push(index, node, 0);
     this.runtime.advance(NODE_DELAY_MS);
   }
@@ -160,9 +200,10 @@ class CacheWorld {
     this.#canonical = next;
     for (const [index, node] of this.nodes.entries())
       this.runtime.after(this.#below(NODE_DELAY_MS), () => {
+        const seen = next.slice(0, next.length - (node.fault.lagBlocks ?? 0));
         // A later chain may have overtaken this one.
-        if (next.length <= node.chain.length) return;
-        this.#push(index, node, node.adopt(next, this.runtime.now()));
+        if (seen.length <= node.chain.length) return;
+        this.#push(index, node, node.adopt(seen, this.runtime.now()));
       });
   }
 
@@ -198,6 +239,7 @@ class CacheWorld {
     if (outcome.kind !== "result") return;
     this.compared++;
     const json = outcome.body.toString("latin1", outcome.start, outcome.end);
+    this.#judgeCompleteness(request, json);
     if (this.#isTold(request, json, isKept)) return;
     this.wrong.push(`${source.kind} ${JSON.stringify(request)} at ${this.runtime.now()}: ${json}`);
   }
@@ -218,6 +260,30 @@ class CacheWorld {
             answerOf(chain, request, node.left) === json,
         ),
     );
+  }
+
+  /** What a node that lacks the block says, though another one is known to have it. */
+  #judgeCompleteness(request: NodeRequest, json: string): void {
+    const nowMs = this.runtime.now();
+    if (json === "null" && this.#isThere(request)) this.nulls++;
+    const claimed = claimedNumber(request);
+    if (claimed === null || !this.nodes.some((node) => node.hasLong(claimed, nowMs))) return;
+    if (request.method !== "eth_getLogs") return;
+    const having = this.nodes.flatMap((node) =>
+      node.recent(nowMs).flatMap((chain) => (claimed < chain.length ? [{ chain, node }] : [])),
+    );
+    const isWhole = having.some(({ chain, node }) => answerOf(chain, request, node.left) === json);
+    if (!isWhole) this.short.push(`${JSON.stringify(request)} at ${nowMs}: ${json}`);
+  }
+
+  /** Whether all nodes that do not lag have had what is asked for, for long. */
+  #isThere(request: NodeRequest): boolean {
+    const sinceMs = this.runtime.now() - KNOWN_MS;
+    return this.nodes.every(({ fault, chain, past, left }) => {
+      if (fault.lagBlocks !== undefined) return true;
+      const recent = past.filter(({ leftMs }) => leftMs >= sinceMs).map((each) => each.chain);
+      return [chain, ...recent].every((each) => answerOf(each, request, left) !== "null");
+    });
   }
 
   #below(most: number): number {
@@ -260,8 +326,12 @@ class CacheWorld {
             const request: NodeRequest = JSON.parse(body.toString());
             this.kinds[kindOf(request)].upstreamCalls++;
             const node = this.nodes[provider.index] ?? assert.fail();
+            const { liesShare = 0, stallShare = 0 } = node.fault;
+            if (stallShare > 0 && this.#random() < stallShare) return { sent: true, cancel() {} };
+            const isLie = liesShare > 0 && this.#random() < liesShare;
             runtime.after(this.#below(ANSWER_MS), () => {
-              const json = answerOf(node.chain, request, node.left);
+              const honest = answerOf(node.chain, request, node.left);
+              const json = isLie ? lieOf(node.chain, request, node.left, honest) : honest;
               runtime.after(this.#below(ANSWER_MS), () => {
                 if (json === null) {
                   const failure = plainFailure("error", UNKNOWN_BLOCK.message);

@@ -65,7 +65,7 @@ export function policyOf(method: Method, block: BlockRef, settings: PolicySettin
     hedge,
     blockByNumber: method.mayBeMissing && block.kind === "number",
     recheckNull:
-      hedge !== null && !settings.own && method.mayBeMissing && namesOneThing(method, block),
+      !settings.own && method.replaySafe && method.mayBeMissing && namesOneThing(method, block),
     split: settings.split && isRange({ method, block }),
     isPart: false,
     view: settings.view,

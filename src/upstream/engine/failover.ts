@@ -84,9 +84,9 @@ function plan({ recording }: FailoverParts, job: Job): void {
 function begun(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener): RunningJob {
   const { hedge } = job.policy;
   const [first] = job.plan.candidates;
-  if (hedge !== null && first !== undefined) {
+  if (first !== undefined) {
     const { tracker, call } = job.request;
-    earn(tracker.extraCalls, costOf(first.provider, call), hedge.maxExtra);
+    if (hedge !== null) earn(tracker.extraCalls, costOf(first.provider, call), hedge.maxExtra);
     earn(tracker.rechecks, 1, RECHECK_SHARE);
   }
   const run = new FailoverRun(parts, job, listener);
