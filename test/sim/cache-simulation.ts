@@ -79,6 +79,8 @@ const PUSH_DELAY_MS = 40;
 const ANSWER_MS = 25;
 /** Answers of a chain that a node has left may still be under way, or its pushes. */
 const GRACE_MS = PUSH_DELAY_MS + 2 * ANSWER_MS;
+/** `null` may be told so much later: whoever was asked for it once more has not answered. */
+const RECHECK_MS = 1_000;
 /** A node that has had a block for so long is known to have it. */
 const KNOWN_MS = 200;
 
@@ -134,15 +136,15 @@ class Node {
     while (fork < this.chain.length && this.chain[fork] === next[fork]) fork++;
     for (const hash of this.chain.slice(fork)) this.left.add(hash);
     for (const hash of next.slice(fork)) this.left.delete(hash);
-    this.past = this.past.filter(({ leftMs }) => leftMs >= nowMs - Math.max(GRACE_MS, KNOWN_MS));
+    this.past = this.past.filter(({ leftMs }) => leftMs >= nowMs - GRACE_MS - RECHECK_MS);
     this.past.push({ chain: this.chain, leftMs: nowMs });
     this.chain = next;
     return fork;
   }
 
   /** The chains that its answers may be of, if they came just now. */
-  recent(nowMs: number): readonly Chain[] {
-    const past = this.past.filter(({ leftMs }) => leftMs >= nowMs - GRACE_MS);
+  recent(nowMs: number, graceMs = GRACE_MS): readonly Chain[] {
+    const past = this.past.filter(({ leftMs }) => leftMs >= nowMs - graceMs);
     return [this.chain, ...past.map(({ chain }) => chain)];
   }
 }
@@ -251,9 +253,10 @@ class CacheWorld {
   #isTold(request: NodeRequest, json: string, isKept: boolean): boolean {
     const nowMs = this.runtime.now();
     const claimed = isKept ? claimedNumber(request) : null;
+    const graceMs = json === "null" && !isKept ? GRACE_MS + RECHECK_MS : GRACE_MS;
     return this.nodes.some((node) =>
       node
-        .recent(nowMs)
+        .recent(nowMs, graceMs)
         .some(
           (chain) =>
             (claimed === null || claimed < chain.length) &&
