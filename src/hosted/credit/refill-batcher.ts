@@ -53,7 +53,7 @@ class RoundRefillBatcher implements RefillBatcher {
   #running: Promise<void> | null = null;
   #nextAtMs = 0;
   #startedAtMs = 0;
-  /** The last round that ended had waited for too long in vain. */
+  /** A round took too long in vain, and none has been answered since. */
   #isSilent = false;
   #cancelTimer: (() => void) | null = null;
   #isClosed = false;
@@ -140,7 +140,8 @@ class RoundRefillBatcher implements RefillBatcher {
       await this.#parts.run(wallets);
       this.#isSilent = false;
     } catch (error) {
-      this.#isSilent = this.#roundMs() >= WAIT_MS;
+      // One that fails at once says nothing new: the store has not answered.
+      if (this.#roundMs() >= WAIT_MS) this.#isSilent = true;
       this.#nextAtMs = runtime.now() + FAILED_MS;
       this.#parts.failed(wallets, error);
     }

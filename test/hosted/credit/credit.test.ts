@@ -561,6 +561,35 @@ test(
   },
 );
 
+test("a steady load goes on for ten seconds after the store fell silent, from what was leased", async (t) => {
+  const { store } = await countedStore(t);
+  await createPaid(store, "acc_a", 1_000_000_000_000n);
+  let hangs = false;
+  const { credit, runtime } = await node(t, {
+    ...store,
+    transaction: (run) => (hangs ? new Promise(() => undefined) : store.transaction(run)),
+  });
+  const wallet = credit.wallet("acc_a");
+  await refill(credit, runtime, wallet, 3 * CU);
+  const load = async (seconds: number): Promise<number> => {
+    let served = 0;
+    for (let step = 0; step < 20 * seconds; step++) {
+      served += spend(credit, wallet, 50);
+      await turn(runtime, 50);
+    }
+    return served;
+  };
+  await load(10);
+  assert.equal(await load(5), 5_000, "the load is steady");
+  hangs = true;
+  assert.equal(await load(10), 10_000);
+  const unwrittenN = credit.unwrittenN();
+  const [lease] = await store.db.selectFrom("credit_lease").selectAll().execute();
+  assert.ok(lease !== undefined && unwrittenN <= Number(lease.granted_n - lease.spent_n));
+  await load(6);
+  assert.equal(credit.hold(wallet, 3 * CU), false, "no longer than half the node timeout");
+});
+
 test("an answer that comes after this node was taken for dead puts nothing into a wallet", async (t) => {
   const { store } = await countedStore(t);
   await createPaid(store, "acc_a", BigInt(50 * CU));

@@ -116,6 +116,12 @@ test("calls wait once for a store that is silent; then they are told at once, un
   call();
   await pass(20);
   assert.ok(Number(waits.splice(0)[0]) <= 10, "nobody waits again");
+  // It fails sooner than a call would wait, as all do once the node may not spend: no answer yet.
+  await end("reject");
+  call();
+  await pass(20);
+  assert.ok(Number(waits.splice(0)[0]) <= 10, "nobody waits for the next round either");
+  await pass(300);
   await end("resolve");
   await end("resolve");
   await pass(100);
