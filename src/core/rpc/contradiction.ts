@@ -28,7 +28,7 @@ export function contradictionIn(call: Call, bytes: Buffer, span: Span): string |
     case "receipt":
       return otherHash(call, bytes, span, RECEIPT_MEMBER);
     case "logs":
-      return opening === OPEN_ARRAY ? otherLog(call, bytes, span) : null;
+      return opening === OPEN_ARRAY ? otherLogs(call, bytes, span) : null;
   }
 }
 
@@ -36,6 +36,7 @@ const HASH_MEMBER = Buffer.from('"hash"');
 const RECEIPT_MEMBER = Buffer.from('"transactionHash"');
 const HASH = /^0x[0-9a-f]{64}$/;
 const MAX_FILTER_BYTES = 16_384;
+const MAX_TOPICS = 4;
 
 function otherBlock({ block, resolution, params, body }: Call, bytes: Buffer, span: Span) {
   const { number, hash } = resultBlock(bytes, span);
@@ -61,12 +62,27 @@ function otherHash({ params, body }: Call, bytes: Buffer, span: Span, member: Bu
   return answer.indexOf(asked, 0, "latin1") === -1 && answer.includes(member) ? "hash" : null;
 }
 
-/** Of the first log: those of another question differ in all. */
-function otherLog(call: Call, bytes: Buffer, span: Span): string | null {
+/** Of the first log and the last one: those of another question differ in all. */
+function otherLogs(call: Call, bytes: Buffer, span: Span): string | null {
   const [first] = elements(bytes, span.start, span.end, 1);
   const filter = filterOf(call);
-  const log = first === undefined ? null : membersOf(bytes, first);
-  if (filter === null || log === null) return null;
+  if (filter === null || first === undefined) return null;
+  const log = membersOf(bytes, first);
+  const why = log === null ? null : otherLog(call, filter, bytes, log);
+  const start = bytes.lastIndexOf(OPEN_OBJECT, span.end - 1);
+  if (why !== null || start <= first.start) return why;
+  const last = membersOf(bytes, { start, end: span.end });
+  // Logs may hold further objects.
+  const isLog = last?.has("address") === true && last.has("blockNumber");
+  return isLog ? otherLog(call, filter, bytes, last) : null;
+}
+
+function otherLog(
+  call: Call,
+  { blockHash, address, topics }: Readonly<Record<string, unknown>>,
+  bytes: Buffer,
+  log: ReadonlyMap<string, Span>,
+): string | null {
   const text = (name: string): string | null => {
     const at = log.get(name);
     if (at === undefined || bytes[at.start] !== QUOTE) return null;
@@ -75,9 +91,21 @@ function otherLog(call: Call, bytes: Buffer, span: Span): string | null {
   const { from, to } = rangeOf(call);
   const number = Number(text("blockNumber") ?? Number.NaN);
   if ((from !== null && number < from) || (to !== null && number > to)) return "range";
-  const { blockHash, address } = filter;
   if (isOther(text("blockHash"), blockHash)) return "hash";
-  return isOther(text("address"), address) ? "address" : null;
+  if (isOther(text("address"), address)) return "address";
+  const held = log.get("topics");
+  return held !== undefined && areOthers(bytes, held, topics) ? "topics" : null;
+}
+
+/** Whether topics of a log are none of those that were asked for at their places. */
+function areOthers(bytes: Buffer, held: Span, asked: unknown): boolean {
+  if (!Array.isArray(asked) || bytes[held.start] !== OPEN_ARRAY) return false;
+  const spans = elements(bytes, held.start, held.end, MAX_TOPICS);
+  return asked.slice(0, MAX_TOPICS).some((one, place) => {
+    const at = spans[place];
+    if (at === undefined || bytes[at.start] !== QUOTE) return false;
+    return isOther(bytes.toString("latin1", at.start + 1, at.end - 1).toLowerCase(), one);
+  });
 }
 
 function rangeOf({ block }: Call): { readonly from: number | null; readonly to: number | null } {

@@ -64,6 +64,19 @@ test("the answer to another question contradicts", () => {
     ["eth_getLogs", [{ blockHash: hash("a") }], [log({})], "hash"],
     ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x9", address: OTHER }], [log({})], "address"],
     ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x9", address: [OTHER] }], [log({})], "address"],
+    [
+      "eth_getLogs",
+      [{ fromBlock: "0x1", toBlock: "0x5" }],
+      [log({}), log({ blockNumber: "0x6" })],
+      "range",
+    ],
+    ["eth_getLogs", [{ topics: [hash("a")] }], [log({ topics: [hash("b")] })], "topics"],
+    [
+      "eth_getLogs",
+      [{ topics: [null, [hash("a"), hash("c")]] }],
+      [log({ topics: [hash("b"), hash("c")] }), log({ topics: [hash("b"), hash("d")] })],
+      "topics",
+    ],
   ] as const)
     assert.equal(contradictionOf(method, params, result), why, `${method} ${why}`);
 });
@@ -77,6 +90,9 @@ test("what says the same in another spelling, or says nothing, does not contradi
     ["eth_getTransactionReceipt", [hash("a")], { status: "0x1" }],
     ["eth_getLogs", [{ fromBlock: "0x5", toBlock: "latest", address: [ADDRESS] }], [log({})]],
     ["eth_getLogs", [{ address: [] }], [log({ blockNumber: null })]],
+    ["eth_getLogs", [{ topics: [hash("A"), null, []] }], [log({ topics: [hash("a")] })]],
+    ["eth_getLogs", [{ topics: [null, hash("a")] }], [log({ more: { blockNumber: "0x7" } })]],
+    ["eth_getLogs", [{ toBlock: "0x6" }], [log({}), log({ l1: { blockNumber: "0x7" } })]],
     ["eth_getLogs", [{ blockHash: hash("B") }], [log({})]],
     ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x2" }], []],
     ["eth_getLogs", [null], [log({})]],
