@@ -97,14 +97,15 @@ async function profiled(
 }
 
 /** The benchmark's chains with keys, and limits too high to matter. */
-function hostedConfig(site: Site): string {
+export function hostedConfig(site: Site): string {
   const endless = "{ per_second: 1000000, burst: 10000000 }";
   return `${serviceConfig(site)}hosted:
   { enabled: true, keyless: true, keys_per_hour: 100000, starting_grant_cu: 1000000000, buckets: { managed: ${endless}, public: ${endless} } }
 `;
 }
 
-async function keyedPaths({ port }: System): Promise<readonly string[]> {
+/** Creates a key for each account; the paths of their calls. */
+export async function keyedPaths({ port }: System): Promise<readonly string[]> {
   const paths: string[] = [];
   for (let i = 0; i < ACCOUNTS; i++) {
     const answer: unknown = await (

@@ -22,6 +22,7 @@ import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
 import { soak } from "./soak.ts";
 import { measureSockets } from "./sockets/run.ts";
+import { measureStructure } from "./structure.ts";
 import { measureSizes } from "./sweep.ts";
 import {
   missing,
@@ -41,6 +42,7 @@ interface Options {
   readonly soak: boolean;
   readonly sockets: boolean;
   readonly keyed: boolean;
+  readonly structure: boolean;
   readonly workers: boolean;
   readonly sizes: boolean;
   readonly gathered: boolean;
@@ -67,6 +69,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --soak [--minutes N]
        npm run bench -- --sockets [--rounds N] [--seconds N]
        npm run bench -- --keyed [--rounds N] [--seconds N]
+       npm run bench -- --structure
        npm run bench -- --workers [--rounds N] [--seconds N]
        npm run bench -- --gathered
        npm run bench -- --hedges [--seconds N] [--seed N]
@@ -89,6 +92,7 @@ function parseOptions(args: readonly string[]): Options {
       soak: { type: "boolean", default: false },
       sockets: { type: "boolean", default: false },
       keyed: { type: "boolean", default: false },
+      structure: { type: "boolean", default: false },
       workers: { type: "boolean", default: false },
       sizes: { type: "boolean", default: false },
       gathered: { type: "boolean", default: false },
@@ -129,6 +133,7 @@ function parseOptions(args: readonly string[]): Options {
     soak: values.soak,
     sockets: values.sockets,
     keyed: values.keyed,
+    structure: values.structure,
     workers: values.workers,
     sizes: values.sizes || sizeBytes.length > 0,
     sizeBytes,
@@ -275,6 +280,7 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 const options = parseOptions(process.argv.slice(2));
 try {
   if (options.sockets) process.exitCode = await measureSockets(options);
+  else if (options.structure) process.exitCode = await measureStructure();
   else if (options.gathered) process.exitCode = await measureGathered();
   else if (options.hedges) process.exitCode = await measureHedges(options);
   else if (options.batches) process.exitCode = await measureBatches(options);
