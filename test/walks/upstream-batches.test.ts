@@ -158,6 +158,16 @@ test("what a provider makes of a batch reaches no wrong caller, and counts as on
       Array(8).fill("a:ok/8"),
     ],
     [
+      "with an item that goes on as the answer to another",
+      (calls, reply) => {
+        const [victim = assert.fail()] = calls.slice(1);
+        const long = `{"jsonrpc":"2.0","id":${calls[0]?.id},"result":"${"x".repeat(2_000)}"`;
+        const evil = `${long},"id":${victim.id},"result":"0xbad"}`;
+        reply.body(`[${[evil, ...calls.slice(1).map(resultOf)].join(",")}]`);
+      },
+      ["a:bad_body/8 b:ok", ...Array(7).fill("a:ok/8")],
+    ],
+    [
       "cut in the middle",
       (calls, reply) => {
         reply.begin(`[${first(calls)},${resultOf(calls[1] ?? assert.fail())},{"js`);

@@ -94,6 +94,16 @@ const MAX_TOPIC_CHOICES = 1_000;
 /** Of the parameters of a vendor's kind, as JSON: enough for a thousand addresses. */
 const MAX_VENDOR_CHARS = 65_536;
 
+/** Enough for the most addresses and topics. Reading millions of names would hold up everybody. */
+const MAX_PARAMS_CHARS = 500_000;
+const BOUND = `, of at most ${MAX_PARAMS_CHARS} characters`;
+
+/** The parameters in the text of a call, null where they are too long; without a text none. */
+export function subscriptionParams(text: string | null): unknown {
+  if (text === null) return [];
+  return text.length > MAX_PARAMS_CHARS ? null : JSON.parse(text);
+}
+
 /**
  * Parses the parameters of `eth_subscribe`. `further`: names that are passed on as vendors' are.
  */
@@ -103,7 +113,7 @@ export function readSubscription(
 ): Subscription | InvalidSubscription {
   if (!Array.isArray(params) || params.length === 0)
     return invalid(
-      `params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}`,
+      `params must be an array that begins with one of ${SUBSCRIPTION_KINDS.join(", ")}${BOUND}`,
     );
   const [name, option, ...rest]: unknown[] = params;
   const kind = SUBSCRIPTION_KINDS.find((kind) => kind === name);
@@ -153,7 +163,7 @@ export function logsOfBlock(filter: LogFilter, blockHash: string): string {
 /** Parses the parameters of `eth_newFilter`. */
 export function readCriteria(params: unknown): LogCriteria | InvalidSubscription {
   if (!Array.isArray(params) || params.length > 1)
-    return invalid("params must be an array with one object of criteria");
+    return invalid(`params must be an array with one object of criteria${BOUND}`);
   const [given]: unknown[] = params;
   const option = given ?? {};
   const subscription = readLogs(option);

@@ -153,10 +153,21 @@ export class RangeRun implements RunningJob {
     const leftMs = Math.max(0, this.#endsAtMs - runtime.now());
     this.#after(leftMs, () => this.#end(unavailable("deadline_exceeded")));
     const { from, to } = this.#terms.range;
+    const { size } = this.#terms;
+    if (size !== null && this.#knownBlocks() > size * this.#terms.maxParts)
+      return this.#refuse(null, size);
     this.#finalized = this.#job.request.tracker.blocks.finalized();
     if (typeof to === "number" && this.#finalized !== null && to <= this.#finalized)
       return this.#begin({ from, to });
     this.#pin(typeof to === "number" ? hexOf(to) : to);
+  }
+
+  /** Blocks of the range that are known to exist before anybody is asked for its end. */
+  #knownBlocks(): number {
+    const { from, to } = this.#terms.range;
+    const head = this.#job.request.tracker.head();
+    if (head === null || (typeof to === "string" && to !== "latest")) return 0;
+    return (typeof to === "number" ? Math.min(to, head) : head) - from + 1;
   }
 
   cancel(): Abandoned {

@@ -91,7 +91,6 @@ function writeBody(
   status: number,
   body: unknown,
 ): void {
-  headers.push("X-Content-Type-Options", "nosniff");
   write(response, status, headers, body === null ? null : [Buffer.from(JSON.stringify(body))]);
 }
 

@@ -32,6 +32,9 @@ const EXPOSED = [
   "X-Request-Id",
 ].join(", ");
 
+/** No browser takes an answer for anything but what its `Content-Type` says. */
+const NOSNIFF = ["X-Content-Type-Options", "nosniff"] as const;
+
 const CORS: readonly string[] = [
   "Access-Control-Allow-Origin",
   "*",
@@ -40,7 +43,9 @@ const CORS: readonly string[] = [
 ];
 
 /** Header lines that every answer carries, as raw text. */
-export const ALWAYS = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
+export const ALWAYS =
+  `${NOSNIFF.join(": ")}\r\nAccess-Control-Allow-Origin: *\r\n` +
+  `Access-Control-Expose-Headers: ${EXPOSED}\r\n`;
 
 const PREFLIGHT: readonly string[] = [
   "Access-Control-Allow-Methods",
@@ -99,7 +104,7 @@ export function writeUnchanged(response: ServerResponse, headers: Headers): void
 
 /** Starts a JSON answer with a streamed body; `sizeBytes` null = unknown length. */
 export function begin(response: ServerResponse, headers: Headers, sizeBytes: number | null): void {
-  headers.push(...CORS, "Content-Type", "application/json");
+  headers.push(...NOSNIFF, ...CORS, "Content-Type", "application/json");
   if (sizeBytes !== null) headers.push("Content-Length", String(sizeBytes));
   response.writeHead(200, headers);
 }
@@ -107,7 +112,7 @@ export function begin(response: ServerResponse, headers: Headers, sizeBytes: num
 /** Writes the head of an event stream; false = its reader has left. */
 export function beginEvents(response: ServerResponse, headers: Headers): boolean {
   if (response.destroyed || response.headersSent) return false;
-  addCors(response, headers);
+  addCommon(response, headers);
   headers.push("Content-Type", "text/event-stream");
   response.writeHead(200, headers);
   return true;
@@ -151,7 +156,8 @@ export function writePreflight(response: ServerResponse, headers: Headers): void
 }
 
 /** A page of another origin has no business with a session. */
-function addCors(response: ServerResponse, headers: Headers): void {
+function addCommon(response: ServerResponse, headers: Headers): void {
+  headers.push(...NOSNIFF);
   if (!hasConsoleCookie(response.req.headers.cookie)) for (const field of CORS) headers.push(field);
 }
 
@@ -162,7 +168,7 @@ function send(
   body: readonly Buffer[] | null,
 ): void {
   if (response.destroyed || response.headersSent) return;
-  addCors(response, headers);
+  addCommon(response, headers);
   if (body === null) {
     response.writeHead(status, headers);
     response.end();

@@ -117,7 +117,7 @@ function documentPage(files: () => ConsoleFiles | null): PageHandler {
     rendered.set(depth, page);
     headers.push("Cache-Control", "no-cache", "Content-Security-Policy", POLICY);
     headers.push("Referrer-Policy", "no-referrer", "Cross-Origin-Opener-Policy", "same-origin");
-    headers.push("X-Content-Type-Options", "nosniff", "ETag", page.etag);
+    headers.push("ETag", page.etag);
     if (known === page.etag) return writeUnchanged(response, headers);
     writeDocument(response, "text/html; charset=utf-8", headers, page.body);
   };
@@ -149,7 +149,7 @@ function sendAsset(
   const chosen = asset.encoded.find(({ name }) => accepts(accepted, name));
   const etag = chosen === undefined ? asset.etag : `${asset.etag.slice(0, -1)}-${chosen.name}"`;
   headers.push("Cache-Control", "public, max-age=31536000, immutable", "Vary", "Accept-Encoding");
-  headers.push("X-Content-Type-Options", "nosniff", "ETag", etag);
+  headers.push("ETag", etag);
   if (known === etag) return writeUnchanged(response, headers);
   if (chosen !== undefined) headers.push("Content-Encoding", chosen.name);
   writeDocument(response, asset.contentType, headers, chosen?.bytes ?? asset.plain);

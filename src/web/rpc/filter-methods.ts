@@ -10,6 +10,7 @@ import {
   readCriteria,
   readSubscription,
   type Subscription,
+  subscriptionParams,
 } from "../../core/stream/subscription.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Grant } from "../../hosted/admission/grant.ts";
@@ -66,7 +67,7 @@ export function createFilterMethods(parts: FilterMethodsParts): FilterMethods {
       if (call.grant !== null) keys?.used(call.grant);
       const requested = requestedFilter({
         methodName: call.methodName,
-        params: paramsOf(call),
+        params: subscriptionParams(call.params),
         ...call.target,
       });
       if (requested === null) return answerCall(parts, keys, call, done);
@@ -222,7 +223,7 @@ function originOf(call: FilterCall, id: string): FilterOrigin {
     id,
     owner: ownerOf(call),
     method: call.methodName,
-    params: JSON.stringify(paramsOf(call)),
+    params: JSON.stringify(subscriptionParams(call.params)),
     profile: profileId(profile),
     named,
     chain: chain.chainName,
@@ -400,13 +401,9 @@ function refOf(call: FilterCall): FilterRef {
 }
 
 function idIn(call: FilterCall): string {
-  const params = paramsOf(call);
+  const params = subscriptionParams(call.params);
   const id: unknown = Array.isArray(params) ? params[0] : undefined;
   return typeof id === "string" ? id.toLowerCase() : "";
-}
-
-function paramsOf({ params }: FilterCall): unknown {
-  return params === null ? [] : JSON.parse(params);
 }
 
 const NOT_FOUND = fault("filter_not_found", "filter not found");

@@ -1,6 +1,7 @@
 // What one address may have of the connections of the service, so that nobody shuts others out by
 // sockets that it leaves idle. Counts connections; knows nothing of what they carry.
 import type { Socket } from "node:net";
+import { networkOf } from "../../core/billing/address-limit.ts";
 import { isLoopbackAddress } from "../../core/public-address.ts";
 import { isTrusted, plainAddress, type TrustedProxies } from "../http/client-address.ts";
 
@@ -8,7 +9,7 @@ import { isTrusted, plainAddress, type TrustedProxies } from "../http/client-add
 const BUSY_SHARE = 0.75;
 const SHARE_OF_ADDRESS = 0.25;
 
-/** The open connections, by address. */
+/** The open connections, by address (IPv6: by /64, all of which one host can use). */
 export class ConnectionShares {
   readonly #most: number;
   /** Behind each of them are many callers. */
@@ -24,12 +25,13 @@ export class ConnectionShares {
   /** Counts a connection until it closes; false = its address has enough of them. */
   takes(socket: Socket): boolean {
     const address = plainAddress(socket.remoteAddress ?? "");
-    const own = this.#open.get(address) ?? 0;
+    const network = networkOf(address);
+    const own = this.#open.get(network) ?? 0;
     const isBusy = this.#total >= BUSY_SHARE * this.#most;
     if (isBusy && own >= SHARE_OF_ADDRESS * this.#most && !this.#isExempt(address)) return false;
     this.#total++;
-    this.#open.set(address, own + 1);
-    socket.once("close", () => this.#closed(address));
+    this.#open.set(network, own + 1);
+    socket.once("close", () => this.#closed(network));
     return true;
   }
 
@@ -37,10 +39,10 @@ export class ConnectionShares {
     return isLoopbackAddress(address) || isTrusted(address, this.#proxies);
   }
 
-  #closed(address: string): void {
+  #closed(network: string): void {
     this.#total--;
-    const own = this.#open.get(address) ?? 0;
-    if (own > 1) this.#open.set(address, own - 1);
-    else this.#open.delete(address);
+    const own = this.#open.get(network) ?? 0;
+    if (own > 1) this.#open.set(network, own - 1);
+    else this.#open.delete(network);
   }
 }

@@ -8,6 +8,7 @@ import {
   COUNTED_KINDS,
   readSubscription,
   SUBSCRIPTION_KINDS,
+  subscriptionParams,
 } from "../../core/stream/subscription.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { Series } from "../../observe/series.ts";
@@ -72,7 +73,10 @@ export class ClientSubscriptions implements SubscriptionMethods {
     const { subscriptions, rpc } = this.#parts;
     const { limits, runtime } = rpc;
     const { target, method } = request;
-    const subscription = readSubscription(paramsOf(request), target.tracker.set.subscriptionKinds);
+    const subscription = readSubscription(
+      subscriptionParams(request.params),
+      target.tracker.set.subscriptionKinds,
+    );
     const why = refusal(
       request,
       subscription.kind === "invalid" ? subscription.message : null,
@@ -117,7 +121,7 @@ export class ClientSubscriptions implements SubscriptionMethods {
   }
 
   #unsubscribe(request: SubscriptionCall): MethodAnswer {
-    const params = paramsOf(request);
+    const params = subscriptionParams(request.params);
     const id: unknown = Array.isArray(params) ? params[0] : undefined;
     const clientSubscription = typeof id === "string" ? this.#subscriptions?.get(id) : undefined;
     if (clientSubscription === undefined)
@@ -272,10 +276,6 @@ class ClientSubscription implements Subscriber {
     if (connection.notify(id, results))
       series.notifications[kind] = (series.notifications[kind] ?? 0) + results.length;
   }
-}
-
-function paramsOf({ params }: SubscriptionCall): unknown {
-  return params === null ? [] : JSON.parse(params);
 }
 
 function refused(why: Fault): MethodAnswer {

@@ -19,6 +19,9 @@ test("an address takes three quarters of all connections at most, others get the
   assert.equal(taken.length, 300);
   for (let n = 0; n < 50; n++) assert.ok(shares.takes(from(`198.51.100.${n}`)));
   assert.ok(!shares.takes(from("::ffff:203.0.113.7")), "however it is written");
+  for (let n = 0; n < 60; n++) shares.takes(from(`2001:db8::${n}`));
+  for (let n = 0; n < 60; n++) shares.takes(from(`2001:db8::1:${n}`));
+  assert.ok(!shares.takes(from("2001:db8::2:1")), "a network of IPv6 is one address");
   for (const address of ["127.0.0.1", "::1", "10.1.2.3"])
     for (let n = 0; n < 120; n++) assert.ok(shares.takes(from(address)));
 });
