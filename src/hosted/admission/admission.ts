@@ -161,12 +161,17 @@ class KeyAdmission implements Admission {
     const why = this.#endOf(keyContext) ?? mayName(keyContext, call.profile);
     if (why !== null) return refusalOf(keyContext, why);
     const wallet = this.#walletOf(account);
+    let doubtful: ServiceTier | null = null;
     for (const service of serviceTiersFor(account, call.profile)) {
       const strategy = service.access === "public" ? "load-balanced" : call.strategy;
       const partCu = cuOf(settings.tariff, call.method, strategy);
       const cu = parts * partCu;
       const held = this.#hold(account, wallet, service, cu);
       if (held === "no_funds") continue;
+      if (held === "no_news") {
+        doubtful = service;
+        continue;
+      }
       if (held === "unknown") return this.#waitForCredit(keyContext, { wallet, service, waits });
       const refused = this.#takeTokens(keyContext, service, { parts, isFinal: waits > 0 });
       if (refused !== null) {
@@ -180,7 +185,9 @@ class KeyAdmission implements Admission {
       const terms = { keyContext, service, strategy, method, wallet, ...price };
       return new CreditGrant(this.#parts, terms);
     }
-    return refusalOf(keyContext, EXHAUSTED);
+    return doubtful === null
+      ? refusalOf(keyContext, EXHAUSTED)
+      : this.#waitForCredit(keyContext, { wallet, service: doubtful, waits });
   }
 
   refusal(keyContext: KeyContext, profile: string): Fault | null {
@@ -219,15 +226,17 @@ class KeyAdmission implements Admission {
       notificationCuOf(settings.tariff, strategy) * notifications +
       (this.#owedCu.get(account) ?? 0);
     this.#owedCu.delete(account);
+    let isKnown = true;
     // Custom access that ends between two sweeps of the sockets stays uncharged until then.
     for (const tier of service.access === "custom"
       ? [service]
       : serviceTiersOf(service.profile === "public" ? "public" : "premium")) {
       const heldN = this.#hold(account, wallet, tier, cu);
       if (heldN === "no_funds") continue;
-      if (heldN === "unknown") {
-        this.#owedCu.set(account, cu);
-        return cu > MOST_OWED_CU ? "unavailable" : null;
+      if (typeof heldN !== "number") {
+        isKnown = false;
+        if (heldN === "no_news") continue;
+        break;
       }
       credit.settle(wallet, {
         keyId,
@@ -239,7 +248,9 @@ class KeyAdmission implements Admission {
       });
       return null;
     }
-    return "balance_exhausted";
+    if (isKnown) return "balance_exhausted";
+    this.#owedCu.set(account, cu);
+    return cu > MOST_OWED_CU ? "unavailable" : null;
   }
 
   rateLimitStatus({ account }: KeyContext, rateLimit: RateLimit): RateLimitStatus {
@@ -260,26 +271,28 @@ class KeyAdmission implements Admission {
 
   /**
    * Holds the price of a call in this tier. Returns the nano-USD held, "unknown" while the balance
-   * is not known, or "no_funds".
+   * is not known, or "no_funds"; "no_news" where there were none when the store last answered, so
+   * that other tiers may serve, but nobody is told that the balance is exhausted.
    */
   #hold(
     account: AccountState,
     wallet: Wallet,
     { funding }: ServiceTier,
     cu: number,
-  ): number | "unknown" | "no_funds" {
+  ): number | "unknown" | "no_news" | "no_funds" {
     const { credit, settings, runtime } = this.#parts;
     switch (funding) {
       case "balance": {
         const priceN = cu * settings.tariff.nanoPerCu;
         if (credit.hold(wallet, priceN)) return priceN;
-        if (wallet.state !== "empty") return "unknown";
+        const hadNone = wallet.wasEmpty && wallet.availableN < priceN;
+        if (wallet.state !== "empty" && !hadNone) return "unknown";
         // The store says when it ran out; until it has, and while another node has the rest, it is
         // as if it had just now.
         if (account.paid !== null)
           account.paid.exhaustedAtMs =
             wallet.exhaustedAtMs ?? account.paid.exhaustedAtMs ?? runtime.wallMs();
-        return "no_funds";
+        return hadNone ? "no_news" : "no_funds";
       }
       case "payment":
         return runtime.wallMs() <

@@ -268,6 +268,7 @@ class LeasedCredit implements Credit {
     if (wallet.state !== "empty" && !wallet.isRefilling && !wallet.isRecalling) return;
     wallet.isRecalling = false;
     wallet.state = "unknown";
+    wallet.storeN = -1;
     wallet.shortN = Math.max(wallet.shortN, 1);
     // A round in flight may have read the balance before: then another one follows.
     wallet.waiters ??= [];

@@ -13,6 +13,8 @@ export interface Wallet {
    * null = some was left.
    */
   readonly exhaustedAtMs: number | null;
+  /** The store does not answer now, and by its last answer it had nothing left for this account. */
+  readonly wasEmpty: boolean;
 }
 
 /** Usage of one method by one key since the last batch. */
@@ -112,6 +114,10 @@ export class OpenWallet implements Wallet {
     this.usedAtMs = nowMs;
     this.isKept = isKept;
     if (!isKept) this.state = "unreachable";
+  }
+
+  get wasEmpty(): boolean {
+    return this.state === "unreachable" && this.storeN === 0;
   }
 }
 

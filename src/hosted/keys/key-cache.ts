@@ -287,7 +287,8 @@ class MemoryKeyCache implements KeyCache {
    */
   #knownGood(digest: string): KeyContext | Fault | null {
     const keyContext = this.#contexts.get(digest);
-    if (this.#contact !== "silent" || keyContext === undefined) return null;
+    const isSilent = this.#contact === "silent" || this.#contactNow() === "silent";
+    if (!isSilent || keyContext === undefined) return null;
     if (keyContext.bounds.doubtful || keyContext.checked === CHANGED) return null;
     keyContext.checked = this.#rechecks;
     return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;

@@ -46,6 +46,9 @@ interface Purse {
   availableN: number;
   state: Wallet["state"];
   exhaustedAtMs: number | null;
+  wasEmpty: boolean;
+  /** Nothing is held any more, whatever there is. */
+  isStopped: boolean;
   freeUsedCu: number | null;
   freeHeldCu: number;
   cachedCu: number;
@@ -79,6 +82,8 @@ function createFixture(
     availableN,
     state: availableN > 0 ? "open" : "empty",
     exhaustedAtMs: null,
+    wasEmpty: false,
+    isStopped: false,
     freeUsedCu: 0,
     freeHeldCu: 0,
     cachedCu: 0,
@@ -95,12 +100,15 @@ function createFixture(
     get exhaustedAtMs() {
       return purse.exhaustedAtMs;
     },
+    get wasEmpty() {
+      return purse.wasEmpty;
+    },
   };
   const credit: Credit = {
     presence: () => null,
     wallet: () => wallet,
     hold(_, amountN) {
-      if (purse.availableN < amountN) return false;
+      if (purse.availableN < amountN || purse.isStopped) return false;
       purse.availableN -= amountN;
       return true;
     },
@@ -354,6 +362,26 @@ test(
     purse.state = "empty";
     purse.freeUsedCu = null;
     assert.equal(ask().kind, "wait");
+  },
+);
+
+test(
+  "an account that had nothing left when the store fell silent is served what is free, and is " +
+    "never told that its balance is exhausted",
+  () => {
+    const { admission, purse, ask } = createFixture(0);
+    Object.assign(purse, { state: "unreachable", wasEmpty: true });
+    const grant = granted(ask());
+    assert.deepEqual([grant.service.fallback, grant.heldN], ["free", 0]);
+    grant.settle({ kind: "provider" });
+    assert.equal(admission.meter(grant, 1), null);
+    assert.equal(purse.settled.at(-1)?.freeCu, 3, "notifications as well");
+    purse.freeUsedCu = 100;
+    assert.deepEqual([ask().kind, refused(ask({}, 1))], ["wait", "unavailable"]);
+    assert.equal(admission.meter(grant, 1), null, "owed");
+    // All that was left is leased here, and may not be spent any more: that is paid traffic.
+    Object.assign(purse, { freeUsedCu: 0, availableN: 100_000, isStopped: true });
+    assert.deepEqual([ask().kind, refused(ask({}, 1))], ["wait", "unavailable"]);
   },
 );
 

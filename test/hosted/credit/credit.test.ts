@@ -323,6 +323,33 @@ eachStore(({ engine, open }) => {
   });
 
   test(
+    "a wallet tells that it was empty when the store went, unless its account was credited since " +
+      `(${engine})`,
+    async (t) => {
+      const { store, faults } = faultyStore(await open(t));
+      await createAccount(store, "acc_free");
+      const { credit, runtime } = await node(t, store);
+      const wallet = credit.wallet("acc_free");
+      await refill(credit, runtime, wallet, 3 * CU);
+      assert.deepEqual([wallet.state, wallet.wasEmpty], ["empty", false]);
+      faults.isGone = true;
+      runtime.advance(1_000);
+      await refill(credit, runtime, wallet, 3 * CU);
+      assert.deepEqual([wallet.state, wallet.wasEmpty], ["unreachable", true]);
+      faults.isGone = false;
+      runtime.advance(1_000);
+      await refill(credit, runtime, wallet, 3 * CU);
+      assert.equal(wallet.state, "empty");
+      faults.isGone = true;
+      credit.refresh("acc_free");
+      await refill(credit, runtime, wallet, 3 * CU);
+      assert.deepEqual([wallet.state, wallet.wasEmpty], ["unreachable", false]);
+      faults.isGone = false;
+      await credit.close();
+    },
+  );
+
+  test(
     "leased credit is spent while the store is gone, until half of the time after which this " +
       `node counts as dead (${engine})`,
     async (t) => {

@@ -221,8 +221,8 @@ eachStore(({ engine, open }) => {
     assert.equal(identify(secret), id);
   });
 
-  test(`a process that stood still uses no key as it was, before its timers run (${engine})`, async (t) => {
-    const { identify, find, key, keyCache } = await createFixture(t, open);
+  test(`a process that stood still uses no key as it was before it asked, before its timers run (${engine})`, async (t) => {
+    const { store, identify, find, key, keyCache } = await createFixture(t, open);
     const { secret, id } = await key();
     await find(secret);
     let now: Contact = "heard";
@@ -231,6 +231,11 @@ eachStore(({ engine, open }) => {
     now = "silent";
     assert.equal(identify(secret), "look up");
     assert.equal(held(await find(secret)).keyId, id);
+    await store.db.schema.alterTable("key_secret").renameTo("elsewhere").execute();
+    assert.equal(identify(secret), "look up");
+    assert.equal(held(await find(secret)).keyId, id, "known good, and the store does not answer");
+    const stranger = await find(newSecret("key"));
+    assert.equal(stranger.kind === "fault" && stranger.code, "unavailable");
     now = "cut_off";
     assert.equal(identify(secret), "unavailable");
     now = "heard";
