@@ -34,11 +34,7 @@ export const PURGE_ALL: PurgeSelection = {
   method: null,
 };
 
-const PURGE: QuestionTopic<PurgeSelection, boolean> = {
-  name: "cache purge",
-  parse: parsePurge,
-  parseAnswer: (value) => (typeof value === "boolean" ? value : null),
-};
+const PURGE: QuestionTopic<PurgeSelection, boolean> = { name: "cache purge" };
 const ANSWER_MS = 3_000;
 
 /** Creates the removal in this process: profiles that nobody has asked for yet included. */

@@ -11,11 +11,7 @@ export type HostedChange =
   | { readonly kind: "account"; readonly id: string }
   | { readonly kind: "profile"; readonly accountId: string; readonly slug: string };
 
-const CHANGE: QuestionTopic<HostedChange, true> = {
-  name: "hosted change",
-  parse: parseChange,
-  parseAnswer: (value) => (value === true ? true : null),
-};
+const CHANGE: QuestionTopic<HostedChange, true> = { name: "hosted change" };
 
 const ANSWER_MS = 1_000;
 const MAX_TRIES = 60;
@@ -60,17 +56,4 @@ export function createChangeBroadcast({
     const others = bus.workers().filter((id) => id !== bus.self);
     await Promise.all([apply(change), ...others.map((id) => tellOne(id, change, 1))]);
   };
-}
-
-function parseChange(value: unknown): HostedChange | null {
-  if (typeof value !== "object" || value === null || !("kind" in value)) return null;
-  if (value.kind === "profile")
-    return "accountId" in value &&
-      "slug" in value &&
-      typeof value.accountId === "string" &&
-      typeof value.slug === "string"
-      ? { kind: "profile", accountId: value.accountId, slug: value.slug }
-      : null;
-  if (!(value.kind === "key" || value.kind === "account")) return null;
-  return "id" in value && typeof value.id === "string" ? { kind: value.kind, id: value.id } : null;
 }

@@ -2,7 +2,6 @@
 // each of its transactions in one go. A worker that is busy or stands still holds nobody else up.
 
 import type { Epoch } from "../cluster/node-rows.ts";
-import { isRecord } from "../core/fields.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import { type CreditStore, creditOn, type RefillInput } from "../hosted/credit/credit-store.ts";
 import type { LeaseClosing, LeaseGrant } from "../hosted/credit/lease.ts";
@@ -25,11 +24,7 @@ type CreditResult =
   | { readonly kind: "closed"; readonly count: number }
   | { readonly kind: "failed"; readonly error: StatementError };
 
-const CREDIT: QuestionTopic<CreditRequest, CreditResult> = {
-  name: "credit",
-  parse: parseCreditRequest,
-  parseAnswer: parseCreditResult,
-};
+const CREDIT: QuestionTopic<CreditRequest, CreditResult> = { name: "credit" };
 /** As long as a statement may take. */
 const ANSWER_MS = 12_000;
 
@@ -94,29 +89,4 @@ export function creditOver(bus: Bus): CreditStore {
       return result.count;
     },
   };
-}
-
-/** Checks the frame: what is in it was made by the same version of this program. */
-function parseCreditRequest(value: unknown): CreditRequest | null {
-  if (!isRecord(value)) return null;
-  const { kind, epoch, input, closing, atMs } = value;
-  const isInEpoch = isRecord(epoch) && typeof epoch["epoch"] === "bigint" && isRecord(input);
-  const isWhole =
-    (kind === "flush" && isInEpoch && isRecord(input["batch"])) ||
-    (kind === "refill" && isInEpoch && Array.isArray(input["requests"])) ||
-    (kind === "return" && isInEpoch && Array.isArray(input["returns"])) ||
-    (kind === "close" && isRecord(closing) && typeof atMs === "number");
-  return isWhole ? (value as unknown as CreditRequest) : null;
-}
-
-function parseCreditResult(value: unknown): CreditResult | null {
-  if (!isRecord(value)) return null;
-  const { kind, outcome, grants, accountIds, count, error } = value;
-  const isWhole =
-    (kind === "flushed" && typeof outcome === "string") ||
-    (kind === "refilled" && (grants === null || Array.isArray(grants))) ||
-    (kind === "returned" && Array.isArray(accountIds)) ||
-    (kind === "closed" && typeof count === "number") ||
-    (kind === "failed" && isRecord(error));
-  return isWhole ? (value as unknown as CreditResult) : null;
 }

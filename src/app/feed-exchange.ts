@@ -1,10 +1,9 @@
 // The live feed over the workers of a service: each worker says now and then what is watched there,
 // and the others send their events while that is so.
-import { isRecord } from "../core/fields.ts";
 import type { Bus, Topic, WorkerId } from "../core/workers/bus.ts";
 import type { CallFilter } from "../observe/feed/call-filter.ts";
-import type { FeedBatch, FeedItem, FilterCount } from "../observe/feed/event-feed.ts";
-import { CALL_OUTCOMES, FEED_EVENT_TYPES } from "../observe/feed/feed-event.ts";
+import type { FeedBatch } from "../observe/feed/event-feed.ts";
+import type { FeedEvent } from "../observe/feed/feed-event.ts";
 import type { FeedExchange } from "../observe/feed/feed-hub.ts";
 import type { Runtime } from "../runtime.ts";
 
@@ -13,16 +12,13 @@ interface WatchMessage {
   readonly filters: readonly CallFilter[];
 }
 
-const WATCH: Topic<WatchMessage> = { name: "feed watch", parse: parseWatch };
-const EVENTS: Topic<FeedBatch> = { name: "feed events", parse: parseBatch };
+const WATCH: Topic<WatchMessage> = { name: "feed watch" };
+const EVENTS: Topic<FeedBatch> = { name: "feed events" };
 
 /** How often a worker repeats that it is watched, and how long that holds. */
 const REPEAT_MS = 4_000;
 const HOLDS_MS = 11_000;
-/** Bounds of one message; there are fewer. */
-const MAX_EVENTS = 20_000;
-const MAX_FILTERS = 256;
-const MAX_TEXT = 16_384;
+const OF_EACH_WORKER: ReadonlySet<FeedEvent["type"]> = new Set(["config", "node"]);
 
 interface Watcher {
   readonly untilMs: number;
@@ -72,63 +68,10 @@ export function createFeedExchange(
     onWatched(run) {
       tell = run;
     },
-    onEvents: (run) => void bus.subscribe(EVENTS, run),
+    onEvents: (run) =>
+      void bus.subscribe(EVENTS, (batch) =>
+        // Every worker sees these, and each tells of them where it is watched.
+        run({ ...batch, events: batch.events.filter(({ type }) => !OF_EACH_WORKER.has(type)) }),
+      ),
   };
-}
-
-function parseWatch(value: unknown): WatchMessage | null {
-  if (!isRecord(value) || !Array.isArray(value["filters"])) return null;
-  const filters = value["filters"].slice(0, MAX_FILTERS).flatMap((each) => parseFilter(each) ?? []);
-  return { filters };
-}
-
-/** A filter as another worker sent it; null = it is none. */
-export function parseFilter(value: unknown): CallFilter | null {
-  if (!isRecord(value)) return null;
-  const outcome = CALL_OUTCOMES.find((each) => each === value["outcome"]) ?? null;
-  const text = (name: string): string | null => {
-    const given = value[name];
-    return typeof given === "string" ? given : null;
-  };
-  return {
-    profile: text("profile"),
-    chain: text("chain"),
-    method: text("method"),
-    provider: text("provider"),
-    key: text("key"),
-    outcome,
-    failovers: value["failovers"] === true,
-    minMs: typeof value["minMs"] === "number" ? value["minMs"] : null,
-  };
-}
-
-function parseBatch(value: unknown): FeedBatch | null {
-  if (!isRecord(value)) return null;
-  const { events, counts, ended } = value;
-  if (!Array.isArray(events) || events.length > MAX_EVENTS || !Array.isArray(counts)) return null;
-  if (typeof ended !== "number") return null;
-  return {
-    // Every worker sees these, and each tells of them where it is watched.
-    events: events.filter(isItem).filter(({ type }) => type !== "config" && type !== "node"),
-    counts: counts.slice(0, MAX_FILTERS).filter(isCount),
-    ended,
-  };
-}
-
-function isItem(value: unknown): value is FeedItem {
-  if (!isRecord(value)) return false;
-  const { type, data, filters } = value;
-  return (
-    FEED_EVENT_TYPES.some((known) => known === type) &&
-    typeof data === "string" &&
-    data.length <= MAX_TEXT &&
-    (filters === null ||
-      (Array.isArray(filters) && filters.every((key) => typeof key === "string")))
-  );
-}
-
-function isCount(value: unknown): value is FilterCount {
-  if (!isRecord(value)) return false;
-  const { filter, shown, matched } = value;
-  return typeof filter === "string" && typeof shown === "number" && typeof matched === "number";
 }

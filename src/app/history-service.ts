@@ -8,15 +8,6 @@ import type { HistoryQuery } from "../observe/history/history-report.ts";
 import type { OpenHours, ServiceHistory, StepsReport } from "../observe/history/service-history.ts";
 import { type StepBatch, StepOutbox } from "../observe/history/step-outbox.ts";
 import type { Runtime } from "../runtime.ts";
-import {
-  parseBatch,
-  parseChangesAnswer,
-  parseHistoryQuery,
-  parseOpenHours,
-  parseStepsReport,
-  parseTaken,
-  type TakenBatch,
-} from "./parse-history.ts";
 
 /** Where the steps of a process go, and where history of the whole service is read. */
 export interface HistoryService {
@@ -62,30 +53,17 @@ export function historyAlone(history: ServiceHistory, own: ProcessHistory): Hist
   };
 }
 
-const TAKE: QuestionTopic<TakenBatch, StepBatch> = {
-  name: "take history",
-  parse: parseTaken,
-  parseAnswer: parseBatch,
-};
-const LAST: QuestionTopic<StepBatch, { readonly done: true }> = {
-  name: "last history",
-  parse: parseBatch,
-  parseAnswer: () => ({ done: true }),
-};
-const STEPS: QuestionTopic<HistoryQuery, StepsReport> = {
-  name: "steps of history",
-  parse: parseHistoryQuery,
-  parseAnswer: parseStepsReport,
-};
+/** Which batch of which process was taken last. */
+type TakenBatch = Pick<StepBatch, "process" | "number">;
+
+const TAKE: QuestionTopic<TakenBatch, StepBatch> = { name: "take history" };
+const LAST: QuestionTopic<StepBatch, { readonly done: true }> = { name: "last history" };
+const STEPS: QuestionTopic<HistoryQuery, StepsReport> = { name: "steps of history" };
 const HOURS: QuestionTopic<HistoryQuery, { readonly open: OpenHours | "none" }> = {
   name: "hours of history",
-  parse: parseHistoryQuery,
-  parseAnswer: parseOpenHours,
 };
 const CHANGES: QuestionTopic<object, { readonly changes: readonly ChangeEvent[] }> = {
   name: "recent changes",
-  parse: () => ({}),
-  parseAnswer: parseChangesAnswer,
 };
 
 /** How long the supervisor waits for a worker, and a worker for the supervisor. */

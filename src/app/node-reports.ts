@@ -53,11 +53,7 @@ const MAX_WRITING = 2;
 const MAX_PROVIDERS = 500;
 const MAX_REPORT_CHARACTERS = 200_000;
 
-const ASKED: QuestionTopic<object, NodeReport> = {
-  name: "process report",
-  parse: () => ({}),
-  parseAnswer: (value) => REPORT.safeParse(value).data ?? null,
-};
+const ASKED: QuestionTopic<object, NodeReport> = { name: "process report" };
 
 /** Begins to measure and to tell. */
 export function startNodeReports(parts: NodeReportParts): NodeReports {

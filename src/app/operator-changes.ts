@@ -125,7 +125,7 @@ function parseRecorded(ref: string): Recorded | null {
 const MAX_TEXT = 512;
 
 /** A provider as other processes name it; null = they do not. */
-export function parseProviderRef(value: unknown): ProviderRef | null {
+function parseProviderRef(value: unknown): ProviderRef | null {
   const fields = fieldsOf(value);
   const [profile, chain, provider] = [fields?.["profile"], fields?.["chain"], fields?.["provider"]];
   return isText(profile) && isText(chain) && isText(provider) ? { profile, chain, provider } : null;

@@ -19,7 +19,7 @@ import type {
   ReloadedNode,
   Requester,
 } from "../web/api/operator-providers.ts";
-import { type OperatorChange, type OperatorChanges, parseProviderRef } from "./operator-changes.ts";
+import type { OperatorChange, OperatorChanges } from "./operator-changes.ts";
 import type { Reload, ReloadAsked } from "./reload-service.ts";
 
 export interface OperatorProvidersParts extends QueryParts {
@@ -47,11 +47,8 @@ export interface OpenOperatorProviders extends OperatorProviders {
 /** How often what others changed is read anew, where there are others; a hint comes sooner. */
 const READ_MS = 2_000;
 
-const CORDONS_CHANGED: Topic<true> = {
-  name: "operator.cordons",
-  parse: (value) => (value === true ? true : null),
-};
-const WAITS_ENDED: Topic<ProviderRef> = { name: "operator.waits", parse: parseProviderRef };
+const CORDONS_CHANGED: Topic<true> = { name: "operator.cordons" };
+const WAITS_ENDED: Topic<ProviderRef> = { name: "operator.waits" };
 
 /** Opens it, with the cordons that hold already in effect. */
 export async function openOperatorProviders(

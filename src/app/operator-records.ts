@@ -5,14 +5,16 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import { createMemoryRecords, type LastingRecords } from "../hosted/operator/memory-records.ts";
-import {
-  parseLastingRecords,
-  parseRecordsAnswer,
-  parseRecordsRequest,
-  type RecordsAnswer,
-  type RecordsRequest,
-} from "../hosted/operator/parse-records.ts";
-import type { OperatorRecords } from "../hosted/operator/records.ts";
+import { parseLastingRecords } from "../hosted/operator/parse-records.ts";
+import type {
+  ActionPage,
+  ActionQuery,
+  ConsoleSession,
+  OperatorAction,
+  OperatorCordon,
+  OperatorRecords,
+  ProviderRef,
+} from "../hosted/operator/records.ts";
 import { OPERATOR_FILE, readOperatorFile, writeOperatorFile } from "../store/operator-file.ts";
 
 /** Where records are kept without a store. */
@@ -53,11 +55,25 @@ async function lastingIn({ log, dataDir }: RecordsPlace): Promise<LastingRecords
   return NOTHING_KEPT;
 }
 
-const RECORDS: QuestionTopic<RecordsRequest, RecordsAnswer> = {
-  name: "operator-records",
-  parse: parseRecordsRequest,
-  parseAnswer: parseRecordsAnswer,
-};
+/** A call of another process to the records. */
+type RecordsRequest =
+  | { readonly kind: "addSession"; readonly session: ConsoleSession }
+  | { readonly kind: "session"; readonly idHash: string; readonly nowMs: number }
+  | { readonly kind: "endSession"; readonly idHash: string }
+  | { readonly kind: "cordons" }
+  | { readonly kind: "cordon"; readonly cordon: OperatorCordon }
+  | { readonly kind: "uncordon"; readonly ref: ProviderRef }
+  | { readonly kind: "addAction"; readonly action: OperatorAction }
+  | { readonly kind: "actions"; readonly query: ActionQuery };
+
+/** What the call returned. */
+type RecordsAnswer =
+  | { readonly kind: "flag"; readonly value: boolean }
+  | { readonly kind: "session"; readonly value: ConsoleSession | null }
+  | { readonly kind: "cordons"; readonly value: readonly OperatorCordon[] }
+  | { readonly kind: "actions"; readonly value: ActionPage };
+
+const RECORDS: QuestionTopic<RecordsRequest, RecordsAnswer> = { name: "operator-records" };
 const ANSWER_MS = 2_000;
 
 /** Serves the records to workers. */

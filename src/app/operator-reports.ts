@@ -5,15 +5,18 @@ import {
   mergeReports,
   type OperatorReports,
   ownReport,
+  type ReportAnswers,
   type ReportParts,
+  type ReportQuery,
 } from "../observe/operator-report.ts";
-import {
-  PARSE_ANSWER,
-  PARSE_QUERY,
-  type ProcessReport,
-  type QueryOf,
-  type ReportKind,
-} from "./parse-reports.ts";
+
+type ReportKind = ReportQuery["kind"];
+type QueryOf<K extends ReportKind> = Extract<ReportQuery, { readonly kind: K }>;
+
+/** The answer of one process. */
+interface ProcessReport<K extends ReportKind> {
+  readonly answer: ReportAnswers[K];
+}
 
 type ReportTopics = {
   readonly [K in ReportKind]: QuestionTopic<QueryOf<K>, ProcessReport<K>>;
@@ -49,9 +52,5 @@ export function operatorReports(parts: ReportParts, bus: Bus | null): OperatorRe
 }
 
 function topic<K extends ReportKind>(kind: K): QuestionTopic<QueryOf<K>, ProcessReport<K>> {
-  return {
-    name: `operator report: ${kind}`,
-    parse: PARSE_QUERY[kind],
-    parseAnswer: PARSE_ANSWER[kind],
-  };
+  return { name: `operator report: ${kind}` };
 }

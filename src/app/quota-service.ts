@@ -3,7 +3,7 @@
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import type { QuotaLimits, QuotaRecord } from "../core/provider/quota.ts";
+import type { QuotaRecord } from "../core/provider/quota.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import { QUOTA_FILE, readQuotas, writeQuotas } from "../store/quota-file.ts";
@@ -82,16 +82,8 @@ interface GiveBack {
   readonly unspent: QuotaLease;
 }
 
-const LEASE: QuestionTopic<QuotaRequest, QuotaLease> = {
-  name: "quota-lease",
-  parse: parseRequest,
-  parseAnswer: parseLease,
-};
-const GIVE_BACK: QuestionTopic<GiveBack, boolean> = {
-  name: "quota-give-back",
-  parse: parseGiveBack,
-  parseAnswer: (value) => (typeof value === "boolean" ? value : null),
-};
+const LEASE: QuestionTopic<QuotaRequest, QuotaLease> = { name: "quota-lease" };
+const GIVE_BACK: QuestionTopic<GiveBack, boolean> = { name: "quota-give-back" };
 const ANSWER_MS = 2_000;
 
 /** Hands credits out to workers. */
@@ -126,50 +118,6 @@ export function quotasOver(bus: Bus): QuotaSource {
       await Promise.all(underWay);
     },
   };
-}
-
-function parseRequest(value: unknown): QuotaRequest | null {
-  const { key, limits, credits } = fieldsOf(value);
-  const parsed = parseLimits(limits);
-  return typeof key === "string" && isCount(credits) && parsed !== null
-    ? { key, credits, limits: parsed }
-    : null;
-}
-
-function parseLimits(value: unknown): QuotaLimits | null {
-  const { daily = null, monthly = null, resetsOn } = fieldsOf(value);
-  return (daily === null || isCount(daily)) &&
-    (monthly === null || isCount(monthly)) &&
-    isCount(resetsOn) &&
-    resetsOn >= 1 &&
-    resetsOn <= 28
-    ? { daily, monthly, resetsOn }
-    : null;
-}
-
-function parseLease(value: unknown): QuotaLease | null {
-  const { dayMs, daySpent, monthMs, monthSpent, credits } = fieldsOf(value);
-  return isCount(dayMs) &&
-    isCount(daySpent) &&
-    isCount(monthMs) &&
-    isCount(monthSpent) &&
-    isCount(credits)
-    ? { dayMs, daySpent, monthMs, monthSpent, credits }
-    : null;
-}
-
-function parseGiveBack(value: unknown): GiveBack | null {
-  const { key, unspent } = fieldsOf(value);
-  const lease = parseLease(unspent);
-  return typeof key === "string" && lease !== null ? { key, unspent: lease } : null;
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? { ...value } : {};
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 function textOf(error: unknown): string {

@@ -2,7 +2,6 @@
 // has all workers apply it. What was asked for at another node is done once, whichever worker hears
 // of it.
 import type { AskedReload } from "../cluster/asked-reloads.ts";
-import { isRecord } from "../core/fields.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ReloadOutcome } from "../web/api/operator-providers.ts";
@@ -43,35 +42,7 @@ interface ReloadReply {
   readonly outcome: ReloadOutcome | null;
 }
 
-const RELOAD: QuestionTopic<ReloadMessage, ReloadReply> = {
-  name: "operator.reload",
-  parse(value) {
-    if (!isRecord(value) || value["asked"] === undefined) return null;
-    if (value["asked"] === null) return { asked: null };
-    const asked = parseAsked(value["asked"]);
-    return asked === null ? null : { asked };
-  },
-  parseAnswer(value) {
-    if (!isRecord(value) || value["outcome"] === undefined) return null;
-    if (value["outcome"] === null) return { outcome: null };
-    const outcome = parseOutcome(value["outcome"]);
-    return outcome === null ? null : { outcome };
-  },
-};
-
-function parseAsked(value: unknown): RemoteReload | null {
-  if (!isRecord(value)) return null;
-  const { id, ageMs } = value;
-  return typeof id === "string" && typeof ageMs === "number" ? { id, ageMs } : null;
-}
-
-function parseOutcome(value: unknown): ReloadOutcome | null {
-  if (!isRecord(value)) return null;
-  const { problem } = value;
-  const revision = typeof value["revision"] === "string" ? value["revision"] : null;
-  if (problem === null) return { problem, revision };
-  return typeof problem === "string" && problem.length <= MAX_TEXT ? { problem, revision } : null;
-}
+const RELOAD: QuestionTopic<ReloadMessage, ReloadReply> = { name: "operator.reload" };
 
 /** Reading and checking a large file, and all workers applying it. */
 const RELOAD_MS = 30_000;

@@ -7,11 +7,7 @@ import {
   SUPERVISOR,
   type WorkerId,
 } from "../core/workers/bus.ts";
-import {
-  type DocumentQuery,
-  parseDocumentQuery,
-  type ServiceDocuments,
-} from "../core/workers/service-documents.ts";
+import type { DocumentQuery, ServiceDocuments } from "../core/workers/service-documents.ts";
 import {
   countsOfFamilies,
   type MetricFamily,
@@ -33,11 +29,7 @@ export type { MetricFamily } from "../observe/metric-families.ts";
 type Document = unknown;
 
 /** The document of one worker. */
-const OWN: QuestionTopic<DocumentQuery, { readonly document: Document }> = {
-  name: "own document",
-  parse: parseDocumentQuery,
-  parseAnswer: parseEnvelope,
-};
+const OWN: QuestionTopic<DocumentQuery, { readonly document: Document }> = { name: "own document" };
 /** The document of the service. */
 const MERGED: typeof OWN = { ...OWN, name: "document of the service" };
 
@@ -225,8 +217,4 @@ function isReady(document: Document): document is ReadyDocument {
   return (
     isObject(document) && Array.isArray(document["chains"]) && Array.isArray(document["reasons"])
   );
-}
-
-function parseEnvelope(value: unknown): { readonly document: Document } | null {
-  return isObject(value) && "document" in value ? { document: value["document"] } : null;
 }

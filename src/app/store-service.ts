@@ -1,22 +1,12 @@
 // The embedded store of a service of several workers: the supervisor has the file open, and the
 // workers send it their statements over the bus.
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
-import {
-  parseStatementRequest,
-  parseStatementResult,
-  type SendStatement,
-  type StatementRequest,
-  type StatementResult,
-} from "../store/statement.ts";
+import type { SendStatement, StatementRequest, StatementResult } from "../store/statement.ts";
 import type { StatementServer } from "../store/statement-server.ts";
 
 export { serveFile } from "../store/store.ts";
 
-const STATEMENT: QuestionTopic<StatementRequest, StatementResult> = {
-  name: "statement",
-  parse: parseStatementRequest,
-  parseAnswer: parseStatementResult,
-};
+const STATEMENT: QuestionTopic<StatementRequest, StatementResult> = { name: "statement" };
 /** Longer than a transaction may take, and another one before it. */
 const ANSWER_MS = 12_000;
 

@@ -30,10 +30,7 @@ export interface WorkerChangesParts {
 
 const POLL_MS = 1_000;
 
-const WRITTEN: Topic<true> = {
-  name: "changes written",
-  parse: (value) => (value === true ? true : null),
-};
+const WRITTEN: Topic<true> = { name: "changes written" };
 
 /** Opens the changes from now on: before anything that they concern is read. */
 export async function openWorkerChanges(parts: WorkerChangesParts): Promise<WorkerChanges> {

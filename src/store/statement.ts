@@ -1,6 +1,5 @@
 // Statements on their way between a process of the service and the one that has the embedded file
-// open: what is asked, what is answered, and the check of both. Knows neither the file nor the way.
-import { isRecord } from "../core/fields.ts";
+// open: what is asked and what is answered. Knows neither the file nor the way.
 
 /** One step on the file. */
 export interface StatementRequest {
@@ -56,45 +55,4 @@ export function errorFrom({ message, code, errcode }: StatementError): Error {
     code === null ? {} : { code },
     errcode === null ? {} : { errcode },
   );
-}
-
-/** Reads a request; null = it is none. */
-export function parseStatementRequest(value: unknown): StatementRequest | null {
-  if (!isRecord(value)) return null;
-  const { transaction } = value;
-  const step = stepOf(value["step"]);
-  if (step === null || !(transaction === null || typeof transaction === "number")) return null;
-  return step.kind !== "run" && transaction === null ? null : { transaction, step };
-}
-
-/** Reads a result; null = it is none. */
-export function parseStatementResult(value: unknown): StatementResult | null {
-  if (!isRecord(value)) return null;
-  const { ok, rows, changes, insertId, error } = value;
-  if (ok === true)
-    return Array.isArray(rows) && isBigintOrNull(changes) && isBigintOrNull(insertId)
-      ? { ok, rows, changes, insertId }
-      : null;
-  if (!isRecord(error) || typeof error["message"] !== "string") return null;
-  const { message, code, errcode } = error;
-  return {
-    ok: false,
-    error: {
-      message,
-      code: typeof code === "string" ? code : null,
-      errcode: typeof errcode === "number" ? errcode : null,
-    },
-  };
-}
-
-function stepOf(value: unknown): StatementStep | null {
-  if (!isRecord(value)) return null;
-  const { kind, sql, parameters } = value;
-  if (kind === "begin" || kind === "commit" || kind === "rollback") return { kind };
-  if (kind !== "run" || typeof sql !== "string" || !Array.isArray(parameters)) return null;
-  return { kind, sql, parameters };
-}
-
-function isBigintOrNull(value: unknown): value is bigint | null {
-  return value === null || typeof value === "bigint";
 }

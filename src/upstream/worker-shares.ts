@@ -1,7 +1,6 @@
 // Bounds that hold for the whole service, divided between its workers: equal parts at first, then
 // by demand. A worker that needs more says so to the worker that owns the bound, which lowers the
 // parts of others before it raises that one. Nothing is sent while every part suffices.
-import { isRecord } from "../core/fields.ts";
 import type { Bus, QuestionTopic, WorkerId } from "../core/workers/bus.ts";
 import { divided, equalPart } from "../core/workers/division.ts";
 import type { Runtime } from "../runtime.ts";
@@ -232,39 +231,8 @@ interface Assignment extends Bound {
   readonly epoch: string;
 }
 
-const WANT: QuestionTopic<Bound, true> = {
-  name: "share.want",
-  parse: boundIn,
-  parseAnswer: (value) => (value === true ? value : null),
-};
+const WANT: QuestionTopic<Bound, true> = { name: "share.want" };
 
-const REPORT: QuestionTopic<Bound, Report> = {
-  name: "share.report",
-  parse: boundIn,
-  parseAnswer(value) {
-    if (!isRecord(value)) return null;
-    const { limit, used, wanted } = value;
-    return isAmount(limit) && isAmount(used) && isAmount(wanted) ? { limit, used, wanted } : null;
-  },
-};
+const REPORT: QuestionTopic<Bound, Report> = { name: "share.report" };
 
-const ASSIGN: QuestionTopic<Assignment, number> = {
-  name: "share.assign",
-  parse(value) {
-    const bound = boundIn(value);
-    if (bound === null || !isRecord(value)) return null;
-    const { limit, epoch } = value;
-    return isAmount(limit) && typeof epoch === "string" ? { ...bound, limit, epoch } : null;
-  },
-  parseAnswer: (value) => (isAmount(value) ? value : null),
-};
-
-function boundIn(value: unknown): Bound | null {
-  if (!isRecord(value)) return null;
-  const { key, total } = value;
-  return typeof key === "string" && isAmount(total) ? { key, total } : null;
-}
-
-function isAmount(value: unknown): value is number {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0;
-}
+const ASSIGN: QuestionTopic<Assignment, number> = { name: "share.assign" };

@@ -1,10 +1,9 @@
 // A bus in one process: a hub and workers whose packets travel by call, with links that can be held
 // up and cut.
-
+import { deserialize, serialize } from "node:v8";
 import { createBusEndpoint } from "../../src/cluster/workers/bus-endpoint.ts";
 import { createBusHub } from "../../src/cluster/workers/bus-hub.ts";
 import { Outbox, type OutboxLimits } from "../../src/cluster/workers/outbox.ts";
-import { parsePacket } from "../../src/cluster/workers/packet.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
 
@@ -50,7 +49,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
       const link = { isStuck: false, isMute: false };
       const outbox = new Outbox((packet, taken) => {
         taken();
-        if (!link.isMute) attached.receive(structuredClone(packet));
+        if (!link.isMute) attached.receive(travelled(packet));
       });
       const bus = createBusEndpoint({
         self: id,
@@ -61,8 +60,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
       });
       const attached = hub.attach(id, (packet, taken) => {
         const deliver = (): void => {
-          const arrived = parsePacket(structuredClone(packet));
-          if (arrived !== null) bus.receive(arrived);
+          bus.receive(travelled(packet));
           taken();
         };
         if (link.isStuck) waiting.push(deliver);
@@ -111,4 +109,9 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
       return worker;
     },
   };
+}
+
+/** A value as it arrives at another process: Buffers stay Buffers. */
+function travelled<T>(value: T): T {
+  return deserialize(serialize(value));
 }

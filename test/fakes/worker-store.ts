@@ -2,11 +2,7 @@
 // there as they would travel between processes.
 import { deserialize, serialize } from "node:v8";
 import { type Runtime, realRuntime } from "../../src/runtime.ts";
-import {
-  parseStatementRequest,
-  parseStatementResult,
-  type SendStatement,
-} from "../../src/store/statement.ts";
+import type { SendStatement } from "../../src/store/statement.ts";
 import type { StatementServer } from "../../src/store/statement-server.ts";
 import { openStore, type Store, type StorePlace, serveFile } from "../../src/store/store.ts";
 
@@ -28,13 +24,8 @@ export async function openWorkerFile(
   const { statements, close } = await serveFile(dataDir, runtime);
   const sendAs =
     (worker: string): SendStatement =>
-    async (message) => {
-      const request = parseStatementRequest(travelled(message));
-      if (request === null) throw new Error("no request arrived");
-      const result = parseStatementResult(travelled(await statements.run(request, worker)));
-      if (result === null) throw new Error("no result arrived");
-      return result;
-    };
+    async (message) =>
+      travelled(await statements.run(travelled(message), worker));
   return {
     statements,
     sendAs,
@@ -56,6 +47,6 @@ export async function openAsWorker({ dataDir }: StorePlace): Promise<Store> {
   };
 }
 
-function travelled(value: unknown): unknown {
+function travelled<T>(value: T): T {
   return deserialize(serialize(value));
 }

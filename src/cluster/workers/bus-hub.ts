@@ -4,7 +4,7 @@ import { type Bus, SUPERVISOR, type WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { createBusEndpoint } from "./bus-endpoint.ts";
 import { Outbox, type OutboxLimits, type SendPacket } from "./outbox.ts";
-import { type Packet, parsePacket } from "./packet.ts";
+import type { Packet } from "./packet.ts";
 
 export interface BusHub {
   /** The supervisor's own endpoint. */
@@ -17,8 +17,8 @@ export interface BusHub {
 
 /** The connection of one worker. */
 export interface AttachedWorker {
-  /** Handles a message of the worker; false = it is no packet of the bus. */
-  receive(value: unknown): boolean;
+  /** Handles a packet of the worker. */
+  receive(packet: Packet): void;
   /** Disconnects a worker that has ended. */
   detach(): void;
 }
@@ -67,13 +67,7 @@ export function createBusHub(
       outboxes.set(id, outbox);
       outbox.put({ kind: "workers", ids: endpoint.workers(), silent: endpoint.silent() });
       return {
-        receive(value) {
-          const packet = parsePacket(value);
-          if (packet === null || packet.kind === "workers") return false;
-          // The sender is set here, so that a worker cannot impersonate another one.
-          pass({ ...packet, from: id });
-          return true;
-        },
+        receive: pass,
         detach() {
           if (outboxes.get(id) === outbox) outboxes.delete(id);
         },

@@ -27,10 +27,7 @@ const PER_SECOND = 50;
 const TELL_MS = 10;
 const TELL_CHANGE = 2;
 
-const CONNECTIONS: Topic<number> = {
-  name: "connections",
-  parse: (value) => (typeof value === "number" && value >= 0 ? value : null),
-};
+const CONNECTIONS: Topic<number> = { name: "connections" };
 
 /** Creates the sharing with other workers on the bus. */
 export function createConnectionSharing(

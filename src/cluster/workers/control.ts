@@ -1,8 +1,7 @@
-// The messages between the supervisor and a worker about the worker's life cycle, and their
-// validation. The configuration is sent unchanged, because both processes run the same program.
-
-import { isRecord } from "../../core/fields.ts";
+// The messages between the supervisor and a worker about the worker's life cycle. They are sent as
+// they are, the configuration included, because both processes run the same build.
 import type { WorkerId } from "../../core/workers/bus.ts";
+import type { Packet } from "./packet.ts";
 
 /** From the supervisor to a worker. */
 export type Command<C> =
@@ -43,46 +42,15 @@ export type Report =
   /** A connection for another worker; attached to the message. */
   | { readonly kind: "connection"; readonly to: WorkerId };
 
+/** What a worker sends to the supervisor. */
+export type WorkerMessage = Packet | Report;
+
+/** What the supervisor sends to a worker. */
+export type SupervisorMessage<C> = Packet | Command<C>;
+
 /** The ports on which a service listens. */
 export interface Ports {
   readonly port: number;
   /** Null = metrics have no listener of their own. */
   readonly metricsPort: number | null;
-}
-
-/** Parses a command; null = invalid. The configuration was validated by the supervisor. */
-export function parseCommand<C>(value: unknown): Command<C> | null {
-  if (!isRecord(value)) return null;
-  const { kind } = value;
-  const isKnown =
-    kind === "drain" ||
-    kind === "connection" ||
-    kind === "ping" ||
-    (kind === "offer" && typeof value["offer"] === "number") ||
-    (kind === "start" && isRecord(value["start"])) ||
-    (kind === "reload" && isRecord(value["config"]) && typeof value["id"] === "number");
-  return isKnown ? (value as unknown as Command<C>) : null;
-}
-
-/** Parses a report; null = invalid. */
-export function parseReport(value: unknown): Report | null {
-  if (!isRecord(value)) return null;
-  const { kind, problem, id, to, offer } = value;
-  if (kind === "pong") return { kind };
-  if (kind === "accepted") return typeof offer === "number" ? { kind, offer } : null;
-  if (kind === "ready") {
-    const ports = portsOf(value["ports"]);
-    return ports === null ? null : { kind, ports };
-  }
-  if (kind === "failed") return typeof problem === "string" ? { kind, problem } : null;
-  if (kind === "connection") return typeof to === "string" ? { kind, to } : null;
-  if (kind !== "reloaded" || typeof id !== "number") return null;
-  return problem === null || typeof problem === "string" ? { kind, id, problem } : null;
-}
-
-function portsOf(value: unknown): Ports | null {
-  if (!isRecord(value)) return null;
-  const { port, metricsPort } = value;
-  if (typeof port !== "number") return null;
-  return metricsPort === null || typeof metricsPort === "number" ? { port, metricsPort } : null;
 }

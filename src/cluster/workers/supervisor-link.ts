@@ -5,9 +5,8 @@ import type { Socket } from "node:net";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type BusEndpoint, createBusEndpoint } from "./bus-endpoint.ts";
-import { type Command, parseCommand, type Report, type WorkerStart } from "./control.ts";
+import type { Command, Report, SupervisorMessage, WorkerStart } from "./control.ts";
 import { Outbox } from "./outbox.ts";
-import { parsePacket } from "./packet.ts";
 import { parseConnection, parseSendHandle, socketOn, takeConnection } from "./raw-connection.ts";
 
 /** The connection of a worker to its supervisor. */
@@ -50,24 +49,25 @@ export async function linkToSupervisor<C>(parts: LinkParts): Promise<SupervisorL
       worker.exitedAfterDisconnect = true;
       orphan.put(null);
     });
-    process.on("message", (value: unknown, companion: unknown) => {
+    process.on("message", (message: SupervisorMessage<C>, companion: unknown) => {
       const connection = parseConnection(companion);
       if (connection !== null) return passed.put(socketOn(connection));
-      const command = parseCommand<C>(value);
-      switch (command?.kind) {
+      switch (message.kind) {
         case "start":
-          endpoint ??= endpointOf(command.start.id, parts);
-          return resolve({ start: command.start, bus: endpoint });
+          endpoint ??= endpointOf(message.start.id, parts);
+          return resolve({ start: message.start, bus: endpoint });
         case "ping":
           return sendReport({ kind: "pong" });
         case "offer":
-          return sendReport({ kind: "accepted", offer: command.offer });
+          return sendReport({ kind: "accepted", offer: message.offer });
         case "reload":
         case "drain":
-          return commands.put(command);
+          return commands.put(message);
+        case "connection":
+          return;
+        default:
+          endpoint?.receive(message);
       }
-      const packet = parsePacket(value);
-      if (packet !== null) endpoint?.receive(packet);
     });
   });
   return {

@@ -7,7 +7,7 @@ import type { Runtime } from "../../runtime.ts";
 import { newProcessId } from "../node-rows.ts";
 import { type AttachedWorker, createBusHub } from "./bus-hub.ts";
 import { type ConnectionOffers, createConnectionOffers } from "./connection-offers.ts";
-import { type Command, type Ports, parseReport, type Report } from "./control.ts";
+import type { Command, Ports, Report, WorkerMessage } from "./control.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { type ResponseWatch, watchResponses } from "./response-watch.ts";
 import { afterDeath, delayMs, NO_RESTARTS, type Restarts } from "./restarts.ts";
@@ -15,9 +15,9 @@ import { afterDeath, delayMs, NO_RESTARTS, type Restarts } from "./restarts.ts";
 /** A worker's process, as the supervisor holds it. */
 export interface WorkerProcess {
   /** `taken` is called once the process has taken the message, or never will. */
-  send(message: unknown, taken: () => void): void;
+  send(message: object, taken: () => void): void;
   /** Gives it a connection, which is not held here any more; false = it cannot be given. */
-  sendConnection(message: unknown, connection: RawConnection): boolean;
+  sendConnection(message: object, connection: RawConnection): boolean;
   /** Gives up the copy of its listening sockets that is kept here for its successor. */
   closeListeners(): void;
   /** Ends it at once. */
@@ -27,7 +27,7 @@ export interface WorkerProcess {
 /** What a worker's process tells. */
 export interface WorkerEvents {
   /** `connection`: what came with the message; null = nothing did. */
-  message(value: unknown, connection: RawConnection | null): void;
+  message(message: WorkerMessage, connection: RawConnection | null): void;
   /** Once, however it ended. */
   ended(how: string): void;
 }
@@ -230,9 +230,9 @@ class WorkerSupervisor<C> implements Supervisor<C> {
 
   #start(slot: Slot): void {
     const process = this.#parts.startProcess({
-      message: (value, connection) => {
+      message: (message, connection) => {
         // What a process sent before it ended may arrive after its end was noticed.
-        if (slot.process === process) this.#received(slot, value, connection);
+        if (slot.process === process) this.#received(slot, message, connection);
         else connection?.close();
       },
       ended: (how) => this.#ended(slot, how),
@@ -256,16 +256,20 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     return { id, count, config, version, serviceId: this.serviceId, startedWallMs };
   }
 
-  #received(slot: Slot, value: unknown, connection: RawConnection | null): void {
+  #received(slot: Slot, message: WorkerMessage, connection: RawConnection | null): void {
     slot.watch?.heard();
-    if (slot.attached?.receive(value) === true) return;
-    const report = parseReport(value);
-    if (report?.kind === "connection" && connection !== null)
-      return this.#offers.pass(connection, slot.id, report.to);
-    connection?.close();
-    if (report === null)
-      return this.#parts.log.error({ worker: slot.id }, "bug: a worker sent what is no message");
-    this.#reported(slot, report);
+    switch (message.kind) {
+      case "hint":
+      case "question":
+      case "answer":
+      case "workers":
+        return slot.attached?.receive(message);
+      case "connection":
+        if (connection !== null) this.#offers.pass(connection, slot.id, message.to);
+        return;
+      default:
+        return this.#reported(slot, message);
+    }
   }
 
   #reported(slot: Slot, report: Report): void {

@@ -3,6 +3,7 @@
 // processes.
 import cluster from "node:cluster";
 import { getCompileCacheDir } from "node:module";
+import type { WorkerMessage } from "./control.ts";
 import { parseConnection, parseSendHandle } from "./raw-connection.ts";
 import type { WorkerEvents, WorkerProcess } from "./supervisor.ts";
 
@@ -32,8 +33,8 @@ function startProcess(events: WorkerEvents): WorkerProcess {
     isOver = true;
     events.ended(how);
   };
-  child.on("message", (value: unknown, companion: unknown) =>
-    events.message(value, parseConnection(companion)),
+  child.on("message", (message: WorkerMessage, companion: unknown) =>
+    events.message(message, parseConnection(companion)),
   );
   child.on("exit", (code, signal) => ended(signal ?? `exit code ${code}`));
   child.on("error", (error) => {
@@ -41,11 +42,11 @@ function startProcess(events: WorkerEvents): WorkerProcess {
   });
   return {
     send(message, taken) {
-      if (!child.connected || !parseSendable(message)) return taken();
+      if (!child.connected) return taken();
       child.send(message, () => taken());
     },
     sendConnection(message, connection) {
-      if (!child.connected || !parseSendable(message)) return false;
+      if (!child.connected) return false;
       child.send(message, parseSendHandle(connection), {}, () => connection.close());
       return true;
     },
@@ -54,8 +55,4 @@ function startProcess(events: WorkerEvents): WorkerProcess {
     closeListeners: () => void child.emit("disconnect"),
     kill: () => void child.kill("SIGKILL"),
   };
-}
-
-function parseSendable(message: unknown): message is object {
-  return typeof message === "object" && message !== null;
 }

@@ -7,17 +7,21 @@ export type WorkerId = string;
 /** The process that started the workers; it answers questions and serves no traffic. */
 export const SUPERVISOR: WorkerId = "supervisor";
 
-/** A kind of message, with the check that every message passes where it arrives. */
+/**
+ * A kind of message. All processes of a service run one build, so messages are values of its types
+ * (copied as by `structuredClone`) and are not parsed where they arrive.
+ */
 export interface Topic<M> {
   /** Unique in the service. */
   readonly name: string;
-  /** Null = not a message of this kind; it is dropped. */
-  readonly parse: (value: unknown) => M | null;
+  /** Never set: ties the type of the message to the topic. */
+  readonly message?: M;
 }
 
-/** A kind of question: its message, and the check of its answers. */
+/** A kind of question: its message and its answer. */
 export interface QuestionTopic<M, R> extends Topic<M> {
-  readonly parseAnswer: (value: unknown) => R | null;
+  /** Never set, as above. */
+  readonly answer?: R;
 }
 
 /** A question to one worker. */
@@ -32,7 +36,7 @@ export type BusReply<R> =
   | { readonly ok: true; readonly value: R }
   /**
    * `timeout`: no answer in time, or the worker is silent; `gone`: the worker is no more; `busy`:
-   * too many questions wait; `refused`: it cannot answer, or what it answered makes no sense.
+   * too many questions wait; `refused`: it cannot answer.
    */
   | { readonly ok: false; readonly reason: "timeout" | "gone" | "busy" | "refused" };
 

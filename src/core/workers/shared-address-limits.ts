@@ -27,7 +27,6 @@ interface Clock {
 /** What was taken within this time travels together. */
 const TELL_MS = 5;
 const MAX_TOLD = 1_000;
-const MAX_TOKENS = 1_000;
 
 /** Opens limits that are shared over a bus. */
 export function sharedAddressLimits(bus: Bus, clock: Clock): OpenAddressLimit {
@@ -83,23 +82,4 @@ interface Taken {
   readonly tokens: number;
 }
 
-const MAX_CHARS = 512;
-
-const TAKEN: Topic<readonly Taken[]> = {
-  name: "address-limit.taken",
-  parse(value) {
-    if (!Array.isArray(value) || value.length > MAX_TOLD) return null;
-    const all = value.map(takenIn).filter((taken) => taken !== null);
-    return all.length === value.length ? all : null;
-  },
-};
-
-function takenIn(value: unknown): Taken | null {
-  if (typeof value !== "object" || value === null) return null;
-  const { name, network, tokens }: Readonly<Record<string, unknown>> = { ...value };
-  if (typeof name !== "string" || typeof network !== "string" || network.length > MAX_CHARS)
-    return null;
-  return typeof tokens === "number" && Math.abs(tokens) <= MAX_TOKENS
-    ? { name, network, tokens: Math.trunc(tokens) }
-    : null;
-}
+const TAKEN: Topic<readonly Taken[]> = { name: "address-limit.taken" };

@@ -36,7 +36,6 @@ const KEPT_MS = 35_000;
 const MAX_TOLD = 500;
 const MAX_THINGS = 1_024;
 const MAX_HOLDERS = 100_000;
-const MAX_CHARS = 512;
 
 type HoldingsMessage = readonly (readonly [holder: string, things: readonly string[]])[];
 
@@ -150,19 +149,5 @@ class SharedHoldings implements Holdings {
 function topicOf(name: string): Topic<HoldingsMessage> {
   return {
     name: `holdings.${name}`,
-    parse: (value) =>
-      Array.isArray(value) && value.length <= MAX_TOLD && value.every(isHolding) ? value : null,
   };
-}
-
-function isHolding(entry: unknown): boolean {
-  if (!Array.isArray(entry) || entry.length !== 2) return false;
-  const [holder, things]: readonly unknown[] = entry;
-  return (
-    isText(holder) && Array.isArray(things) && things.length <= MAX_THINGS && things.every(isText)
-  );
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === "string" && value.length <= MAX_CHARS;
 }

@@ -97,7 +97,7 @@ export function parseChange(type: string, text: string): ChangeEvent | null {
 }
 
 /** Whether a value is a change, as far as it is relied upon. */
-export function isChange(value: unknown): value is ChangeEvent {
+function isChange(value: unknown): value is ChangeEvent {
   if (!isRecord(value) || !isRecord(value["data"])) return false;
   const { type, data } = value;
   const isKnown = FEED_EVENT_TYPES.some((each) => each === type && each !== "call");

@@ -19,6 +19,8 @@ export interface ViewExchangeParts {
   readonly bus: Bus | null;
 }
 
+type BlockHint = Exclude<ViewHint, { readonly kind: "hello" }>;
+
 /** Where a hint came from. */
 type Origin = "bus" | "nodes";
 
@@ -64,7 +66,7 @@ export class ViewExchange {
     this.#stops.push(
       bus.subscribe(VIEW_HINTS, (hint, from) => {
         const first = bus.workers().find((worker) => worker !== from);
-        if (hint.kind !== "hello") this.#hear(hint, "bus");
+        if (hint.kind !== "hello") this.#hear(ownCopy(hint), "bus");
         else if (first === bus.self) this.#tellNewest((newest) => bus.publish(VIEW_HINTS, newest));
       }),
     );
@@ -165,7 +167,7 @@ export class ViewExchange {
       if (this.#mayTell()) tell({ kind: "transaction", ...message });
   }
 
-  #hear(hint: Exclude<ViewHint, { readonly kind: "hello" }>, origin: Origin): void {
+  #hear(hint: BlockHint, origin: Origin): void {
     const tracker = this.#served.get(hint.set);
     if (tracker !== undefined && tracker.set.chain.chainId !== hint.chainId) return;
     if (hint.kind === "transaction") {
@@ -180,4 +182,10 @@ export class ViewExchange {
     tracker.blocks.view.raise({ number: hint.number, hash: hint.hash });
     this.#origin = null;
   }
+}
+
+/** Copies the bytes that are kept, which would keep the whole message. */
+function ownCopy(hint: BlockHint): BlockHint {
+  if (hint.kind !== "transaction" || hint.raw === null) return hint;
+  return { ...hint, raw: Buffer.from(hint.raw) };
 }

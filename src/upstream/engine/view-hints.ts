@@ -1,5 +1,6 @@
 // What processes of one service tell each other so that a caller has one view of the chain at all
-// of them: tips, and transactions that were accepted. Checked where they arrive.
+// of them: tips, and transactions that were accepted. Hints of other nodes are parsed: theirs may be
+// another version.
 import { isRecord } from "../../core/fields.ts";
 import type { TipBlock } from "../../core/provider/served-tip.ts";
 import { isHeight as isSafeHeight } from "../../core/rpc/block-height.ts";
@@ -22,7 +23,7 @@ const HASH = /^0x[0-9a-f]{64}$/;
 const ADDRESS = /^0x[0-9a-f]{40}$/;
 
 /** Hints on the bus between workers. */
-export const VIEW_HINTS: Topic<ViewHint> = { name: "view.hint", parse: parseHint };
+export const VIEW_HINTS: Topic<ViewHint> = { name: "view.hint" };
 
 /** A hint as text, for those who are reached by texts alone. */
 export function hintText(hint: ViewHint): string {

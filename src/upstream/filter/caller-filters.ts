@@ -83,21 +83,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-const MAX_CALLER_CHARS = 512;
-
 /** Callers and how many filters each has now at the worker that says so. */
 const COUNTS: Topic<readonly (readonly [caller: string, count: number])[]> = {
   name: "filter.counts",
-  parse(value) {
-    if (!Array.isArray(value) || value.length > MAX_TOLD) return null;
-    const counts: (readonly [string, number])[] = [];
-    for (const entry of value) {
-      if (!Array.isArray(entry)) return null;
-      const [caller, count]: readonly unknown[] = entry;
-      if (typeof caller !== "string" || caller.length > MAX_CALLER_CHARS) return null;
-      if (typeof count !== "number" || !Number.isSafeInteger(count) || count < 0) return null;
-      counts.push([caller, count]);
-    }
-    return counts;
-  },
 };

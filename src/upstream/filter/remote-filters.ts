@@ -1,6 +1,5 @@
 // Filters that other workers of this service keep: their ids name the worker, which is asked over
 // the bus. Answers questions of others about the filters that are kept here.
-import { isRecord } from "../../core/fields.ts";
 import type { Bus, BusReply, QuestionTopic, WorkerId } from "../../core/workers/bus.ts";
 import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { FilterPlace, Filters, PolledFilter } from "./filters.ts";
@@ -52,9 +51,6 @@ const ANSWER_MS = 5_000;
 /** Polls of other workers whose answers may be on their way to callers, and for how long. */
 const MAX_UNSETTLED = 10_000;
 const SETTLE_MS = 60_000;
-const MAX_ID = 64;
-const MAX_OWNER = 512;
-const MAX_QUERY = 1_000_000;
 
 /** Asks other workers, and answers them. */
 export function createRemoteFilters({
@@ -197,61 +193,10 @@ interface SettleMessage {
   readonly written: boolean;
 }
 
-const POLL: QuestionTopic<PollMessage, Buffer | "none"> = {
-  name: "filter.poll",
-  parse(value) {
-    const ref = refIn(value);
-    const poll = isRecord(value) ? value["poll"] : null;
-    return ref === null || !isCount(poll) ? null : { ...ref, poll };
-  },
-  parseAnswer(value) {
-    if (value === "none") return value;
-    return value instanceof Uint8Array
-      ? Buffer.from(value.buffer, value.byteOffset, value.length)
-      : null;
-  },
-};
+const POLL: QuestionTopic<PollMessage, Buffer | "none"> = { name: "filter.poll" };
 
-const SETTLE: QuestionTopic<SettleMessage, true> = {
-  name: "filter.settle",
-  parse(value) {
-    if (!isRecord(value)) return null;
-    const { poll, written } = value;
-    return isCount(poll) && typeof written === "boolean" ? { poll, written } : null;
-  },
-  parseAnswer: (value) => (value === true ? value : null),
-};
+const SETTLE: QuestionTopic<SettleMessage, true> = { name: "filter.settle" };
 
-const PLACE: QuestionTopic<FilterRef, FilterPlace | "none"> = {
-  name: "filter.place",
-  parse: refIn,
-  parseAnswer(value) {
-    if (value === "none") return value;
-    if (!isRecord(value)) return null;
-    const { profile, chain, pin, query } = value;
-    if (pin !== null && !isText(pin, MAX_OWNER)) return null;
-    return isText(profile, MAX_OWNER) && isText(chain, MAX_OWNER) && isText(query, MAX_QUERY)
-      ? { profile, chain, pin, query }
-      : null;
-  },
-};
+const PLACE: QuestionTopic<FilterRef, FilterPlace | "none"> = { name: "filter.place" };
 
-const UNINSTALL: QuestionTopic<FilterRef, boolean | "none"> = {
-  name: "filter.uninstall",
-  parse: refIn,
-  parseAnswer: (value) => (typeof value === "boolean" ? value : null),
-};
-
-function refIn(value: unknown): FilterRef | null {
-  if (!isRecord(value)) return null;
-  const { owner, id } = value;
-  return isText(owner, MAX_OWNER) && isText(id, MAX_ID) ? { owner, id } : null;
-}
-
-function isText(value: unknown, most: number): value is string {
-  return typeof value === "string" && value.length <= most;
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value);
-}
+const UNINSTALL: QuestionTopic<FilterRef, boolean | "none"> = { name: "filter.uninstall" };

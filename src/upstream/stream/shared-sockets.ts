@@ -151,7 +151,8 @@ class JoinedFeeds {
       }
       this.#start(feed);
       // It may have been left when it began.
-      if (this.#feeds.has(id)) feed.listener.event(raw);
+      // Copied: an event may be kept for long, and would keep the whole message.
+      if (this.#feeds.has(id)) feed.listener.event(Buffer.from(raw));
     }
     for (const id of lost) {
       const feed = this.#feeds.get(id);

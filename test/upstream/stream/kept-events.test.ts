@@ -8,7 +8,6 @@ import { readLogs } from "../../../src/upstream/stream/backfill.ts";
 import { BestEffortContinuity } from "../../../src/upstream/stream/best-effort-continuity.ts";
 import { BlockCheck, type BlockCheckResult } from "../../../src/upstream/stream/block-check.ts";
 import { BlockLogs } from "../../../src/upstream/stream/block-logs.ts";
-import { EVENTS } from "../../../src/upstream/stream/feed-messages.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 
 const WORD = `0x${"ab".repeat(32)}`;
@@ -85,12 +84,4 @@ test("the logs that a check found do not keep the whole answer", async () => {
       assert.notEqual(result.logs[0]?.raw.buffer, answer.buffer);
     }
   }
-});
-
-test("an event of another worker does not keep the message that brought it", () => {
-  const message = Buffer.alloc(100_000, 32);
-  const parsed = EVENTS.parse({ events: [[1, message.subarray(10, 20)]], lost: [] });
-  const [[, raw] = []] = parsed?.events ?? [];
-  assert.equal(raw?.length, 10);
-  assert.notEqual(raw?.buffer, message.buffer);
 });

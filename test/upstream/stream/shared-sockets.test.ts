@@ -77,13 +77,17 @@ type Worker = ReturnType<typeof createFixture>["workers"][number];
 /** Subscribes at a worker and keeps what it is told. */
 function subscribe({ sockets, provider }: Worker, of: Provider = provider) {
   const heard: string[] = [];
+  const events: Buffer[] = [];
   const dispatch = sockets.subscribe(of, HEADS, {
     started: () => void heard.push("started"),
     refused: () => void heard.push("refused"),
-    event: (raw) => void heard.push(raw.toString()),
+    event(raw) {
+      heard.push(raw.toString());
+      events.push(raw);
+    },
     lost: () => void heard.push("lost"),
   });
-  return { heard, dispatch };
+  return { heard, events, dispatch };
 }
 
 /** Lets messages between workers arrive. */
@@ -103,6 +107,19 @@ test("one worker subscribes for all, and each hears each event once and in order
   await settle();
   const due = ["started", ...Array.from({ length: 500 }, (_, n) => String(n))];
   for (const { heard } of all) assert.deepEqual(heard, due);
+});
+
+test("an event of another worker does not keep the message that brought it", async () => {
+  const { others, push } = createFixture();
+  const [other] = others;
+  assert.ok(other);
+  const { events } = subscribe(other);
+  await settle();
+  push("small");
+  push("large".repeat(100_000));
+  await settle();
+  assert.equal(events.length, 2);
+  assert.ok((events[0]?.buffer.byteLength ?? 0) < 100_000);
 });
 
 test("a worker that leaves is sent nothing more, and the last one ends the subscription", async () => {
