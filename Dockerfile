@@ -13,8 +13,7 @@ ARG NODE_IMAGE=node:24-slim
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Not `npm ci`: see decisions/001-node24-from-the-registry.md. The anvil binary is an optional
-# package and stays out.
+# Not `npm ci`: see decisions/build.md. The anvil binary is an optional package and stays out.
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-save --no-audit --no-fund
 
 # The console, built: what builds it stays out of the image.

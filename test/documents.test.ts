@@ -65,6 +65,31 @@ test("paths that the maps of the code name exist", () => {
   for (const path of MAPS) assert.deepEqual(missingPathsOf(read(path)), [], path);
 });
 
+test("decisions are filed by topic, and dated", () => {
+  const paths = DOCUMENTS.filter((path) => path.startsWith("decisions/"));
+  assert.ok(paths.length > 0);
+  for (const path of paths) {
+    assert.match(path, /^decisions\/[a-z-]+\.md$/);
+    const day = String.raw`\d{4}-\d\d-\d\d`;
+    const dates = new RegExp(`^# .+\n\nDecided ${day}( to ${day})?(, changed ${day})?\\.\n`);
+    assert.match(read(path), dates, path);
+  }
+});
+
+test("decisions are named by their files, which exist", () => {
+  const sources = globSync(["{bench,bin,console,src,test}/**/*.{ts,tsx,mjs}", "Dockerfile"], {
+    cwd: ROOT,
+  });
+  const wrong = [...DOCUMENTS, ...sources].flatMap((path) => {
+    const text = read(path);
+    return [
+      ...found(text, /\b(decisions?[ /]\d{3})\b/gi),
+      ...found(text, /\b(decisions\/[\w-]+\.md)/g).filter((file) => !existsSync(join(ROOT, file))),
+    ].map((name) => `${path}: ${name}`);
+  });
+  assert.deepEqual(wrong, []);
+});
+
 test("every folder of src is in the tree of ARCHITECTURE.md", () => {
   const text = read("ARCHITECTURE.md");
   const folders = globSync("src/**/*.ts", { cwd: ROOT }).map(

@@ -1,7 +1,7 @@
 // Callers with filters, each polled at a node picked by chance while nodes come and go. What they
-// are told is compared with the chain (decision 046): nothing is lost; what is told again was told
-// by a node, or beside a database, that was disturbed. Pending transactions have no history that
-// could be compared, and polled providers none at all.
+// are told is compared with the chain (decisions/filters.md): nothing is lost; what is told again
+// was told by a node, or beside a database, that was disturbed. Pending transactions have no history
+// that could be compared, and polled providers none at all.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ADDRESSES } from "../../fakes/chain.ts";
 import { until } from "../../fakes/service-fixture.ts";
@@ -166,8 +166,8 @@ async function createFilter(
 }
 
 /**
- * What decision 046 names: the node that told it was disturbed before it could note so, the next
- * one could not see that, or waited in vain for the outcome of its answer.
+ * What decisions/filters.md allows: the node that told it was disturbed before it could note so,
+ * the next one could not see that, or waited in vain for the outcome of its answer.
  */
 function mayTellAgain({ disturbances }: FilterParts, earlier: Telling, later: Telling): boolean {
   return (
