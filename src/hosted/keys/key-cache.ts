@@ -135,12 +135,19 @@ class MemoryKeyCache implements KeyCache {
   /** When a secret was found to be unknown. */
   readonly #unknown = new Map<string, number>();
   readonly #waiters = new Map<string, Set<Found>>();
+  /** Secrets whose look-up was waited for in vain and is still under way. */
+  readonly #late = new Set<string>();
   readonly #withSockets = new Set<KeyContext>();
   #changes = 0;
   #contact: Contact = "heard";
   #contactNow: () => Contact = () => "heard";
   /** Counts rechecks: a context with a lower number is read again before it is used. */
   #rechecks = 0;
+  /**
+   * A look-up during this silence was in vain. Until one succeeds or the silence ends, keys known
+   * to be good go on without one.
+   */
+  #isInVain = false;
   /** Reads under way, and what has changed during them: by id, the count at that time. */
   #reading = 0;
   readonly #changedAt = new Map<string, number>();
@@ -166,7 +173,8 @@ class MemoryKeyCache implements KeyCache {
     // Nobody has had the keys checked yet.
     if (contact === "silent" && this.#contact === "heard") return null;
     if (keyContext?.bounds.doubtful === true) return null;
-    if (keyContext !== undefined && keyContext.checked !== this.#rechecks) return null;
+    if (keyContext !== undefined && keyContext.checked !== this.#rechecks)
+      return this.#isInVain ? this.#knownGood(digest) : null;
     if (keyContext !== undefined)
       return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
     const kind = readSecret(secret);
@@ -182,7 +190,8 @@ class MemoryKeyCache implements KeyCache {
 
   find(digest: string, address: string, done: Found): () => void {
     const waiters = this.#waiters.get(digest);
-    const why = waiters === undefined ? this.#mayLookUp(address) : null;
+    const late = this.#late.has(digest) ? KEY_REFUSALS.unreachable : null;
+    const why = waiters === undefined ? this.#mayLookUp(address) : late;
     if (why !== null) {
       done(this.#knownGood(digest) ?? why);
       return () => {};
@@ -228,6 +237,7 @@ class MemoryKeyCache implements KeyCache {
 
   setContact(contact: Contact): void {
     this.#contact = contact;
+    this.#isInVain = false;
   }
 
   watch(now: () => Contact): void {
@@ -265,32 +275,42 @@ class MemoryKeyCache implements KeyCache {
   }
 
   async #lookUp(digest: string, address: string): Promise<void> {
-    const tooLate = this.#parts.runtime.after(LONGEST_WAIT_MS, () =>
-      this.#answer(digest, this.#knownGood(digest) ?? KEY_REFUSALS.unreachable),
-    );
+    const tooLate = this.#parts.runtime.after(LONGEST_WAIT_MS, () => {
+      this.#late.add(digest);
+      this.#answer(digest, this.#foundInVain(digest));
+    });
     let found: KeyContext | Fault;
     try {
       found = await this.#read(digest);
+      this.#isInVain = false;
     } catch (error) {
       this.#parts.onError(error);
-      found = this.#knownGood(digest) ?? KEY_REFUSALS.unreachable;
+      found = this.#foundInVain(digest);
     }
     tooLate();
     if (found === KEY_REFUSALS.unknown) this.#parts.misses.take(address, this.#parts.runtime.now());
     this.#answer(digest, found);
     this.#waiters.delete(digest);
+    this.#late.delete(digest);
+  }
+
+  /** What follows from a look-up that failed, or that was waited for in vain. */
+  #foundInVain(digest: string): KeyContext | Fault {
+    this.#isInVain = this.#contact === "silent";
+    const good = this.#knownGood(digest);
+    if (good?.kind === "key") good.checked = this.#rechecks;
+    return good ?? KEY_REFUSALS.unreachable;
   }
 
   /**
-   * While nothing is heard, a key that was good goes on after one try to read it; null = there is
-   * none, or it was changed and has to be read.
+   * While nothing is heard, a key that was good goes on once keys could not be read; null = there
+   * is none, or it was changed and has to be read.
    */
   #knownGood(digest: string): KeyContext | Fault | null {
     const keyContext = this.#contexts.get(digest);
     const isSilent = this.#contact === "silent" || this.#contactNow() === "silent";
     if (!isSilent || keyContext === undefined) return null;
     if (keyContext.bounds.doubtful || keyContext.checked === CHANGED) return null;
-    keyContext.checked = this.#rechecks;
     return endOf(keyContext, this.#parts.runtime.wallMs()) ?? keyContext;
   }
 

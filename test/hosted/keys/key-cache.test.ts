@@ -27,6 +27,8 @@ interface Fixture {
   readonly keyCache: KeyCache;
   readonly woken: string[];
   readonly errors: unknown[];
+  /** Holds the store's answers to look-ups back until the result is called. */
+  silence(): () => void;
   identify(secret: string): string;
   find(secret: string, address?: string): Promise<Found>;
   /** A key of a new account. */
@@ -45,8 +47,16 @@ async function createFixture(
   const errors: unknown[] = [];
   const misses = createAddressLimit({ perSecond: 0.5, burst: 30 });
   const credit = { refresh: (id: string) => void woken.push(id), evict: () => {} };
+  let silence: Promise<void> | null = null;
+  const db = store.db.withPlugin({
+    transformQuery: ({ node }) => node,
+    async transformResult({ result }) {
+      await silence;
+      return result;
+    },
+  });
   const keyCache = createKeyCache({
-    store,
+    store: { db },
     runtime,
     credit,
     misses,
@@ -63,6 +73,14 @@ async function createFixture(
     keyCache,
     woken,
     errors,
+    silence() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      silence = promise;
+      return () => {
+        silence = null;
+        resolve();
+      };
+    },
     identify(secret) {
       const it = keyCache.identify(secret, digestOf(secret));
       return it === null ? "look up" : it.kind === "fault" ? it.code : it.keyId;
@@ -219,6 +237,35 @@ eachStore(({ engine, open }) => {
     await store.db.schema.alterTable("elsewhere").renameTo("key_secret").execute();
     assert.equal(held(await find(secret)).keyId, id);
     assert.equal(identify(secret), id);
+  });
+
+  test(`a store that is silent is waited for once, whichever key is asked for (${engine})`, async (t) => {
+    const { runtime, silence, identify, find, key, keyCache } = await createFixture(t, open);
+    const [first, second, changed] = [await key(), await key(), await key()];
+    for (const { secret } of [first, second, changed]) await find(secret);
+    const end = silence();
+    keyCache.setContact("silent");
+    keyCache.recheck();
+    const stranger = newSecret("key");
+    const waiting = [find(first.secret), find(stranger)];
+    runtime.advance(1_999);
+    assert.equal(identify(second.secret), "look up", "nobody has waited in vain yet");
+    runtime.advance(1);
+    const [good, unknown] = await Promise.all(waiting);
+    assert.equal(good && held(good).keyId, first.id);
+    assert.equal(unknown?.kind === "fault" && unknown.code, "unavailable");
+    assert.equal(identify(second.secret), second.id);
+    keyCache.changedElsewhere({ keys: new Set([changed.id]), accounts: new Set() });
+    assert.equal(identify(changed.secret), "look up");
+    let again = "";
+    keyCache.find(digestOf(stranger), "10.0.0.1", (found) => {
+      again = found.kind === "fault" ? found.code : "";
+    });
+    assert.equal(again, "unavailable", "at once, though the look-up is still under way");
+    end();
+    held(await find(changed.secret));
+    assert.equal(identify(second.secret), "look up", "as the store answers");
+    assert.equal(held(await find(second.secret)).keyId, second.id);
   });
 
   test(`a process that stood still uses no key as it was before it asked, before its timers run (${engine})`, async (t) => {
