@@ -4,6 +4,7 @@
 import type { Abandoned } from "../../core/billing/charging.ts";
 import { isAboutForm, isMissingBlock } from "../../core/provider-errors/category.ts";
 import { HEADS_SOURCE } from "../../core/routing/answer-source.ts";
+import { haveProvidersFailed } from "../../core/routing/failover.ts";
 import type { Method } from "../../core/rpc/method.ts";
 import { minedIn, pendingText } from "../../core/rpc/mined-block.ts";
 import { isNullResult } from "../../core/rpc/result-block.ts";
@@ -93,6 +94,8 @@ class ViewRun implements JobListener, RunningJob {
   /** Jobs that were begun for it. */
   #count = 0;
   #isAsWritten = false;
+  /** What the call fails with if those that are behind fail as well. */
+  #failure: Answer | null = null;
   #over = false;
 
   constructor(parts: ViewParts, { job, view, listener }: ViewedJob) {
@@ -139,6 +142,11 @@ class ViewRun implements JobListener, RunningJob {
     if (this.#isAsWritten) return this.#endAsWritten(answer);
     if (resolution === undefined) return this.#finish(this.#belowTip(answer));
     if (this.#isRefusedForm(job, answer)) return this.#askAsWritten();
+    if (this.#areOthersBehind(job, answer)) {
+      this.#failure = answer;
+      for (const { attempt } of job.failed) this.#avoidLater(attempt.provider.id);
+      return this.#askAsWritten();
+    }
     if (!this.#isMissing(job, answer)) {
       const { number } = resolution;
       const view = this.#view;
@@ -163,10 +171,29 @@ class ViewRun implements JobListener, RunningJob {
     if (source.kind === "provider" && call.resolution !== undefined) {
       reasks.count("missing");
       tracker.lacksBlock(source.provider, call.resolution.number);
-      this.#avoid ??= new Set();
-      this.#avoid.add(source.provider.id);
+      this.#avoidLater(source.provider.id);
     }
     return true;
+  }
+
+  #avoidLater(id: string): void {
+    this.#avoid ??= new Set();
+    this.#avoid.add(id);
+  }
+
+  /**
+   * Whether those who have the block of the view failed, and others were not asked since they are
+   * behind it. Nobody confirms that block then: an older one is better than none.
+   */
+  #areOthersBehind({ failed }: Job, { outcome }: Answer): boolean {
+    const { tracker, mark = null } = this.#job.request;
+    if (outcome.kind !== "fault" && outcome.kind !== "error") return false;
+    if (mark !== null || failed.length === 0 || !haveProvidersFailed(failed)) return false;
+    if (this.#job.endsAtMs <= this.#parts.runtime.now()) return false;
+    const asked = new Set(failed.map(({ attempt }) => attempt.provider));
+    return tracker.set.providers.some(
+      (provider) => !asked.has(provider) && tracker.blocks.lacks(provider, this.#view),
+    );
   }
 
   /** At once while somebody is left who may have the block, then for a while, then as written. */
@@ -222,14 +249,20 @@ class ViewRun implements JobListener, RunningJob {
 
   #again(): Job {
     const { request, policy } = this.#job;
-    const avoid = new Set([...(request.avoid ?? []), ...(this.#avoid ?? [])]);
-    return this.#jobOf({ ...request, avoid: avoid.size === 0 ? null : avoid }, policy);
+    return this.#jobOf({ ...request, avoid: this.#avoided() }, policy);
+  }
+
+  #avoided(): ReadonlySet<string> | null {
+    const avoid = new Set([...(this.#job.request.avoid ?? []), ...(this.#avoid ?? [])]);
+    return avoid.size === 0 ? null : avoid;
   }
 
   #asWritten(): Job {
     const { request, policy } = this.#job;
     const call = request.call.resolution?.written ?? request.call;
-    return this.#jobOf({ ...request, call }, policy);
+    if (this.#failure === null) return this.#jobOf({ ...request, call }, policy);
+    // Without the view, those that lack its block may be asked as well.
+    return this.#jobOf({ ...request, call, view: null, avoid: this.#avoided() }, policy);
   }
 
   #jobOf(request: Job["request"], policy: Job["policy"]): Job {
@@ -271,9 +304,10 @@ class ViewRun implements JobListener, RunningJob {
     const { failed, request } = this.#job;
     const { tracker, call } = request;
     const refused = failed.find(({ verdict }) => isAboutForm(verdict.category));
-    if (answer.outcome.kind === "result" && refused !== undefined && call.resolution !== undefined)
+    const { kind } = answer.outcome;
+    if (kind === "result" && refused !== undefined && call.resolution !== undefined)
       tracker.lacksBlock(refused.attempt.provider, call.resolution.number);
-    this.#finish(answer);
+    this.#finish(kind === "fault" ? (this.#failure ?? answer) : answer);
   }
 
   #finish(answer: Answer): void {

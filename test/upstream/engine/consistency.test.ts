@@ -277,6 +277,24 @@ test("where all who have the block fail, the others answer as they did without a
   assert.ok(route.isStale && route.at === null, "the evidence says so");
 });
 
+test("where the only one who has the block fails, those that are too far behind answer", () => {
+  const { answer, nodes, ask, asked, push, runtime } = fixture([30, 11, 11]);
+  runtime.advance(4_000);
+  push(0, 31);
+  assert.equal(answer("eth_getBalance", BALANCE), '"0x1f"');
+  (nodes[0] ?? assert.fail()).isDown = true;
+  asked.length = 0;
+  assert.equal(answer("eth_getBalance", BALANCE), '"0xb"');
+  assert.deepEqual(
+    asked.map(({ provider }) => provider),
+    [0, 1],
+  );
+  for (const node of nodes) node.isDown = true;
+  const { told, route } = ask("eth_getBalance", BALANCE);
+  runtime.advance(900);
+  assert.deepEqual([told(), route.isStale], ["error", true]);
+});
+
 test("a caller with a mark is not told an older block: it waits, then it is told to come back", () => {
   const { ask, tracker, runtime, push } = fixture([11, 11]);
   const view = tracker.blocks.view.current() ?? assert.fail();
