@@ -129,8 +129,14 @@ test("errors, refusals and local answers carry the evidence too, plain calls car
   );
   const local = (await call("eth_chainId", [], "?include_meta=body")).json.svc_meta;
   assert.deepEqual(
-    [local.selected_provider, local.upstream_latency_ms, local.attempts, local.candidate_providers],
-    [null, 0, [], ["a"]],
+    [
+      local.selected_provider,
+      local.source,
+      local.upstream_latency_ms,
+      local.attempts,
+      local.candidate_providers,
+    ],
+    [null, "local", 0, [], ["a"]],
   );
   assert.equal((await call("eth_gasPrice", [], "")).json.svc_meta, undefined);
 });

@@ -73,7 +73,7 @@ export interface Evidence {
    * Only where the answer is not one provider's answer to this very call. `shared`: it came from a
    * filter, or from a subscription that was already running.
    */
-  readonly source?: "shared" | "cache" | "merged" | "heads" | "accepted";
+  readonly source?: "shared" | "cache" | "merged" | "heads" | "accepted" | "local";
   /** The block at which the answer was given; only where it is known. */
   readonly block?: SeenBlock;
   /** Only where it is not the block that two operators agree on. */
@@ -223,7 +223,7 @@ function cacheEvidence(use: CacheUse): CacheEvidence {
     : { result: use.result };
 }
 
-/** Whether the answer came from providers, but not from one asked for this very call. */
+/** Whether nobody was asked for this very call. */
 function isElsewhere(
   source: AnswerSource,
 ): source is Extract<AnswerSource, { readonly kind: NonNullable<Evidence["source"]> }> {
@@ -236,6 +236,7 @@ const ELSEWHERE: ReadonlySet<AnswerSource["kind"]> = new Set([
   "merged",
   "heads",
   "accepted",
+  "local",
 ]);
 
 function regionOf({ region }: Provider): { readonly region?: string } {

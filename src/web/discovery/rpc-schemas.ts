@@ -139,14 +139,15 @@ const evidence = z
       .optional()
       .describe("Compute units that were charged for the call. Only with a key."),
     source: z
-      .enum(["shared", "cache", "merged", "heads", "accepted"])
+      .enum(["shared", "cache", "merged", "heads", "accepted", "local"])
       .optional()
       .describe(
         "`shared`: no provider was asked for this very call; its answer came from a filter, or " +
           "from another call or subscription that was there already. `merged`: its range of blocks was asked " +
           "for in parts, of several providers. `cache`: it was kept. `heads`: what the providers " +
           "told of their newest blocks. `accepted`: no provider that was asked finds the " +
-          "transaction, which a provider has accepted from this very caller.",
+          "transaction, which a provider has accepted from this very caller. `local`: the service " +
+          "knows it, as the id of a chain.",
       ),
     block: z
       .object({ number: z.int().min(0), hash: z.string().nullable() })
