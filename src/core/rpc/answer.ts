@@ -3,13 +3,14 @@
 // and behind it, so that it can be passed on while it arrives. An answer with another id is never
 // delivered.
 
-import { ERROR, ID, isVersion, MAX_MEMBERS, memberOf, RESULT, VERSION } from "./envelope.ts";
+import { ERROR, ID, isVersion, memberOf, RESULT, VERSION } from "./envelope.ts";
 import type { Failure } from "./failure.ts";
 import {
   CLOSE_OBJECT,
   COLON,
   COMMA,
   LETTER_N,
+  MAX_MEMBERS,
   OPEN_OBJECT,
   QUOTE,
   skipSpace,

@@ -6,6 +6,7 @@ import {
   COMMA,
   LETTER_N,
   MAX_DEPTH,
+  MAX_MEMBERS,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
@@ -113,8 +114,6 @@ function invalid(id: string | null, message: string): InvalidRequest {
   return { kind: "invalid", id: id || "null", message };
 }
 
-/** Of a request or an answer: decoding the names of millions would keep all others waiting. */
-export const MAX_MEMBERS = 64;
 const TOO_MANY_MEMBERS = `a request has at most ${MAX_MEMBERS} members`;
 const META = '"svc_meta"';
 const NOTIFY = '"notify"';

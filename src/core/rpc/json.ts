@@ -100,7 +100,8 @@ export function membersOf(bytes: Buffer, { start, end }: Span): ReadonlyMap<stri
   return members;
 }
 
-const MAX_MEMBERS = 64;
+/** Of a request, an answer or an event: decoding the names of millions would keep all waiting. */
+export const MAX_MEMBERS = 64;
 
 /** Offset of the end of a message without trailing white space. */
 export function endOf(bytes: Buffer): number {

@@ -5,6 +5,7 @@ import {
   CLOSE_OBJECT,
   COLON,
   COMMA,
+  MAX_MEMBERS,
   OPEN_OBJECT,
   QUOTE,
   type Span,
@@ -121,14 +122,14 @@ interface Member extends Span {
   readonly name: string;
 }
 
-/** Offsets of the members of a valid JSON object, each with key and value. */
-function members(raw: Buffer): readonly Member[] {
+/** Offsets of the members of a valid JSON object, each with key and value; of `most` at most. */
+function members(raw: Buffer, most = Number.POSITIVE_INFINITY): readonly Member[] {
   const found: Member[] = [];
   const end = raw.length;
   let at = skipSpace(raw, 0, end);
   if (raw[at] !== OPEN_OBJECT) return found;
   at = skipSpace(raw, at + 1, end);
-  while (at < end && raw[at] === QUOTE) {
+  while (at < end && raw[at] === QUOTE && found.length < most) {
     const keyEnd = skipString(raw, at, end);
     const value = skipSpace(raw, skipSpace(raw, keyEnd, end) + 1, end);
     const valueEnd = skipValue(raw, value, end, MAX_DEPTH);
@@ -154,9 +155,12 @@ function recordIn(raw: Buffer): Readonly<Record<string, unknown>> | null {
   return parseRecord(raw.toString("utf8"));
 }
 
-/** Parses the short members of a long object, in one scan; null = it is not a JSON object. */
+/**
+ * Parses the short members of a long object, in one scan; null = it is not a JSON object, or has
+ * more members than anything that is read.
+ */
 function shortMembersOf(raw: Buffer): Readonly<Record<string, unknown>> | null {
-  const all = members(raw);
+  const all = members(raw, MAX_MEMBERS);
   const end = skipSpace(raw, all.at(-1)?.end ?? raw.length, raw.length);
   const isWhole = raw[end] === CLOSE_OBJECT && skipSpace(raw, end + 1, raw.length) === raw.length;
   if (!isWhole || !all.every((member, at) => isSeparated(raw, all[at - 1]?.end ?? null, member)))

@@ -66,6 +66,9 @@ test("a log is read whatever its length, and a long one that is no JSON is none"
     `[${whole}]`,
   ])
     assert.equal(readLog(Buffer.from(broken)), null, broken.slice(-40));
+  const names = Array.from({ length: 8_000 }, (_, n) => [`name${n}`, n]);
+  const many = JSON.stringify({ ...LOG, ...Object.fromEntries(names) });
+  assert.equal(readLog(Buffer.from(many)), null, "of too many members nothing is parsed");
   const longMember = JSON.stringify({ ...LOG, blockHash: data });
   assert.equal(readLog(Buffer.from(longMember)), null);
 });
