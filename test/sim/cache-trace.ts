@@ -19,15 +19,31 @@ const CONTRACTS = 20;
 /** The windows in which an application reads all logs of a contract, once and for all. */
 const WINDOW_BLOCKS = 25;
 
+/** What an application asks for alone. */
+export interface TraceFocus {
+  readonly kind: TraceKind;
+  /** How far back older blocks lie at most; left out = as usual. */
+  readonly oldBlocks?: number;
+}
+
 /** The next request of an application that has last seen this chain. */
-export function nextRequest(random: () => number, chain: Chain): NodeRequest {
+export function nextRequest(random: () => number, chain: Chain, focus?: TraceFocus): NodeRequest {
   /** Small numbers often, large ones seldom. */
   const zipf = (most: number): number => Math.floor(most ** random()) - 1;
-  const kind = random();
-  if (kind < 0.7) return headRequest(random, zipf);
-  const back = chain.length - 1 - zipf(OLD_BLOCKS);
-  if (kind < 0.9) return oldRequest({ random, zipf, chain }, back);
-  return { method: "eth_getLogs", params: [logFilter({ random, zipf, chain })] };
+  const { kind = kindDrawn(random()), oldBlocks = OLD_BLOCKS } = focus ?? {};
+  switch (kind) {
+    case "head":
+      return headRequest(random, zipf);
+    case "old":
+      return oldRequest({ random, zipf, chain }, chain.length - 1 - zipf(oldBlocks));
+    case "logs":
+      return { method: "eth_getLogs", params: [logFilter({ random, zipf, chain })] };
+  }
+}
+
+function kindDrawn(chosen: number): TraceKind {
+  if (chosen < 0.7) return "head";
+  return chosen < 0.9 ? "old" : "logs";
 }
 
 type Zipf = (most: number) => number;
@@ -59,6 +75,7 @@ function oldRequest({ random, zipf, chain }: Draw, back: number): NodeRequest {
   if (chosen < 0.55) return { method: "eth_getBlockByNumber", params: [block, false] };
   if (chosen < 0.65) return { method: "eth_getBlockReceipts", params: [block] };
   if (chosen < 0.7) return { method: "eth_getBlockReceipts", params: [chain[number] ?? block] };
+  if (chosen < 0.8) return { method: "eth_getBlockByHash", params: [chain[number] ?? "", false] };
   return { method: "eth_getTransactionReceipt", params: [transactionHash(number)] };
 }
 

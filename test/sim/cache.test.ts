@@ -7,7 +7,7 @@ import { simulateCache } from "./cache-simulation.ts";
 
 for (const seed of namedSeeds(1, 2, 3)) {
   test(`no answer outlives its branch (seed ${seed})`, (t) => {
-    const { wrong, ...report } = simulateCache({
+    const { findings, ...report } = simulateCache({
       seed,
       nodes: 3,
       blockTimeMs: 2_000,
@@ -17,7 +17,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
     });
     const told = JSON.stringify(report);
     t.diagnostic(told);
-    assert.deepEqual(wrong.slice(0, 5), []);
+    assert.deepEqual(findings.wrong.slice(0, 5), []);
     const { head, old, logs } = report.kinds;
     const calls = head.calls + old.calls + logs.calls;
     assert.ok(report.reorgs > 20 && report.compared > 0.98 * calls, told);

@@ -409,6 +409,27 @@ test("a part whose last block came after its logs were read is read again", () =
   }
 });
 
+test("a part whose logs are of a branch that its provider then left is read again", () => {
+  for (let movesMs = 22; movesMs <= 50; movesMs += 2) {
+    const it = rangeFixture({ seed: 8, nodes: 2, view: TRUTH, density: () => 1, declared: 10 });
+    it.finalize(HEAD - 3_000);
+    // There was no log in the last blocks of that branch, so that nothing names it.
+    for (const node of it.nodes) {
+      node.latencyMs = () => 10;
+      node.lies = { head: HEAD - 4, forks: [] };
+    }
+    const call = it.ask({ fromBlock: hex(HEAD - 15), toBlock: hex(HEAD) });
+    it.runtime.after(movesMs, () => {
+      for (const node of it.nodes) node.lies = null;
+    });
+    settle(it);
+    const told = oracle(HEAD - 15, HEAD, TRUTH, () => 1);
+    // Later the left branch is what the provider has said twice.
+    if (movesMs < 30) assert.equal(call.text(), told, `moved after ${movesMs} ms`);
+    assertIdle(it);
+  }
+});
+
 test("where heads are pushed, a young part costs its logs and a look at its last block", () => {
   const it = rangeFixture({ seed: 8, nodes: 2, view: TRUTH, density: () => 1, declared: 10 });
   it.finalize(HEAD - 3_000);

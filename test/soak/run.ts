@@ -8,7 +8,9 @@
 // links are run on nodes that serve together instead, N = 1 that of the seed itself; with `--views
 // N` so many reads over five nodes are checked for callers who see the chain go back, and a tenth
 // of them with `consistency: off`, which has to show some; with `--sends N` own writes over
-// providers that die are simulated with so many seeds. Exit codes: 0 every promise kept, 1 a
+// providers that die are simulated with so many seeds; with `--answers N` so many answers of
+// simulated nodes at fault are judged, and every rule that makes them right is switched off in turn,
+// which has to be noticed. Exit codes: 0 every promise kept, 1 a
 // breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
@@ -16,6 +18,7 @@ import { chanceSeed } from "../fakes/seed.ts";
 import { REACHES, simulateStreams } from "../sim/stream-simulation.ts";
 import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
+import { soakAnswers } from "./answers/simulated.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
 import { soakCluster } from "./cluster/soak.ts";
@@ -41,6 +44,7 @@ const USUAL_NUMBERS: Readonly<Record<string, string>> = {
   "--cluster": "100",
   "--views": "1000000",
   "--sends": "200",
+  "--answers": "1000000",
 };
 
 /** What `--views` is run with; the first is the promise, `off` shows that it can be broken. */
@@ -66,6 +70,7 @@ const { values } = parseArgs({
     cluster: { type: "string", default: "0" },
     views: { type: "string", default: "0" },
     sends: { type: "string", default: "0" },
+    answers: { type: "string", default: "0" },
     consistency: { type: "string", default: "both" },
     nodes: { type: "string", default: "5" },
   },
@@ -77,13 +82,14 @@ const simulated = Number(values.simulated);
 const schedules = Number(values.cluster);
 const viewReads = Number(values.views);
 const sendSeeds = Number(values.sends);
+const answers = Number(values.answers);
 const nodes = Number(values.nodes);
 const modes = MODES[values.consistency];
 const seed = Number(values.seed ?? chanceSeed());
 if (
   ![
     ...[failovers, victims, conversations, simulated, schedules],
-    ...[viewReads, sendSeeds, nodes],
+    ...[viewReads, sendSeeds, answers, nodes],
   ].every((count) => Number.isInteger(count) && count >= 0) ||
   !Number.isInteger(seed) ||
   modes === undefined
@@ -92,6 +98,7 @@ if (
     "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage " +
       "| --differential N [--seed N] | --simulated N [--seed N] " +
       "| --cluster [N] [--seed N] | --sends [N] [--seed N] [--consistency tip|caller|off] " +
+      "| --answers [N] [--seed N] " +
       "| --views [N] [--seed N] [--nodes N] [--consistency tip|caller|off]\n",
   );
   process.exit(2);
@@ -103,6 +110,7 @@ process.exitCode = await chosen(modes);
 async function chosen(consistencies: readonly Consistency[]): Promise<number> {
   if (viewReads > 0)
     return told(await soakViews({ seed, reads: viewReads, nodes, print }, consistencies));
+  if (answers > 0) return told(await soakAnswers({ seed, answers, print }));
   if (sendSeeds > 0) {
     const [consistency = "tip"] = consistencies;
     return told(await soakSends({ seed, seeds: sendSeeds, consistency, print }));

@@ -103,10 +103,11 @@ export class Candidates {
   }
 
   #mayBeBeside(channel: Channel): boolean {
-    const { tracker, call } = this.#job.request;
+    const { tracker, avoid, call } = this.#job.request;
     const { provider } = channel;
     return (
       !provider.backup &&
+      avoid?.has(provider.id) !== true &&
       this.#isFree(channel) &&
       tracker.hasRoom(provider, call) &&
       tracker.mayBeAskedBeside(channel, call.method)

@@ -66,6 +66,11 @@ export class PinnedChain {
     return this.#chain.end;
   }
 
+  /** The hash of a block that was linked to the end; null = it was not. */
+  hashAt(number: number): string | null {
+    return this.#chain.hashAt(number);
+  }
+
   /**
    * Checks a part after its provider gave it: the same provider's hash of the last block, and the
    * block of every element, must be on the chain.

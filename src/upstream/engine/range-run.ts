@@ -77,22 +77,32 @@ interface Part {
   refusal: FailedAttempt["failure"] | null;
   /** Somebody gave it of another fork. */
   isForeign: boolean;
+  /** Who was found to have its last block, and is asked next; null = anybody is. */
+  holder: Provider | null;
   body: Buffer;
   elements: Span;
 }
 
-/** The answer to a part, and what was known of the providers' blocks when it was asked for. */
+/** What was known of the last block of a part when it was asked for. */
+interface EndBefore {
+  readonly blocks: BlocksSnapshot;
+  /** The hash on which those agree that push their heads; null = unknown. */
+  readonly hash: string | null;
+  readonly holder: Provider | null;
+}
+
+/** The answer to a part, and what was known when it was asked for. */
 interface PartAnswer {
   readonly answer: Answer;
   readonly failed: readonly FailedAttempt[];
-  readonly before: BlocksSnapshot;
+  readonly before: EndBefore;
 }
 
 /** The result of a part, by who gave it. */
 interface ReceivedPart extends Span {
   readonly body: Buffer;
   readonly provider: Provider;
-  readonly before: BlocksSnapshot;
+  readonly before: EndBefore;
 }
 
 /** A split call under way. */
@@ -347,9 +357,12 @@ export class RangeRun implements RunningJob {
     counts.parts++;
     const call = partCall(request.call, this.#terms.range, part.range);
     const deadlineMs = Math.max(1, part.endsAtMs - runtime.now());
-    const before = request.tracker.blocks.snapshot();
+    const { holder, avoid } = part;
+    part.holder = null;
+    const { blocks } = request.tracker;
+    const before = { blocks: blocks.snapshot(), hash: blocks.agreedHash(part.range.to), holder };
     this.#subJobs.run(
-      { call, policy: this.#policyOfParts(), pin: null, avoid: part.avoid, deadlineMs },
+      { call, policy: this.#policyOfParts(), pin: holder, avoid, deadlineMs },
       (answer, { failed }) => this.#answered(part, { answer, failed, before }),
     );
   }
@@ -383,9 +396,8 @@ export class RangeRun implements RunningJob {
       this.#widest = Math.max(this.#widest, blocksIn(range));
       const readAgain = this.#readingAgain(part);
       const span = { start, end };
-      const hadEnd = (before.highest[provider.index] ?? -1) >= range.to;
       const result = { range, provider, body, span, readAgain };
-      if (this.#isYoung(part)) this.#check(part, result, hadEnd);
+      if (this.#isYoung(part)) this.#check(part, result, before);
       else this.#accept(part, provider);
     }
     this.#pump();
@@ -424,21 +436,22 @@ export class RangeRun implements RunningJob {
   }
 
   /**
-   * Holds a young part until it is found to be of the pinned chain. `hadEnd`: its provider was
-   * known to have the last block when it was asked; else that block may have come after the logs
-   * were read, and they are read once more, now that it is known to have it.
+   * Holds a young part until it is found to be of the pinned chain. Where its provider was not
+   * known to have the last block when it was asked, that block may have come after the logs were
+   * read, also in place of another one; they are read once more, now that it is known to have it.
    */
-  #check(part: Part, result: PartResult, hadEnd: boolean): void {
+  #check(part: Part, result: PartResult, before: EndBefore): void {
     this.#out++;
-    this.#chain?.check(result, (verdict) => {
+    const chain = this.#chain;
+    chain?.check(result, (verdict) => {
       this.#out--;
-      const isSure = verdict === "agrees" && hadEnd;
+      const isSure = verdict === "agrees" && hadEnd(result, before, chain);
       if (isSure && part.state !== "gone") this.#accept(part, result.provider);
       else {
         part.body = NO_BYTES;
         this.#list.giveUp(result.body.length);
         if (part.state === "gone") return this.#pump();
-        if (verdict === "agrees") this.#readOnceMore(part);
+        if (verdict === "agrees") this.#readOnceMore(part, result.provider);
         else if (verdict === "foreign") this.#foreign(part, result.provider);
         else if (verdict === "unconfirmed") this.#again(part, UNCONFIRMED);
         else if (!this.#pinAgain()) this.#end(unavailable("chain_changed"));
@@ -448,9 +461,10 @@ export class RangeRun implements RunningJob {
   }
 
   /** Reads a part once more without a pause, as often as it may be asked for. */
-  #readOnceMore(part: Part): void {
-    if (part.tries > PAUSES_MS.length) this.#end(unavailable("head_unknown"));
-    else part.state = "waiting";
+  #readOnceMore(part: Part, holder: Provider): void {
+    if (part.tries > PAUSES_MS.length) return this.#end(unavailable("head_unknown"));
+    part.holder = holder;
+    part.state = "waiting";
   }
 
   #accept(part: Part, provider: Provider): void {
@@ -630,9 +644,24 @@ function newPart(range: BlockRange): Part {
     avoid: null,
     refusal: null,
     isForeign: false,
+    holder: null,
     body: NO_BYTES,
     elements: { start: 0, end: 0 },
   };
+}
+
+/** Whether the provider of a part was known to have its last block when it was asked. */
+function hadEnd(
+  { range, provider }: PartResult,
+  { blocks, hash, holder }: EndBefore,
+  chain: PinnedChain,
+): boolean {
+  if (provider.id === holder?.id) return true;
+  if ((blocks.highest[provider.index] ?? -1) < range.to) return false;
+  const linked = chain.hashAt(range.to);
+  // Too deep to be linked, and to be replaced.
+  if (linked === null) return true;
+  return hash === linked && (blocks.tips[provider.index] ?? -1) >= range.to;
 }
 
 function isRange({ verdict }: FailedAttempt): boolean {

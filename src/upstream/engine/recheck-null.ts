@@ -13,6 +13,7 @@ import type { RoutingState } from "../health/tracker.ts";
 import { type Answer, type Outcome, resultOf } from "./answer.ts";
 import { Job } from "./job.ts";
 import { isRecent, RecentProviders } from "./recent-providers.ts";
+import type { RouteRequest } from "./route-request.ts";
 import {
   type JobListener,
   NOTHING_SENT,
@@ -40,6 +41,8 @@ export function recheckNull(runtime: Pick<Runtime, "now">): PolicyLayer {
 
 /** Longest time that the second provider may take: an answer is there already. */
 const SECOND_MS = 1_000;
+/** Whoever is asked once more may fail as well, or hang. */
+const SECOND_ATTEMPTS = 2;
 /** Of the bytes of a request; a longer one is not asked again. */
 const MAX_REQUEST_BYTES = 1_024;
 /** Calls that are remembered for one head, and callers for one second. */
@@ -136,17 +139,17 @@ class RecheckRun implements JobListener, RunningJob {
     if (source.kind !== "provider" || request.call.body.length > MAX_REQUEST_BYTES) return null;
     const startedAtMs = this.#parts.runtime.now();
     const deadlineMs = Math.min(SECOND_MS, endsAtMs - startedAtMs);
-    const avoid = deadlineMs > 0 ? this.#leftOut(source.provider) : null;
-    if (avoid === null) return null;
+    const asked = deadlineMs > 0 ? this.#askedAgain(source.provider) : null;
+    if (asked === null) return null;
     return new Job(
-      { ...request, avoid, deadlineMs },
-      { ...policy, hedge: null, recheckNull: false, lanes: 1, maxAttempts: 1 },
+      { ...request, ...asked, deadlineMs },
+      { ...policy, recheckNull: false, maxAttempts: SECOND_ATTEMPTS },
       { startedAtMs, endsAtMs: startedAtMs + deadlineMs },
     );
   }
 
-  /** Who is not asked after this provider's `null`; null = nobody is asked. */
-  #leftOut(provider: Provider): ReadonlySet<string> | null {
+  /** Who is asked after this provider's `null`; null = nobody is. */
+  #askedAgain(provider: Provider): Pick<RouteRequest, "avoid" | "prefer"> | null {
     const { asked, recent, runtime } = this.#parts;
     const { tracker, call, caller } = this.#job.request;
     const nowMs = runtime.now();
@@ -154,7 +157,9 @@ class RecheckRun implements JobListener, RunningJob {
     const known = recent.providerOf(key, nowMs);
     if (known !== null && known !== provider.id) {
       if (asked.count(caller, nowMs))
-        return new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id])));
+        return {
+          avoid: new Set(tracker.set.providers.flatMap(({ id }) => (id === known ? [] : [id]))),
+        };
       this.#job.overBudget = true;
       return null;
     }
@@ -165,14 +170,17 @@ class RecheckRun implements JobListener, RunningJob {
       return null;
     }
     this.#taken = key;
-    return ahead.others;
+    return { avoid: ahead.others, prefer: ahead.best };
   }
 
-  /** What was found cost nothing: only rechecks in vain are bounded. */
-  #settle(isFound: boolean): void {
+  /**
+   * What was found cost nothing: only rechecks in vain are bounded. One that was not answered says
+   * nothing of the next.
+   */
+  #settle(isFound: boolean, hasAnswer: boolean): void {
     if (this.#taken === null) return;
     if (isFound) giveBack(this.#job.request.tracker.rechecks, 1);
-    else this.#parts.asked.add(this.#taken);
+    else if (hasAnswer) this.#parts.asked.add(this.#taken);
   }
 
   /** Remembers who told of a block or transaction near the served tip. */
@@ -197,7 +205,7 @@ class RecheckRun implements JobListener, RunningJob {
         this.#noteRecent(answer);
         const isFound = hasAnswer && !isNull(outcome);
         this.#job.rechecked = isFound ? "found" : "missing";
-        this.#settle(isFound);
+        this.#settle(isFound, hasAnswer);
         this.#finish(hasAnswer ? answer : otherwise);
       },
     });

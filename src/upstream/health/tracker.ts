@@ -243,7 +243,9 @@ export interface ProviderState extends ProviderBlocks {
 export interface Ahead {
   /** The highest head known. */
   readonly head: number;
-  /** Ids of all others. */
+  /** Ids of those that have it. */
+  readonly best: ReadonlySet<string>;
+  /** Ids of those that are not ahead. */
   readonly others: ReadonlySet<string>;
 }
 
@@ -287,8 +289,8 @@ export interface Tracker {
   /** Whether a call may be asked of the provider beside another: it is in the best health. */
   mayBeAskedBeside(channel: Channel, method: Method): boolean;
   /**
-   * Who may know more than a provider that does not have what a call asks for: the others, to be
-   * left out, and the highest head. Null = nobody in the best health has a higher head.
+   * Who may know more than a provider that does not have what a call asks for: who has the highest
+   * head, and who is to be left out. Null = nobody in the best health has a higher head.
    */
   aheadOf(provider: Provider, call: Call): Ahead | null;
   /** Whether no provider can have a block of this number yet. */
@@ -684,13 +686,20 @@ class SetTracker implements Tracker {
     const known = heightOf(asked);
     const least = call.block.kind === "number" ? Math.max(known + 1, call.block.number) : known + 1;
     const others = new Set<string>();
+    const best = new Set<string>();
     let head = known;
     for (const state of this.#providerStates) {
+      const { id } = state.provider;
       const height = heightOf(state);
-      if (height >= least && this.#isInBestHealth(state, call)) head = Math.max(head, height);
-      else others.add(state.provider.id);
+      if (height < least || !this.#isInBestHealth(state, call)) {
+        others.add(id);
+        continue;
+      }
+      if (height > head) best.clear();
+      head = Math.max(head, height);
+      if (height === head) best.add(id);
     }
-    return others.size === this.#providerStates.length ? null : { head, others };
+    return best.size === 0 ? null : { head, best, others };
   }
 
   isFutureBlock(number: number): boolean {
