@@ -64,15 +64,18 @@ const RANGE_METHODS = ["eth_getLogs", "eth_getFilterLogs", "trace_filter"] as co
 const EXAMPLE_PARTS = 10;
 const EXAMPLE_BLOCKS = 100;
 
+/** How calls over ranges of blocks are priced. */
+export const RANGE_RULE =
+  "a call over more blocks than any provider accepts at once is asked for in parts, and costs " +
+  "the price of its method for each part that is planned when it begins, at most for those " +
+  "that were sent; so does one that is refused with log_range_limit after a part was sent, " +
+  "and one that is cut off for that; where providers failed it is free; x-svc-cu tells it";
+
 /** The price of calls over ranges of blocks; `cu` = that of an `eth_getLogs` of one part. */
 export function rangePriceOf(cu: number): RangePrice {
   return {
     methods: RANGE_METHODS,
-    rule:
-      "a call over more blocks than any provider accepts at once is asked for in parts, and costs " +
-      "the price of its method for each part that is planned when it begins, at most for those " +
-      "that were sent; so does one that is refused with log_range_limit after a part was sent, " +
-      "and one that is cut off for that; where providers failed it is free; x-svc-cu tells it",
+    rule: RANGE_RULE,
     example: {
       method: RANGE_METHODS[0],
       blocks: EXAMPLE_PARTS * EXAMPLE_BLOCKS,

@@ -1,6 +1,7 @@
 // Shared parts of OpenAPI operations: headers, security schemes, and refusals by status. Knows no
 // operation.
 import type { PurposeKind } from "../../core/billing/payment.ts";
+import { RANGE_RULE } from "../../core/billing/price.ts";
 import type { Auth } from "../contract/operation.ts";
 import { byStatus, type ErrorEntry } from "./errors.ts";
 import type { DocumentFacts, HostedFacts } from "./facts.ts";
@@ -67,10 +68,11 @@ const HEADERS = {
     "x-svc-cu",
     {
       description:
-        "Compute units of the request; of an answer from the cache those that it cost; of a range " +
-        "in parts, those of all parts (GET /api/v1/agent/pricing, `ranges`). Keys of accounts get " +
-        "it where a call cost more than the plain price of its method. Of an answer that is " +
-        "still being sent it is what is held: usage tells what was charged.",
+        "Compute units of the request; of an answer from the cache those that it cost. Keys of " +
+        "accounts get it where a call cost more than the plain price of its method. Of an answer " +
+        "that is still being sent it is what is held: usage tells what was charged. Ranges of " +
+        `blocks: ${RANGE_RULE}. Example: \`eth_getLogs\` over 1000 blocks, of which a provider ` +
+        "accepts 100, costs ten times its price (GET /api/v1/agent/pricing).",
       schema: { type: "integer", minimum: 0 },
     },
   ],

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { RANGE_RULE } from "../../../src/core/billing/price.ts";
 import { API_FAULTS } from "../../../src/core/faults/api-fault.ts";
 import { FAULTS } from "../../../src/core/faults/rpc-fault.ts";
 import { OPERATIONS } from "../../../src/web/contract/contract.ts";
@@ -109,6 +110,14 @@ test("every code of both tables has one anchor of its own, with what it means an
   for (const [code, { nextAction }] of [...Object.entries(FAULTS), ...Object.entries(API_FAULTS)]) {
     assert.equal(text.split(`<a id="${code}"></a>\n\n## ${code}\n`).length, 2, code);
     assert.ok(text.includes(`- Next action: ${nextAction.replace("<", "\\<")}\n`), code);
+  }
+});
+
+test("every document that names prices says what a range of blocks costs, with an example", () => {
+  for (const path of ["/agent.json", "/SKILL.md", "/openapi.json"]) {
+    const text = textOf(HOSTED, path);
+    assert.ok(text.includes(RANGE_RULE), path);
+    assert.match(text, /10 parts and costs 150 CU|"parts":10,"cu":150|costs ten times its price/);
   }
 });
 
