@@ -644,10 +644,10 @@ const limits = z
       "Filters of one account, or of one address without a key.",
     ),
     max_filter_bytes: count(65_536, 100_000_000_000, 134_217_728).describe(
-      "Bytes that wait to be polled in all filters, at most a quarter of `max_in_flight_bytes`, in " +
-        "which they count; those of one caller at most a quarter of `max_caller_bytes`. Beyond it, " +
-        "and before a call finds no room in memory, the largest filter of the caller with the most " +
-        "ends.",
+      "Bytes that wait to be polled in all filters, and those of very long filters themselves, at " +
+        "most a quarter of `max_in_flight_bytes`, in which they count; those of one caller at most " +
+        "a quarter of `max_caller_bytes`. Beyond it, and before a call finds no room in memory, the " +
+        "largest filter of the caller with the most ends.",
     ),
     max_socket_queue_bytes: count(1_024, 1_000_000_000, 8_000_000).describe(
       "A client that lets more than this wait to be read is too slow: closed with 1013. What waits " +

@@ -416,7 +416,7 @@ export const METRICS: readonly Metric[] = [
     name: "svc_filter_unread_bytes",
     type: "gauge",
     labels: [],
-    help: "Bytes that wait to be polled in all filters.",
+    help: "Bytes that wait to be polled in all filters, and those of very long filters themselves.",
     collect: ({ filters }) => one(filters.unreadBytes),
   },
   {

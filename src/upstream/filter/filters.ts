@@ -20,6 +20,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { RoutedCall } from "../engine/router.ts";
 import type { MemoryBudget } from "../memory-budget.ts";
+import { COPIES_OF_FILTER, SHORT_CHARS } from "../stream/filter-quota.ts";
 import type {
   StreamCaller,
   StreamPosition,
@@ -184,6 +185,11 @@ const MAX_KNOWN_CHARS = 2_048;
 /** Whether a text can be the id of a filter. */
 export function isFilterId(text: string): boolean {
   return ID_PATTERN.test(text);
+}
+
+/** Bytes that what a filter is about counts beside its changes; few addresses count nothing. */
+function bytesOfQuery(query: string | null): number {
+  return query === null || query.length <= SHORT_CHARS ? 0 : COPIES_OF_FILTER * query.length;
 }
 
 /** Creates an empty registry of filters. */
@@ -440,6 +446,8 @@ class Filter implements Subscriber, FilterProgress {
   readonly #registry: FilterRegistry;
   readonly #parts: FilterContext["parts"];
   readonly #changes: FilterChanges = createChanges();
+  /** Of what it is about, once it is open. */
+  #queryBytes = 0;
   #done: ((opened: OpenedFilter) => void) | null;
   #state: "opening" | "open" | "over" = "opening";
   #leave: (() => void) | null = null;
@@ -465,9 +473,9 @@ class Filter implements Subscriber, FilterProgress {
     return this.#state === "open";
   }
 
-  /** Unread bytes, as counted toward the limit of all filters. */
+  /** Bytes as counted toward the limit of all filters: unread ones, and a long query. */
   get unreadBytes(): number {
-    return this.#state === "over" ? 0 : sizeOf(this.#changes);
+    return this.#state === "over" ? 0 : this.#queryBytes + sizeOf(this.#changes);
   }
 
   begin(): void {
@@ -487,6 +495,8 @@ class Filter implements Subscriber, FilterProgress {
       if (this.#state === "over") run();
       else this.#whenEnded = run;
     };
+    this.#queryBytes = bytesOfQuery(this.request.query);
+    this.#registry.unread(this, this.#queryBytes);
     this.#answer({ kind: "opened", id: this.id, route, end: (why) => this.end(why), whenEnded });
   }
 
@@ -500,7 +510,7 @@ class Filter implements Subscriber, FilterProgress {
     const before = sizeOf(this.#changes);
     for (const text of this.#registry.textsOf(results, this.request.kind)) {
       if (this.#state === "over") return;
-      if (!addChange(this.#changes, text)) return this.end("unread", before);
+      if (!addChange(this.#changes, text)) return this.end("unread", this.#queryBytes + before);
     }
     this.#registry.unread(this, sizeOf(this.#changes) - before);
   }
@@ -559,7 +569,7 @@ class Filter implements Subscriber, FilterProgress {
   }
 
   /** Ends the filter. `unread`: its bytes that the registry has counted, if not all. */
-  end(why: FilterEnd, unread = sizeOf(this.#changes)): void {
+  end(why: FilterEnd, unread = this.unreadBytes): void {
     if (this.#state === "over") return;
     this.#registry.unread(this, -unread);
     this.#close(why);

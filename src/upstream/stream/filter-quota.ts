@@ -20,17 +20,32 @@ export interface FilterQuota {
   ): () => void;
 }
 
+/** How often the text of a filter is in memory while it is open. */
+export const COPIES_OF_FILTER = 6;
+/** Filters up to this length are bounded by their number alone. */
+export const SHORT_CHARS = 4_096;
+/** Most characters of the different filters of one caller. */
+export const MAX_CALLER_CHARS = 4_000_000;
+
 /** Creates an empty quota; `holdings` tells of the filters that callers have at other workers. */
 export function createFilterQuota(holdings: Holdings): FilterQuota {
   /** Number of subscriptions by caller and filter. */
   const callers = new Map<string, Map<string, number>>();
+  const chars = new Map<string, number>();
 
-  function give(id: string, filter: string): void {
+  function addChars(id: string, count: number): void {
+    const held = (chars.get(id) ?? 0) + count;
+    if (held > 0) chars.set(id, held);
+    else chars.delete(id);
+  }
+
+  function give(id: string, filter: string, length: number): void {
     const filters = callers.get(id);
     const left = (filters?.get(filter) ?? 0) - 1;
     if (filters === undefined) return;
     if (left > 0) return void filters.set(filter, left);
     filters.delete(filter);
+    addChars(id, -length);
     holdings.remove(id, filter);
     if (filters.size === 0) callers.delete(id);
   }
@@ -41,6 +56,8 @@ export function createFilterQuota(holdings: Holdings): FilterQuota {
       const filters = callers.get(id) ?? new Map<string, number>();
       const elsewhere = holdings.elsewhere(id);
       if (filters.has(filter) || elsewhere.has(filter)) return true;
+      if (key.length > SHORT_CHARS && (chars.get(id) ?? 0) + key.length > MAX_CALLER_CHARS)
+        return false;
       let count = filters.size;
       for (const other of elsewhere) if (!filters.has(other)) count++;
       return count < maxLogFilters;
@@ -51,10 +68,13 @@ export function createFilterQuota(holdings: Holdings): FilterQuota {
       callers.set(id, filters);
       const before = filters.get(filter) ?? 0;
       filters.set(filter, before + 1);
-      if (before === 0) holdings.add(id, filter);
+      if (before === 0) {
+        addChars(id, key.length);
+        holdings.add(id, filter);
+      }
       let held = true;
       const release = (): void => {
-        if (held) give(id, filter);
+        if (held) give(id, filter, key.length);
         held = false;
       };
       const leave = join(releasing(subscriber, release));

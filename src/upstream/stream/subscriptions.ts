@@ -9,7 +9,7 @@ import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-hol
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import { withinBounds } from "./block-bounds.ts";
-import { createFilterQuota } from "./filter-quota.ts";
+import { createFilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
 import { createLogCheckRegistry } from "./log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./log-checks.ts";
 import type { BlockLogsQueryParts } from "./log-query.ts";
@@ -65,6 +65,8 @@ export interface Subscriptions {
 /** Most streams of a service at one time, and most of a worker without subscribers. */
 const MAX_STREAMS = 10_000;
 const MAX_IDLE = 1_000;
+/** Most characters of all long filters at one time. */
+const MAX_CHARS = 4 * MAX_CALLER_CHARS;
 /**
  * How long a stream is kept after its last subscriber has left; shorter when many streams are open.
  */
@@ -113,6 +115,7 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
     counted,
     onMove,
     maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
+    maxChars: MAX_CHARS / (rest.workers ?? 1),
     newStream: (request, owner) =>
       new Stream(parts, request, checks.of(request.profile, request.tracker), owner),
   });
@@ -169,7 +172,7 @@ function joinerOf(
   return (key: string, request: SubscribeRequest, subscriber: Subscriber): (() => void) => {
     const { resume, deadlineMs } = request;
     const beginOne = (own: string, isShared: boolean): Stream | null =>
-      makeRoom() ? begin(own, request, isShared) : null;
+      makeRoom(own) ? begin(own, request, isShared) : null;
     if (resume === undefined) {
       const stream = entries.get(key)?.stream ?? beginOne(key, true);
       return stream === null ? refuse(subscriber, FULL) : stream.join(subscriber, deadlineMs);
@@ -188,14 +191,16 @@ interface StreamTable {
   readonly entries: ReadonlyMap<string, Entry>;
   /** Begins a stream; one that nobody else can join ends with its last subscriber. */
   begin(key: string, request: SubscribeRequest, isShared?: boolean): Stream;
-  /** False = too many streams are open. */
-  makeRoom(): boolean;
+  /** Room for a stream with this key; false = too many are open, or too long ones. */
+  makeRoom(key: string): boolean;
 }
 
 interface StreamTableParts {
   readonly onMove: SubscriptionParts["onMove"] | undefined;
   readonly counted: Map<string, SubscriptionCounts>;
   readonly maxStreams: number;
+  /** Characters of the keys of long filters. */
+  readonly maxChars: number;
   readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
 }
 
@@ -206,11 +211,13 @@ function createStreamTable({
   counted,
   onMove,
   maxStreams,
+  maxChars,
   newStream,
 }: StreamTableParts): StreamTable {
   const entries = new Map<string, Entry>();
   /** Streams without subscribers, longest idle first. */
   const idle = new Map<string, Stream>();
+  let chars = 0;
 
   function begin(key: string, request: SubscribeRequest, isShared = true): Stream {
     const counts = countsIn(counted, request);
@@ -218,7 +225,7 @@ function createStreamTable({
       over() {
         idle.delete(key);
         counts.filledBlocks += stream.report().filledBlocks;
-        entries.delete(key);
+        if (entries.delete(key)) chars -= longChars(key);
       },
       idle() {
         if (idle.size >= MAX_IDLE) endLongestIdle();
@@ -236,6 +243,7 @@ function createStreamTable({
       },
     });
     entries.set(key, { stream, request });
+    chars += longChars(key);
     return stream;
   }
 
@@ -244,12 +252,18 @@ function createStreamTable({
     if (longest.done !== true) longest.value.endIfIdle();
   }
 
-  function makeRoom(): boolean {
+  function makeRoom(key: string): boolean {
+    const most = maxChars - longChars(key);
     if (entries.size >= maxStreams) endLongestIdle();
-    return entries.size < maxStreams;
+    for (const stream of [...idle.values()]) if (chars > most) stream.endIfIdle();
+    return entries.size < maxStreams && (chars <= most || longChars(key) === 0);
   }
 
   return { entries, begin, makeRoom };
+}
+
+function longChars(key: string): number {
+  return key.length > SHORT_CHARS ? key.length : 0;
 }
 
 /** The current tracker and pinned provider of a stream; null = its profile or pin is gone. */
@@ -296,10 +310,14 @@ const FULL = fault("unavailable", "too many different subscriptions are open", {
 
 function tooManyFilters({ maxLogFilters }: StreamCaller): Fault {
   const nextAction = "unsubscribe from a filter, or put several addresses or topics into one";
-  return fault("rate_limit_exceeded", `${maxLogFilters} different filters are open`, {
-    status: 200,
-    nextAction,
-  });
+  return fault(
+    "rate_limit_exceeded",
+    `${maxLogFilters} different filters, or very long ones, are open`,
+    {
+      status: 200,
+      nextAction,
+    },
+  );
 }
 
 function refuse(subscriber: Subscriber, why: Fault): () => void {

@@ -247,6 +247,20 @@ test("unread changes are in the memory budget, those of one caller in a quarter 
   assert.equal(at.budget.used, 2_000 + 2_500 + 5_500);
 });
 
+test("what filters are about is in the memory budget where it is long, until they end", () => {
+  const at = createFixture({ maxInFlightBytes: 1_000_000, maxCallerBytes: 400_000 });
+  const [query, few] = ["x".repeat(10_000), "x".repeat(4_000)];
+  const first = at.open({ query });
+  assert.deepEqual([at.filters.unreadBytes, at.budget.used], [60_000, 60_000]);
+  at.open({ query: few });
+  const last = at.open({ query });
+  assert.deepEqual(at.ended(), { memory: 1 }, "a quarter of the caller's part");
+  const left = [first, last].filter(({ id }) => isKept(at, id));
+  assert.deepEqual([left.length, at.budget.used], [1, 60_000]);
+  at.filters.uninstall("me", left[0]?.id ?? "");
+  assert.deepEqual([at.filters.unreadBytes, at.budget.used], [0, 0]);
+});
+
 test("all together take a quarter of the memory; the caller with the most loses its largest", () => {
   const at = createFixture({ maxInFlightBytes: 40_000, maxCallerBytes: 1_000_000 });
   const [theirs] = openWith(at, other, 4_500);
