@@ -10,6 +10,7 @@ import { buildConsole, isConsoleBuilt } from "../bin/build-console.ts";
 import { checkFailure, type Failure, failureLines, fileFailure } from "./failures.ts";
 import { HTTP_VARIANT, LIBRARIES } from "./fakes/http-variant.ts";
 import { postgresAvailability, SERVER_URL, startCluster, WITHOUT } from "./fakes/postgres.ts";
+import { makeTemplate } from "./fakes/stores.ts";
 import { FILE_OPTIONS, type FileResult, runFile } from "./file-process.ts";
 import { HTTP_WALKS, inOrder, isUnit, LONGEST_FIRST, partOf } from "./parts.ts";
 import { withTemporaryFolder } from "./temporary-folder.ts";
@@ -199,6 +200,7 @@ async function withPostgres<T>(work: () => Promise<T>): Promise<T> {
   const server = await startCluster({ durable: false });
   process.env[SERVER_URL] = server.urlOf("postgres");
   try {
+    await makeTemplate(server);
     return await work();
   } finally {
     await server.stop();

@@ -49,6 +49,9 @@ const START_MS = 60_000;
 export const WITHOUT = "SVC_TEST_WITHOUT_POSTGRES";
 /** The address of a server that tests make their databases on, instead of starting one. */
 export const SERVER_URL = "SVC_TEST_DATABASE_URL";
+/** The name of a database on that server: new databases are copies of it. */
+export const TEMPLATE = "SVC_TEST_DATABASE_TEMPLATE";
+const EMPTY = "template1";
 const INSTALL_MS = 100_000;
 const INSTALL_LOCK = join(tmpdir(), "svc-postgres-install.lock");
 const DATABASE = /^[a-z0-9_]+$/;
@@ -62,17 +65,29 @@ export function postgresAvailability(): Availability {
   return reason === null ? { kind: "yes" } : { kind: "no", reason };
 }
 
-/**
- * The address of a new and empty database on the server of this test run; the returned function
- * removes it.
- */
-export async function newDatabase(): Promise<{
+/** A new database; `drop` removes it. */
+export interface NewDatabase {
   readonly url: string;
   readonly drop: () => Promise<void>;
-}> {
+}
+
+/**
+ * A new database on the server of this test run, with no row. It may have the tables of the newest
+ * store already, so that not every test waits for its migrations.
+ */
+export function newDatabase(): Promise<NewDatabase> {
+  return copyOf(process.env[TEMPLATE] ?? EMPTY);
+}
+
+/** A new database without tables. */
+export function emptyDatabase(): Promise<NewDatabase> {
+  return copyOf(EMPTY);
+}
+
+async function copyOf(template: string): Promise<NewDatabase> {
   const server = givenUrl() ?? (await sharedServer());
   const name = `svc_test_${process.pid}_${randomBytes(6).toString("hex")}`;
-  await createDatabase(server, name);
+  await createDatabase(server, name, template);
   const url = withDatabase(server, name);
   waitLongFor(url);
   return { url, drop: () => statement(server, `drop database if exists ${name} with (force)`) };
@@ -125,10 +140,15 @@ export async function startCluster({ durable }: { readonly durable: boolean }): 
   };
 }
 
-/** Makes a database on a server. */
-export async function createDatabase(server: string, name: string): Promise<void> {
-  if (!DATABASE.test(name)) throw new Error(`${name} is no name of a test database`);
-  await statement(server, `create database ${name}`);
+/** Makes a database on a server, as a copy of another one. */
+export async function createDatabase(
+  server: string,
+  name: string,
+  template = EMPTY,
+): Promise<void> {
+  for (const each of [name, template])
+    if (!DATABASE.test(each)) throw new Error(`${each} is no name of a test database`);
+  await statement(server, `create database ${name} template ${template}`);
 }
 
 function givenUrl(): string | undefined {

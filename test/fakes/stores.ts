@@ -6,7 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Engine, openStore, type Store, type StorePlace } from "../../src/store/store.ts";
-import { newDatabase, postgresAvailability } from "./postgres.ts";
+import {
+  type Cluster,
+  createDatabase,
+  emptyDatabase,
+  newDatabase,
+  postgresAvailability,
+  TEMPLATE,
+} from "./postgres.ts";
 import { openAsWorker } from "./worker-store.ts";
 
 /** What a suite is told: the engine's name for its titles, and how to get stores. */
@@ -15,8 +22,8 @@ export interface StoreFixture {
   /** A new and empty store, closed and removed when the test ends. */
   open(t: Ending): Promise<Store>;
   /**
-   * A place for a store that the test opens (and closes) itself, maybe more than once; removed when
-   * the test ends.
+   * A place without tables for a store that the test opens (and closes) itself, maybe more than
+   * once; removed when the test ends.
    */
   place(t: Ending): Promise<StorePlace>;
 }
@@ -43,9 +50,10 @@ export function eachStore(suite: (fixture: StoreFixture) => void): void {
 /** A place for a store of one engine, and what removes it. */
 export async function newPlace(
   engine: Engine,
+  make = newDatabase,
 ): Promise<{ readonly place: StorePlace; readonly remove: () => Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-store-"));
-  const database = engine === "postgres" ? await newDatabase() : null;
+  const database = engine === "postgres" ? await make() : null;
   const remove = async () => {
     rmSync(dataDir, { recursive: true, force: true });
     await database?.drop();
@@ -53,11 +61,19 @@ export async function newPlace(
   return { place: { url: database?.url ?? "", dataDir }, remove };
 }
 
+/** Migrates one database of a server; this run's new databases are copies of it. */
+export async function makeTemplate(server: Cluster): Promise<void> {
+  const name = "svc_template";
+  await createDatabase(server.urlOf("postgres"), name);
+  await (await openStore({ url: server.urlOf(name), dataDir: "" })).close();
+  process.env[TEMPLATE] = name;
+}
+
 function fixtureOf(engine: Engine): StoreFixture {
   return {
     engine,
     async place(t) {
-      const { place, remove } = await newPlace(engine);
+      const { place, remove } = await newPlace(engine, emptyDatabase);
       t.after(remove);
       return place;
     },

@@ -3,7 +3,7 @@
 // that was credited.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -14,6 +14,7 @@ import { MPPX_COMMAND } from "../../src/core/billing/payment.ts";
 import { type PaidService, startPaidService } from "../fakes/paid-service.ts";
 import type { Service } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
+import { inFolder, linkPackages, programsIn, runProgram } from "../fakes/skill-programs.ts";
 import { evmClient, type Paying, tempoClient, x402Fetch } from "../fakes/stock-clients.ts";
 
 const CALL = {
@@ -190,52 +191,30 @@ describe("stock clients pay the service", () => {
     },
   );
 
-  it("what SKILL.md says to install can be installed by itself, and pays", async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), "svc-installed-"));
-    t.after(() => rmSync(folder, { recursive: true, force: true }));
-    const env = { ...process.env, npm_config_cache: join(folder, "cache") };
-    const { text } = await service.get("/SKILL.md");
-    // Of several programs that need the same packages, the last.
-    const programs = new Map(
-      Array.from(text.matchAll(INSTALLED), ([, packages = "", code = ""]) => [packages, code]),
-    );
-    assert.equal(programs.size, 2);
-    try {
+  it(
+    "the programs in SKILL.md work as they stand, one for each way to pay, with the packages that " +
+      "it says to install and no others",
+    async () => {
+      const { text } = await service.get("/SKILL.md");
+      const programs = programsIn(text);
+      assert.equal(programs.length, text.match(/^```ts$/gm)?.length);
       const told = await Promise.all(
-        [...programs].map(async ([packages, code], n) => {
-          const place = join(folder, `place-${n}`);
-          mkdirSync(place);
-          const words = ["install", ...NPM_OPTIONS, ...packages.split(" ")];
-          await promisify(execFile)("npm", words, { cwd: place, env });
-          return runProgram(code, fixture, join(place, "node_modules"));
-        }),
+        programs.map((program) =>
+          inFolder((folder) => {
+            linkPackages(program.packages, folder);
+            return runProgram(program, folder, fixture.chains);
+          }),
+        ),
       );
-      assert.deepEqual(told.map((it) => it.slice(0, 3)).sort(), ["200", "201"], told.join("\n"));
-      const [npx = "", ...words] = MPPX_COMMAND.split(" ");
-      const { stdout } = await promisify(execFile)(npx, [...words, "--version"], {
-        cwd: folder,
-        env,
-      });
-      assert.match(MPPX_COMMAND, new RegExp(`mppx@${stdout.trim()} `));
-    } catch (error) {
-      if (!isOffline(error)) throw error;
-      t.skip("NOT TESTED: the npm registry cannot be reached");
-    } finally {
-      await moved();
-    }
-  });
-
-  it("the programs in SKILL.md work as they stand, one for each way to pay", async () => {
-    const programs = await codeBlocks(service, "/SKILL.md");
-    const told = await Promise.all(programs.map((program) => runProgram(program, fixture)));
-    assert.deepEqual(
-      told.map((it) => it.slice(0, 3)),
-      ["201", "201", "201", "200"],
-      told.join("\n"),
-    );
-    assert.match(told.at(-1) ?? "", /"result":"0x/);
-    assert.equal(await moved(), 3n * 100_000n);
-  });
+      assert.deepEqual(
+        told.map((it) => it.slice(0, 3)),
+        ["201", "201", "201", "200"],
+        told.join("\n"),
+      );
+      assert.match(told.at(-1) ?? "", /"result":"0x/);
+      assert.equal(await moved(), 3n * 100_000n);
+    },
+  );
 
   it("at the end the books agree", async () => {
     assert.deepEqual(await fixture.differences(), []);
@@ -269,42 +248,6 @@ async function shellLines(service: Service, path: string): Promise<readonly stri
   return Array.from(text.matchAll(/^```sh\n([\s\S]*?)\n```$/gm), ([, shell = ""]) => shell);
 }
 
-async function codeBlocks(service: Service, path: string): Promise<readonly string[]> {
-  const { text } = await service.get(path);
-  return Array.from(text.matchAll(/^```ts\n([\s\S]*?)\n```$/gm), ([, code = ""]) => code);
-}
-
-/** A program in SKILL.md, with the packages that it is to be run with. */
-const INSTALLED = /\(`npm install ([^`]+)`\):\n\n```ts\n([\s\S]*?)\n```$/gm;
-const NPM_OPTIONS = ["--no-audit", "--no-fund", "--fetch-retry-mintimeout=1000"];
-
-/** Whether npm failed because it found no way to the registry. */
-function isOffline(error: unknown): boolean {
-  return /\b(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT)\b/.test(
-    error instanceof Error && "stderr" in error ? String(error.stderr) : "",
-  );
-}
-
-/** Runs a program where the packages that it needs are installed. */
-async function runProgram(
-  code: string,
-  { chains }: PaidService,
-  modules = join(ROOT, "node_modules"),
-): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "svc-program-"));
-  try {
-    symlinkSync(modules, join(folder, "node_modules"));
-    const file = join(folder, "program.mts");
-    writeFileSync(file, code);
-    const { stdout } = await promisify(execFile)(process.execPath, [file], {
-      env: { PATH: process.env["PATH"], MPPX_PRIVATE_KEY: chains.payer.key },
-    });
-    return stdout;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
 /** Types it, with the payer's wallet and an empty home; returns the lines that come out. */
 async function run(lines: readonly string[], { chains }: PaidService): Promise<readonly string[]> {
   const home = mkdtempSync(join(tmpdir(), "svc-agent-"));
@@ -331,7 +274,7 @@ async function run(lines: readonly string[], { chains }: PaidService): Promise<r
 
 /**
  * A folder with an `npx` that starts the command of our documents as npx does, and nothing else: in
- * two thirds of the time, and a document has a dozen. A test of its own asks the real one.
+ * two thirds of the time, and a document has a dozen. `test/clients/installs.ts` asks the real one.
  */
 function directNpx(home: string): string {
   const folder = join(home, "bin");
