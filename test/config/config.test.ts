@@ -659,7 +659,7 @@ describe("configuration: variables and secrets", () => {
         assert.ok(!shown.includes(SECRET), shown);
         assert.ok(shown.includes("SVC_SECRET"));
       }),
-      { numRuns: 150 },
+      { numRuns: 75 },
     );
   });
 
@@ -697,7 +697,7 @@ describe("configuration: variables and secrets", () => {
           : formatFaults(result.faults).replaceAll(/ {2}[\w.[\]]* {2}/g, " ");
         assert.ok(!shown.includes(SECRET), shown);
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 });
@@ -770,7 +770,7 @@ describe("configuration: any input", () => {
             formatFaults([fault]),
           );
       }),
-      { numRuns: 400 },
+      { numRuns: 200 },
     );
     assert.ok(refusals > 0);
   });

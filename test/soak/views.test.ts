@@ -8,7 +8,7 @@ import { startReferenceSite } from "./views/reference-node.ts";
 import { anomaliesOf, breachesOf, linesOf, runViews, USUAL_RUN } from "./views/soak.ts";
 
 const SEED = namedSeed(21);
-const READS = { tip: 20_000, off: 5_000, reference: 10_000 };
+const READS = { tip: 12_000, off: 5_000, reference: 10_000 };
 const LEAST_ANOMALIES = 100;
 /** A tip that is not confirmed for so long is not in force: a busy machine is slow. */
 const BLOCK_TIME_MS = 1_000;

@@ -295,7 +295,7 @@ for (const seed of namedSeeds(11, 12)) {
         });
       };
       const workers = Array.from({ length: 6 }, async () => {
-        for (let n = 0; n < 25; n++) await step();
+        for (let n = 0; n < 15; n++) await step();
       });
       const watch = watched(service);
       await Promise.all(workers);

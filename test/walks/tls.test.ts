@@ -1,5 +1,5 @@
-// Providers behind TLS, over HTTP/1.1 and HTTP/2: the real process with a certificate it trusts,
-// and what it does with one it does not.
+// Providers behind TLS, over HTTP/1.1 and HTTP/2: the service with a certificate it trusts, also as
+// a process that is told so by its environment, and what it does with one it does not trust.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import {
@@ -11,8 +11,9 @@ import {
 import { createServer } from "node:https";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { type ServiceProcess, startProcess } from "../fakes/process.ts";
-import { configText } from "../fakes/service.ts";
+import { configText, startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
@@ -22,6 +23,10 @@ const identity = {
   cert: readFileSync(CERTIFICATE),
 };
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE.pathname };
+// As that variable does, for services in this process.
+setDefaultCACertificates([...getCACertificates("default"), identity.cert]);
+
+type Served = Pick<ServiceProcess, "url" | "post">;
 
 interface Asked {
   readonly method: string;
@@ -103,12 +108,12 @@ async function secureUpstream(
   };
 }
 
-/** The service with `upstream` first and a sound plain one second. */
+/** The service with `upstream` first and a sound plain one second: here, or as a process. */
 async function serve(
   t: TestContext,
   upstream: SecureUpstream,
-  env: Readonly<Record<string, string>> = TRUST,
-): Promise<ServiceProcess> {
+  env: Readonly<Record<string, string>> | null = null,
+): Promise<Served> {
   const sound = await scriptedUpstream((_, reply) => reply.result('"0xb"'));
   t.after(() => sound.close());
   const providers = [
@@ -116,15 +121,19 @@ async function serve(
     { id: "b", url: sound.url, priority: 2 },
   ];
   // A hundred handshakes on a busy machine take longer than a cheap call may.
-  return startProcess(t, configText(providers), env);
+  const text = configText(providers);
+  if (env !== null) return startProcess(t, text, env);
+  const service = await startService(text);
+  t.after(() => service.close());
+  return service;
 }
 
 const well = ({ asked, end }: Exchange): void =>
   end(`{"jsonrpc":"2.0","id":${asked.id},"result":"0xa"}`);
-const call = (service: ServiceProcess, id = 7) =>
+const call = (service: Served, id = 7) =>
   service.post("/rpc/priority/1?include_meta=body", { jsonrpc: "2.0", id, method: "eth_gasPrice" });
 
-async function walk(service: ServiceProcess): Promise<string> {
+async function walk(service: Served): Promise<string> {
   const { result, svc_meta: meta } = JSON.parse((await call(service)).text);
   return (
     `${meta.attempts.map((it: { provider: string; category: string | null }) => `${it.provider}:${it.category ?? "ok"}`).join(" ")} ` +
@@ -138,7 +147,7 @@ for (const http of [1, 2] as const) {
       "connections that are kept",
     async (t) => {
       const upstream = await secureUpstream(t, http, well);
-      const service = await serve(t, upstream);
+      const service = await serve(t, upstream, TRUST);
       const answers = await Promise.all(Array.from({ length: 100 }, (_, id) => call(service, id)));
       for (const [id, { text }] of answers.entries())
         assert.deepEqual([JSON.parse(text).id, JSON.parse(text).result], [id, "0xa"]);

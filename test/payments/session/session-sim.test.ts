@@ -28,7 +28,7 @@ const REPEAT_MS = 500;
 const MAX_REPEATS = 400;
 /** On the server every so many-th point is tried. */
 const STRIDE = { sqlite: 1, postgres: 17 } as const;
-const RUNS = { sqlite: 8, postgres: 1 } as const;
+const RUNS = { sqlite: 4, postgres: 1 } as const;
 /** The same where processes see each other, and wait until one that was killed counts as ended. */
 const RUNS_AMONG_OTHERS = { sqlite: 2, postgres: 1 } as const;
 
