@@ -7,11 +7,13 @@ import type { Logger } from "pino";
 import { newProcessId } from "../cluster/node-rows.ts";
 import { storedFilters } from "../cluster/stored-filters.ts";
 import type { Config } from "../config/config.ts";
+import { errorText } from "../core/fields.ts";
 import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
+import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
@@ -80,7 +82,7 @@ import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import { createCachePurge, createOwnPurge } from "./cache-purge.ts";
 import { type NodeView, named, openRouterNode, workerOn } from "./cluster.ts";
-import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
+import { type ConsoleSide, createConsoleSide } from "./console-side.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
 import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
@@ -150,8 +152,7 @@ interface Foundation {
   /** Null = this service is one node. */
   readonly node: NodeView | null;
   readonly console: ConsoleSide;
-  /** Filters that the nodes share; null = this service is one node. */
-  readonly sharedFilters: SharedFilters | null;
+  readonly sharedFilters: SharedFilters;
   readonly operatorProviders: OpenOperatorProviders;
   readonly legacyForms: LegacyForms;
   readonly proxies: TrustedProxies;
@@ -166,7 +167,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   const outside = { ...surroundings, log: labelled(surroundings.log, config) };
   const { runtime, log } = outside;
   const live: LiveState = { config, methods: methodTable(config.methods), isDraining: false };
-  const bounds = await boundsOf(config, outside);
+  const bounds = boundsOf(config, outside);
   const providers = upstreamSide(config, { ...outside, ...bounds }, () => live.config);
   const serving = servingOf({ ...providers, rules: addressRulesOf(config) });
   if (isAlone(outside)) warnOfKeyless(config, log);
@@ -178,7 +179,7 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     worker: isAlone(outside) ? null : (outside.service?.bus.self ?? null),
     service: outside.service ?? null,
   });
-  await bounds.sent.join(stored.joined);
+  await bounds.sent.join(stored.store, stored.joined);
   providers.viewExchange.join(stored.joined?.hints ?? null);
   await providers.budgets.ready();
   const { hosting, console } = stored;
@@ -217,14 +218,13 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
   return appOf(foundation, listening, stored.close);
 }
 
-/** What lies on a store: the hosted half, or the place of a plain router among others. */
+/** The store, and what lies on it: the hosted half, or the place of a router among others. */
 async function openStored(
   config: Config,
   parts: Omit<HostingParts, "config" | "settings" | "operatorInbox">,
 ): Promise<{
   readonly hosting: Hosting | null;
-  /** Null = there is none. */
-  readonly store: Store | null;
+  readonly store: Store;
   readonly node: NodeView | null;
   readonly joined: JoinedNode | null;
   readonly console: ConsoleSide;
@@ -241,43 +241,33 @@ async function openStored(
   }
   const { runtime, log, worker, service } = parts;
   const onError = (error: unknown): void =>
-    log.warn({ problem: textOf(error) }, "the database does not answer as it should");
+    log.warn({ problem: errorText(error) }, "the database does not answer as it should");
   const place = { config, runtime, log, worker, service, operatorInbox };
-  const router = await openRouterNode({ ...place, onError });
-  const { store = null, view: node = null, joined = null } = router ?? {};
+  const { store, view: node, joined, close } = await openRouterNode({ ...place, onError });
   const console = createConsoleSide({
     config,
     runtime,
     log,
-    records: await openRecords({ config, log, store, service }),
+    records: createStoredRecords(store),
     accounts: null,
     openLimit: limitsOf({ runtime, service }),
     node: node?.identity.id ?? null,
   });
   const changes = operatorInbox.changes(changesPlace(runtime, store, node));
-  const close = () => router?.close() ?? Promise.resolve();
   return { hosting: null, store, node, joined, console, changes, close };
 }
 
 /** Where this node records what operators do; null = it is the only one. */
-function changesPlace(
-  runtime: Runtime,
-  store: Store | null,
-  node: NodeView | null,
-): ChangesPlace | null {
-  return store === null || node === null ? null : { store, node: node.identity.id, runtime };
+function changesPlace(runtime: Runtime, store: Store, node: NodeView | null): ChangesPlace | null {
+  return node === null ? null : { store, node: node.identity.id, runtime };
 }
 
-/**
- * Records filters, so that other processes go on with them: other nodes, or this one after a
- * restart. Null = there is no store.
- */
+/** Records filters, so that other processes go on with them, or this one after a restart. */
 function sharedFiltersOf(
   { store, node, joined }: Awaited<ReturnType<typeof openStored>>,
   { filters, remoteFilters }: ReturnType<typeof upstreamSide>,
   { runtime, log, service }: Outside,
-): SharedFilters | null {
-  if (store === null) return null;
+): SharedFilters {
   const identity = node?.identity ?? { id: service?.id ?? newProcessId(runtime), region: "" };
   const keeper =
     joined?.id ?? (service === undefined ? identity.id : `${identity.id}/${service.bus.self}`);
@@ -287,7 +277,7 @@ function sharedFiltersOf(
     records: storedFilters(store, keeper),
     remote: remoteFilters,
     workerOf: workerOn(identity, service?.bus ?? null),
-    onError: (error) => log.warn({ problem: textOf(error) }, "filters cannot be recorded now"),
+    onError: (error) => log.warn({ problem: errorText(error) }, "filters cannot be recorded now"),
   });
   remoteFilters?.answerPolls(shared.pollHere);
   return shared;
@@ -314,7 +304,7 @@ function operatorProvidersOf(
     bus,
     isShared: config.cluster.enabled,
     onError: (error) =>
-      log.warn({ problem: textOf(error) }, "what operators did elsewhere cannot be read now"),
+      log.warn({ problem: errorText(error) }, "what operators did elsewhere cannot be read now"),
     reload,
     reloadAsked:
       bus === null ? createReloadAsked(runtime, startedAtMs, reload) : reloadAskedOver(bus),
@@ -504,10 +494,6 @@ function labelled(log: Logger, { cluster }: Config): Logger {
   return cluster.enabled ? log.child({ node: cluster.nodeId, region: cluster.region }) : log;
 }
 
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** Warns in production if callers without a key are served without limits of a key. */
 export function warnOfKeyless({ production, hosted }: Config, log: Logger): void {
   if (production && hosted?.keyless === true)
@@ -524,12 +510,12 @@ interface Bounds {
   readonly sent: ProviderLimits;
 }
 
-async function boundsOf(config: Config, outside: Outside): Promise<Bounds> {
+function boundsOf(config: Config, outside: Outside): Bounds {
   const { runtime, log, service } = outside;
-  const bus = isAlone(outside) ? null : (service?.bus ?? null);
   const shares = sharesOf(runtime, service);
-  const sent = await openProviderLimits({ config, runtime, log, workerShares: shares, bus });
-  return { shares, sent };
+  const processes = workersOf(outside);
+  const limits = { config, runtime, log, workerShares: shares, processes };
+  return { shares, sent: openProviderLimits(limits) };
 }
 
 /** The surroundings of what talks to providers. */

@@ -6,6 +6,7 @@ import type { ChangesRead } from "../cluster/change-log.ts";
 import { type Cluster, type ClusterFollower, openCluster } from "../cluster/cluster.ts";
 import { openHeartbeat } from "../cluster/heartbeat.ts";
 import { type NodeIdentity, publicNode, serviceNodeOf } from "../cluster/identity.ts";
+import { claimsOf } from "../cluster/job-claims.ts";
 import type { Membership } from "../cluster/membership.ts";
 import { newProcessId } from "../cluster/node-rows.ts";
 import { startRetention } from "../cluster/retention.ts";
@@ -19,11 +20,16 @@ import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
-import { openStore, type Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
 import type { OperatorInbox } from "./operator-changes.ts";
 import type { JoinedNode } from "./provider-limits.ts";
-import type { ServiceParts } from "./service-parts.ts";
+import { busOf, type ServiceParts } from "./service-parts.ts";
+import {
+  openServiceStore,
+  ROUTER_NODE_TIMEOUT_MS,
+  type ServiceStoreParts,
+} from "./service-store.ts";
 
 /** This node as pages, metrics and evidence show it. */
 export interface NodeView {
@@ -49,7 +55,6 @@ export interface JoinParts {
 
 /** As in the settings of `hosted`, for a router without it. */
 const HEARTBEAT_MS = 1_000;
-const NODE_TIMEOUT_MS = 30_000;
 /** For a sweep that is under way at the end. */
 const CLOSE_MS = 5_000;
 
@@ -66,7 +71,7 @@ export async function joinCluster(parts: JoinParts): Promise<Cluster | null> {
     settings: {
       expectedNodes: cluster.expectedNodes,
       heartbeatMs: hosted?.flushIntervalMs ?? HEARTBEAT_MS,
-      nodeTimeoutMs: hosted?.nodeTimeoutMs ?? NODE_TIMEOUT_MS,
+      nodeTimeoutMs: hosted?.nodeTimeoutMs ?? ROUTER_NODE_TIMEOUT_MS,
       listenUrl: cluster.listenUrl === "" ? config.storageUrl : cluster.listenUrl,
     },
   });
@@ -92,49 +97,37 @@ export function workerOn(node: NodeIdentity, bus: Bus | null): (keeper: string) 
   };
 }
 
-/** A router without keys and money among others. */
+/** A router without keys and money: its store, and its place among others. */
 export interface RouterNode {
-  readonly view: NodeView;
   readonly store: Store;
-  readonly joined: JoinedNode;
+  /** Null = this service is one node; the same for `joined`. */
+  readonly view: NodeView | null;
+  readonly joined: JoinedNode | null;
   close(): Promise<void>;
 }
 
-/** Joins them: it has a heartbeat, and follows what operators do. */
+/** Opens its store; among others it has a heartbeat, and follows what operators do. */
 export async function openRouterNode(
-  parts: Omit<JoinParts, "store"> & Pick<Followers, "operatorInbox">,
-): Promise<RouterNode | null> {
-  const { config, runtime, onError } = parts;
-  if (!config.cluster.enabled || config.hosted !== null) return null;
-  const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
+  parts: Omit<JoinParts, "store"> & ServiceStoreParts & Pick<Followers, "operatorInbox">,
+): Promise<RouterNode> {
+  const { runtime, service, onError } = parts;
+  const store = await openServiceStore(parts);
   let cluster: Cluster | null = null;
   try {
     cluster = await joinCluster({ ...parts, store });
-    if (cluster === null) throw new Error("a router joined no cluster");
-    const { node, replaces, processId } = cluster;
-    const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: NODE_TIMEOUT_MS };
-    const leave = await openHeartbeat({
-      store,
-      runtime,
-      node,
-      replaces,
-      processId,
-      ...times,
-      onError,
-    });
-    const joined = cluster;
-    joined.follow(routerFollower(parts.operatorInbox));
-    const { claims } = joined;
+    const leave = cluster === null ? null : await follow(cluster, { ...parts, store });
+    const claims = cluster?.claims ?? claimsOf(busOf(service));
     const further = [removeOldHistory];
     const endRetention = startRetention({ store, runtime, claims, further, onError });
+    const joined = cluster;
     return {
-      view: viewOf(joined),
       store,
-      joined: { store, id: node.id, nodeTimeoutMs: NODE_TIMEOUT_MS, hints: joined.hints },
+      view: joined === null ? null : viewOf(joined),
+      joined: joined === null ? null : joinedNode(joined, store),
       async close() {
         await within(runtime, CLOSE_MS, endRetention()).catch(onError);
-        await joined.close().catch(onError);
-        await leave().catch(onError);
+        await joined?.close().catch(onError);
+        await leave?.().catch(onError);
         await store.close().catch(onError);
       },
     };
@@ -143,6 +136,23 @@ export async function openRouterNode(
     await store.close();
     throw error;
   }
+}
+
+/** Has a router among others live, and follow what operators do; the result leaves. */
+async function follow(
+  cluster: Cluster,
+  { store, runtime, operatorInbox, onError }: JoinParts & Pick<Followers, "operatorInbox">,
+): Promise<() => Promise<void>> {
+  const { node, replaces, processId } = cluster;
+  const times = { everyMs: HEARTBEAT_MS, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS };
+  const heart = { store, runtime, node, replaces, processId, ...times, onError };
+  const leave = await openHeartbeat(heart);
+  cluster.follow(routerFollower(operatorInbox));
+  return leave;
+}
+
+function joinedNode({ node, hints }: Cluster, store: Store): JoinedNode {
+  return { store, id: node.id, nodeTimeoutMs: ROUTER_NODE_TIMEOUT_MS, hints };
 }
 
 /** What keeps keys, credit and profiles in memory. */

@@ -4,14 +4,11 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { OpenAddressLimit } from "../core/workers/shared-address-limits.ts";
 import type { OperatorRecords } from "../hosted/operator/records.ts";
-import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import type { Runtime } from "../runtime.ts";
 import { hashOf, newSecret } from "../secrets/secret.ts";
 import type { Store } from "../store/store.ts";
 import { createActionLog, type RecordAction } from "../web/api/action-log.ts";
 import { type ConsoleSessions, createConsoleSessions } from "../web/api/console-sessions.ts";
-import { openFileRecords, recordsOver } from "./operator-records.ts";
-import type { ServiceParts } from "./service-parts.ts";
 
 /** The console of an instance. */
 export interface ConsoleSide {
@@ -48,30 +45,6 @@ export function createConsoleSide(parts: ConsoleSideParts): ConsoleSide {
     tries: openLimit("console sign-ins", TRIES),
   });
   return { records, sessions, recordAction: createActionLog(parts) };
-}
-
-/** Where records are looked for. */
-export interface RecordsSource {
-  readonly config: Config;
-  readonly log: Logger;
-  /** Null = the service has none. */
-  readonly store: Store | null;
-  /** Null = this process is the whole service. */
-  readonly service: ServiceParts | null;
-}
-
-/** Opens the records: in the store, else those of this service. */
-export async function openRecords(source: RecordsSource): Promise<OperatorRecords> {
-  const { config, log, store, service } = source;
-  if (store !== null) return createStoredRecords(store);
-  return service === null || service.workers === 1
-    ? openFileRecords({ log, dataDir: config.dataDir })
-    : recordsOver(service.bus);
-}
-
-/** Whether the supervisor of several workers has the records. */
-export function keepsRecords({ hosted, cluster }: Config): boolean {
-  return hosted === null && !cluster.enabled;
 }
 
 /** How long a sign-in link works. */

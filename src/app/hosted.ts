@@ -4,7 +4,7 @@
 import type { Logger } from "pino";
 import { type BookedLimitParts, bookedAddressLimits } from "../cluster/booked-address-limits.ts";
 import type { Cluster } from "../cluster/cluster.ts";
-import { ALONE, claimsOfOwner, type JobClaims } from "../cluster/job-claims.ts";
+import { claimsOf, type JobClaims } from "../cluster/job-claims.ts";
 import { createRateShares, type RateShares } from "../cluster/rate-shares.ts";
 import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
@@ -12,8 +12,8 @@ import type { HostedConfig } from "../config/hosted.ts";
 import type { ManagedSlug } from "../core/billing/access.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import { smallestPriceN, usdText } from "../core/billing/price.ts";
+import { errorText } from "../core/fields.ts";
 import type { MethodTable } from "../core/rpc/method-table.ts";
-import type { Bus } from "../core/workers/bus.ts";
 import {
   type OpenAddressLimit,
   type OpenCreationLimit,
@@ -32,12 +32,13 @@ import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/
 import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
+import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import type { Payments } from "../payments/payments.ts";
 import type { SessionProcesses } from "../payments/session/open.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
-import { openStore, type Store, type StorePlace, urgently } from "../store/store.ts";
+import { openStore, type Store, urgently } from "../store/store.ts";
 import type { PurgeSelection } from "../upstream/engine/cached-answers.ts";
 import { createApi } from "../web/api/api.ts";
 import type { Api } from "../web/api/operation-server.ts";
@@ -58,13 +59,13 @@ import {
   viewOf,
   workerProcessId,
 } from "./cluster.ts";
-import { type ConsoleSide, createConsoleSide, openRecords } from "./console-side.ts";
+import { type ConsoleSide, createConsoleSide } from "./console-side.ts";
 import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorInbox } from "./operator-changes.ts";
 import type { JoinedNode } from "./provider-limits.ts";
-import type { ServiceParts } from "./service-parts.ts";
-import { statementsOver } from "./store-service.ts";
+import { busOf, type ServiceParts } from "./service-parts.ts";
+import { openServiceStore } from "./service-store.ts";
 import { openWorkerChanges, type WorkerChanges } from "./worker-changes.ts";
 import { tokensOver } from "./worker-tokens.ts";
 
@@ -123,10 +124,6 @@ const MISSES = { perSecond: 0.5, burst: 30 };
  */
 const SETTLE_MS = 25;
 const SETTLE_WAIT_MS = 500;
-/** Time in which signs of life have to be written, as a part of the node timeout. */
-const URGENT_SHARE = 1 / 4;
-/** A server that is busy needs some time, however short the node timeout is. */
-const LEAST_URGENT_MS = 2_000;
 /** Time limit of each step of closing. */
 const CLOSE_MS = 5_000;
 /** Between two questions of a worker for tokens of rate limits. */
@@ -140,13 +137,13 @@ const MIN_SLICE_CU = 100;
  */
 export async function openHosting(parts: HostingParts): Promise<Hosting> {
   const { log } = parts;
-  const store = await openStore(placeOf(parts));
+  const store = await openServiceStore(parts);
   const onError = (error: unknown): void =>
-    log.warn({ problem: textOf(error) }, "the store does not answer as it should");
+    log.warn({ problem: errorText(error) }, "the store does not answer as it should");
   let cluster: Cluster | null = null;
   try {
     cluster = await joinCluster({ ...parts, store, onError });
-    const bus = busOf(parts);
+    const bus = busOf(parts.service);
     const claims = cluster?.claims ?? claimsOf(bus);
     const { nodeTimeoutMs } = parts.settings;
     const workerChanges =
@@ -248,7 +245,7 @@ function invalidationsOver(broadcast: (change: HostedChange) => Promise<void>): 
 async function consoleOf(parts: StoreParts, openLimit: OpenAddressLimit): Promise<ConsoleSide> {
   return createConsoleSide({
     ...parts,
-    records: await openRecords(parts),
+    records: createStoredRecords(parts.store),
     accounts: parts.store,
     openLimit,
     node: nodeNameOf(parts),
@@ -336,7 +333,7 @@ function creditOf(parts: StoreParts, node: string): Promise<Credit> {
 function processIdOf(parts: StoreParts): Pick<CreditParts, "processId"> {
   const { cluster, service } = parts;
   if (cluster !== null) return { processId: cluster.processId };
-  const bus = busOf(parts);
+  const bus = busOf(parts.service);
   return bus === null || service === null
     ? {}
     : { processId: workerProcessId(service.id, bus.self) };
@@ -409,7 +406,7 @@ async function closeStore(
   await within(runtime, CLOSE_MS, credit.close()).catch((error: unknown) => {
     const unwritten = `${usdText(credit.unwrittenN())} USD`;
     log.error(
-      { problem: textOf(error), unwritten },
+      { problem: errorText(error), unwritten },
       "the store cannot be written: what was served since the last write is not billed",
     );
   });
@@ -489,7 +486,7 @@ interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "nod
 /** This process among those that take calls of channels; null = no other one has the store. */
 function processesOf(parts: StoreParts, credit: Credit): SessionProcesses | null {
   const { store, settings, workerChanges } = parts;
-  if (store.engine === "sqlite" && busOf(parts) === null) return null;
+  if (store.engine === "sqlite" && busOf(parts.service) === null) return null;
   return {
     presence: () => credit.presence(),
     heartbeatMs: settings.flushIntervalMs,
@@ -618,20 +615,15 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
   return `node-${Math.floor(wallMs()).toString(36)}-${chance}`;
 }
 
-/** The workers of this service; null = this process is all of it. */
-function busOf({ service }: Pick<HostingParts, "service">): Bus | null {
-  return service === null || service.workers === 1 ? null : service.bus;
-}
-
 /** How limits by address are opened: for this process, or for all workers. */
 export function limitsOf(parts: Pick<HostingParts, "service" | "runtime">): OpenAddressLimit {
-  const bus = busOf(parts);
+  const bus = busOf(parts.service);
   return bus === null ? openAddressLimit : sharedAddressLimits(bus, parts.runtime);
 }
 
 /** Where another process has the embedded file open, it runs the transactions of credit. */
 function transactionsOf(parts: StoreParts): Pick<CreditParts, "transactions"> {
-  const bus = busOf(parts);
+  const bus = busOf(parts.service);
   return bus === null || parts.store.engine !== "sqlite" ? {} : { transactions: creditOver(bus) };
 }
 
@@ -648,7 +640,7 @@ function rateSharesOf(parts: StoreParts): RateShares | null {
 function tokensOf(parts: StoreParts): BookedLimitParts | null {
   const { cluster, service } = parts;
   if (cluster !== null) return cluster.tokens;
-  const bus = busOf(parts);
+  const bus = busOf(parts.service);
   return bus === null ? null : { request: tokensOver(bus), members: () => service?.workers ?? 1 };
 }
 
@@ -659,7 +651,7 @@ function creationLimitsOf(parts: StoreParts): OpenCreationLimit {
 }
 
 function workerOf(parts: HostingParts): string | null {
-  return busOf(parts)?.self ?? null;
+  return busOf(parts.service)?.self ?? null;
 }
 
 /** What bounds accounts over all processes of the service. */
@@ -667,31 +659,10 @@ function sharedLimitsOf(
   parts: StoreParts,
   sharing: RateShares | null,
 ): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
-  const bus = busOf(parts);
+  const bus = busOf(parts.service);
   const waitingBatches =
     bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, parts.runtime, "waiting batches");
   return { sharing, waitingBatches };
-}
-
-/** Who does what one does for all: this process, or the worker that owns the job. */
-function claimsOf(bus: Bus | null): JobClaims {
-  return bus === null ? ALONE : claimsOfOwner(bus);
-}
-
-/** Where the store is, and how this process reaches it. */
-function placeOf(parts: HostingParts): StorePlace {
-  const { storageUrl: url, dataDir } = parts.config;
-  const { nodeTimeoutMs } = parts.settings;
-  const urgentMs = Math.max(LEAST_URGENT_MS, Math.ceil(nodeTimeoutMs * URGENT_SHARE));
-  const bus = busOf(parts);
-  if (bus === null) return { url, dataDir, urgentMs };
-  return {
-    url,
-    dataDir,
-    urgentMs,
-    send: statementsOver(bus),
-    processes: parts.service?.workers ?? 1,
-  };
 }
 
 /** Tells of changes, here and in the other workers. */
@@ -705,9 +676,5 @@ function broadcastOf(
     if (change.kind === "account") return keyCache.accountChanged(change.id);
     await profileChanged(change);
   };
-  return createChangeBroadcast({ ...parts, bus: busOf(parts), apply });
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return createChangeBroadcast({ ...parts, bus: busOf(parts.service), apply });
 }

@@ -45,7 +45,7 @@ export interface LiveSideParts {
   readonly registry: ProfileRegistry;
   readonly subscriptions: ReportParts["subscriptions"];
   readonly version: string;
-  /** Where hours of history are; null = nowhere. */
+  /** Where hours of history are; null or in memory = nowhere. */
   readonly store: Store | null;
   /** Null = one node serves alone; the same for `joined`. */
   readonly node: NodeView | null;
@@ -56,10 +56,11 @@ export interface LiveSideParts {
 
 /** Builds it, and begins to keep history. */
 export function createLiveSide(parts: LiveSideParts): LiveSide {
-  const { runtime, observer, registry, service, store, version } = parts;
+  const { runtime, observer, registry, service, version } = parts;
+  const store = parts.store?.inMemory === true ? null : parts.store;
   const bus = service === undefined || service.workers === 1 ? null : service.bus;
   const { feed } = observer;
-  const kept = historyOf(parts, bus, {
+  const kept = historyOf({ ...parts, store }, bus, {
     refresh: () => clock.refresh(),
     takeChanges: () => feed.takeChanges(),
   });

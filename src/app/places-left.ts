@@ -40,7 +40,6 @@ export async function leaveForWorkers(service: EndedService): Promise<void> {
 async function leave(service: EndedService): Promise<void> {
   const { config, file } = service;
   if (file !== null) return leaveStore(service, file);
-  if (config.hosted === null && !config.cluster.enabled) return;
   const store = await openStore({ url: config.storageUrl, dataDir: config.dataDir });
   await leaveStore(service, store).finally(() => store.close());
 }

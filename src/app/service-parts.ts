@@ -15,3 +15,10 @@ export interface ServiceParts {
   /** Wall clock. */
   readonly startedWallMs: number;
 }
+
+/** The bus to the other workers of a service; null = this process is the whole service. */
+export function busOf(
+  service: Pick<ServiceParts, "bus" | "workers"> | null | undefined,
+): Bus | null {
+  return (service?.workers ?? 1) === 1 ? null : (service?.bus ?? null);
+}

@@ -19,7 +19,7 @@ export interface SupervisedHistoryParts {
     /** Unique for each start of the service. */
     readonly serviceId: string;
   };
-  /** The embedded file, which the supervisor has open; null = there is none. */
+  /** The embedded store, which the supervisor has open; null = a server is used. */
   readonly file: Store | null;
 }
 
@@ -27,7 +27,7 @@ export interface SupervisedHistoryParts {
 export function openSupervisedHistory(parts: SupervisedHistoryParts): () => Promise<void> {
   const { config, runtime, supervisor, file, log } = parts;
   const { bus, serviceId } = supervisor;
-  const hasStore = config.hosted !== null || config.cluster.enabled;
+  const hasStore = file?.inMemory !== true;
   const history = new ServiceHistory({
     wallMs: runtime.wallMs,
     writer: hasStore ? serviceId : null,

@@ -2,12 +2,9 @@
 import { createServer } from "node:net";
 import type { Logger } from "pino";
 import { warnOfKeyless } from "../app/app.ts";
-import { keepsRecords } from "../app/console-side.ts";
 import { serveCredit } from "../app/credit-service.ts";
 import { unnamedNode } from "../app/hosted.ts";
-import { openFileRecords, serveRecords } from "../app/operator-records.ts";
 import { leaveForWorkers } from "../app/places-left.ts";
-import { openQuotaLedger, serveQuotas } from "../app/quota-service.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "../app/reload.ts";
 import {
   createReloadAsked,
@@ -16,7 +13,7 @@ import {
   serveReload,
 } from "../app/reload-service.ts";
 import { type MetricFamily, serveServiceDocuments } from "../app/service-readings.ts";
-import { serveFile, serveStatements } from "../app/store-service.ts";
+import { serveServiceFile, serveStatements } from "../app/service-store.ts";
 import { openSupervisedHistory } from "../app/supervised-history.ts";
 import { serveTokens } from "../app/worker-tokens.ts";
 import { createSupervisor } from "../cluster/workers/supervisor.ts";
@@ -49,13 +46,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   const startedAtMs = realRuntime.now();
   const running = await settled(start.config);
   warnOfKeyless(running, log);
-  const file = keepsFile(running) ? await serveFile(running.dataDir, realRuntime) : null;
-  const { dataDir } = running;
-  // Nodes of a cluster have what they may send from the database.
-  const quotas = running.cluster.enabled
-    ? null
-    : await openQuotaLedger({ runtime: realRuntime, log, dataDir });
-  const records = keepsRecords(running) ? await openFileRecords({ log, dataDir }) : null;
+  const file = await serveServiceFile({ config: running, log, runtime: realRuntime });
   const supervisor = createSupervisor<Config>({
     runtime: realRuntime,
     log,
@@ -71,7 +62,7 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
   });
   const { reload } = start;
   const reloadAsked = createReloadAsked(realRuntime, startedAtMs, reload);
-  serveOverBus(supervisor.bus, { file, quotas, records, reload, reloadAsked });
+  serveOverBus(supervisor.bus, { file, reload, reloadAsked });
   const stored = { config: running, runtime: realRuntime, log, file: file?.store ?? null };
   const endHistory = openSupervisedHistory({ ...stored, supervisor });
   const started = await supervisor.started;
@@ -96,7 +87,6 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
       await endHistory();
       const { serviceId: id, places: workers } = supervisor;
       await leaveForWorkers({ ...stored, id, workers });
-      await quotas?.close();
       await file?.close();
       release();
     },
@@ -106,29 +96,20 @@ export async function startWorkers(start: ServiceStart): Promise<Service> {
 
 /** What this process has for all workers. */
 interface SharedParts {
-  readonly file: Awaited<ReturnType<typeof serveFile>> | null;
-  readonly quotas: Awaited<ReturnType<typeof openQuotaLedger>> | null;
-  readonly records: Awaited<ReturnType<typeof openFileRecords>> | null;
+  readonly file: Awaited<ReturnType<typeof serveServiceFile>>;
   readonly reload: ServiceStart["reload"];
   readonly reloadAsked: ReloadAsked;
 }
 
 function serveOverBus(bus: Bus, shared: SharedParts): void {
-  const { file, quotas, records, reload, reloadAsked } = shared;
+  const { file, reload, reloadAsked } = shared;
   if (file !== null) {
     serveStatements(bus, file.statements);
     serveCredit(bus, file.store);
   }
-  if (quotas !== null) serveQuotas(bus, quotas);
-  if (records !== null) serveRecords(bus, records);
   serveReload(bus, reload, reloadAsked);
   serveTokens(bus, realRuntime);
   serveServiceDocuments({ bus, runtime: realRuntime, ownFamilies });
-}
-
-/** Whether the embedded store is used: this process then has its file open for the workers. */
-function keepsFile({ hosted, storageUrl }: Config): boolean {
-  return hosted !== null && storageUrl === "";
 }
 
 /**

@@ -56,6 +56,11 @@ export function claimsOfOwner(bus: Pick<Bus, "self" | "ownerOf">): JobClaims {
   };
 }
 
+/** Who does what one does for all in one service: this process, or the worker that owns the job. */
+export function claimsOf(bus: Pick<Bus, "self" | "ownerOf"> | null): JobClaims {
+  return bus === null ? ALONE : claimsOfOwner(bus);
+}
+
 /** Parts of the node timeout: for how long a claim lasts, and how often it is renewed. */
 const CLAIMED = 0.7;
 const RENEWED = 0.2;

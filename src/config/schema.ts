@@ -187,7 +187,7 @@ const budget = z
   .describe(
     "What may be sent to this provider, by all workers together, and by all nodes of a cluster. " +
       "Beyond it another provider is asked. Everything counts: calls, probes, checks and " +
-      "subscriptions. What was spent of days and months is kept in `data_dir`; where nodes serve " +
+      "subscriptions. What was spent of days and months is kept in the store; where nodes serve " +
       "together, in their database. Nodes without `cluster.enabled` each have the limits for " +
       "themselves.",
   );

@@ -8,6 +8,11 @@ export function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The text of an error, or of anything else that was thrown. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** The value of a JSON text; null also where the text is no JSON. */
 export function parseJson(text: string): unknown {
   try {

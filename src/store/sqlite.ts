@@ -27,13 +27,15 @@ export interface OpenFile extends OpenEngine {
   readonly file: SqliteDatabase;
 }
 
+/** In place of a directory: a store that ends with the process. */
+export const IN_MEMORY = ":memory:";
+
 /** Opens `svc.db` in a directory and locks the directory until it is closed. */
 export function openSqlite(directory: string): OpenFile {
-  const unlock = lockDirectory(directory);
+  const isInMemory = directory === IN_MEMORY;
+  const unlock = isInMemory ? () => {} : lockDirectory(directory);
   try {
-    const path = join(directory, "svc.db");
-    createPrivate(path);
-    const file = openFile(path);
+    const file = openFile(isInMemory ? IN_MEMORY : privateFile(directory));
     const database = adapted(file);
     const db = new Kysely<Tables>({ dialect: new EmbeddedDialect({ database }) });
     return {
@@ -49,6 +51,12 @@ export function openSqlite(directory: string): OpenFile {
     unlock();
     throw error;
   }
+}
+
+function privateFile(directory: string): string {
+  const path = join(directory, "svc.db");
+  createPrivate(path);
+  return path;
 }
 
 /**

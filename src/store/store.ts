@@ -5,7 +5,7 @@ import type { Runtime } from "../runtime.ts";
 import { isMigrated, migrate } from "./migrations.ts";
 import { openPostgres } from "./postgres.ts";
 import { openRemoteSqlite } from "./remote-sqlite.ts";
-import { openSqlite, readSqlite } from "./sqlite.ts";
+import { IN_MEMORY, openSqlite, readSqlite } from "./sqlite.ts";
 import type { SendStatement } from "./statement.ts";
 import { createStatementServer, type StatementServer } from "./statement-server.ts";
 import type { Tables } from "./tables.ts";
@@ -13,6 +13,8 @@ import type { Tables } from "./tables.ts";
 /** An open store. */
 export interface Store {
   readonly engine: Engine;
+  /** It ends with the process that opened it. */
+  readonly inMemory?: true;
   /** For single statements. Never use it inside `transaction`: on SQLite that waits forever. */
   readonly db: Kysely<Tables>;
   /**
@@ -38,8 +40,9 @@ export type Engine = "sqlite" | "postgres";
 
 /** The location of a store. */
 export interface StorePlace {
-  /** `postgres://…`; empty = embedded, in the data directory. Contains a secret: never log it. */
+  /** `postgres://…`; empty = embedded. Contains a secret: never log it. */
   readonly url: string;
+  /** Where the embedded file is, or `IN_MEMORY`. */
   readonly dataDir: string;
   /** Where another process of this service has the embedded file open: sends statements there. */
   readonly send?: SendStatement;
@@ -71,7 +74,9 @@ export async function openStore(place: StorePlace): Promise<Store> {
     await close();
     throw new Error(refusal);
   }
-  const store = { engine, db, transaction: over(db), close };
+  const inMemory =
+    engine === "sqlite" && dataDir === IN_MEMORY ? ({ inMemory: true } as const) : {};
+  const store = { engine, ...inMemory, db, transaction: over(db), close };
   return urgent === null ? store : { ...store, urgent: { db: urgent, transaction: over(urgent) } };
 }
 
@@ -99,7 +104,14 @@ export async function serveFile(
   const refusal = await migrate(db).catch(
     (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE.sqlite}`,
   );
-  if (refusal === null) return { ...served(file, runtime), close };
+  if (refusal === null) {
+    const { statements, store } = served(file, runtime);
+    return {
+      statements,
+      store: dataDir === IN_MEMORY ? { ...store, inMemory: true } : store,
+      close,
+    };
+  }
   await close();
   throw new Error(refusal);
 }

@@ -7,8 +7,11 @@ import { createReloadAsked, type ReloadAsked } from "../../src/app/reload-servic
 import type { AskedReload } from "../../src/cluster/asked-reloads.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
-import { createMemoryRecords } from "../../src/hosted/operator/memory-records.ts";
-import type { OperatorRecords } from "../../src/hosted/operator/records.ts";
+import type {
+  OperatorCordon,
+  OperatorRecords,
+  ProviderRef,
+} from "../../src/hosted/operator/records.ts";
 import { createCordonTable } from "../../src/upstream/registry/cordons.ts";
 import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -72,10 +75,7 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 test("a cordon holds at every worker at once, at one that starts later, and after a reload", async () => {
   const { world, worker } = testBus(["1", "2", "3"]);
-  const records = createMemoryRecords({
-    kept: { cordons: [], actions: [] },
-    keep: async () => {},
-  });
+  const records = cordonRecords();
   const one = await openWorker(world, worker("1").bus, records);
   const two = await openWorker(world, worker("2").bus, records);
   assert.equal(await one.operator.cordon({ ...CORDON, provider: "nobody" }), "unknown");
@@ -97,10 +97,7 @@ test("a cordon holds at every worker at once, at one that starts later, and afte
 
 test("a lost hint is made up for by the next reading", async () => {
   const { world, worker } = testBus(["1", "2"]);
-  const records = createMemoryRecords({
-    kept: { cordons: [], actions: [] },
-    keep: async () => {},
-  });
+  const records = cordonRecords();
   const one = await openWorker(world, worker("1").bus, records);
   const two = await openWorker(world, worker("2").bus, records);
   worker("1").isMute = true;
@@ -114,10 +111,7 @@ test("a lost hint is made up for by the next reading", async () => {
 
 test("waits end at every worker", async () => {
   const { world, worker } = testBus(["1", "2"]);
-  const records = createMemoryRecords({
-    kept: { cordons: [], actions: [] },
-    keep: async () => {},
-  });
+  const records = cordonRecords();
   const workers = [
     await openWorker(world, worker("1").bus, records),
     await openWorker(world, worker("2").bus, records),
@@ -143,10 +137,7 @@ test("waits end at every worker", async () => {
 
 test("what an operator does at another node is followed, and nothing that is not one", async () => {
   const { world, worker } = testBus(["1", "2"]);
-  const records = createMemoryRecords({
-    kept: { cordons: [], actions: [] },
-    keep: async () => {},
-  });
+  const records = cordonRecords();
   const one = await openWorker(world, worker("1").bus, records);
   const two = await openWorker(world, worker("2").bus, records);
   const failure = verdict({ kind: "failure", cause: "timeout" });
@@ -171,10 +162,7 @@ test("what an operator does at another node is followed, and nothing that is not
 
 test("a reload asked for at another node is followed once a node, also if no worker heard of it", async () => {
   const { world, worker } = testBus(["1", "2"]);
-  const records = createMemoryRecords({
-    kept: { cordons: [], actions: [] },
-    keep: async () => {},
-  });
+  const records = cordonRecords();
   let reloads = 0;
   const reload = async () => {
     reloads++;
@@ -217,3 +205,20 @@ test("a reload asked for at another node is followed once a node, also if no wor
   assert.deepEqual([one.errors, two.errors], [[], []]);
   for (const { operator } of [one, two]) operator.close();
 });
+
+/** Cordons in memory; nothing else is kept. */
+function cordonRecords(): OperatorRecords {
+  const kept = new Map<string, OperatorCordon>();
+  const keyOf = ({ profile, chain, provider }: ProviderRef) => `${profile} ${chain} ${provider}`;
+  const unused = () => assert.fail("only cordons are kept here");
+  return {
+    cordons: async () => [...kept.values()],
+    cordon: async (cordon) => kept.set(keyOf(cordon), cordon).size > 0,
+    uncordon: async (ref) => kept.delete(keyOf(ref)),
+    addSession: unused,
+    session: unused,
+    endSession: unused,
+    addAction: unused,
+    actions: unused,
+  };
+}

@@ -1,11 +1,6 @@
-// The records of the console, wherever they are: in a store of either engine, in a file, or with
-// the supervisor, for a worker. All of them answer alike, and what has to last does.
+// The records of the console in a store of either engine.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
-import { openFileRecords, recordsOver, serveRecords } from "../../src/app/operator-records.ts";
 import {
   type OperatorAction,
   type OperatorCordon,
@@ -14,7 +9,6 @@ import {
 } from "../../src/hosted/operator/records.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import { newId } from "../../src/secrets/secret.ts";
-import { testBus } from "../cluster/bus-fixture.ts";
 import { eachStore } from "../fakes/stores.ts";
 
 const cordonOf = (provider: string, reason: string | null = null): OperatorCordon => ({
@@ -84,59 +78,8 @@ function keepsRecords(open: (t: TestContext) => Promise<OperatorRecords>): void 
   });
 }
 
-const directory = (t: TestContext): string => {
-  const dataDir = mkdtempSync(join(tmpdir(), "svc-records-"));
-  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  return dataDir;
-};
-const log = { error: () => {} };
-
 eachStore(({ engine, open }) => {
   describe(`records in the store (${engine})`, () => {
     keepsRecords(async (t) => createStoredRecords(await open(t)));
-  });
-});
-
-describe("records in a file", () => {
-  keepsRecords((t) => openFileRecords({ log, dataDir: directory(t) }));
-
-  test("cordons and actions outlive the process, sessions do not", async (t) => {
-    const dataDir = directory(t);
-    const before = await openFileRecords({ log, dataDir });
-    await Promise.all([
-      before.addSession(sessionOf("a", 0)),
-      before.cordon(cordonOf("x")),
-      before.addAction(actionAt(1)),
-      before.addAction(actionAt(2)),
-    ]);
-    const after = await openFileRecords({ log, dataDir });
-    assert.deepEqual(await after.cordons(), [cordonOf("x")]);
-    assert.equal((await after.actions({ limit: 9, after: null })).actions.length, 2);
-    assert.equal(await after.session("a", 1), null);
-  });
-
-  test("a file that makes no sense is put aside", async (t) => {
-    const dataDir = directory(t);
-    for (const text of ["{", '{"cordons":[{}],"actions":[]}']) {
-      writeFileSync(join(dataDir, "operator.json"), text);
-      const records = await openFileRecords({ log, dataDir });
-      assert.deepEqual(await records.cordons(), []);
-      assert.equal(readFileSync(join(dataDir, "operator.json.unreadable"), "utf8"), text);
-    }
-  });
-});
-
-describe("records of the supervisor, for a worker", () => {
-  keepsRecords(async (t) => {
-    const { hub, worker } = testBus(["1", "2"]);
-    serveRecords(hub, await openFileRecords({ log, dataDir: directory(t) }));
-    return recordsOver(worker("2").bus);
-  });
-
-  test("without the supervisor a call fails as a store does", async () => {
-    const { worker, world } = testBus(["1"]);
-    const reading = recordsOver(worker("1").bus).session("a", 0);
-    world.advance(2_000);
-    await assert.rejects(reading, /timed out/);
   });
 });

@@ -1,16 +1,13 @@
 // Limits of providers as a node of a cluster opens them: nothing may be sent before it has joined,
-// and what it spent while it was alone is counted with what all spend.
+// and what it did not spend is there for others.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import pino from "pino";
 import { openProviderLimits } from "../../src/app/provider-limits.ts";
-import { moveKeptQuotas } from "../../src/app/quota-service.ts";
-import { dayOf, monthOf } from "../../src/core/provider/quota.ts";
+import { StoredQuotas } from "../../src/app/stored-quotas.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { QUOTA_FILE, writeQuotas } from "../../src/store/quota-file.ts";
+import { IN_MEMORY } from "../../src/store/sqlite.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
 import { WHOLE_SHARES } from "../../src/upstream/worker-shares.ts";
 import { configOf, configText } from "../fakes/service.ts";
 import { eachStore } from "../fakes/stores.ts";
@@ -18,50 +15,30 @@ import { eachStore } from "../fakes/stores.ts";
 const LIMITS = { daily: null, monthly: 100, resetsOn: 1 };
 const KEY = "team/ethereum vendor";
 
-test("what a node spent is not forgotten where it cannot be added", async (t) => {
-  const dataDir = mkdtempSync(join(tmpdir(), "svc-limits-"));
-  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  const record = { dayMs: 0, daySpent: 7, monthMs: 0, monthSpent: 70 };
-  await writeQuotas(dataDir, new Map([[KEY, record]]));
-  const away = () => Promise.reject(new Error("the database is away"));
-  await assert.rejects(moveKeptQuotas(dataDir, away), /away/);
-  const added: unknown[] = [];
-  const add = async (...kept: readonly unknown[]): Promise<void> => void added.push(kept);
-  await moveKeptQuotas(dataDir, add);
-  await moveKeptQuotas(dataDir, add);
-  assert.deepEqual(added, [[KEY, record]], "at the next start, once");
-});
-
 eachStore(({ engine, open }) => {
-  test(`a node that served alone brings what it has spent (${engine})`, async (t) => {
+  test(`a node has nothing to send before it joins, and gives credits back (${engine})`, async (t) => {
     const store = await open(t);
-    const dataDir = mkdtempSync(join(tmpdir(), "svc-limits-"));
-    t.after(async () => rmSync(dataDir, { recursive: true, force: true }));
-    const nowMs = realRuntime.wallMs();
-    const month = { monthMs: monthOf(nowMs, 1).startMs, monthSpent: 70 };
-    const day = { dayMs: dayOf(nowMs).startMs, daySpent: 7 };
-    await writeQuotas(dataDir, new Map([[KEY, { ...day, ...month }]]));
     const config = configOf(configText([{ id: "vendor", url: "http://127.0.0.1:1" }]));
     const node = async (id: string) => {
-      const limits = await openProviderLimits({
-        config: { dataDir, cluster: { ...config.cluster, enabled: true } },
+      const limits = openProviderLimits({
+        config: { cluster: { ...config.cluster, enabled: true } },
         runtime: realRuntime,
         log: pino({ level: "silent" }),
         workerShares: WHOLE_SHARES,
-        bus: null,
+        processes: 1,
       });
       const share = limits.shares.of(`rps ${KEY}`, 10, { used: () => 0, wanted: () => 0 });
       assert.equal(share.limit, 0, "nothing may be sent yet");
       const hints = { tell() {}, subscribe: () => () => {} };
-      await limits.join({ store, id, nodeTimeoutMs: 60_000, hints });
+      await limits.join(store, { store, id, nodeTimeoutMs: 60_000, hints });
       return { ...limits, share };
     };
     const first = await node("n1");
     assert.equal(first.share.limit, 10);
-    assert.ok(!existsSync(join(dataDir, QUOTA_FILE)));
     const request = { key: KEY, limits: LIMITS, credits: 50 };
-    const lease = (await first.quotas.lease(request)) ?? assert.fail();
-    assert.deepEqual([lease.credits, lease.monthSpent], [30, 100]);
+    assert.equal((await first.quotas.lease(request))?.credits, 50);
+    const lease = (await first.quotas.lease({ ...request, credits: 80 })) ?? assert.fail();
+    assert.deepEqual([lease.credits, lease.monthSpent], [50, 100]);
     first.quotas.giveBack(KEY, { ...lease, credits: 20 });
     await first.close();
     const second = await node("n2");
@@ -69,4 +46,33 @@ eachStore(({ engine, open }) => {
     assert.equal((await second.quotas.lease(request))?.credits, 20);
     await second.close();
   });
+});
+
+test("while an embedded store cannot be written, limits hold in memory", async (t) => {
+  const store = await openStore({ url: "", dataDir: IN_MEMORY });
+  t.after(() => store.close());
+  let isFull = false;
+  const errors: unknown[] = [];
+  const transaction: Store["transaction"] = (run) =>
+    isFull ? Promise.reject(new Error("database or disk is full")) : store.transaction(run);
+  const place = Promise.resolve({ engine: "sqlite" as const, transaction });
+  const onError = (error: unknown): void => void errors.push(error);
+  const quotas = new StoredQuotas(place, { runtime: realRuntime, processes: 2, onError });
+  const request = { key: KEY, limits: LIMITS, credits: 20 };
+  assert.equal((await quotas.lease(request))?.credits, 20);
+  isFull = true;
+  const granted: number[] = [];
+  for (let n = 0; n < 4; n++) granted.push((await quotas.lease(request))?.credits ?? -1);
+  assert.deepEqual(granted, [20, 20, 20, 10], "half of what is left is the other process's");
+  assert.equal(errors.length, 1);
+  isFull = false;
+  assert.equal((await quotas.lease({ ...request, credits: 100 }))?.credits, 80);
+});
+
+test("a server that does not answer hands out nothing", async () => {
+  const away = () => Promise.reject(new Error("connection refused"));
+  const place = Promise.resolve({ engine: "postgres" as const, transaction: away });
+  const quotas = new StoredQuotas(place, { runtime: realRuntime, processes: 1, onError: () => {} });
+  assert.equal(await quotas.lease({ key: KEY, limits: LIMITS, credits: 20 }), null);
+  await quotas.close();
 });

@@ -1,5 +1,5 @@
 // What processes of one service tell each other so that a caller has one view of the chain at all
-// of them: tips, and transactions that were accepted. Hints of other nodes are parsed: theirs may be
+// of them: tips, and transactions that were accepted. Hints of other nodes are parsed: they may run
 // another version.
 import { isRecord } from "../../core/fields.ts";
 import type { TipBlock } from "../../core/provider/served-tip.ts";

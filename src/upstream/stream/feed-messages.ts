@@ -1,5 +1,5 @@
-// What workers tell each other of subscriptions that one of them has at providers. A feed is such a subscription, by the number that the worker gave it
-// which joined.
+// What workers tell each other of subscriptions that one of them has at providers. A feed is such a
+// subscription, by the number that the worker gave it which joined.
 import type { QuestionTopic } from "../../core/workers/bus.ts";
 
 /** Asks a worker to subscribe at a provider and to send the events. */

@@ -26,7 +26,7 @@ export const LIVE_OPERATIONS = {
     description:
       "Calls, errors, latencies, shares, head lag and circuits in steps: 10 s for an hour, 1 min " +
       "for a day, of all workers of this instance; hours for 90 days, of all nodes that share " +
-      "its database. Without a database there are no 90 days: 503 `unavailable`. Other nodes " +
+      "its database. Where `data_dir` cannot be used there are no 90 days: 503 `unavailable`. Other nodes " +
       "write their hours every ten minutes, and one that was killed lost what it had not " +
       "written. Without the operator token managed providers are shown by alias, and classes of " +
       "methods are left out. Where the status is not public, sessions of accounts read that too.",

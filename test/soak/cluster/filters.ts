@@ -1,7 +1,7 @@
 // Callers with filters, each polled at a node picked by chance while nodes come and go. What they
 // are told is compared with the chain (decisions/filters.md): nothing is lost; what is told again
-// was told by a node, or beside a database, that was disturbed. Pending transactions have no history
-// that could be compared, and polled providers none at all.
+// was told by a node, or beside a database, that was disturbed. Pending transactions have no
+// history that could be compared, and polled providers none at all.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ADDRESSES } from "../../fakes/chain.ts";
 import { until } from "../../fakes/service-fixture.ts";

@@ -91,9 +91,13 @@ const RETRY_MS = 10_000;
 function unreadable(failure: HoursFailure) {
   switch (failure) {
     case "no_store":
-      return apiFault("unavailable", "this service has no database that could keep 90 days", {
-        nextAction: "ask for range=day; Prometheus keeps more",
-      });
+      return apiFault(
+        "unavailable",
+        "this service keeps its data in memory: data_dir cannot be used",
+        {
+          nextAction: "ask for range=day, or give the service a data_dir of its own",
+        },
+      );
     case "store_silent":
       return apiFault(
         "unavailable",

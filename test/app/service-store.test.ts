@@ -1,0 +1,127 @@
+// The store of every service: a plain router needs neither a server nor a disk, and what earlier
+// versions kept in files is taken over once.
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { takeOverFiles } from "../../src/app/kept-files.ts";
+import { openServiceStore } from "../../src/app/service-store.ts";
+import { leaseCredits } from "../../src/cluster/stored-quotas.ts";
+import { dayOf, monthOf } from "../../src/core/provider/quota.ts";
+import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
+import { openStore } from "../../src/store/store.ts";
+import { configOf, configText } from "../fakes/service.ts";
+import { eachStore } from "../fakes/stores.ts";
+
+const KEY = "team/ethereum vendor";
+const LIMITS = { daily: null, monthly: 100, resetsOn: 1 };
+const CORDON = {
+  profile: "public",
+  chain: "ethereum",
+  provider: "x",
+  reason: null,
+  actor: "operator token",
+  atMs: 5,
+};
+const ACTION = {
+  id: "act_1",
+  atMs: 1,
+  actor: "operator token",
+  address: "127.0.0.1",
+  action: "cordonProvider",
+  target: null,
+  detail: null,
+  outcome: "done",
+  node: null,
+};
+
+function directory(t: TestContext): string {
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-store-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+/** Writes the two files as svc 0.1.0 did. */
+function writeFiles(dataDir: string): void {
+  const nowMs = Date.now();
+  const month = { monthMs: monthOf(nowMs, 1).startMs, monthSpent: 70 };
+  const providers = { [KEY]: { dayMs: dayOf(nowMs).startMs, daySpent: 7, ...month } };
+  writeFileSync(join(dataDir, "provider-quotas.json"), JSON.stringify({ version: 1, providers }));
+  const records = { cordons: [CORDON], actions: [ACTION] };
+  writeFileSync(join(dataDir, "operator.json"), JSON.stringify(records));
+}
+
+function counted() {
+  const lines: object[] = [];
+  const add = (line: object): void => void lines.push(line);
+  return { lines, log: { warn: add, error: add } };
+}
+
+eachStore(({ engine, open }) => {
+  test(`files of an earlier version are taken over once (${engine})`, async (t) => {
+    const store = await open(t);
+    const dataDir = directory(t);
+    writeFiles(dataDir);
+    const { lines, log } = counted();
+    await takeOverFiles(store, { dataDir, log });
+    await takeOverFiles(store, { dataDir, log });
+    const records = createStoredRecords(store);
+    assert.deepEqual(await records.cordons(), [CORDON]);
+    assert.deepEqual((await records.actions({ limit: 9, after: null })).actions, [ACTION]);
+    const lease = await leaseCredits(store, { key: KEY, limits: LIMITS, credits: 50 });
+    assert.deepEqual([lease.credits, lease.monthSpent], [30, 100], "70 of 100 were spent before");
+    assert.deepEqual(lines, []);
+    assert.deepEqual(readdirSync(dataDir).sort(), [
+      "operator.json.moved",
+      "provider-quotas.json.moved",
+    ]);
+  });
+});
+
+test("a file that cannot be taken over is there for the next start, and is told of", async (t) => {
+  const dataDir = directory(t);
+  const store = await openStore({ url: "", dataDir });
+  t.after(() => store.close());
+  for (const text of ["{", '{"cordons":[{}],"actions":[]}']) {
+    writeFileSync(join(dataDir, "operator.json"), text);
+    const { lines, log } = counted();
+    await takeOverFiles(store, { dataDir, log });
+    assert.equal(lines.length, 1);
+    assert.equal(readFileSync(join(dataDir, "operator.json"), "utf8"), text);
+    assert.deepEqual(await createStoredRecords(store).cordons(), []);
+  }
+});
+
+test("a second router in one data_dir keeps its store in memory, and takes no file", async (t) => {
+  const dataDir = directory(t);
+  const text = configText([{ id: "vendor", url: "http://127.0.0.1:1" }], { data_dir: dataDir });
+  const { lines, log } = counted();
+  const parts = { config: configOf(text), log, service: null };
+  const first = await openServiceStore(parts);
+  await createStoredRecords(first).cordon(CORDON);
+  writeFiles(dataDir);
+  assert.deepEqual(lines, []);
+  const second = await openServiceStore(parts);
+  assert.equal(lines.length, 1);
+  assert.deepEqual(await createStoredRecords(second).cordons(), []);
+  assert.ok(existsSync(join(dataDir, "operator.json")));
+  await second.close();
+  await first.close();
+  const third = await openServiceStore(parts);
+  assert.deepEqual(await createStoredRecords(third).cordons(), [CORDON], "it outlives the process");
+  await third.close();
+});
+
+test("a router starts where data_dir cannot be written", async (t) => {
+  const file = join(directory(t), "file");
+  writeFileSync(file, "no directory");
+  const text = configText([{ id: "vendor", url: "http://127.0.0.1:1" }], {
+    data_dir: join(file, "data"),
+  });
+  const { lines, log } = counted();
+  const store = await openServiceStore({ config: configOf(text), log, service: null });
+  t.after(() => store.close());
+  assert.equal(lines.length, 1);
+  assert.equal(await createStoredRecords(store).cordon(CORDON), true);
+});
