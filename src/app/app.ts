@@ -454,7 +454,8 @@ function pagesOf(foundation: Foundation): Pages {
 function servedBy(hosting: Hosting | null): ServedCallers {
   const contact = hosting?.admission.keyCache.contact ?? "heard";
   const some = contact !== "cut_off" || hosting?.admission.keyless === true;
-  return { keys: contact === "heard", some };
+  const keys = contact === "heard" && hosting?.credit.maySpend() !== false;
+  return { keys, some };
 }
 
 function pagesWith(
@@ -743,7 +744,7 @@ function gaugesOf(hosting: Hosting | null) {
   return {
     payments: () => hosting?.paywall?.payments.gauges() ?? null,
     sessions: () => hosting?.sessions?.gauges() ?? null,
-    metered: () => hosting?.metered() ?? null,
+    metered: () => hosting?.credit.metered() ?? null,
   };
 }
 

@@ -88,8 +88,7 @@ export interface Hosting {
   /** The same as the other nodes know it. */
   readonly joined: JoinedNode | null;
   readonly console: ConsoleSide;
-  /** Compute units that callers with a key used at this process. */
-  readonly metered: Credit["metered"];
+  readonly credit: Pick<Credit, "metered" | "maySpend">;
   /** Has the other nodes remove kept answers; null = there are none. */
   readonly recordPurge: ((selection: PurgeSelection) => Promise<void>) | null;
   /** Writes pending usage, returns unspent credit, and closes the store. */
@@ -222,7 +221,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     sessions,
     ...othersOf(parts),
     console,
-    metered: () => credit.metered(),
+    credit,
     keyOf: (digest) => keyOf(store, digest),
     async close() {
       await endJobs().catch(onError);

@@ -295,6 +295,23 @@ test("a node without its database says so; keys it knows go on, others and paid 
     await until("all is well", async () => (await healthOf(node)).status === "healthy");
 });
 
+test("a node that serves alone is not ready while it may spend no credit", { skip }, async (t) => {
+  const { nodes } = await clusterFixture(t, 1, {
+    cluster: { enabled: false },
+    hosted: { node_timeout_ms: 1_000, flush_interval_ms: 50 },
+  });
+  const [node] = nodes;
+  assert.ok(node !== undefined);
+  const readiness = async (query = ""): Promise<number> =>
+    (await node.service.get(`/api/ready${query}`)).status;
+  await until("it is ready", async () => (await readiness()) === 200);
+  node.proxy.cut();
+  await until("it is not", async () => (await readiness()) === 503);
+  assert.equal(await readiness("?for=traffic"), 200);
+  node.proxy.mend();
+  await until("it is ready again", async () => (await readiness()) === 200);
+});
+
 test("what was changed while a node heard nothing, it hears when it is back", {
   skip,
 }, async (t) => {

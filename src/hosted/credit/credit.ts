@@ -106,6 +106,8 @@ export interface Credit {
   isUnwritten(accountId: string | null): boolean;
   /** The unwritten charges, nano-USD. */
   unwrittenN(): number;
+  /** Whether what is leased may be spent now: not while the store is away for too long. */
+  maySpend(): boolean;
   /** Compute units that were counted by this process. */
   metered(): MeteredCu;
   /** This process as others see it; null = its epoch is over, and the next one has not begun. */
@@ -325,6 +327,10 @@ class LeasedCredit implements Credit {
 
   unwrittenN(): number {
     return this.#flushLoop.unwrittenN();
+  }
+
+  maySpend(): boolean {
+    return this.#flushLoop.maySpend();
   }
 
   metered(): MeteredCu {

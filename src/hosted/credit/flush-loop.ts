@@ -153,13 +153,18 @@ export class FlushLoop {
    * since in vain.
    */
   async resume(): Promise<Epoch> {
-    if (!this.#maySpend()) {
+    if (!this.maySpend()) {
       if (this.#isCutOff) throw new Error(TOO_LONG_SILENT);
       await this.flush();
     }
     const { epoch } = this;
-    if (epoch === null || !this.#maySpend()) throw new Error(TOO_LONG_SILENT);
+    if (epoch === null || !this.maySpend()) throw new Error(TOO_LONG_SILENT);
     return epoch;
+  }
+
+  /** Whether what is leased may be spent now. */
+  maySpend(): boolean {
+    return this.epoch !== null && this.#parts.runtime.now() < this.stopAtMs;
   }
 
   /** Whether a batch is in flight or its result is unknown. */
@@ -239,12 +244,8 @@ export class FlushLoop {
     this.#upkeep = null;
   }
 
-  #maySpend(): boolean {
-    return this.epoch !== null && this.#parts.runtime.now() < this.stopAtMs;
-  }
-
   async #tryToFlush(): Promise<void> {
-    const isLastChance = !this.#maySpend();
+    const isLastChance = !this.maySpend();
     try {
       await this.#flush();
       this.#isCutOff = false;

@@ -136,6 +136,7 @@ function createFixture(
     freeUsedCu: () => (purse.freeUsedCu === null ? null : purse.freeUsedCu + purse.freeHeldCu),
     isUnwritten: () => false,
     unwrittenN: () => 0,
+    maySpend: () => !purse.isStopped,
     metered: () => ({ full: 0, cached: 0 }),
     flush: async () => {},
     close: async () => {},

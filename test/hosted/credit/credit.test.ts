@@ -361,12 +361,15 @@ eachStore(({ engine, open }) => {
         runtime.advance(1_000);
         assert.equal(spend(credit, wallet, 1), 1);
       }
+      assert.equal(credit.maySpend(), true);
       runtime.advance(1_001);
+      assert.equal(credit.maySpend(), false);
       assert.equal(spend(credit, wallet, 1), 0);
       assert.equal(wallet.state, "unreachable");
       await assert.rejects(credit.flush());
       faults.isGone = false;
       await credit.flush();
+      assert.equal(credit.maySpend(), true);
       assert.equal(spend(credit, wallet, 1), 1);
       await credit.close();
       assert.deepEqual(await audit(store), []);
