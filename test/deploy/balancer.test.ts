@@ -3,101 +3,33 @@
 // metrics are not shown. In front of nodes that answer as told: what their answers do to them.
 // Skipped where the machine has no HAProxy.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
-import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
+import { type Balancer, hasBalancer, startBalancer } from "../fakes/balancer.ts";
 import { configText, startService } from "../fakes/service.ts";
 import { scriptedUpstream } from "../fakes/upstream.ts";
 
-const FILE = join(import.meta.dirname, "../../deploy/haproxy.cfg");
-const HAS_HAPROXY = spawnSync("haproxy", ["-v"]).status === 0;
 const ON_HAPROXY = {
-  skip: HAS_HAPROXY ? false : "no haproxy on this machine",
+  skip: hasBalancer() ? false : "no haproxy on this machine",
   timeout: 240_000,
 };
 const CALL = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
 
-/** The deployed configuration, for ports of this machine, with a page of statistics. */
-function configurationFor(port: number, statistics: number, nodes: readonly number[]): string {
-  const text = readFileSync(FILE, "utf8")
-    .replace("maxconn 20000", "maxconn 200")
-    .replace(/^resolvers docker\n(?: .*\n)+/m, "")
-    .replaceAll(/ resolvers docker init-addr libc,none/g, "")
-    // A machine that is busy with other tests answers late: that ends no node here.
-    .replace("timeout tunnel 1h", "timeout tunnel 1h\n  timeout check 60s")
-    .replace(/^ {2}bind :8080$/m, `  bind 127.0.0.1:${port}`);
-  const servers = nodes.map((node, at) => `  server node${at + 1} 127.0.0.1:${node}\n`).join("");
-  return (
-    text.replace(/(?: {2}server node\d .*\n)+/g, servers).replaceAll(" port 4000 check", " check") +
-    `frontend statistics\n  bind 127.0.0.1:${statistics}\n  stats enable\n  stats uri /\n`
-  );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : assert.fail();
-}
-
-/** A balancer that runs. */
-interface Balancer {
-  readonly url: string;
-  readonly port: number;
-  /** A column of its statistics for each node of a backend, in order. */
-  column(backend: string, name: string): Promise<readonly string[]>;
-}
-
-async function startBalancer(
+/** Starts the balancer in front of nodes, until the end of a test. */
+async function balancerOf(
   t: TestContext,
-  ports: readonly number[],
+  nodes: readonly number[],
   edit = (text: string): string => text,
 ): Promise<Balancer> {
-  const port = await freePort();
-  const statistics = await freePort();
-  const folder = mkdtempSync(join(tmpdir(), "svc-balancer-"));
-  const file = join(folder, "haproxy.cfg");
-  writeFileSync(file, edit(configurationFor(port, statistics, ports)));
-  const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore" });
-  const ended = once(child, "exit");
-  t.after(async () => {
-    child.kill("SIGKILL");
-    await ended;
-    rmSync(folder, { recursive: true });
-  });
-  await until(() => isListening(statistics));
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    async column(backend, name) {
-      const text = await (await fetch(`http://127.0.0.1:${statistics}/;csv`)).text();
-      const [head = [], ...rows] = text.split("\n").map((line) => line.split(","));
-      const at = head.indexOf(name);
-      assert.ok(at > 0, name);
-      return rows
-        .filter(([from, server]) => from === backend && /^node/.test(server ?? ""))
-        .map((row) => row[at] ?? "");
-    },
-  };
-}
-
-function isListening(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1");
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
+  const balancer = await startBalancer(nodes, (text) =>
+    // A machine that is busy with other tests answers late: that ends no node here.
+    edit(text.replace("timeout tunnel 1h", "timeout tunnel 1h\n  timeout check 60s")),
+  );
+  t.after(() => balancer.close());
+  return balancer;
 }
 
 /** A node that answers as told: its readiness, and everything else; it always lives. */
@@ -146,7 +78,7 @@ test("calls and WebSockets pass the balancer, and no call fails while a node dra
   );
   t.after(() => Promise.all([...nodes, ...upstreams].map((it) => it.close())));
   await Promise.all(nodes.map((node) => node.probed()));
-  const { url } = await startBalancer(t, ports(nodes));
+  const { url } = await balancerOf(t, ports(nodes));
   const served = (): readonly number[] => upstreams.map(({ asked }) => asked.length);
   await until(async () => (await statusOf(url)) === 200);
   await until(async () => {
@@ -187,7 +119,7 @@ test(
     const unready = await startService(configText([{ id: "a", url: "http://127.0.0.1:1" }]));
     t.after(() => Promise.all([ready, unready, upstream].map((it) => it.close())));
     await ready.probed();
-    const { url, column } = await startBalancer(t, [ready.port, unready.port]);
+    const { url, column } = await balancerOf(t, [ready.port, unready.port]);
     await until(async () => /^DOWN/.test((await column("ready", "status"))[1] ?? ""));
     await until(async () => (await column("living", "check_status"))[1] === "L7OK");
     for (let n = 0; n < 20; n++) assert.equal(await statusOf(url), 200);
@@ -203,7 +135,7 @@ test(
 test("a node whose answers fail is asked at once whether it is ready", ON_HAPROXY, async (t) => {
   const nodes = await Promise.all([scriptedNode(t), scriptedNode(t)]);
   // Its next check would come after an hour.
-  const { url, column } = await startBalancer(t, ports(nodes), (text) =>
+  const { url, column } = await balancerOf(t, ports(nodes), (text) =>
     text.replaceAll("check inter 2s", "check inter 1h"),
   );
   await until(async () => (await column("ready", "check_status")).every((it) => it === "L7OK"));
@@ -221,7 +153,7 @@ test("a node whose answers fail is asked at once whether it is ready", ON_HAPROX
 
 test("a caller whose calls all fail takes no node out", ON_HAPROXY, async (t) => {
   const nodes = await Promise.all([scriptedNode(t), scriptedNode(t)]);
-  const { url, column } = await startBalancer(t, ports(nodes));
+  const { url, column } = await balancerOf(t, ports(nodes));
   await until(async () => (await column("ready", "check_status")).every((it) => it === "L7OK"));
   for (let n = 0; n < 400; n++)
     assert.equal((await fetch(`${url}/rpc/broken`, { method: "POST" })).status, 500);
@@ -241,7 +173,7 @@ test(
     const node = await startService(configText([{ id: "a", url: upstream.url }]));
     t.after(() => Promise.all([node, upstream].map((it) => it.close())));
     await node.probed();
-    const { url, port } = await startBalancer(t, [node.port]);
+    const { url, port } = await balancerOf(t, [node.port]);
     await until(async () => (await statusOf(url)) === 200);
     assert.match((await node.get("/metrics")).text, /^svc_requests_total/m);
     const targets = [

@@ -10,7 +10,8 @@
 // of them with `consistency: off`, which has to show some; with `--sends N` own writes over
 // providers that die are simulated with so many seeds; with `--answers N` so many answers of
 // simulated nodes at fault are judged, and every rule that makes them right is switched off in turn,
-// which has to be noticed. Exit codes: 0 every promise kept, 1 a
+// which has to be noticed; with `--balancer` the database is cut off from nodes behind the balancer
+// of deploy/, and `--balancer N` is its Nth case alone. Exit codes: 0 every promise kept, 1 a
 // breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
@@ -21,6 +22,8 @@ import type { ActPlan } from "./act-fixture.ts";
 import { soakAnswers } from "./answers/simulated.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
+import { DATABASE_CUTS, soakBalancer } from "./cluster/balancer-soak.ts";
+import type { DatabaseCut } from "./cluster/database-cut.ts";
 import { soakCluster } from "./cluster/soak.ts";
 import { compareCombinations } from "./differential.ts";
 import type { Figures } from "./figures.ts";
@@ -45,6 +48,7 @@ const USUAL_NUMBERS: Readonly<Record<string, string>> = {
   "--views": "1000000",
   "--sends": "200",
   "--answers": "1000000",
+  "--balancer": "all",
 };
 
 /** What `--views` is run with; the first is the promise, `off` shows that it can be broken. */
@@ -71,6 +75,7 @@ const { values } = parseArgs({
     views: { type: "string", default: "0" },
     sends: { type: "string", default: "0" },
     answers: { type: "string", default: "0" },
+    balancer: { type: "string", default: "none" },
     consistency: { type: "string", default: "both" },
     nodes: { type: "string", default: "5" },
   },
@@ -83,6 +88,7 @@ const schedules = Number(values.cluster);
 const viewReads = Number(values.views);
 const sendSeeds = Number(values.sends);
 const answers = Number(values.answers);
+const cuts = databaseCuts(values.balancer);
 const nodes = Number(values.nodes);
 const modes = MODES[values.consistency];
 const seed = Number(values.seed ?? chanceSeed());
@@ -92,11 +98,13 @@ if (
     ...[viewReads, sendSeeds, answers, nodes],
   ].every((count) => Number.isInteger(count) && count >= 0) ||
   !Number.isInteger(seed) ||
-  modes === undefined
+  modes === undefined ||
+  cuts?.length === 0
 ) {
   process.stderr.write(
     "usage: npm run soak -- [--failovers N] [--victims N] [--seed N] | --outage " +
       "| --differential N [--seed N] | --simulated N [--seed N] " +
+      "| --balancer [CASE] [--seed N] " +
       "| --cluster [N] [--seed N] | --sends [N] [--seed N] [--consistency tip|caller|off] " +
       "| --answers [N] [--seed N] " +
       "| --views [N] [--seed N] [--nodes N] [--consistency tip|caller|off]\n",
@@ -115,11 +123,21 @@ async function chosen(consistencies: readonly Consistency[]): Promise<number> {
     const [consistency = "tip"] = consistencies;
     return told(await soakSends({ seed, seeds: sendSeeds, consistency, print }));
   }
+  if (cuts !== null) {
+    const breaches = await soakBalancer(seed, cuts, print);
+    return breaches === null ? 0 : told(breaches);
+  }
   if (values.outage) return stopNodes();
   if (conversations > 0) return compare();
   if (simulated > 0) return simulate();
   if (schedules > 0) return killNodes();
   return (victims === 0 ? 0 : await attackAll()) || (failovers === 0 ? 0 : await soak());
+}
+
+/** The cases that are named: `all`, or one by its number; null = none. */
+function databaseCuts(named: string): readonly DatabaseCut[] | null {
+  if (named === "none") return null;
+  return named === "all" ? DATABASE_CUTS : DATABASE_CUTS.slice(Number(named) - 1, Number(named));
 }
 
 function print(line: string): void {

@@ -34,6 +34,8 @@ export interface SitePlan {
   readonly nodes: number;
   readonly workers: number;
   readonly times: SiteTimes;
+  /** Settings under `hosted` in place of those of every site. */
+  readonly hosted?: Readonly<Record<string, unknown>>;
 }
 
 /** Three nodes of two workers. */
@@ -82,14 +84,14 @@ export async function startSite(plan: SitePlan): Promise<ClusterSite> {
   }
 }
 
-interface NodeConfig extends Pick<SitePlan, "workers" | "times"> {
+interface NodeConfig extends Pick<SitePlan, "workers" | "times" | "hosted"> {
   readonly id: string;
   readonly dataDir: string;
   readonly urls: readonly string[];
   readonly count: number;
 }
 
-function configOf({ id, dataDir, urls, count, workers, times }: NodeConfig): string {
+function configOf({ id, dataDir, urls, count, workers, times, hosted }: NodeConfig): string {
   const providersAt = (path: string) =>
     urls.map((url, index) => ({ id: `p${index + 1}`, url: url + path, priority: index + 1 }));
   const profile = {
@@ -120,6 +122,7 @@ function configOf({ id, dataDir, urls, count, workers, times }: NodeConfig): str
       flush_interval_ms: times.flushMs,
       node_timeout_ms: times.nodeTimeoutMs,
       buckets: { managed: { per_second: 10_000, burst: 10_000 }, public: PUBLIC_RATE },
+      ...hosted,
     },
   });
 }

@@ -105,7 +105,7 @@ function rateBreach({ rate: { served, allowed } }: ScheduleFindings): readonly s
 }
 
 /** Ends every node as an operator does: all is billed, every lease is returned. */
-async function endSite(site: ClusterSite): Promise<readonly string[]> {
+export async function endSite(site: ClusterSite): Promise<readonly string[]> {
   const wrong: string[] = [];
   for (const node of site.nodes) {
     const how = await node.end();

@@ -1,6 +1,7 @@
 // Callers who spend the credit of accounts at nodes picked by chance, and their own count of what
 // they were answered: what the books are compared with.
 import { setTimeout as sleep } from "node:timers/promises";
+import { SERVED_BY } from "../../fakes/balancer.ts";
 import type { NodeProcess } from "./node-process.ts";
 import { markOf } from "./provider.ts";
 
@@ -42,9 +43,9 @@ export interface CallRecord {
   /** Answers to something else than what was asked. */
   readonly wrong: readonly string[];
   seenBy(caller: number): SeenCalls;
-  /** Sends one call, under a number of its own. */
+  /** Sends one call, under a number of its own; without a key where its text is empty. */
   call(
-    node: NodeProcess,
+    node: Pick<NodeProcess, "id" | "url">,
     account: Pick<SpendingAccount, "caller" | "key">,
     path?: string,
   ): Promise<CallResult>;
@@ -60,8 +61,8 @@ export interface TrafficPlan {
   readonly pauseMs: number;
 }
 
-/** The result of one call. */
-export type CallResult = { readonly number: number } & (
+/** The result of one call. `servedBy`: the node that a balancer passed it to; empty = none said. */
+export type CallResult = { readonly number: number; readonly servedBy: string } & (
   | { readonly kind: "answered"; readonly priceN: bigint; readonly worker: string }
   | { readonly kind: "wrong"; readonly text: string }
   /** `text`: the answer; absent = there was none. */
@@ -77,8 +78,8 @@ const CALL_MS = 1_500;
 /** A caller leaves a node alone for this long after it gave no answer. */
 const AVOIDED_MS = 1_000;
 
-/** Begins a record. */
-export function createCallRecord(): CallRecord {
+/** Begins a record of calls that are given up after a time. */
+export function createCallRecord(callMs = CALL_MS): CallRecord {
   const seen = new Map<number, SeenCalls>();
   const answers: AnsweredCall[] = [];
   const wrong: string[] = [];
@@ -93,7 +94,7 @@ export function createCallRecord(): CallRecord {
     wrong,
     seenBy,
     async call(node, account, path = "ethereum") {
-      const result = await send(node, { ...account, path }, ++number);
+      const result = await send(node, { ...account, path, number: ++number, callMs });
       note(seenBy(account.caller), result);
       if (result.kind === "wrong") wrong.push(result.text);
       if (result.kind === "answered")
@@ -152,12 +153,16 @@ function note(count: SeenCalls, result: CallResult): void {
 /** The code of calls to a node that does not run. */
 export const NOT_CONNECTED = "not connected";
 
+/** What is sent. */
+interface SentCall extends Pick<SpendingAccount, "key" | "caller"> {
+  readonly path: string;
+  readonly number: number;
+  readonly callMs: number;
+}
+
 /** One call with a key in its path, marked with its caller and number. */
-async function send(
-  node: NodeProcess,
-  { key, caller, path }: Pick<SpendingAccount, "key" | "caller"> & { readonly path: string },
-  number: number,
-): Promise<CallResult> {
+async function send(node: Pick<NodeProcess, "url">, call: SentCall): Promise<CallResult> {
+  const { key, caller, path, number } = call;
   const data = markOf(caller, number);
   const body = JSON.stringify({
     jsonrpc: "2.0",
@@ -165,33 +170,38 @@ async function send(
     method: "eth_call",
     params: [{ to: ZERO_ADDRESS, data }, "latest"],
   });
+  let servedBy = "";
   try {
-    const response = await fetch(`${node.url}/rpc/k/${key}/${path}`, {
+    const response = await fetch(`${node.url}/rpc/${key === "" ? "" : `k/${key}/`}${path}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body,
-      signal: AbortSignal.timeout(CALL_MS),
+      signal: AbortSignal.timeout(call.callMs),
     });
+    servedBy = response.headers.get(SERVED_BY) ?? "";
     const text = await response.text();
+    if (!text.startsWith("{"))
+      return { number, servedBy, kind: "refused", code: `HTTP ${response.status}`, text };
     const answer: { result?: unknown; error?: { data?: { code?: string }; message?: string } } =
       JSON.parse(text);
     if (answer.error !== undefined) {
       const { data: why, message } = answer.error;
-      return { number, kind: "refused", code: why?.code ?? String(message), text };
+      return { number, servedBy, kind: "refused", code: why?.code ?? String(message), text };
     }
     if (answer.result !== data)
-      return { number, kind: "wrong", text: `${data} was answered ${text}` };
+      return { number, servedBy, kind: "wrong", text: `${data} was answered ${text}` };
     const worker = /^req-[0-9a-z]+-(\d+)-/.exec(response.headers.get("x-svc-request-id") ?? "");
     return {
       number,
+      servedBy,
       kind: "answered",
       priceN: isFree(response.headers) ? 0n : CALL_N,
       worker: worker?.[1] ?? "",
     };
   } catch (error) {
     return isRefusedConnection(error)
-      ? { number, kind: "refused", code: NOT_CONNECTED }
-      : { number, kind: "unknown", isLate: isTimeout(error) };
+      ? { number, servedBy, kind: "refused", code: NOT_CONNECTED }
+      : { number, servedBy, kind: "unknown", isLate: isTimeout(error) };
   }
 }
 
