@@ -720,6 +720,34 @@ test(
   },
 );
 
+test("long filters are bounded in sum; those that nobody has any more make room, short ones need none", async () => {
+  const at = createStreamFixture();
+  const long = (n: number) => [
+    "logs",
+    { topics: Array.from({ length: 4 }, (_, place) => topicsOf(4 * n + place)) },
+  ];
+  const open = (n: number) =>
+    at.open(long(n), { caller: { id: `caller ${n}`, maxLogFilters: 9 }, unchecked: true });
+  const ears = Array.from({ length: 80 }, (_, n) => open(n));
+  await at.pass(300);
+  const isRefused = ({ state }: { readonly state: string }): boolean => state === "refused";
+  const count = ears.filter((it) => !isRefused(it)).length;
+  assert.ok(count > 40 && count < 70, `${count} of 80`);
+  const short = at.open(filterOf(1), { caller: { id: "other", maxLogFilters: 9 } });
+  assert.ok(!isRefused(short));
+  ears[0]?.leave();
+  const later = open(100);
+  await at.pass(300);
+  assert.ok(!isRefused(later), "the one that is kept for nobody ends");
+});
+
+/** The most topics that may stand at one place. */
+function topicsOf(from: number): readonly string[] {
+  return Array.from({ length: 1_000 }, (_, n) => {
+    return `0x${(1_000 * from + n).toString(16).padStart(64, "0")}`;
+  });
+}
+
 test(
   "streams that nobody has any more are bounded: opening and closing filters leaves room for " +
     "others",

@@ -65,7 +65,7 @@ export interface Subscriptions {
 /** Most streams of a service at one time, and most of a worker without subscribers. */
 const MAX_STREAMS = 10_000;
 const MAX_IDLE = 1_000;
-/** Most characters of all long filters at one time. */
+/** Most characters of all long filters of a worker at one time. */
 const MAX_CHARS = 4 * MAX_CALLER_CHARS;
 /**
  * How long a stream is kept after its last subscriber has left; shorter when many streams are open.
@@ -115,7 +115,6 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
     counted,
     onMove,
     maxStreams: Math.floor(MAX_STREAMS / (rest.workers ?? 1)),
-    maxChars: MAX_CHARS / (rest.workers ?? 1),
     newStream: (request, owner) =>
       new Stream(parts, request, checks.of(request.profile, request.tracker), owner),
   });
@@ -199,8 +198,6 @@ interface StreamTableParts {
   readonly onMove: SubscriptionParts["onMove"] | undefined;
   readonly counted: Map<string, SubscriptionCounts>;
   readonly maxStreams: number;
-  /** Characters of the keys of long filters. */
-  readonly maxChars: number;
   readonly newStream: (request: SubscribeRequest, owner: StreamOwner) => Stream;
 }
 
@@ -211,7 +208,6 @@ function createStreamTable({
   counted,
   onMove,
   maxStreams,
-  maxChars,
   newStream,
 }: StreamTableParts): StreamTable {
   const entries = new Map<string, Entry>();
@@ -253,7 +249,7 @@ function createStreamTable({
   }
 
   function makeRoom(key: string): boolean {
-    const most = maxChars - longChars(key);
+    const most = MAX_CHARS - longChars(key);
     if (entries.size >= maxStreams) endLongestIdle();
     for (const stream of [...idle.values()]) if (chars > most) stream.endIfIdle();
     return entries.size < maxStreams && (chars <= most || longChars(key) === 0);
