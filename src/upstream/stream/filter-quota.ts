@@ -64,17 +64,19 @@ export function createFilterQuota(holdings: Holdings): FilterQuota {
     },
     hold({ id }, key, subscriber, join) {
       const filter = nameOf(key);
+      // What is left behind holds no key: any number of equal filters may be open.
+      const { length } = key;
       const filters = callers.get(id) ?? new Map<string, number>();
       callers.set(id, filters);
       const before = filters.get(filter) ?? 0;
       filters.set(filter, before + 1);
       if (before === 0) {
-        addChars(id, key.length);
+        addChars(id, length);
         holdings.add(id, filter);
       }
       let held = true;
       const release = (): void => {
-        if (held) give(id, filter, key.length);
+        if (held) give(id, filter, length);
         held = false;
       };
       const leave = join(releasing(subscriber, release));
