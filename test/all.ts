@@ -1,4 +1,4 @@
-// The test job. `npm test`: types, lint and unused code, then every test file, the longest ones
+// The test job. `npm test`: types, lint and unused code beside every test file, the longest ones
 // first, and a table of what each part took. `npm run check`: the static checks alone.
 // `npm run unit`: the fast parts alone. `npm test -- FILE…` runs those files alone; options of
 // `node --test` pass through.
@@ -71,9 +71,12 @@ async function resultsOf(args: readonly string[]): Promise<readonly Result[]> {
   if (first === "check") return runChecks();
   if (first === "unit") return [await runFiles("unit tests", testFiles().filter(isUnit).map(asIs))];
   if (first !== undefined) return [await runChosen(args)];
-  const checks = await runChecks();
   await provideConsole();
-  return [...checks, await withTemporaryFolder(() => withPostgres(runAll))];
+  const [checks, tests] = await Promise.all([
+    runChecks(),
+    withTemporaryFolder(() => withPostgres(runAll)),
+  ]);
+  return [...checks, tests];
 }
 
 function runAll(): Promise<Result> {
