@@ -101,7 +101,8 @@ export interface AnswerListener {
    * get, `body` is borrowed and must be returned with `recycle`, once, after its last use.
    */
   result(body: Buffer, span: ResultSpan, pool?: BorrowedBuffer): void;
-  stream(stream: AnswerStream): void;
+  /** `first`: what is here of the result; valid only during the call. */
+  stream(stream: AnswerStream, first: Buffer): void;
   /** A part of a long answer has arrived. */
   heard?(): void;
   /** After `stream`: the answer broke off; its sink hears the same. */

@@ -43,6 +43,8 @@ interface StackUnderTest {
   readonly coalesce: boolean;
   readonly hedge: typeof HEDGE | null;
   readonly params: string;
+  /** What a provider answers; absent = `"0x1"`. */
+  readonly answer?: string;
   /** Answers are kept, and block 90 is final. */
   readonly cache?: true;
   /** Calls are answered at a view. */
@@ -74,6 +76,7 @@ const STACKS: readonly StackUnderTest[] = [
     coalesce: false,
     hedge: HEDGE,
     params: '["0xaa"]',
+    answer: "{}",
   },
   {
     name: "splitRange",
@@ -81,6 +84,7 @@ const STACKS: readonly StackUnderTest[] = [
     coalesce: false,
     hedge: null,
     params: '[{"fromBlock":"0x1","toBlock":"0x9"}]',
+    answer: "[]",
   },
   {
     name: "cache",
@@ -182,7 +186,7 @@ for (const stack of STACKS) {
     const { route, answers } = it.ask();
     const [first] = it.open();
     assert.ok(first !== undefined);
-    const lent = it.answer(first, '"0x1"');
+    const lent = it.answer(first, stack.answer ?? '"0x1"');
     it.answer(first, '"0x2"');
     first.listener.failed(plainFailure("network", "late"), null);
     it.runtime.advance(2 * DEADLINE_MS);

@@ -16,7 +16,7 @@ import type { AnswerListener, OutgoingRequest, Upstream } from "../../src/upstre
 import { fakeProvider, fakeSet, SELECTION } from "./providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
 
-const ANSWER = Buffer.from('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+const ANSWER = Buffer.from('"0x1"');
 const QUICK = "eth_gasPrice";
 
 /** One request that reached a provider, or waits for a connection to it. */
@@ -179,10 +179,9 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
           if (one.cancelled) return;
           one.answered = true;
           use(id, -1);
-          const value = isProbe ? Buffer.from('"0x1"') : ANSWER;
           const fails = failure !== undefined && (!isProbe || failingProbes.has(id));
           if (fails) listener.failed(failure, null);
-          else listener.result(value, { start: 0, end: value.length, idAt: null });
+          else listener.result(ANSWER, { start: 0, end: ANSWER.length, idAt: null });
         });
       }
       return {

@@ -213,7 +213,8 @@ function provider(name: "a" | "b"): Script {
     const { shape = "counted", bytes = 0 } = said ?? {};
     const fail = name === "a" ? FAILURES[shape] : undefined;
     const answer = fail ?? ANSWERS[shape] ?? counted;
-    answer(reply, { id, value: `"${"0123456789abcdef".repeat(bytes / 16 + 1).slice(0, bytes)}"` });
+    const digits = "0123456789abcdef".repeat(bytes / 16 + 1).slice(2, bytes);
+    answer(reply, { id, value: `"0x${digits}"` });
   };
 }
 

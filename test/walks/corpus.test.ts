@@ -23,6 +23,7 @@ import {
   paramsOf,
   type Row,
   slugOf,
+  soundResult,
   verdictOf,
 } from "./corpus.ts";
 
@@ -53,7 +54,7 @@ for (const { name, rows } of groupsOf(ROWS))
         const row = rows.find((it) => asked.path === `/${it.id}`);
         if (row !== undefined) answerAs(row, asked, reply);
       });
-      sound = await scriptedUpstream((_, reply) => reply.result('"0xb"'));
+      sound = await scriptedUpstream(({ method }, reply) => reply.result(soundResult(method)));
       const profileOf = (row: Row) => {
         const providers = [
           { id: "a", url: `${failing.url}/${row.id}`, priority: 1, archival: true },

@@ -419,3 +419,45 @@ test("the answer to another question goes no further: the next provider is asked
   assert.equal(walked(neither), "a:integrity b:integrity");
   assert.equal(neither.json.error.data.code, "unavailable");
 });
+
+test("of an answer that streams the beginning is held against its question before it is delivered", async (t) => {
+  const logs = (address: string) =>
+    `[${Array.from({ length: 3_000 }, (_, n) => `{"address":"${address}","logIndex":"0x${n}"}`).join()}]`;
+  const [own, foreign, other] = ["a", "b", "c"].map((letter) => logs(`0x${letter.repeat(40)}`));
+  const { call, upstreams } = await serviceFixture(t, [undefined, undefined]);
+  const ask = async (first = "", second = "") => {
+    // Without a length the answer is streamed once enough is here.
+    upstreams[0]?.script(({ id }, reply) =>
+      reply.begin(`{"jsonrpc":"2.0","id":${id},"result":${first}`).write("}"),
+    );
+    upstreams[1]?.script((_, reply) => reply.result(second));
+    return call("eth_getLogs", [{ address: `0x${"a".repeat(40)}` }]);
+  };
+  const mended = await ask(foreign, own);
+  assert.deepEqual([walked(mended), mended.text.includes(own ?? "-")], ["a:integrity b:ok", true]);
+  const alike = await ask(foreign, foreign);
+  assert.deepEqual(
+    [walked(alike), alike.text.includes(foreign ?? "-")],
+    ["a:integrity b:ok", true],
+  );
+  const neither = await ask(foreign, other);
+  assert.equal(walked(neither), "a:integrity b:integrity");
+  assert.equal(neither.json.error.data.code, "unavailable");
+});
+
+test("an answer of a form that nobody else corrects is told, and nobody is blamed", async (t) => {
+  const { service, call, upstreams } = await serviceFixture(t, [undefined, undefined]);
+  const ask = async (first: string, second: string) => {
+    upstreams[0]?.script((_, reply) => reply.result(first));
+    upstreams[1]?.script((_, reply) => reply.result(second));
+    const answer = await call("eth_gasPrice", []);
+    return [walked(answer), answer.json.result];
+  };
+  assert.deepEqual(await ask("[]", '"0x5"'), ["a:integrity b:ok", "0x5"]);
+  assert.deepEqual(await ask("100", "101"), ["a:integrity b:ok", 101]);
+  upstreams[1]?.script((_, reply) => reply.error('{"code":-32000,"message":"busy"}', 503));
+  upstreams[0]?.script((_, reply) => reply.result("100"));
+  const alone = await call("eth_gasPrice", []);
+  assert.deepEqual([walked(alone), alone.json.result], ["a:integrity b:server", 100]);
+  assert.equal((await healthOf(service, "a")).circuit_breaker_state, "closed");
+});

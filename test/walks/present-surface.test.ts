@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { configText, startService } from "../fakes/service.ts";
 import { healthOf, serviceFixture, walked } from "../fakes/service-fixture.ts";
-import { scriptedUpstream } from "../fakes/upstream.ts";
+import { type Script, scriptedUpstream } from "../fakes/upstream.ts";
 
 test("methods for operators of nodes reach nobody, unless the configuration allows the name", async (t) => {
   const methods = { admin_peers: { kind: "read" }, anvil_mine: { kind: "write" } };
@@ -103,7 +103,7 @@ test("a refused proof leaves an archive node its old state, traces and logs", as
       ({ method }, reply) =>
         method === "eth_getProof"
           ? reply.error('{"code":-32000,"message":"missing trie node: historical state is pruned"}')
-          : reply.result("[]"),
+          : reply.result(RESULTS.get(method) ?? "[]"),
       (_, reply) => reply.result('{"accountProof":[]}'),
     ],
     { providers: [{ archival: true }, { archival: true }], set: ARCHIVE },
@@ -125,7 +125,8 @@ test("a refused proof leaves an archive node its old state, traces and logs", as
 });
 
 test("a full node has old blocks and logs; logs of unknown age are asked of an archive first", async (t) => {
-  const { call, service } = await serviceFixture(t, [undefined, undefined], {
+  const answers: Script = ({ method }, reply) => reply.result(RESULTS.get(method) ?? "[]");
+  const { call, service } = await serviceFixture(t, [answers, answers], {
     providers: [{}, { archival: true }],
     set: ARCHIVE,
   });
@@ -137,4 +138,9 @@ test("a full node has old blocks and logs; logs of unknown age are asked of an a
   assert.equal(walked(await call("eth_getLogs", logs)), "b:ok");
 });
 
+/** Results that are no list. */
+const RESULTS = new Map([
+  ["eth_getBalance", '"0x1"'],
+  ["eth_getBlockByNumber", "{}"],
+]);
 const ARCHIVE = { selection: { archival_threshold: 10 } };

@@ -100,7 +100,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
   t.after(() => Promise.all(nodes.flatMap(({ ws, http }) => [ws.close(), http.close()])));
   for (const { http } of nodes)
     http.script(
-      ({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3),
+      ({ params }, reply) => void setTimeout(() => reply.result(`"0x${String(params)}"`), 3),
     );
   const providers = nodes.map(providerOf);
   const of = (version: string, slug = "mine"): Profile =>
@@ -173,7 +173,7 @@ test("a hundred changes of a profile under load fail no call and break no subscr
             outcome.kind === "result"
               ? outcome.body.toString("utf8", outcome.start, outcome.end)
               : outcome.kind;
-          if (got !== JSON.stringify(params) || route.traces.length !== 1)
+          if (got !== `"0x${String(params)}"` || route.traces.length !== 1)
             failures.push(outcome.kind === "fault" ? outcome.fault.message : got);
           answered++;
           resolve();
@@ -224,7 +224,7 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
   const upstreams = await Promise.all(
     NAMES.map(() =>
       scriptedUpstream(
-        ({ params }, reply) => void setTimeout(() => reply.result(JSON.stringify(params)), 3),
+        ({ params }, reply) => void setTimeout(() => reply.result(`"0x${String(params)}"`), 3),
       ),
     ),
   );
@@ -263,7 +263,7 @@ test("a hundred PUTs of a profile, each checked live, fail no request of the key
       });
       const good =
         status === 200 &&
-        text === `{"jsonrpc":"2.0","id":${n},"result":${JSON.stringify(params)}}` &&
+        text === `{"jsonrpc":"2.0","id":${n},"result":"0x${String(params)}"}` &&
         headers.get("x-svc-access") === "custom";
       if (!good) failures.push(`${status} ${headers.get("x-svc-access")} ${text}`);
       answered++;

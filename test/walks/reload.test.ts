@@ -23,7 +23,7 @@ test("fifty reloads under load fail no request, and a provider that stays keeps 
   const upstreams = await Promise.all(
     NAMES.map(() =>
       scriptedUpstream(
-        ({ params }, reply) => void setTimeout(() => reply.result(`"${params}"`), 3),
+        ({ params }, reply) => void setTimeout(() => reply.result(`"0x${params}"`), 3),
       ),
     ),
   );
@@ -39,7 +39,7 @@ test("fifty reloads under load fail no request, and a provider that stays keeps 
         method: "eth_getBalance",
         params: [`${n}-${i}`],
       });
-      assert.equal(text, `{"jsonrpc":"2.0","id":${500 + n},"result":"${n}-${i}"}`);
+      assert.equal(text, `{"jsonrpc":"2.0","id":${500 + n},"result":"0x${n}-${i}"}`);
       answered++;
     }
   };

@@ -18,6 +18,7 @@ import {
   paramsOf,
   type Row,
   slugOf,
+  soundResult,
   verdictOf,
 } from "./corpus.ts";
 
@@ -56,7 +57,7 @@ for (const { name, rows } of groupsOf(ROWS))
       sound = await socketUpstream(({ method }, reply) => {
         if (PROBES.has(method)) return reply.usual();
         count(asked.sound, `${method} ${reply.peer.path}`);
-        reply.result('"0xb"');
+        reply.result(soundResult(method));
       });
       const profileOf = (row: Row) => {
         const providers = [

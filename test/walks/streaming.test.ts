@@ -322,12 +322,12 @@ test("a caller who leaves in the middle of a long answer ends it upstream too", 
 test("many long answers at once do not mix", async (t) => {
   const { service, upstreams } = await serviceFixture(t, [undefined, undefined]);
   for (const upstream of upstreams)
-    upstream.script(({ params }, reply) => reply.result(`"${String(params).repeat(40_000)}"`));
+    upstream.script(({ params }, reply) => reply.result(`"0x${String(params).repeat(40_000)}"`));
   const calls = Array.from({ length: 60 }, (_, n) =>
     service.post("/rpc/1", { jsonrpc: "2.0", id: n, method: "eth_getBalance", params: [`<${n}>`] }),
   );
   for (const [n, { json }] of (await Promise.all(calls)).entries()) {
     assert.equal(json.id, n);
-    assert.equal(json.result, `<${n}>`.repeat(40_000));
+    assert.equal(json.result, `0x${`<${n}>`.repeat(40_000)}`);
   }
 });

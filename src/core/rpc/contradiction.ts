@@ -1,45 +1,83 @@
-// Whether an answer contradicts its question: another block, transaction or log than was asked for.
-// Reads what names the thing, no more; an answer that names nothing contradicts nothing.
+// Whether an answer contradicts its question: it has another form, or names another block,
+// transaction or log than was asked for. An answer that names nothing contradicts nothing.
 import type { Call } from "./call.ts";
 import {
   elementAt,
   elements,
-  membersOf,
+  LETTER_N,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
   type Span,
+  startsWith,
 } from "./json.ts";
+import type { Naming } from "./naming.ts";
 import { resultBlock } from "./result-block.ts";
 
+/** How much of an answer is read. */
+export type Extent =
+  /** Of a list the first and the last element: those of another question differ in all. */
+  | "ends"
+  /** Every element: what is kept is given to others. */
+  | "all"
+  /** What is here of an answer that streams. */
+  | "beginning";
+
 /** What contradicts, in a word; null = nothing that was read. */
-export function contradictionIn(call: Call, bytes: Buffer, span: Span): string | null {
+export function contradictionIn(
+  call: Call,
+  bytes: Buffer,
+  span: Span,
+  extent: Extent,
+): string | null {
   const { naming } = call.method;
-  if (naming === null || call.params === undefined || bytes[span.start] === undefined) return null;
-  const opening = bytes[span.start];
-  if (opening !== OPEN_OBJECT && opening !== OPEN_ARRAY) return null;
+  if (naming === null) return null;
+  if (!hasForm(naming, bytes, span)) return "form";
+  if (call.params === undefined || bytes[span.start] === LETTER_N) return null;
   switch (naming) {
     case "block":
-      return otherBlock(call, bytes, span);
+      return otherBlock(call, resultBlock(bytes, span));
     case "indexed":
-      return otherBlock(call, bytes, span) ?? otherIndex(call, bytes, span);
+      return otherBlock(call, resultBlock(bytes, span)) ?? otherIndex(call, bytes, span);
     case "transaction":
-      return otherHash(call, bytes, span, HASH_MEMBER);
+      return otherHash(call, bytes.subarray(span.start, span.end), HASH_MEMBER);
     case "receipt":
-      return otherHash(call, bytes, span, RECEIPT_MEMBER);
-    case "logs":
-      return opening === OPEN_ARRAY ? otherLogs(call, bytes, span) : null;
+      return otherHash(call, bytes.subarray(span.start, span.end), RECEIPT_MEMBER);
+    case "receipts":
+      return otherElement((value) => otherReceipt(call, value), { bytes, span, extent });
+    case "logs": {
+      const asked = askedLogsOf(call);
+      if (asked === null) return null;
+      return otherElement((value) => otherLog(asked, value), { bytes, span, extent });
+    }
+    case "hex":
+      return null;
   }
 }
 
-const HASH_MEMBER = Buffer.from('"hash"');
-const RECEIPT_MEMBER = Buffer.from('"transactionHash"');
+const HASH_MEMBER = /"hash"\s*:\s*"(0x[0-9a-f]{64})"/i;
+const RECEIPT_MEMBER = /"transactionHash"\s*:\s*"(0x[0-9a-f]{64})"/i;
 const HASH = /^0x[0-9a-f]{64}$/;
+const HEX = /^0x[0-9a-f]{1,13}$/i;
 const MAX_FILTER_BYTES = 16_384;
-const MAX_TOPICS = 4;
 
-function otherBlock({ block, resolution, params, body }: Call, bytes: Buffer, span: Span) {
-  const { number, hash } = resultBlock(bytes, span);
+/** Whether a result is what it has to be; `null` says that there is no such thing. */
+function hasForm(naming: Naming, bytes: Buffer, { start }: Span): boolean {
+  switch (naming) {
+    case "hex":
+      return startsWith(bytes, start, '"0x');
+    case "receipts":
+    case "logs":
+      return bytes[start] === OPEN_ARRAY || bytes[start] === LETTER_N;
+    default:
+      return bytes[start] === OPEN_OBJECT || bytes[start] === LETTER_N;
+  }
+}
+
+function otherBlock(
+  { block, resolution, params, body }: Call,
+  { number, hash }: { readonly number: number | null; readonly hash: string | null },
+): string | null {
   if (block.kind === "number" && number !== null && number !== block.number) return "number";
   if (resolution !== undefined || hash === null) return null;
   const asked = params === undefined ? null : textAt(body, params, 0);
@@ -48,84 +86,125 @@ function otherBlock({ block, resolution, params, body }: Call, bytes: Buffer, sp
 
 function otherIndex({ params, body }: Call, bytes: Buffer, span: Span): string | null {
   const asked = params === undefined ? null : textAt(body, params, 1);
-  const at = membersOf(bytes, span)?.get("transactionIndex");
-  if (asked === null || at === undefined || bytes[at.start] !== QUOTE) return null;
-  const index = Number(bytes.toString("latin1", at.start + 1, at.end - 1));
-  return Number.isInteger(index) && index !== Number(asked) ? "index" : null;
+  const transaction = valueIn(bytes, span);
+  const index = isObject(transaction) ? quantity(transaction["transactionIndex"]) : null;
+  return asked !== null && index !== null && index !== Number(asked) ? "index" : null;
 }
 
 /** Found by a search for the hash itself: a receipt may be long. */
-function otherHash({ params, body }: Call, bytes: Buffer, span: Span, member: Buffer) {
+function otherHash({ params, body }: Call, answer: Buffer, member: RegExp): string | null {
   const asked = params === undefined ? null : textAt(body, params, 0);
-  if (asked === null || !HASH.test(asked)) return null;
-  const answer = bytes.subarray(span.start, span.end);
-  return answer.indexOf(asked, 0, "latin1") === -1 && answer.includes(member) ? "hash" : null;
+  if (asked === null || !HASH.test(asked) || answer.includes(asked, 0, "latin1")) return null;
+  const named = member.exec(answer.toString("latin1"));
+  return named !== null && named[1]?.toLowerCase() !== asked ? "hash" : null;
 }
 
-/** Of the first log and the last one: those of another question differ in all. */
-function otherLogs(call: Call, bytes: Buffer, span: Span): string | null {
-  const [first] = elements(bytes, span.start, span.end, 1);
-  const filter = filterOf(call);
-  if (filter === null || first === undefined) return null;
-  const log = membersOf(bytes, first);
-  const why = log === null ? null : otherLog(call, filter, bytes, log);
-  const start = bytes.lastIndexOf(OPEN_OBJECT, span.end - 1);
-  if (why !== null || start <= first.start) return why;
-  const last = membersOf(bytes, { start, end: span.end });
-  // Logs may hold further objects.
-  const isLog = last?.has("address") === true && last.has("blockNumber");
-  return isLog ? otherLog(call, filter, bytes, last) : null;
-}
-
-function otherLog(
-  call: Call,
-  { blockHash, address, topics }: Readonly<Record<string, unknown>>,
-  bytes: Buffer,
-  log: ReadonlyMap<string, Span>,
+/** Holds the elements of a list against the question, each by itself. */
+function otherElement(
+  otherThan: (value: unknown) => string | null,
+  { bytes, span, extent }: { readonly bytes: Buffer; readonly span: Span; readonly extent: Extent },
 ): string | null {
-  const text = (name: string): string | null => {
-    const at = log.get(name);
-    if (at === undefined || bytes[at.start] !== QUOTE) return null;
-    return bytes.toString("latin1", at.start + 1, at.end - 1).toLowerCase();
-  };
-  const { from, to } = rangeOf(call);
-  const number = Number(text("blockNumber") ?? Number.NaN);
-  if ((from !== null && number < from) || (to !== null && number > to)) return "range";
-  if (isOther(text("blockHash"), blockHash)) return "hash";
-  if (isOther(text("address"), address)) return "address";
-  const held = log.get("topics");
-  return held !== undefined && areOthers(bytes, held, topics) ? "topics" : null;
+  if (extent === "all") return otherInAll(otherThan, valueIn(bytes, span));
+  const [first] = elements(bytes, span.start, span.end, 1);
+  if (first === undefined) return null;
+  const why = otherThan(valueIn(bytes, first));
+  if (why !== null || extent === "beginning") return why;
+  const start = bytes.lastIndexOf(OPEN_OBJECT, span.end - 1);
+  if (start <= first.start) return null;
+  // An object within the last element is followed by more than the end of the list.
+  const last = valueIn(bytes, { start, end: span.end - 1 });
+  return last === undefined ? null : otherThan(last);
 }
 
-/** Whether topics of a log are none of those that were asked for at their places. */
-function areOthers(bytes: Buffer, held: Span, asked: unknown): boolean {
-  if (!Array.isArray(asked) || bytes[held.start] !== OPEN_ARRAY) return false;
-  const spans = elements(bytes, held.start, held.end, MAX_TOPICS);
-  return asked.slice(0, MAX_TOPICS).some((one, place) => {
-    const at = spans[place];
-    if (at === undefined || bytes[at.start] !== QUOTE) return false;
-    return isOther(bytes.toString("latin1", at.start + 1, at.end - 1).toLowerCase(), one);
-  });
+function otherInAll(otherThan: (value: unknown) => string | null, list: unknown): string | null {
+  if (!Array.isArray(list)) return "form";
+  for (const value of list) {
+    const why = otherThan(value);
+    if (why !== null) return why;
+  }
+  return null;
 }
 
-function rangeOf({ block }: Call): { readonly from: number | null; readonly to: number | null } {
-  return block.kind === "range" ? block : { from: null, to: null };
+function otherReceipt(call: Call, receipt: unknown): string | null {
+  if (!isObject(receipt)) return "form";
+  const number = quantity(receipt["blockNumber"]);
+  return otherBlock(call, { number, hash: lowerCase(receipt["blockHash"]) });
 }
 
-/** Whether a value is none of those that were asked for. */
-function isOther(value: string | null, asked: unknown): boolean {
-  if (value === null) return false;
-  if (typeof asked === "string") return asked.toLowerCase() !== value;
-  if (!Array.isArray(asked) || asked.length === 0) return false;
-  return !asked.some((one) => typeof one !== "string" || one.toLowerCase() === value);
+/** What logs are asked for; null = anything. */
+interface AskedLogs {
+  readonly from: number | null;
+  readonly to: number | null;
+  readonly blockHashes: ReadonlySet<string> | null;
+  readonly addresses: ReadonlySet<string> | null;
+  /** By their places. */
+  readonly topics: readonly (ReadonlySet<string> | null)[];
 }
 
-function filterOf({ body, params }: Call): Readonly<Record<string, unknown>> | null {
+function askedLogsOf({ body, params, block }: Call): AskedLogs | null {
   const at = params === undefined ? null : elementAt(body, params.start, params.end, 0);
-  if (at === null || body[at.start] !== OPEN_OBJECT || at.end - at.start > MAX_FILTER_BYTES)
-    return null;
-  const value: unknown = JSON.parse(body.toString("utf8", at.start, at.end));
-  return typeof value === "object" && value !== null ? { ...value } : null;
+  if (at === null || at.end - at.start > MAX_FILTER_BYTES) return null;
+  const filter = valueIn(body, at);
+  if (!isObject(filter)) return null;
+  const { from, to } = block.kind === "range" ? block : { from: null, to: null };
+  const topics = filter["topics"];
+  return {
+    from,
+    to,
+    blockHashes: wanted(filter["blockHash"]),
+    addresses: wanted(filter["address"]),
+    topics: Array.isArray(topics) ? topics.map(wanted) : [],
+  };
+}
+
+function otherLog(asked: AskedLogs, log: unknown): string | null {
+  if (!isObject(log)) return "form";
+  const number = quantity(log["blockNumber"]);
+  if (number !== null && !isWithin(asked, number)) return "range";
+  if (isOther(log["blockHash"], asked.blockHashes)) return "hash";
+  if (isOther(log["address"], asked.addresses)) return "address";
+  const { topics } = log;
+  if (!Array.isArray(topics)) return null;
+  const isOtherTopic = (wanted: ReadonlySet<string> | null, place: number): boolean =>
+    place < topics.length ? isOther(topics[place], wanted) : wanted !== null;
+  return asked.topics.some(isOtherTopic) ? "topics" : null;
+}
+
+function isWithin({ from, to }: AskedLogs, number: number): boolean {
+  return (from === null || number >= from) && (to === null || number <= to);
+}
+
+/** The values of which one is asked for; null = any will do. */
+function wanted(asked: unknown): ReadonlySet<string> | null {
+  const values: readonly unknown[] = Array.isArray(asked) ? asked : [asked];
+  const texts = values.map(lowerCase).filter((text) => text !== null);
+  return texts.length === 0 || texts.length < values.length ? null : new Set(texts);
+}
+
+function isOther(value: unknown, asked: ReadonlySet<string> | null): boolean {
+  const text = lowerCase(value);
+  return asked !== null && text !== null && !asked.has(text);
+}
+
+function lowerCase(value: unknown): string | null {
+  return typeof value === "string" ? value.toLowerCase() : null;
+}
+
+function quantity(value: unknown): number | null {
+  return typeof value === "string" && HEX.test(value) ? Number(value) : null;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Undefined = it is no JSON. */
+function valueIn(bytes: Buffer, { start, end }: Span): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8", start, end));
+  } catch {
+    return undefined;
+  }
 }
 
 /** The text of a parameter, in lower case; null = it is no string. */

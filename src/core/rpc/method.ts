@@ -126,7 +126,7 @@ export interface Method {
   readonly batch: boolean;
   /** How its answers may be kept; null = they are not. */
   readonly cache: CacheRule | null;
-  /** What its answers name of what was asked for; null = nothing. */
+  /** What its answers are and name of what was asked for; null = nothing that is known. */
   readonly naming: Naming | null;
   /** A block that is left out means the newest one at every node. */
   readonly fillsBlock: boolean;
@@ -242,7 +242,7 @@ const CACHE_RULES: ReadonlyMap<string, CacheRule> = new Map(
   ).flatMap(([rule, names]) => names.split(" ").map((name): [string, CacheRule] => [name, rule])),
 );
 
-/** What answers name of what was asked for. */
+/** What answers are and name of what was asked for: only what holds on every chain. */
 const NAMING: ReadonlyMap<string, Naming> = new Map(
   (
     [
@@ -250,11 +250,16 @@ const NAMING: ReadonlyMap<string, Naming> = new Map(
         "block",
         "eth_getBlockByNumber eth_getHeaderByNumber eth_getBlockByHash eth_getHeaderByHash",
       ],
-      ["block", "eth_getBlockReceipts"],
+      ["receipts", "eth_getBlockReceipts"],
       ["indexed", "eth_getTransactionByBlockNumberAndIndex eth_getTransactionByBlockHashAndIndex"],
       ["transaction", "eth_getTransactionByHash"],
       ["receipt", "eth_getTransactionReceipt"],
       ["logs", "eth_getLogs"],
+      [
+        "hex",
+        "eth_blockNumber eth_chainId eth_gasPrice eth_maxPriorityFeePerGas eth_getBalance " +
+          "eth_getTransactionCount eth_getCode eth_getStorageAt eth_call eth_estimateGas",
+      ],
     ] satisfies readonly (readonly [Naming, string])[]
   ).flatMap(([naming, names]) => names.split(" ").map((name): [string, Naming] => [name, naming])),
 );

@@ -36,7 +36,7 @@ export function isNullResult(bytes: Buffer, { start }: Span): boolean {
 
 /**
  * The block that an object names as `blockNumber` and `blockHash`, or, if it is a block, as
- * `number` and `hash`. Of an array, what its first element names.
+ * `number` and `hash`, as far as its bytes are here. Of an array, what its first element names.
  */
 export function resultBlock(bytes: Buffer, { start, end }: Span): ResultBlock {
   const at = bytes[start] === OPEN_ARRAY ? skipSpace(bytes, start + 1, end) : start;
@@ -78,7 +78,7 @@ function blockOfObject(bytes: Buffer, open: number, end: number): ResultBlock {
     const nameEnd = skipString(bytes, at, end);
     const value = skipSpace(bytes, skipSpace(bytes, nameEnd, end) + 1, end);
     const valueEnd = skipValue(bytes, value, end, DEPTH);
-    if (nameEnd === -1 || valueEnd === -1) return NO_BLOCK;
+    if (nameEnd === -1 || valueEnd === -1) break;
     const name = NAME_CHARS.has(nameEnd - at) ? bytes.toString("latin1", at + 1, nameEnd - 1) : "";
     if (name === "blockNumber") blockNumber = quantity(bytes, value, valueEnd);
     else if (name === "blockHash") blockHash = hashIn(bytes, value, valueEnd);

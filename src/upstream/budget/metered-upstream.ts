@@ -131,8 +131,8 @@ class MeteredRequest implements AnswerListener, Dispatch {
     this.#listener.result(body, span, pool);
   }
 
-  stream(stream: AnswerStream): void {
-    this.#listener.stream(new MeteredStream(stream, this));
+  stream(stream: AnswerStream, first: Buffer): void {
+    this.#listener.stream(new MeteredStream(stream, this), first);
   }
 
   heard(): void {

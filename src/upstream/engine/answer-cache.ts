@@ -8,7 +8,7 @@ import type { AnswerKey } from "./answer-key.ts";
 import { AnswerSlots, type KeptFacts, NONE } from "./answer-slots.ts";
 
 /** Of one value; never more than this share of the whole. */
-const MAX_VALUE_BYTES = 1_048_576;
+export const MAX_VALUE_BYTES = 1_048_576;
 const LARGEST_SHARE = 1 / 64;
 /** So little that making room for the next one is not noticed. */
 const SEGMENT_BYTES = 262_144;

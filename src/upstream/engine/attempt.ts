@@ -32,7 +32,8 @@ export interface WholeAnswer extends ResultSpan {
 /** The call that an attempt is made for. */
 export interface AttemptOwner {
   answered(pending: PendingAttempt, answer: WholeAnswer): void;
-  streaming(pending: PendingAttempt, stream: AnswerStream): void;
+  /** `first`: what is here of the result. */
+  streaming(pending: PendingAttempt, stream: AnswerStream, first: Buffer): void;
   failed(pending: PendingAttempt, failure: Failure, raw: Buffer | null): void;
   /** After `streaming`: the answer broke off. */
   brokeOff(pending: PendingAttempt, message: string): void;
@@ -187,8 +188,8 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     else pool?.recycle(body);
   }
 
-  stream(stream: AnswerStream): void {
-    if (this.attempt === null) this.#owner.streaming(this, stream);
+  stream(stream: AnswerStream, first: Buffer): void {
+    if (this.attempt === null) this.#owner.streaming(this, stream, first);
     else stream.cut();
   }
 

@@ -11,13 +11,14 @@ import { isMissingBlock } from "../../core/provider-errors/category.ts";
 import { earn, RECHECK_SHARE } from "../../core/routing/extra-calls.ts";
 import { haveProvidersFailed, nextMove } from "../../core/routing/failover.ts";
 import type { Call } from "../../core/rpc/call.ts";
-import { contradictionIn } from "../../core/rpc/contradiction.ts";
+import { contradictionIn, type Extent } from "../../core/rpc/contradiction.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
 import type { Span } from "../../core/rpc/json.ts";
 import { blockNumberOf, isNullResult } from "../../core/rpc/result-block.ts";
 import type { Departure } from "../health/silence-watch.ts";
 import type { AnswerStream } from "../transport.ts";
 import { type Answer, faultAnswer, providerAnswer } from "./answer.ts";
+import { MAX_VALUE_BYTES } from "./answer-cache.ts";
 import type { AttemptOwner, AttemptParts, PendingAttempt, WholeAnswer } from "./attempt.ts";
 import { AttemptBudget, type BudgetParts } from "./attempt-budget.ts";
 import { Candidates } from "./candidates.ts";
@@ -128,6 +129,26 @@ class WaitingRun implements RunningJob {
   }
 }
 
+/** An answer that contradicted its question. */
+interface Contradiction {
+  readonly provider: Provider;
+  readonly why: string;
+  /** What was read of it, and whether that is all. */
+  readonly said: Buffer;
+  readonly isWhole: boolean;
+}
+
+/**
+ * Whether two operators contradict alike: in form, or in every byte that both are known to have
+ * said. No list or object is the beginning of another.
+ */
+function isAlike(one: Contradiction, other: Contradiction): boolean {
+  if (tipOperatorOf(one.provider) === tipOperatorOf(other.provider)) return false;
+  if (one.why !== other.why) return false;
+  const length = one.why === "form" ? 1 : Math.min(one.said.length, other.said.length);
+  return one.said.subarray(0, length).equals(other.said.subarray(0, length));
+}
+
 /** One job on its way through its providers. */
 class FailoverRun implements AttemptOwner, RunningJob {
   readonly #parts: AttemptParts;
@@ -136,8 +157,7 @@ class FailoverRun implements AttemptOwner, RunningJob {
   readonly #candidates: Candidates;
   readonly #budget: AttemptBudget;
   readonly #lanes: Lanes;
-  /** Answers that contradicted their question. */
-  readonly #contradictions: { readonly operator: string; readonly said: Buffer }[] = [];
+  readonly #contradictions: Contradiction[] = [];
   #over = false;
 
   constructor(parts: AttemptParts & BudgetParts, job: Job, listener: JobListener) {
@@ -165,60 +185,64 @@ class FailoverRun implements AttemptOwner, RunningJob {
 
   answered(pending: PendingAttempt, answer: WholeAnswer): void {
     const { body, start, end, idAt, pool } = answer;
-    const why = this.#over ? null : this.#contradiction(pending, answer);
-    if (why !== null) return this.#contradicted(pending, answer, why);
+    const why = this.#over ? null : this.#contradiction(pending, answer, this.#extentOf(answer));
+    if (why !== null) {
+      pool?.recycle(body);
+      return this.#contradicted(pending, why);
+    }
     if (!this.#wins(pending)) return pool?.recycle(body);
-    if (!isNullResult(body, { start, end }))
+    if (!this.#job.isContradicted && !isNullResult(body, { start, end }))
       this.#noteBlock(pending.provider, body, { start, end });
     const outcome = { kind: "result", body, start, end, idAt, pool } as const;
     this.#finish(providerAnswer(outcome, pending.provider));
   }
 
-  /**
-   * What of an answer contradicts its question; null = nothing, or nobody else could tell that from
-   * a quirk of the chain.
-   */
-  #contradiction({ provider }: PendingAttempt, { body, start, end }: WholeAnswer): string | null {
-    const { tracker, call } = this.#job.request;
-    if (call.method.naming === null) return null;
-    if (call.resolution !== undefined && tracker.blocks.formFor(provider, call.method) === "tag")
-      return null;
-    const why = contradictionIn(call, body, { start, end });
-    if (why === null) return null;
-    const isAlone = tracker.set.providers.every(
-      (other) => tipOperatorOf(other) === tipOperatorOf(provider),
-    );
-    this.#job.isContradicted ||= isAlone;
-    return isAlone ? null : why;
+  /** What may be kept is read to its end: a lie in the middle would be given to others. */
+  #extentOf({ start, end }: Span): Extent {
+    const { cache, isPart } = this.#job.policy;
+    return cache && !isPart && end - start <= MAX_VALUE_BYTES ? "all" : "ends";
   }
 
-  /** The next provider is asked; two operators that say the same are believed. */
-  #contradicted(pending: PendingAttempt, { body, start, end, pool }: WholeAnswer, why: string) {
-    const { provider } = pending;
+  /**
+   * What of an answer contradicts its question; null = nothing, or it is believed all the same:
+   * nobody else could tell it from a quirk of the chain, or another operator has said the same.
+   */
+  #contradiction(
+    { provider }: PendingAttempt,
+    { body, start, end }: Pick<WholeAnswer, "body" | "start" | "end">,
+    extent: Extent,
+  ): string | null {
+    const { tracker, call } = this.#job.request;
+    const why = contradictionIn(call, body, { start, end }, extent);
+    if (why === null) return null;
+    const isAtTag =
+      call.resolution !== undefined && tracker.blocks.formFor(provider, call.method) === "tag";
+    if (isAtTag && why !== "form") return null;
     const operator = tipOperatorOf(provider);
-    const said = Buffer.from(body.subarray(start, end));
-    pool?.recycle(body);
-    const alike = this.#contradictions.find(
-      (other) => other.operator !== operator && other.said.equals(said),
-    );
-    if (alike !== undefined && this.#wins(pending)) {
+    const said = body.subarray(start, end);
+    const isAlone = tracker.set.providers.every((other) => tipOperatorOf(other) === operator);
+    const contradiction = { provider, why, said, isWhole: extent !== "beginning" };
+    if (isAlone || this.#contradictions.some((other) => isAlike(other, contradiction))) {
       this.#job.isContradicted = true;
-      const outcome = {
-        kind: "result",
-        body: said,
-        start: 0,
-        end: said.length,
-        idAt: null,
-      } as const;
-      return this.#finish(providerAnswer(outcome, provider));
+      return null;
     }
-    this.#contradictions.push({ operator, said });
+    this.#contradictions.push({ ...contradiction, said: Buffer.from(said) });
+    return why;
+  }
+
+  /** The next provider is asked. */
+  #contradicted(pending: PendingAttempt, why: string): void {
     const failure = plainFailure("body", `the answer is to another question: its ${why} differs`);
     this.#end(pending, INTEGRITY, failure, null);
   }
 
-  streaming(pending: PendingAttempt, stream: AnswerStream): void {
-    if (this.#wins(pending))
+  streaming(pending: PendingAttempt, stream: AnswerStream, first: Buffer): void {
+    const beginning = { body: first, start: 0, end: first.length };
+    const why = this.#over ? null : this.#contradiction(pending, beginning, "beginning");
+    if (why !== null) {
+      stream.cut();
+      this.#contradicted(pending, why);
+    } else if (this.#wins(pending))
       this.#finish(providerAnswer({ kind: "stream", stream }, pending.provider));
     else stream.cut();
   }
@@ -371,7 +395,17 @@ class FailoverRun implements AttemptOwner, RunningJob {
   #noneLeft(): void {
     if (this.#lanes.waitForBeside()) return;
     if (this.#addReserve()) this.#tryNext();
-    else this.#finish(exhausted(this.#ending()));
+    else this.#finish(this.#unusual() ?? exhausted(this.#ending()));
+  }
+
+  /** An answer of another form than usual, which nobody has corrected; null = there is none. */
+  #unusual(): Answer | null {
+    const unusual = this.#contradictions.find(({ why, isWhole }) => why === "form" && isWhole);
+    if (unusual === undefined) return null;
+    this.#job.isContradicted = true;
+    const { provider, said: body } = unusual;
+    const outcome = { kind: "result", body, start: 0, end: body.length, idAt: null } as const;
+    return providerAnswer(outcome, provider);
   }
 
   /** Those that lag are asked as well, where all others failed by themselves. */

@@ -66,8 +66,8 @@ const STREAM_FROM_BYTES = 134_144;
  * fits.
  */
 const GATHERED_BYTES = STREAM_FROM_BYTES - SCRATCH_BYTES;
-/** Bytes after which the beginning of a long answer is judged. */
-const LONG_HEAD_BYTES = 1_024;
+/** Bytes after which the beginning of a long answer is judged: a block has named itself by then. */
+const LONG_HEAD_BYTES = 2_048;
 const NO_ANSWER_END = "the provider's answer does not end as a JSON-RPC answer";
 
 /** One request in flight and the reading of its answer. */
@@ -297,7 +297,7 @@ export class HttpDispatch implements RequestHandler, Dispatch, AnswerStream {
     this.#pace = new AnswerPace(this.#parts, this.#expected.deadlineMs, (message, byCaller) =>
       this.#cutOff(message, byCaller),
     );
-    this.#listener.stream(this);
+    this.#listener.stream(this, first.subarray(head.start));
     if (this.#state === "held") this.pause();
   }
 

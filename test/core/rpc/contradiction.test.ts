@@ -3,18 +3,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readBlockRef } from "../../../src/core/rpc/call.ts";
-import { contradictionIn } from "../../../src/core/rpc/contradiction.ts";
+import { contradictionIn, type Extent } from "../../../src/core/rpc/contradiction.ts";
+import { QUOTE } from "../../../src/core/rpc/json.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { readExchanges } from "../../conformance/exchanges.ts";
 
-function contradictionOf(methodName: string, params: unknown, result: unknown): string | null {
+function contradictionOf(
+  [methodName, params]: readonly [methodName: string, params: unknown],
+  result: unknown,
+  extent: Extent = "ends",
+): string | null {
   const method = methodOf(methodName);
   const written = writeRequest(methodName, Buffer.from(JSON.stringify(params)));
   const block = readBlockRef(written.body, written.params, method);
-  const bytes = Buffer.from(JSON.stringify(result));
+  const bytes = Buffer.isBuffer(result) ? result : Buffer.from(JSON.stringify(result));
   const span = { start: 0, end: bytes.length };
-  return contradictionIn({ methodName, method, block, ...written }, bytes, span);
+  return contradictionIn({ methodName, method, block, ...written }, bytes, span, extent);
 }
 
 const hash = (letter: string): string => `0x${letter.repeat(64)}`;
@@ -32,17 +37,36 @@ test("no official exchange contradicts its question", () => {
   for (const { method, request, answer } of readExchanges()) {
     const { params = [] } = JSON.parse(request) as { params?: unknown };
     const { result = null } = JSON.parse(answer) as { result?: unknown };
-    if (methodOf(method).naming === null || result === null) continue;
+    if (methodOf(method).naming === null || "error" in JSON.parse(answer)) continue;
     held++;
-    assert.equal(contradictionOf(method, params, result), null, request);
+    const bytes = Buffer.from(JSON.stringify(result));
+    for (const extent of ["ends", "all"] as const)
+      assert.equal(contradictionOf([method, params], bytes, extent), null, request);
+    for (let length = 1; length <= bytes.length; length += Math.ceil(bytes.length / 200)) {
+      const begun = bytes.subarray(0, length);
+      if (bytes[0] !== QUOTE)
+        assert.equal(contradictionOf([method, params], begun, "beginning"), null, `${begun}`);
+    }
   }
-  assert.ok(held > 20, `${held}`);
+  assert.ok(held > 70, `${held}`);
 });
 
 test("the answer to another question contradicts", () => {
   for (const [method, params, result, why] of [
     ["eth_getBlockByNumber", ["0x5", false], { number: "0x6", hash: hash("a") }, "number"],
     ["eth_getBlockByHash", [hash("a"), false], { number: "0x6", hash: hash("b") }, "hash"],
+    ["eth_getBlockByNumber", ["0x5", false], [], "form"],
+    ["eth_getBlockByHash", [hash("a"), false], hash("a"), "form"],
+    ["eth_getBlockReceipts", ["0x5"], { blockNumber: "0x5" }, "form"],
+    ["eth_getBlockReceipts", ["0x5"], [hash("a")], "form"],
+    ["eth_getTransactionReceipt", [hash("a")], true, "form"],
+    ["eth_getLogs", [{}], {}, "form"],
+    ["eth_getLogs", [{}], [hash("a")], "form"],
+    ["eth_getBalance", [ADDRESS, "0x5"], { number: "0x6" }, "form"],
+    ["eth_getBalance", [ADDRESS, "0x5"], null, "form"],
+    ["eth_gasPrice", [], "12", "form"],
+    ["eth_chainId", [], 1, "form"],
+    ["eth_call", [{}, "0x5"], "execution reverted", "form"],
     ["eth_getBlockReceipts", ["0x5"], [{ blockNumber: "0x6", blockHash: hash("a") }], "number"],
     ["eth_getBlockReceipts", [hash("a")], [{ blockNumber: "0x6", blockHash: hash("b") }], "hash"],
     ["eth_getTransactionByHash", [hash("a")], { hash: hash("b"), blockHash: hash("c") }, "hash"],
@@ -71,6 +95,7 @@ test("the answer to another question contradicts", () => {
       "range",
     ],
     ["eth_getLogs", [{ topics: [hash("a")] }], [log({ topics: [hash("b")] })], "topics"],
+    ["eth_getLogs", [{ topics: [null, hash("a")] }], [log({ topics: [hash("b")] })], "topics"],
     [
       "eth_getLogs",
       [{ topics: [null, [hash("a"), hash("c")]] }],
@@ -78,7 +103,7 @@ test("the answer to another question contradicts", () => {
       "topics",
     ],
   ] as const)
-    assert.equal(contradictionOf(method, params, result), why, `${method} ${why}`);
+    assert.equal(contradictionOf([method, params], result), why, `${method} ${why}`);
 });
 
 test("what says the same in another spelling, or says nothing, does not contradict", () => {
@@ -96,11 +121,61 @@ test("what says the same in another spelling, or says nothing, does not contradi
     ["eth_getLogs", [{ blockHash: hash("B") }], [log({})]],
     ["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x2" }], []],
     ["eth_getLogs", [null], [log({})]],
-    ["eth_getBalance", [ADDRESS, "0x5"], { number: "0x6" }],
+    ["eth_getLogs", [{ topics: [null, hash("a"), null] }], [log({ topics: [1, hash("a")] })]],
+    ["eth_getLogs", [{}], null],
+    ["eth_getBlockReceipts", ["0x5"], null],
+    ["eth_getBalance", [ADDRESS, "0x5"], "0x"],
+    ["eth_getCode", [ADDRESS, "0x5"], "0x"],
+    ["eth_syncing", [], { number: "0x6" }],
+    ["debug_traceTransaction", [hash("a")], "execution reverted"],
   ] as const)
     assert.equal(
-      contradictionOf(method, params, result),
+      contradictionOf([method, params], result),
       null,
       `${method} ${JSON.stringify(params)}`,
     );
+});
+
+test("what is kept is read to its end: an element in the middle contradicts", () => {
+  for (const [method, params, elements, why] of [
+    ["eth_getLogs", [{ address: ADDRESS }], [log({}), log({ address: OTHER }), log({})], "address"],
+    ["eth_getLogs", [{ toBlock: "0x5" }], [log({}), log({ blockNumber: "0x6" }), log({})], "range"],
+    ["eth_getLogs", [{}], [log({}), null, log({})], "form"],
+    [
+      "eth_getBlockReceipts",
+      ["0x5"],
+      ["0x5", "0x6", "0x5"].map((blockNumber) => ({ blockNumber })),
+      "number",
+    ],
+  ] as const) {
+    assert.equal(contradictionOf([method, params], elements, "ends"), null, method);
+    assert.equal(contradictionOf([method, params], elements, "all"), why, method);
+  }
+  const broken = Buffer.from(`[${JSON.stringify(log({}))} 1]`);
+  assert.equal(contradictionOf(["eth_getLogs", [{}]], broken, "all"), "form");
+});
+
+test("the beginning of an answer contradicts by what it names completely", () => {
+  const begins = (text: string, length = text.length): Buffer =>
+    Buffer.from(text).subarray(0, length);
+  const block = `{"difficulty":"0x0","hash":"${hash("b")}","number":"0x6","size":"0x`;
+  const transaction = `{"blockHash":"${hash("c")}","hash":"${hash("b")}","input":"0x`;
+  const logs = `[${JSON.stringify(log({}))},{"addr`;
+  const receipt = `{"logs":[{"transactionHash":"${hash("b")}"},{"da`;
+  for (const [method, params, first, why] of [
+    ["eth_getBlockByHash", [hash("a"), true], begins(block), "hash"],
+    ["eth_getBlockByHash", [hash("a"), true], begins(block, 80), null],
+    ["eth_getBlockByHash", [hash("b"), true], begins(block), null],
+    ["eth_getBlockByNumber", ["0x5", true], begins('{"number":"0x6","hash":"0x'), "number"],
+    ["eth_getBlockByNumber", ["0x65", true], begins('{"number":"0x6'), null],
+    ["eth_getTransactionByHash", [hash("a")], begins(transaction), "hash"],
+    ["eth_getTransactionByHash", [hash("a")], begins(transaction, 120), null],
+    ["eth_getTransactionReceipt", [hash("a")], begins(receipt), "hash"],
+    ["eth_getTransactionReceipt", [hash("a")], begins(receipt, 60), null],
+    ["eth_getLogs", [{ address: OTHER }], begins(logs), "address"],
+    ["eth_getLogs", [{ address: OTHER }], begins(logs, 100), null],
+    ["eth_getLogs", [{ address: ADDRESS }], begins(logs), null],
+    ["eth_call", [{}, "0x5"], begins('{"data":"0x'), "form"],
+  ] as const)
+    assert.equal(contradictionOf([method, params], first, "beginning"), why, `${first}`);
 });

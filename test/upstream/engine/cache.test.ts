@@ -311,6 +311,19 @@ test("an answer to another question is never kept, also where all providers give
   assert.match(it.ask("eth_getTransactionReceipt", params), /immutable/);
 });
 
+test("a lie in the middle of a list is not kept", () => {
+  const it = createFixture();
+  const params = '[{"fromBlock":"0x10","toBlock":"0x50"}]';
+  const logs = (...blocks: readonly string[]): string =>
+    `[${blocks.map((number) => `{"blockNumber":"${number}"}`).join()}]`;
+  it.say(logs("0x10", "0x51", "0x50"));
+  for (const _ of [1, 2]) assert.match(it.ask("eth_getLogs", params), /miss/);
+  assert.equal(it.sent.length, 4, "each time the other provider was asked as well");
+  it.say(logs("0x10", "0x49", "0x50"));
+  it.ask("eth_getLogs", params);
+  assert.match(it.ask("eth_getLogs", params), /immutable/);
+});
+
 test("never kept: pending however it is written, overrides, hashes that must be canonical", () => {
   const it = createFixture();
   const call = '{"to":"0x1"}';
@@ -331,6 +344,8 @@ test("never kept: pending however it is written, overrides, hashes that must be 
     ["eth_getBalance", balance('"0xffffff"')],
     ["eth_getTransactionByHash", '["0x12"]'],
   ] as const) {
+    it.say(method === "eth_getLogs" ? "[{}]" : '"0x1"');
+    if (method === "eth_getTransactionByHash") it.say("{}");
     it.ask(method, params);
     const before = it.sent.length;
     assert.doesNotMatch(it.ask(method, params), /immutable|block|head|tag|hash/, params);

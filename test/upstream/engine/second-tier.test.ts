@@ -206,6 +206,7 @@ test("only what is final here is looked up or given, and only what never changes
   await first.call("eth_getTransactionReceipt", receipt);
   assert.equal(stored(), before + 1);
   const behind = await nodeAt(server, { finalized: 84 });
+  behind.node.said = first.node.said;
   assert.match(await behind.call("eth_getTransactionReceipt", receipt), /miss$/);
   assert.equal(behind.sent.length, 1);
   assert.equal(behind.tier.report()?.lookUps.unusable, 1);
