@@ -827,9 +827,14 @@ test(
     for (const node of at.nodes.slice(1)) node.manners.deafTo = new Set(["eth_getLogs"]);
     at.nodes[0].manners.deafTo = new Set(["eth_getLogs"]);
     at.nodes[0].manners.omit = 0.5;
-    while (at.mine().logs.length < 3) await at.pass(12_000);
+    let mined = at.mine();
+    for (; mined.logs.length < 3; mined = at.mine()) await at.pass(12_000);
     await at.pass(1_900);
     assert.equal(ear.events, before, "nobody has answered");
+    assert.equal(ear.unconfirmed.get(mined.hash), undefined);
+    await at.pass(200);
+    assert.ok(ear.events > before, "told after two seconds");
+    assert.equal(ear.unconfirmed.get(mined.hash), "unanswered");
     for (const node of at.nodes) node.manners.deafTo = new Set();
     await at.pass(30_000);
     ear.audience.settled();
@@ -885,6 +890,8 @@ test(
     ear.audience.settled();
     const [checks] = at.subscriptions.checks();
     assert.ok(checks !== undefined && checks.overBudget > 5, JSON.stringify(checks));
+    const overBudget = [...ear.unconfirmed.values()].filter((why) => why === "over_budget");
+    assert.equal(overBudget.length, checks.overBudget);
     assert.ok(checks.calls <= 2 * 8 + 12 * 8, `${checks.calls} calls`);
     assert.ok(
       lines.includes("checks of logs are over verification_budget: only a sample is checked"),

@@ -49,6 +49,8 @@ export interface Ear {
   outcome: Outcome | null;
   reason: string;
   events: number;
+  /** Blocks, by their hashes, of which it heard that nobody had confirmed their logs, and why. */
+  readonly unconfirmed: Map<string, string>;
   leave(): void;
 }
 
@@ -149,6 +151,7 @@ function listen(
     outcome: null,
     reason: "",
     events: 0,
+    unconfirmed: new Map(),
     leave: () => {},
   };
   const left = subscriptions.open(
@@ -169,6 +172,9 @@ function listen(
       refused(outcome) {
         ear.state = "refused";
         ear.outcome = outcome;
+      },
+      unconfirmed({ hash }, why) {
+        ear.unconfirmed.set(hash, why);
       },
       events(results) {
         ear.events += results.length;

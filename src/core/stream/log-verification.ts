@@ -18,6 +18,9 @@ export function usualVerification(blockTimeMs: number): LogVerification {
   return blockTimeMs >= STRICT_FROM_MS ? "strict" : "sampled";
 }
 
+/** Why the logs of a block were told before another provider had confirmed them. */
+export type Unconfirmed = "over_budget" | "unanswered";
+
 /** What is known of a block when the decision is made. */
 export interface BlockEvidence {
   /** Whether its bloom allows matching logs; `unknown` = there is no bloom that can be trusted. */

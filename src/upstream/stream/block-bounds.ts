@@ -14,6 +14,9 @@ export function withinBounds(bounds: BlockBounds, subscriber: Subscriber): Subsc
     started: (route, position) => subscriber.started(route, position),
     refused: (outcome, route) => subscriber.refused(outcome, route),
     ended: (reason) => subscriber.ended(reason),
+    unconfirmed(block, why) {
+      if (isWithin(bounds, block.number)) subscriber.unconfirmed?.(block, why);
+    },
     events(results) {
       const wanted = results.filter(isWanted);
       if (wanted.length > 0) subscriber.events(wanted);

@@ -28,6 +28,7 @@ import {
   suspect,
   unsureBelow,
 } from "../../core/stream/incomplete-blocks.ts";
+import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import { holds, place, tipOf, windowFor } from "../../core/stream/recent-blocks.ts";
 import {
   eventsSince,
@@ -98,6 +99,7 @@ export class ChainContinuity implements Continuity {
     const listener = {
       ready: (logs: readonly Log[]) => this.#insert(logs),
       settled: (hash: string) => settle(this.#incomplete, hash),
+      unconfirmed: (block: Block, why: Unconfirmed) => eventSink.unconfirmed(block, why),
       leftOut: () => eventSink.failed("missing_logs"),
     };
     this.#pending = kind === "logs" ? new PendingLogs(parts, listener) : null;

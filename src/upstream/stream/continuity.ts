@@ -1,6 +1,8 @@
 // The port of continuity: keeps a subscription complete when its provider is replaced. Says what
 // every implementation must do, not how.
 import type { ProviderSet } from "../../core/provider/profile.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
+import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import type { MarkDifference, StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -29,6 +31,8 @@ export interface EventSink {
    * = they are of none, or only take back what was emitted.
    */
   emit(results: readonly Buffer[], block: EventBlock | null): void;
+  /** Logs of the block are told before they were checked, in spite of `strict`. */
+  unconfirmed(block: Block, why: Unconfirmed): void;
   /** The source cannot serve any longer. */
   failed(why: SourceFailure): void;
 }

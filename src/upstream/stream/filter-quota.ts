@@ -100,6 +100,7 @@ function releasing(subscriber: Subscriber, release: () => void): Subscriber {
   return {
     started: (route, position) => subscriber.started(route, position),
     events: (results) => subscriber.events(results),
+    unconfirmed: (block, why) => subscriber.unconfirmed?.(block, why),
     refused(outcome, route) {
       release();
       subscriber.refused(outcome, route);

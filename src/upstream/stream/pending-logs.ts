@@ -11,6 +11,7 @@ import {
   type LogVerification,
   type Need,
   needOf,
+  type Unconfirmed,
 } from "../../core/stream/log-verification.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -34,6 +35,8 @@ export interface PendingListener {
   ready(logs: readonly Log[]): void;
   /** All logs of the block are known. */
   settled(hash: string): void;
+  /** The logs of the block are told, in spite of `strict`, before they were checked. */
+  unconfirmed(block: Block, why: Unconfirmed): void;
   /** The source left logs out; they were delivered from elsewhere. */
   leftOut(): void;
 }
@@ -205,6 +208,7 @@ export class PendingLogs {
   }
 
   #overdue(pending: PendingBlock): void {
+    this.#tellUnconfirmed(pending, "unanswered");
     pending.ready = true;
     this.#release();
   }
@@ -275,7 +279,8 @@ export class PendingLogs {
     this.#listener.leftOut();
   }
 
-  #unchecked(pending: PendingBlock, why: "over_budget" | "unanswered"): void {
+  #unchecked(pending: PendingBlock, why: Unconfirmed): void {
+    this.#tellUnconfirmed(pending, why);
     const againMs = AGAIN_MS[pending.tries++];
     if (why === "unanswered") this.#parts.checks.skip(againMs === undefined ? "given_up" : why);
     // Counted once, if it could not be checked in time. A block without logs is checked later, when
@@ -288,9 +293,17 @@ export class PendingLogs {
     this.#later(pending, againMs, () => this.#decide(pending));
   }
 
+  /** Its logs are told before they were checked. */
+  #tellUnconfirmed(pending: PendingBlock, why: Unconfirmed): void {
+    if (this.#mode !== "strict" || pending.ready) return;
+    pending.ready = true;
+    this.#listener.unconfirmed(pending.block, why);
+  }
+
   /** Gives up the check of a block, when too many are open. */
   #giveUp(pending: PendingBlock): void {
     this.#parts.checks.skip("given_up");
+    this.#tellUnconfirmed(pending, "unanswered");
     this.#finish(pending);
     end(pending);
     this.#pendingBlocks = this.#pendingBlocks.filter((other) => other !== pending);

@@ -10,6 +10,8 @@ import {
   overtakenBy,
 } from "../../core/provider/overtaken.ts";
 import type { Provider } from "../../core/provider/profile.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
+import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import { windowFor } from "../../core/stream/recent-blocks.ts";
 import {
   eventsSince,
@@ -169,6 +171,9 @@ export class Stream {
     const eventSink = {
       expect: (number: number) => this.#tipBuffer.expect(number),
       emit: (results: readonly Buffer[], block: EventBlock | null) => this.#emit(results, block),
+      unconfirmed: (block: Block, why: Unconfirmed) => {
+        for (const subscriber of this.#subscribers) subscriber.unconfirmed?.(block, why);
+      },
       failed: (why: SourceFailure) => this.#sourceFailed(why),
     };
     const now = { set: () => this.#request.tracker.set, stream: () => this.#request };

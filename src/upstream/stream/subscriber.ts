@@ -2,6 +2,8 @@
 
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Strategy } from "../../core/routing/strategy.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
+import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import type { StreamMark } from "../../core/stream/stream-mark.ts";
 import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Outcome } from "../engine/answer.ts";
@@ -56,6 +58,11 @@ export interface Subscriber {
    * change them.
    */
   events(results: readonly Buffer[]): void;
+  /**
+   * Logs of the block are told before another provider has confirmed them, in spite of `strict`;
+   * also where it has none for this subscriber. Absent = the subscriber does not want to know.
+   */
+  unconfirmed?(block: Block, why: Unconfirmed): void;
   /** The subscription cannot continue without a gap. `reason` contains no address. */
   ended(reason: string): void;
 }

@@ -95,6 +95,7 @@ function subscriptionCall(
     params,
     target,
     answered: envelope.id !== null,
+    notify: envelope.notify,
     grant: grant.kind === "grant" ? grant : null,
   };
 }

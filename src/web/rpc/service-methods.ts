@@ -21,6 +21,8 @@ export interface SubscriptionCall {
   readonly target: Target;
   /** False for a notification, whose reply is not sent. */
   readonly answered: boolean;
+  /** The caller wants to be told how the subscription is served: `"svc_meta":"notify"`. */
+  readonly notify: boolean;
   /** Charges the notifications that follow; null = they are free. */
   readonly grant: Grant | null;
 }

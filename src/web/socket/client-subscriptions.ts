@@ -4,6 +4,8 @@ import type { Interruption } from "../../core/billing/charging.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { profileId } from "../../core/provider/profile.ts";
 import { LOCAL_SOURCE, NO_SOURCE, SHARED_SOURCE } from "../../core/routing/answer-source.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
+import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import {
   COUNTED_KINDS,
   readSubscription,
@@ -23,6 +25,7 @@ import type {
   SubscriptionCall,
   SubscriptionMethods,
 } from "../rpc/service-methods.ts";
+import { unconfirmedNotification } from "./notification.ts";
 
 export interface ClientSubscriptionsParts {
   readonly rpc: Pick<RpcParts, "runtime" | "deadlineMs" | "limits" | "admission">;
@@ -33,6 +36,8 @@ export interface ClientSubscriptionsParts {
 export interface NotificationSink {
   /** Sends one message per result; false = the connection accepts no more. */
   notify(id: string, results: readonly Buffer[]): boolean;
+  /** Sends one message. */
+  send(pieces: readonly Buffer[]): boolean;
   /**
    * `why` decides whether the caller pays for calls under way; omitted = derived from the code.
    */
@@ -91,6 +96,7 @@ export class ClientSubscriptions implements SubscriptionMethods {
     const { profile, tracker, strategy, pin } = target;
     const place = {
       id,
+      notify: request.notify,
       kind: COUNTED_KINDS.indexOf(subscription.kind),
       series: target.series,
       connection: this.#connection,
@@ -168,6 +174,8 @@ interface ClientSubscriptionParts {
   readonly series: Series;
   readonly connection: NotificationSink;
   readonly meter: Meter | null;
+  /** It is told how it is served. */
+  readonly notify: boolean;
   readonly maxHeldBytes: number;
   readonly left: () => void;
 }
@@ -238,6 +246,12 @@ class ClientSubscription implements Subscriber {
     this.#held.push(results);
     for (const result of results) this.#heldBytes += result.length;
     if (this.#heldBytes > this.#parts.maxHeldBytes) this.#parts.connection.close(1013, "too slow");
+  }
+
+  unconfirmed(block: Block, why: Unconfirmed): void {
+    const { id, notify, connection } = this.#parts;
+    if (notify && this.#state === "open")
+      connection.send([unconfirmedNotification(id, block, why)]);
   }
 
   ended(): void {

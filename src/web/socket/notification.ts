@@ -2,6 +2,8 @@
 // subscribers and written to each with the subscriber's id filled in. Knows no subscription.
 import type { Socket } from "node:net";
 import type { Evidence } from "../../core/routing/evidence.ts";
+import type { Block } from "../../core/stream/chain-event.ts";
+import type { Unconfirmed } from "../../core/stream/log-verification.ts";
 import { textFrameHead } from "./frame.ts";
 
 /** Length of every subscription id, in characters. */
@@ -42,6 +44,16 @@ export function metaNotification(id: string, meta: Evidence): Buffer {
   return Buffer.from(
     `{"jsonrpc":"2.0","method":"svc_meta","params":{"id":${id},${JSON.stringify(meta).slice(1)}}`,
   );
+}
+
+/** That logs of a block were told to a subscription before a second provider confirmed them. */
+export function unconfirmedNotification(
+  subscription: string,
+  { number, hash }: Block,
+  reason: Unconfirmed,
+): Buffer {
+  const params = { subscription, unconfirmed: { block: { number, hash }, reason } };
+  return Buffer.from(JSON.stringify({ jsonrpc: "2.0", method: "svc_meta", params }));
 }
 
 /** Concatenated frames of several results, for any subscriber. */

@@ -29,6 +29,7 @@ test("of 400 pending transactions of 120 KB each only the hash is remembered", (
     emit(results) {
       told += results.length;
     },
+    unconfirmed: () => assert.fail(),
     failed: () => assert.fail(),
   });
   const input = "00".repeat(60_000);

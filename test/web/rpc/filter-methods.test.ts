@@ -85,7 +85,16 @@ function callOf(methodName: string): FilterCall {
   const method = METHODS.find(({ name }) => name === methodName);
   assert.ok(target.kind === "target" && method !== undefined);
   const params = JSON.stringify([ID]);
-  return { methodName, method, params, target, answered: true, grant: null, caller: { key: "a" } };
+  return {
+    methodName,
+    method,
+    params,
+    target,
+    answered: true,
+    notify: false,
+    grant: null,
+    caller: { key: "a" },
+  };
 }
 
 const UNREADABLE = ["", "{", "null", "7", '[{"topics":7}]'];

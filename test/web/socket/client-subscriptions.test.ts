@@ -76,6 +76,27 @@ test(
   },
 );
 
+test("that strict is not held is told to those who ask how they are served", async (t) => {
+  const it = await createFixture(t);
+  const client = await open(t, it.port);
+  const block = { number: 7, hash: `0x${"1".repeat(64)}`, parentHash: `0x${"2".repeat(64)}` };
+  const notices: unknown[] = [];
+  for (const more of [{}, { svc_meta: "notify" }]) {
+    client.send(call(1, "eth_subscribe", ["logs", {}], more));
+    const { subscriber } = await until("the subscription", () => it.asked[notices.length]);
+    subscriber.started(null);
+    const { result: subscription } = await client.next();
+    if ("svc_meta" in more) assert.equal((await client.next()).params.id, 1);
+    subscriber.unconfirmed?.(block, "over_budget");
+    subscriber.events(events("1"));
+    const heard = await client.next();
+    notices.push(heard.method === "svc_meta" ? heard.params.unconfirmed : null);
+    assert.equal(heard.params.subscription, subscription);
+  }
+  const { number, hash } = block;
+  assert.deepEqual(notices, [null, { block: { number, hash }, reason: "over_budget" }]);
+});
+
 test(
   "unsubscribing answers true and nothing comes afterwards; unknown and foreign ids are an " +
     "error of their own",
