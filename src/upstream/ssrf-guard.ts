@@ -41,9 +41,6 @@ export interface SsrfGuardOptions {
   readonly mark?: string;
 }
 
-/** The header that carries `SsrfGuard.mark`, in lower case. */
-export const MARK_HEADER = "x-svc-from";
-
 /** The error code of a connection that was refused because its address is not public. */
 export const NOT_PUBLIC = "ENOTPUBLIC";
 

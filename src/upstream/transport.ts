@@ -126,6 +126,8 @@ export interface OutgoingRequest extends WireRequest {
    * own.
    */
   readonly room?: Room | undefined;
+  /** Marks of the services that its caller's request has passed; absent = none. */
+  readonly passed?: readonly string[] | undefined;
   /**
    * It tests whether the provider is reachable, and may use extra connections when all others are
    * busy.

@@ -143,13 +143,11 @@ test(
   },
 );
 
-test("a provider that leads back to the service is recognised: a call through it is one call", async (t) => {
-  const it = await createFixture(t);
-  assert.equal((await it.put("loop", it.document())).status, 200);
-  const back = `${it.service.url}/rpc/profile/loop/ethereum?key=${it.owner.key}`;
-  it.mine.script((request, reply) => {
+/** Lets the provider of a profile pass everything on to the profile of another, headers and all. */
+function leadTo(from: ProfilesFixture, to: ProfilesFixture): void {
+  from.mine.script((request, reply) => {
     const { "content-length": _, ...headers } = request.headers;
-    fetch(back, {
+    fetch(`${to.service.url}/rpc/profile/loop/ethereum?key=${to.owner.key}`, {
       method: "POST",
       headers: { ...headers } as Record<string, string>,
       body: request.body,
@@ -158,14 +156,45 @@ test("a provider that leads back to the service is recognised: a call through it
       () => reply.close(),
     );
   });
-  const before = it.mine.asked.length;
-  const answer = await it.service.post(`/rpc/profile/loop/ethereum?key=${it.owner.key}`, {
-    jsonrpc: "2.0",
-    id: 1,
-    method: "eth_gasPrice",
-  });
-  assert.equal(answer.json.error.code, -32_600);
-  assert.equal(it.mine.asked.length - before, 1);
+}
+
+test("a provider that leads back, also through other services, is recognised: a call is one call at each", async (t) => {
+  const fixtures = await Promise.all([1, 2, 3].map(() => createFixture(t)));
+  for (const it of fixtures) assert.equal((await it.put("loop", it.document())).status, 200);
+  for (const services of [1, 2, 3]) {
+    const round = fixtures.slice(0, services);
+    for (const [n, it] of round.entries()) leadTo(it, round[(n + 1) % services] ?? assert.fail());
+    const before = round.map((it) => it.mine.asked.length);
+    const [first = assert.fail()] = round;
+    const { json } = await first.service.post(`/rpc/profile/loop/ethereum?key=${first.owner.key}`, {
+      jsonrpc: "2.0",
+      id: services,
+      method: "eth_gasPrice",
+    });
+    assert.deepEqual([json.error.code, json.error.data.code], [-32_000, "request_loop"]);
+    assert.match(json.error.data.next_action, /remove the provider that leads back/);
+    assert.deepEqual(
+      round.map((it, n) => it.mine.asked.length - (before[n] ?? 0)),
+      round.map(() => 1),
+    );
+  }
+});
+
+test("a request that has passed four services like this one goes no further", async (t) => {
+  const it = await createFixture(t);
+  assert.equal((await it.put("loop", it.document())).status, 200);
+  const ask = (passed: number) =>
+    it.service.post(
+      `/rpc/profile/loop/ethereum?key=${it.owner.key}`,
+      { jsonrpc: "2.0", id: 1, method: "eth_gasPrice" },
+      { "x-svc-from": Array.from({ length: passed }, (_, n) => `${n}`.repeat(16)).join() },
+    );
+  assert.equal((await ask(4)).json.result, "0xmine");
+  const sent = String(it.mine.asked.at(-1)?.headers["x-svc-from"]).split(", ");
+  assert.deepEqual([sent.length, sent[3]], [5, "3".repeat(16)]);
+  const { json } = await ask(5);
+  assert.equal(json.error.data.code, "request_loop");
+  assert.match(json.error.data.next_action, /name the nodes themselves/);
 });
 
 test(

@@ -38,6 +38,12 @@ const ROWS = {
     false,
     "send the body as plain JSON, without content encoding",
   ),
+  request_loop: row(
+    -32000,
+    400,
+    false,
+    "remove the provider that leads back here from the Custom profile",
+  ),
   upgrade_required: row(
     -32600,
     426,

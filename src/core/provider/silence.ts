@@ -31,6 +31,8 @@ export interface CallerIdentity {
   readonly key: string;
   /** The id of the key that it calls with; absent or null = it has none. */
   readonly keyId?: string | null;
+  /** Marks of the services of this kind that its request has passed, never empty; absent = none. */
+  readonly passed?: readonly string[] | undefined;
 }
 
 /** The service itself, as the caller of probes and subscriptions. */

@@ -155,11 +155,10 @@ export class PendingAttempt implements AnswerListener, Outstanding {
     this.#wait(lookMs, limitMs);
     const { methodName } = call;
     const { body, idStart, idEnd } = wireOf(call, tracker, provider);
-    const mayBatch = provider.batch !== null && this.#mayBatch();
-    const dispatch = upstream.send(
-      { provider, methodName, body, idStart, idEnd, mayStream, room, mayBatch, deadlineMs },
-      this,
-    );
+    const passed = provider.guarded ? this.caller.passed : undefined;
+    const mayBatch = provider.batch !== null && passed === undefined && this.#mayBatch();
+    const request = { provider, methodName, body, idStart, idEnd, mayStream, room, mayBatch };
+    const dispatch = upstream.send({ ...request, deadlineMs, passed }, this);
     if (this.attempt !== null) return;
     this.#dispatch = dispatch;
     if (dispatch.sent) this.sentAtMs = this.startedAtMs;

@@ -61,6 +61,7 @@ export function allFailed(
   failed: readonly FailedAttempt[],
   { late, waitMs }: { readonly late: boolean; readonly waitMs: number | null },
 ): Fault {
+  if (failed.every(leadsBack)) return LOOP;
   const categories = [...new Set(failed.map((attempt) => attempt.verdict.category))].join(", ");
   const details = {
     reason: late ? "deadline_exceeded" : "all_providers_failed",
@@ -71,6 +72,20 @@ export function allFailed(
     : `every provider that was tried failed (${categories})`;
   return fault("unavailable", message, { status: 200, details, ...retryAfter(waitMs ?? 0) });
 }
+
+/** The provider is another service like this one, which has recognised the request. */
+function leadsBack({ attempt, failure: { data } }: FailedAttempt): boolean {
+  const code = typeof data === "object" && data !== null && "code" in data ? data.code : null;
+  return attempt.provider.guarded && code === "request_loop";
+}
+
+const LOOP = fault(
+  "request_loop",
+  "the provider leads back to a service that has sent the request",
+  {
+    status: 200,
+  },
+);
 
 /** Where somebody may be asked at once, a moment's pause is the catalog's. */
 function retryAfter(waitMs: number): { readonly retryAfterMs?: number } {

@@ -2,11 +2,12 @@
 // all profiles that name it. Users' providers have separate pools, so that none of them gets a
 // connection whose address was not checked.
 
+import { PASSED_HEADER, passedOn } from "../../core/passed-services.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import { writeBatch } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
-import { createSsrfGuard, MARK_HEADER, type SsrfGuard } from "../ssrf-guard.ts";
+import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
 import { createTimerWheel, type TimerWheel } from "../timer-wheel.ts";
 import type {
   AnswerListener,
@@ -111,8 +112,8 @@ class HttpUpstream implements BatchUpstream {
   }
 
   send(outgoing: OutgoingRequest, listener: AnswerListener): Dispatch {
-    const { provider, mayStream, body: bytes, idStart, idEnd } = outgoing;
-    const { send, sendProbe, connections } = this.#routeTo(provider);
+    const { provider, mayStream, body: bytes, idStart, idEnd, passed = [] } = outgoing;
+    const { send, sendProbe, connections } = this.#routeTo(provider, passed);
     const body = { bytes, id: this.#parts.runtime.wireId(), idStart, idEnd };
     const room = outgoing.room ?? (provider.guarded ? this.#usersRoom : this.#serviceRoom);
     const expected = {
@@ -174,9 +175,9 @@ class HttpUpstream implements BatchUpstream {
     this.#routes = new WeakMap();
   }
 
-  #routeTo(provider: Provider): Route {
+  #routeTo(provider: Provider, passed: readonly string[] = []): Route {
     const known = this.#routes.get(provider);
-    if (known !== undefined) return known;
+    if (known !== undefined && passed.length === 0) return known;
     const url = new URL(provider.url ?? "");
     const origin = this.#originOf(provider);
     const connections = this.#origins.get(origin) ?? this.#connect(url, provider.guarded);
@@ -186,11 +187,11 @@ class HttpUpstream implements BatchUpstream {
       accept: "application/json",
       "user-agent": "svc",
       ...lowerCased(provider.headers),
-      ...(provider.guarded ? { [MARK_HEADER]: this.#parts.guard.mark } : {}),
+      ...(provider.guarded ? { [PASSED_HEADER]: passedOn(passed, this.#parts.guard.mark) } : {}),
     });
     const senders = connections.prepare(url.pathname + url.search, headers);
     const route = { connections, ...senders };
-    this.#routes.set(provider, route);
+    if (passed.length === 0) this.#routes.set(provider, route);
     return route;
   }
 

@@ -3,8 +3,9 @@
 import type { Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { WebSocket } from "ws";
+import { PASSED_HEADER } from "../../core/passed-services.ts";
 import { type Failure, plainFailure } from "../../core/rpc/failure.ts";
-import { MARK_HEADER, type SsrfGuard } from "../ssrf-guard.ts";
+import type { SsrfGuard } from "../ssrf-guard.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 
 /** The URL and headers of a socket. Secret: both may carry keys. */
@@ -103,7 +104,7 @@ function optionsOf({ headers, guard }: SocketEndpoint, limits: DialLimits) {
     headers: {
       "user-agent": "svc",
       ...Object.fromEntries(lowerCased),
-      ...(guard === null ? {} : { [MARK_HEADER]: guard.mark }),
+      ...(guard === null ? {} : { [PASSED_HEADER]: guard.mark }),
     },
     perMessageDeflate: false,
     followRedirects: false,

@@ -83,6 +83,7 @@ const HOSTED_ONLY: ReadonlySet<string> = new Set<FaultCode>([
   "payment_pending",
   "not_prepared",
   "profile_config_unavailable",
+  "request_loop",
 ]);
 
 /** When each JSON-RPC error occurs. */
@@ -92,6 +93,9 @@ const MEANINGS: Readonly<Record<FaultCode, string>> = {
   body_too_large: "The body or the batch is larger than the instance reads.",
   method_not_allowed: "The path does not serve this HTTP method.",
   unsupported_media_type: "The body is encoded in a way that is not read.",
+  request_loop:
+    "A provider of a Custom profile has led the request back to a service that had sent it, or " +
+    "through too many services like this one.",
   upgrade_required: "The path is for WebSockets, and the request is none.",
   request_timeout: "The request did not arrive in time.",
   not_found: "Nothing is served at this path.",

@@ -1,10 +1,10 @@
 // Authenticates the caller of a request and resolves its target, over HTTP and at WebSocket
 // handshakes alike. Decides no price and no limit.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { MAX_PASSED, PASSED_HEADER, passedServices } from "../../core/passed-services.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { Admission } from "../../hosted/admission/admission.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
-import { MARK_HEADER } from "../../upstream/ssrf-guard.ts";
 import { addressBehind, type TrustedProxies } from "../http/client-address.ts";
 import { RequestCaller } from "./caller-identity.ts";
 import { type Wishes, wishesOf } from "./consistency-directive.ts";
@@ -34,8 +34,10 @@ export interface Authenticated {
   readonly wishes: Wishes;
 }
 
-const LEADS_BACK = fault("invalid_request", "this request was sent by the service itself", {
-  nextAction: "remove the provider that leads back here from the Custom profile",
+const LEADS_BACK = fault("request_loop", "this request has come back to the service that sent it");
+
+const LEADS_ON = fault("request_loop", "this request has passed too many services like this one", {
+  nextAction: "name the nodes themselves in the Custom profile, not another service",
 });
 
 /** What authentication needs. */
@@ -62,8 +64,9 @@ export function authenticate(
     done(bind(parts, request, request.url, null));
     return null;
   }
-  if (request.header(MARK_HEADER) === parts.mark) {
-    done(LEADS_BACK);
+  const passed = passedServices(request.header(PASSED_HEADER));
+  if (passed.includes(parts.mark) || passed.length > MAX_PASSED) {
+    done(passed.includes(parts.mark) ? LEADS_BACK : LEADS_ON);
     return null;
   }
   if (isSessionPath(request.url)) {

@@ -2,6 +2,7 @@
 // Computed only on demand.
 
 import { networkOf } from "../../core/billing/address-limit.ts";
+import { PASSED_HEADER, passedServices } from "../../core/passed-services.ts";
 import type { CallerIdentity } from "../../core/provider/silence.ts";
 import type { KeyContext } from "../../hosted/keys/key-context.ts";
 import { type Addressed, addressBehind, type TrustedProxies } from "../http/client-address.ts";
@@ -20,6 +21,11 @@ export class RequestCaller implements CallerIdentity {
 
   get keyId(): string | null {
     return this.#keyContext?.keyId ?? null;
+  }
+
+  get passed(): readonly string[] | undefined {
+    const passed = passedServices(this.#request.header(PASSED_HEADER));
+    return passed.length === 0 ? undefined : passed;
   }
 
   get key(): string {

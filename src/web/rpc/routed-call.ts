@@ -64,7 +64,7 @@ export function send(
     strategy: target.strategy,
     pin: target.pin,
     caller: incoming.caller,
-    transport: null,
+    transport: transportOf(incoming),
     avoid: null,
     deadlineMs: parts.deadlineMs(call.method),
     mayStream,
@@ -83,6 +83,15 @@ export function send(
   });
   return (why) =>
     cancelled(parts, incoming, request, { why, left: routing.cancel(), route: routing });
+}
+
+/**
+ * A call that has passed other services says so to a user's provider, which a shared socket cannot
+ * say of a single call.
+ */
+function transportOf({ caller, target }: PipelineRequest): "http" | null {
+  const isUsers = target.tracker.set.providers.some(({ guarded }) => guarded);
+  return isUsers && caller.passed !== undefined ? "http" : null;
 }
 
 /**

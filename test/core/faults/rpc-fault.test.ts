@@ -15,6 +15,7 @@ const SPECIFIED: Readonly<Record<FaultCode, Row>> = {
   body_too_large: [-32600, 413, false],
   method_not_allowed: [-32600, 405, false],
   unsupported_media_type: [-32600, 415, false],
+  request_loop: [-32000, 400, false],
   upgrade_required: [-32600, 426, false],
   request_timeout: [-32600, 408, true],
   not_found: [-32600, 404, false],

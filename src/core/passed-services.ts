@@ -1,0 +1,28 @@
+// Which services of this kind a request has passed, as a header tells it by their marks: how a
+// Custom profile that leads back to one of them is recognised.
+
+/** The header that carries the marks of the services that a request has passed, in lower case. */
+export const PASSED_HEADER = "x-svc-from";
+/** Most services that a request may have passed. */
+export const MAX_PASSED = 4;
+
+/** The marks in that header. What is no mark is not passed on. */
+export function passedServices(header: string | undefined): readonly string[] {
+  return (
+    header
+      ?.split(",", MAX_PASSED + 1)
+      .map((mark) => mark.trim())
+      .filter(isMark) ?? []
+  );
+}
+
+/** The header of a request that goes on from this service. */
+export function passedOn(passed: readonly string[], mark: string): string {
+  return [...passed, mark].join(", ");
+}
+
+function isMark(text: string): boolean {
+  return MARK.test(text);
+}
+
+const MARK = /^[0-9a-f]{16}$/;
