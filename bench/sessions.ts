@@ -10,15 +10,18 @@ import { Challenge, Credential } from "mppx";
 import { Session } from "mppx/tempo";
 import { SESSION } from "../src/devnet/payments/wallets.ts";
 import { startPaymentChains } from "../test/fakes/payment-chains.ts";
+import { newDatabase } from "../test/fakes/postgres.ts";
 import { startProcess } from "../test/fakes/process.ts";
 import { scriptedUpstream } from "../test/fakes/upstream.ts";
 import { callOf, stockClient } from "../test/walks/session-fixture.ts";
-import { cpuUs } from "./procfs.ts";
+import { childPids, cpuUs } from "./procfs.ts";
 
 const { values } = parseArgs({
   options: {
     calls: { type: "string", default: "1200" },
     channels: { type: "string", default: "12" },
+    workers: { type: "string", default: "1" },
+    postgres: { type: "boolean", default: false },
   },
 });
 const CALLS = Number(values.calls);
@@ -68,6 +71,7 @@ async function measure(): Promise<void> {
   const config = {
     data_dir: dataDir,
     chains: { ethereum: { chain_id: 1, name: "Ethereum", block_time_ms: 12_000 } },
+    server: { workers: Number(values.workers) },
     cache: "off",
     coalesce: "off",
     profiles: { premium: profile("paid"), public: profile("open") },
@@ -77,7 +81,7 @@ async function measure(): Promise<void> {
       payments: { rails: [rail] },
     },
   };
-  const service = await startProcess(t, JSON.stringify(config));
+  const service = await startProcess(t, JSON.stringify(config), await storeOf());
   const url = `${service.url}/rpc/session/load-balanced/ethereum`;
   const wallets = [chains.payer, ...chains.otherPayers];
   const channels: Channel[] = [];
@@ -142,7 +146,11 @@ async function measure(): Promise<void> {
       for (let at = 0; at < perChannel && vouchers; at++) own.push(await signed(channel));
       payloads.push(own);
     }
-    const before = { cpu: cpuUs(service.pid), main: threadUs(service.pid), at: performance.now() };
+    const before = {
+      cpu: allCpuUs(service.pid),
+      main: threadUs(service.pid),
+      at: performance.now(),
+    };
     let id = 0;
     await Promise.all(
       channels.map(async (channel, at) => {
@@ -152,7 +160,7 @@ async function measure(): Promise<void> {
     );
     const calls = perChannel * CHANNELS;
     const seconds = (performance.now() - before.at) / 1_000;
-    const cpu = (cpuUs(service.pid) - before.cpu) / calls;
+    const cpu = (allCpuUs(service.pid) - before.cpu) / calls;
     const main = (threadUs(service.pid) - before.main) / calls;
     process.stdout.write(
       `${name}: ${Math.round(calls / seconds)} calls/s, ${Math.round(cpu)} µs CPU a call, ` +
@@ -177,6 +185,19 @@ async function measure(): Promise<void> {
     (id, _, payload) => paid(id, challenge, payload),
     true,
   );
+}
+
+/** CPU time of the service's processes, µs. */
+function allCpuUs(pid: number): number {
+  return [pid, ...childPids(pid)].reduce((sum, each) => sum + cpuUs(each), 0);
+}
+
+/** The environment that names the store. */
+async function storeOf(): Promise<Record<string, string>> {
+  if (!values.postgres) return {};
+  const { url, drop } = await newDatabase();
+  t.after(drop);
+  return { DATABASE_URL: url };
 }
 
 /** CPU time of the main thread, µs. */

@@ -200,3 +200,8 @@ function drawn(value: number, key: number, limit: number): number {
 function wrapped(sum: number, limit: number): number {
   return sum < limit ? sum : sum - limit;
 }
+
+/** Resolves after `ms`. */
+export function pause(runtime: Pick<Runtime, "after">, ms: number): Promise<void> {
+  return new Promise((resolve) => void runtime.after(ms, resolve));
+}

@@ -18,7 +18,6 @@ import type { Credit } from "../hosted/credit/credit.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import type { ProfileLoader } from "../hosted/profiles/profile-loader.ts";
-import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
 import { type OwnPurge, PURGE_ALL, purgeOf } from "./cache-purge.ts";
@@ -159,8 +158,6 @@ function joinedNode({ node, hints }: Cluster, store: Store): JoinedNode {
 export interface Followers {
   readonly keyCache: Pick<KeyCache, "changedElsewhere" | "recheck" | "setContact" | "watch">;
   readonly credit: Pick<Credit, "returned" | "recall">;
-  /** Null = there are no payment channels. */
-  readonly sessions: Pick<Sessions, "wanted"> | null;
   /** Keeps failures to itself. */
   readonly loader: Pick<ProfileLoader, "changed" | "reload">;
   readonly purgeCache: OwnPurge;
@@ -181,7 +178,7 @@ function routerFollower(inbox: OperatorInbox): ClusterFollower {
 
 /** Has what is in memory follow what other nodes change. */
 export function followerOf(followers: Followers): ClusterFollower {
-  const { keyCache, credit, sessions, loader, purgeCache, operatorInbox } = followers;
+  const { keyCache, credit, loader, purgeCache, operatorInbox } = followers;
   const profiles = profileReader(loader);
   return {
     changed(read: ChangesRead) {
@@ -198,7 +195,6 @@ export function followerOf(followers: Followers): ClusterFollower {
       if (changed.keys.size + changed.accounts.size > 0) keyCache.changedElsewhere(changed);
       for (const accountId of refs("returned")) credit.returned(accountId);
       credit.recall(refs("recall"));
-      for (const channelId of refs("channel")) sessions?.wanted(channelId);
       profiles.read(refs("profile"));
       for (const ref of refs("cache")) void purgeCache(purgeOf(ref));
       for (const ref of refs("operator")) operatorInbox.heard(ref);

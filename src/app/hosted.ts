@@ -34,7 +34,7 @@ import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import type { Payments } from "../payments/payments.ts";
-import type { SessionProcesses } from "../payments/session/open.ts";
+import type { SessionProcess } from "../payments/session/holds.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { localSecret } from "../secrets/sealer.ts";
@@ -205,11 +205,11 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
   const payments = await paymentsOf({ ...shared, changes, node });
   const paywall =
     payments === null ? null : createPurchasePaywall({ payments, runtime, openLimit });
-  const sessions = await sessionsOf({ ...shared, processes: processesOf(parts, credit) });
+  const sessions = await sessionsOf({ ...shared, process: processOf(settings, credit) });
   const customParts = custom.partsWith((ref) => broadcast({ kind: "profile", ...ref }));
   const console = await consoleOf(parts, openLimit);
   const api = apiOf(parts, { changes, paywall, credit, custom: customParts, openLimit, console });
-  follow(parts, { keyCache, credit, sessions, loader: custom.loader });
+  follow(parts, { keyCache, credit, loader: custom.loader });
   const endJobs = startJobs(parts, claims);
 
   return {
@@ -479,18 +479,12 @@ async function paymentsOf({
 }
 
 interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "node"> {
-  readonly processes: SessionProcesses | null;
+  readonly process: SessionProcess;
 }
 
-/** This process among those that take calls of channels; null = no other one has the store. */
-function processesOf(parts: StoreParts, credit: Credit): SessionProcesses | null {
-  const { store, settings, workerChanges } = parts;
-  if (store.engine === "sqlite" && busOf(parts.service) === null) return null;
-  return {
-    presence: () => credit.presence(),
-    heartbeatMs: settings.flushIntervalMs,
-    onWritten: () => workerChanges?.written(),
-  };
+/** This process among those that take calls of channels. */
+function processOf({ flushIntervalMs }: StoreParts["settings"], credit: Credit): SessionProcess {
+  return { presence: () => credit.presence(), heartbeatMs: flushIntervalMs };
 }
 
 /** Pay-per-call, if a rail supports it; null = not available. Imported like payments. */

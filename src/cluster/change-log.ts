@@ -18,8 +18,6 @@ export type ChangeTopic =
   | "recall"
   /** Idle credit came back to a balance: the account's id. */
   | "returned"
-  /** A process waits until another one no longer has a payment channel to itself: its id. */
-  | "channel"
   /** An operator removed kept answers: which, as JSON. */
   | "cache"
   /** An operator did something that concerns every node: what, as JSON. */
@@ -140,7 +138,6 @@ const TOPICS: ReadonlySet<string> = new Set<ChangeTopic>([
   "profile",
   "recall",
   "returned",
-  "channel",
   "cache",
   "operator",
 ]);

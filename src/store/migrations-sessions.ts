@@ -109,7 +109,7 @@ async function createCalls(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** Creates the tables by which several processes take the calls of one channel. */
+/** Creates the tables by which processes share the calls of channels. */
 export async function createSessionOwnership(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable("session_owner")
@@ -146,4 +146,9 @@ export async function createSessionOwnership(db: Kysely<unknown>): Promise<void>
     .on("session_hold")
     .column("created_at")
     .execute();
+}
+
+/** Removes what said which process had a channel to itself: none has any more. */
+export async function dropSessionOwners(db: Kysely<unknown>): Promise<void> {
+  await db.schema.dropTable("session_owner").execute();
 }

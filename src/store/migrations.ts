@@ -7,7 +7,11 @@ import { createCluster, createFilters, createProviderLimits } from "./migrations
 import { createHistory, createNodeReports } from "./migrations-history.ts";
 import { createAuditResults, createOperator, createOperatorReload } from "./migrations-operator.ts";
 import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts";
-import { createSessionOwnership, createSessions } from "./migrations-sessions.ts";
+import {
+  createSessionOwnership,
+  createSessions,
+  dropSessionOwners,
+} from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
 
 /** Every migration by name, in the order of names. */
@@ -34,6 +38,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "025_node_reports": { up: createNodeReports },
   "026_operator_reload": { up: createOperatorReload },
   "027_key_consistency": { up: addKeyConsistency },
+  "028_no_session_owners": { up: dropSessionOwners },
 };
 
 /**

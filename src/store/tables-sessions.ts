@@ -79,21 +79,7 @@ export interface SessionCallTable {
   readonly created_at: bigint;
 }
 
-/** The process that takes the calls of a channel; between several processes only. */
-export interface SessionOwnerTable {
-  readonly channel_id: string;
-  /** A process, as its row in `node` tells. */
-  readonly node_id: string;
-  readonly epoch: bigint;
-  /** 1 = it holds amounts in its memory, and no other process takes calls. */
-  readonly is_exclusive: bigint;
-  /** Since when no other process took a call; clock of the database. */
-  readonly since: bigint;
-  /** 1 = another process waits until it is exclusive no more. */
-  readonly is_wanted: bigint;
-}
-
-/** The price of a call under way, on a channel whose calls several processes take. */
+/** The price of a call under way. */
 export interface SessionHoldTable {
   readonly channel_id: string;
   /** The process that makes the call. */

@@ -29,7 +29,6 @@ import type {
   SessionCallTable,
   SessionChannelTable,
   SessionHoldTable,
-  SessionOwnerTable,
   SessionTransactionTable,
 } from "./tables-sessions.ts";
 
@@ -61,7 +60,6 @@ export interface Tables {
   readonly session_channel: SessionChannelTable;
   readonly session_transaction: SessionTransactionTable;
   readonly session_call: SessionCallTable;
-  readonly session_owner: SessionOwnerTable;
   readonly session_hold: SessionHoldTable;
   readonly change_log: ChangeLogTable;
   readonly job: JobTable;

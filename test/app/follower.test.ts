@@ -35,7 +35,6 @@ function slowProfiles() {
       returned: (id) => void told.push(`returned ${id}`),
       recall: (ids) => void told.push(...[...ids].map((id) => `recall ${id}`)),
     },
-    sessions: { wanted: (id) => void told.push(`wanted ${id}`) },
     loader: {
       changed: ({ accountId, slug }) => load(`${accountId} ${slug}`),
       reload: () => load("every profile"),
@@ -71,7 +70,6 @@ test("a profile that hangs holds up no key, and no more than one profile is load
     some(
       { topic: "key", ref: "key_2" },
       { topic: "recall", ref: "acc_2" },
-      { topic: "channel", ref: "0x01" },
       { topic: "cache", ref: '{"profile":"team","method":"eth_call"}' },
       { topic: "cache", ref: "not JSON" },
     ),
@@ -79,7 +77,7 @@ test("a profile that hangs holds up no key, and no more than one profile is load
   const all = { profile: null, chain: null, provider: null, method: null };
   const removed = { ...all, profile: "team", method: "eth_call" };
   const others = [removed, all].map((selection) => `purge ${JSON.stringify(selection)}`);
-  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", "wanted 0x01", ...others]);
+  assert.deepEqual(told.splice(0), ["key_2", "recall acc_2", ...others]);
   follower.changed({ kind: "all" });
   const purged = `purge ${JSON.stringify(all)}`;
   assert.deepEqual(told.splice(0), ["every key", purged, "all that operators do"]);

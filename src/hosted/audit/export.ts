@@ -20,7 +20,6 @@ type ExportedTable = Exclude<
   | "provider_share"
   | "provider_quota"
   | "filter"
-  | "session_owner"
   | "session_hold"
   | "console_session"
   | "node_report"

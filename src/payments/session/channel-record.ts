@@ -8,6 +8,7 @@ import type { Store } from "../../store/store.ts";
 import type { SessionChannelTable } from "../../store/tables-sessions.ts";
 import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
+import { createTransactionRecord } from "./transaction-record.ts";
 
 /** A channel as it stands in the store. */
 export interface SessionChannel extends ChannelMoney {
@@ -234,4 +235,38 @@ function parseChannel(row: SessionChannelTable, sealer: Sealer): SessionChannel 
     lookAtMs: Number(row.look_at),
     looks: Number(row.looks),
   };
+}
+
+const RESEALED_AT_ONCE = 100;
+
+/**
+ * Seals the channels that have not ended with the present secret, so that the previous one can be
+ * removed; runs before anything else reads them. Returns how many channels were
+ * sealed again. Throws where the store does, and if neither secret opens a channel.
+ */
+export async function resealChannels(store: Store, sealer: Sealer): Promise<number> {
+  const channels = createChannelRecord(sealer);
+  const transactions = createTransactionRecord(sealer);
+  let resealed = 0;
+  for (let after = ""; ; ) {
+    const rows = await store.db
+      .selectFrom("session_channel")
+      .select(["id", "vouchers"])
+      .where("ended_at", "is", null)
+      .where("id", ">", after)
+      .orderBy("id")
+      .limit(RESEALED_AT_ONCE)
+      .execute();
+    for (const { id, vouchers } of rows) {
+      after = id;
+      const isCurrent = sealer.isCurrent(vouchers);
+      await store.transaction(async (tx) => {
+        const channel = isCurrent ? null : await channels.lock(tx, parseHex(id));
+        if (channel !== null) await channels.write(tx, channel.id, { vouchers: channel.vouchers });
+        await transactions.reseal(tx, parseHex(id));
+      });
+      if (!isCurrent) resealed++;
+    }
+    if (rows.length < RESEALED_AT_ONCE) return resealed;
+  }
 }

@@ -1,17 +1,20 @@
 // The worker of channels: checks every channel that has not ended, whichever process opened it.
 // Settles what is owed, closes channels whose payers want the deposit back, and finishes what a
 // crash has interrupted. A failure of one channel stops no other.
+
+import { pause } from "../../runtime.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { forgetCalls } from "./call-record.ts";
 import { syncWithChain } from "./chain-sync.ts";
 import { collectable } from "./channel.ts";
-import { beginClose } from "./channel-closing.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { confirm } from "./confirmation.ts";
+import { channelIdOf } from "./descriptor.ts";
 import type { EscrowBlock, EscrowState } from "./escrow.ts";
-import { leaveForeign } from "./foreign-channels.ts";
-import { pause } from "./pause.ts";
+import { forgetHolds } from "./holds.ts";
 import type { SessionRail } from "./session-rail.ts";
+import { beginClose, beginSettle, isIdle } from "./settlement.ts";
+import { isOurs } from "./terms.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
 /** Checks channels in the background. */
@@ -43,6 +46,9 @@ const WALLET_MS = 60_000;
 const SHORTEST_GRACE_MS = 300_000;
 /** Ten cents: enough for some tens of transactions. */
 const LOW_UNITS = 100_000n;
+/** Channels of an earlier configuration that are logged. */
+const MAX_LOGGED = 10_000;
+const PUT_OFF_MS = 600_000;
 
 /** Starts the worker of one rail. */
 export function startChannelWorker(parts: SessionRail): ChannelWorker {
@@ -99,13 +105,15 @@ interface State {
 }
 
 async function tick(parts: SessionRail, state: State): Promise<void> {
-  const { runtime, store, transactions, terms } = parts;
+  const { runtime, store, transactions, terms, holds } = parts;
   for (let pass = 0; pass < PASSES_A_TICK && !state.closed; pass++)
     if ((await processDue(parts, state)) < AT_ONCE) break;
+  await holds.releaseAgain();
   if (runtime.now() >= state.forgetMs) {
     state.forgetMs = runtime.now() + FORGET_MS;
     while (!state.closed && (await forgetCalls(store, runtime.wallMs() - KEPT_MS)))
       await pause(runtime, 0);
+    while (!state.closed && (await forgetHolds(store))) await pause(runtime, 0);
   }
   if (runtime.now() >= state.walletMs) {
     state.walletMs = runtime.now() + WALLET_MS;
@@ -159,6 +167,36 @@ async function processDue(parts: SessionRail, state: State): Promise<number> {
     });
   }
   return taken.channels.length;
+}
+
+/**
+ * Postpones channels of an earlier configuration, to another payee, wallet, token or contract than the configured one, for which
+ * our wallet cannot sign. `logged` = ids that were logged before. Returns the other channels.
+ */
+async function leaveForeign(
+  parts: SessionRail,
+  logged: Set<string>,
+  due: readonly SessionChannel[],
+): Promise<readonly SessionChannel[]> {
+  const { store, channels, terms, runtime, log } = parts;
+  const isMine = ({ id, descriptor }: SessionChannel): boolean =>
+    isOurs(terms, descriptor) && channelIdOf(descriptor, terms.escrow, terms.chainId) === id;
+  const foreign = due.filter((channel) => !isMine(channel));
+  if (foreign.length === 0) return due;
+  for (const { id } of foreign) {
+    if (logged.has(id) || logged.size >= MAX_LOGGED) continue;
+    logged.add(id);
+    log.error(
+      { channel: id },
+      "a channel is to another recipient, wallet, token or contract than is configured: it is " +
+        "left alone. Configure those again to settle it",
+    );
+  }
+  await store.transaction(async (tx) => {
+    for (const { id } of foreign)
+      await channels.write(tx, id, { lookAtMs: runtime.wallMs() + PUT_OFF_MS });
+  });
+  return due.filter((channel) => !foreign.includes(channel));
 }
 
 /**
@@ -252,12 +290,9 @@ async function lookAfter(
  * Whether calls of a channel are under way. Those of other processes are waited for a few times
  * only: such a process may stand still, and the payer gets the deposit in the end.
  */
-async function hasCalls(
-  { live, ownership }: SessionRail,
-  { id, looks }: SessionChannel,
-): Promise<boolean> {
-  if ((live.peek(id)?.underWay.size ?? 0) > 0) return true;
-  return looks < MAX_VAIN && !(await ownership.isQuiet(id));
+async function hasCalls(parts: SessionRail, { id, looks }: SessionChannel): Promise<boolean> {
+  if ((parts.live.peek(id)?.underWay.size ?? 0) > 0) return true;
+  return looks < MAX_VAIN && !(await isIdle(parts, id));
 }
 
 function isDue({ policy, runtime }: SessionRail, channel: SessionChannel): boolean {
@@ -274,38 +309,6 @@ function nextLookMs({ policy, runtime }: SessionRail, { owedSinceMs }: SessionCh
   // The time to settle has come, but the payer's vouchers promise far more than was spent, so that
   // no exact amount can be settled: the channel is only watched.
   return leftMs <= 0 ? policy.watchMs : Math.max(FIRST_RETRY_MS, Math.min(policy.watchMs, leftMs));
-}
-
-/** Signs a settlement of what was spent and records it; null = the chain would not carry it out. */
-async function beginSettle(
-  { settler, store, channels, transactions, runtime }: SessionRail,
-  channel: SessionChannel,
-): Promise<WrittenTransaction | null> {
-  const voucher = collectable(channel);
-  if (voucher === null) return null;
-  const signed = await settler.sign({ kind: "settle", descriptor: channel.descriptor, voucher });
-  if (signed.kind === "node_error") return null;
-  const { hash, raw, validUntilMs } = signed;
-  const transaction: WrittenTransaction = {
-    hash,
-    channelId: channel.id,
-    kind: "settle",
-    raw,
-    units: voucher.units,
-    validUntilMs,
-    state: "written",
-    reason: null,
-  };
-  return store.transaction(async (tx) => {
-    const now = await channels.lock(tx, channel.id);
-    const open = await transactions.open(tx, channel.id);
-    if (
-      now?.state !== "open" ||
-      open.some((transaction) => transaction.kind === "settle" || transaction.kind === "close")
-    )
-      return null;
-    return (await transactions.insert(tx, transaction, runtime.wallMs())) ? transaction : null;
-  });
 }
 
 async function send(parts: SessionRail, transaction: WrittenTransaction | null): Promise<void> {

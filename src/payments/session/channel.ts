@@ -71,10 +71,10 @@ export function withVoucher(money: ChannelMoney, voucher: Voucher): ChannelMoney
 export function withCharge(
   money: ChannelMoney,
   units: bigint,
-  vouchers: readonly Voucher[],
+  voucher: Voucher,
 ): ChannelMoney | null {
   const spent = money.spent + units;
-  const promised = vouchers.reduce(withVoucher, money);
+  const promised = withVoucher(money, voucher);
   const accepted = acceptedOf(promised);
   return spent > accepted || accepted > money.deposit
     ? null

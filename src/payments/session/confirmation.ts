@@ -3,11 +3,11 @@
 // the same result changes nothing.
 import { nanoOf } from "../../core/billing/payment.ts";
 import { post, type Tx } from "../../ledger/ledger.ts";
+import { pause } from "../../runtime.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { greaterOf } from "./channel.ts";
 import type { ChannelPatch, SessionChannel } from "./channel-record.ts";
 import type { ChannelEvent } from "./escrow.ts";
-import { pause } from "./pause.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 

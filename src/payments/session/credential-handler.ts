@@ -1,6 +1,6 @@
 // Handles the credentials of one session rail: parses the payload, finds its channel, and passes it
 // to the code for its action.
-import { closeForPayer } from "./channel-closing.ts";
+
 import type { ChannelFunding } from "./channel-funding.ts";
 import {
   channelIdOf,
@@ -9,12 +9,13 @@ import {
   parsePayload,
   type SessionPayload,
 } from "./descriptor.ts";
+import { heldUnits } from "./holds.ts";
 import type { LiveChannel } from "./live-channels.ts";
-import { receiptHeaders } from "./receipt.ts";
 import { busy, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
-import { isOurs, type Snapshot } from "./terms.ts";
+import { closeForPayer } from "./settlement.ts";
+import { isOurs, receiptHeaders, type Snapshot } from "./terms.ts";
 import type { VoucherAcceptor, VoucherHold } from "./voucher-acceptor.ts";
 
 /** A credential whose challenge is ours. */
@@ -37,7 +38,7 @@ export interface CredentialHandler {
 
 export interface CredentialHandlerParts {
   readonly session: SessionRail;
-  readonly voucherAcceptor: VoucherAcceptor;
+  readonly voucherAcceptor: Pick<VoucherAcceptor, "take">;
   readonly openings: ChannelFunding;
 }
 
@@ -47,12 +48,8 @@ export function createCredentialHandler(parts: CredentialHandlerParts): Credenti
   return {
     take: (credential) => take(parts, credential),
     async remind(channelId, units) {
+      const record = await session.channels.read(session.store.db, channelId);
       // A channel of another rail must not be loaded here: it would count as one of this rail.
-      const known = session.live.peek(channelId);
-      const isKnown = known !== null && session.ownership.isOwn(known);
-      const record = isKnown
-        ? known.record
-        : await session.channels.read(session.store.db, channelId);
       if (
         record === null ||
         wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null
@@ -60,7 +57,8 @@ export function createCredentialHandler(parts: CredentialHandlerParts): Credenti
         return null;
       session.live.note(record);
       const live = await session.live.find(channelId);
-      return live === null || live === "full" ? null : snapshotOf(live, units);
+      if (live === null || live === "full") return null;
+      return snapshotOf(live, units, await heldUnits(session.store, channelId));
     },
   };
 }
@@ -147,7 +145,7 @@ async function topUp(
   const { record, accepted } = live;
   return managed(session, live, {
     challengeId,
-    acceptedUnits: accepted?.units ?? 0n,
+    acceptedUnits: accepted,
     spentUnits: record.spent,
     txHash: funded.hash,
   });

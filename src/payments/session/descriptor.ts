@@ -1,24 +1,13 @@
 // The fields that make up a channel's id, and the payload of session credentials, parsed from
 // unchecked JSON. Knows no store and calls no chain.
-import { encodeAbiParameters, keccak256 } from "viem";
+import { Session } from "mppx/tempo";
 import { z } from "zod";
 
 /** 0x and hex digits. */
 export type Hex = `0x${string}`;
 
 /** The fields of a channel's id, in lower case. */
-export interface Descriptor {
-  readonly payer: Hex;
-  readonly payee: Hex;
-  /** May settle besides the payee; zero = nobody. */
-  readonly operator: Hex;
-  readonly token: Hex;
-  readonly salt: Hex;
-  /** Signs vouchers; zero = the payer. */
-  readonly authorizedSigner: Hex;
-  /** Binds the id to the transaction that opens the channel. */
-  readonly expiringNonceHash: Hex;
-}
+export type Descriptor = Readonly<Session.Precompile.Channel.ChannelDescriptor>;
 
 /** The payload of a session credential, by action. */
 export type SessionPayload =
@@ -161,40 +150,14 @@ export function descriptorText({
 }
 
 /** The address that signs the vouchers of a channel. */
-export function signerOf({ authorizedSigner, payer }: Descriptor): Hex {
-  return authorizedSigner === ZERO_ADDRESS ? payer : authorizedSigner;
+export function signerOf(descriptor: Descriptor): Hex {
+  return Session.Precompile.Channel.resolveAuthorizedSigner(descriptor);
 }
 
-/**
- * The channel id of a descriptor at a contract of a chain. Source: TIP-1034, `computeChannelId`.
- */
+/** The channel id of a descriptor at a contract of a chain. */
 export function channelIdOf(descriptor: Descriptor, escrow: Hex, chainId: number): Hex {
-  return keccak256(
-    encodeAbiParameters(ID_PARTS, [
-      descriptor.payer,
-      descriptor.payee,
-      descriptor.operator,
-      descriptor.token,
-      descriptor.salt,
-      descriptor.authorizedSigner,
-      descriptor.expiringNonceHash,
-      escrow,
-      BigInt(chainId),
-    ]),
-  );
+  return Session.Precompile.Channel.computeId({ ...descriptor, escrow, chainId });
 }
-
-const ID_PARTS = [
-  { type: "address" },
-  { type: "address" },
-  { type: "address" },
-  { type: "address" },
-  { type: "bytes32" },
-  { type: "address" },
-  { type: "bytes32" },
-  { type: "address" },
-  { type: "uint256" },
-] as const;
 
 /** Lower case; the text was matched as hex digits before. */
 export function parseHex(text: string): Hex {

@@ -1,6 +1,8 @@
 // The contract that holds channels: reads states, receipts and events, sends transactions. Every
 // request has a deadline. Writes nothing to the store and knows no RPC call. Source of the
 // interface: TIP-1034.
+
+import { Session } from "mppx/tempo";
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData } from "viem";
 import { Abis } from "viem/tempo";
 import { z } from "zod";
@@ -71,7 +73,7 @@ export interface EscrowParts {
   readonly runtime: Pick<Runtime, "now">;
 }
 
-const ABI = Abis.tip20ChannelReserve;
+const ABI = Session.Precompile.escrowAbi;
 /** After this time a shorter chain is believed: it was reorganised. */
 const BEHIND_MS = 60_000;
 /**

@@ -8,6 +8,7 @@ import { usdText } from "../../core/billing/price.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import { createSealer } from "../../secrets/sealer.ts";
+import { GroupCommit } from "../../store/group-commit.ts";
 import type { Store } from "../../store/store.ts";
 import { challengeSecrets } from "../open.ts";
 import type { PaymentHeaders } from "../payments.ts";
@@ -15,9 +16,8 @@ import { createProtocol, type Protocol, type ReadPayment } from "../protocol.ts"
 import { createPaymentChain } from "../rails/chain.ts";
 import type { SessionRailSettings } from "../rails/session/settings.ts";
 import { createChannelFunding } from "./channel-funding.ts";
-import { createChannelRecord } from "./channel-record.ts";
+import { createChannelRecord, resealChannels } from "./channel-record.ts";
 import { type ChannelWorker, startChannelWorker } from "./channel-worker.ts";
-import { createChargeBatcher } from "./charge-batcher.ts";
 import { createClientReader } from "./client-transaction.ts";
 import {
   type CredentialHandler,
@@ -26,10 +26,9 @@ import {
 } from "./credential-handler.ts";
 import { parseHex } from "./descriptor.ts";
 import { createEscrow } from "./escrow.ts";
-import { createLiveChannels } from "./live-channels.ts";
-import { createOwnership, ONLY_PROCESS, type OwnershipParts } from "./ownership.ts";
+import { Holds, type SessionProcess } from "./holds.ts";
+import { LiveChannels } from "./live-channels.ts";
 import { invalid, invalidAs, type Refused, refused } from "./refusals.ts";
-import { resealChannels } from "./reseal.ts";
 import type { SessionRail } from "./session-rail.ts";
 import {
   DECLARED_UNITS,
@@ -42,7 +41,7 @@ import {
 import { addressOf, createSettler } from "./settlement-wallet.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
 import { createTransactionRecord } from "./transaction-record.ts";
-import { createVoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
+import { VoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
 import { createVoucherChecker, type VoucherChecker } from "./voucher-checker.ts";
 
 /** What opening pay-per-call needs. */
@@ -65,12 +64,8 @@ export interface SessionsParts {
   readonly rateLimitSize: RateLimitSize;
   /** Between two checks of a channel that owes something. */
   readonly watchMs?: number;
-  /** Null = no other process can have the store. */
-  readonly processes: SessionProcesses | null;
+  readonly process: SessionProcess;
 }
-
-/** This process among those on one store. */
-export type SessionProcesses = Pick<OwnershipParts, "presence" | "heartbeatMs" | "onWritten">;
 
 /** Far shorter than the fifteen minutes that a payer has to wait for a deposit. */
 const WATCH_MS = 30_000;
@@ -119,11 +114,7 @@ function openRail(
   const terms = termsOf(settings, addressOf(walletKey));
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
   const channels = createChannelRecord(sealer);
-  const live = createLiveChannels({ store, channels });
-  const ownership =
-    parts.processes === null
-      ? ONLY_PROCESS
-      : createOwnership({ store, runtime, channels, live, waitMs, ...parts.processes });
+  const writer = new GroupCommit(store);
   const session: SessionRail = {
     runtime,
     store,
@@ -136,15 +127,12 @@ function openRail(
     vouchers,
     channels,
     transactions: createTransactionRecord(sealer),
-    live,
-    ownership,
+    live: new LiveChannels({ store, channels }),
+    holds: new Holds({ runtime, writer, ...parts.process }),
+    writer,
     waitMs,
   };
-  const voucherAcceptor = createVoucherAcceptor({
-    session,
-    charges: createChargeBatcher(session),
-    rateLimitSize: parts.rateLimitSize,
-  });
+  const voucherAcceptor = new VoucherAcceptor(session, parts.rateLimitSize);
   return {
     session,
     credentialHandler: createCredentialHandler({
@@ -191,10 +179,6 @@ class AllRails implements Sessions {
     }
   }
 
-  wanted(channelId: string): void {
-    for (const { session } of this.#opened.rails) session.ownership.wanted(parseHex(channelId));
-  }
-
   gauges(): ReturnType<Sessions["gauges"]> {
     const { rails } = this.#opened;
     const sum = (of: (rail: OpenRail) => number): number =>
@@ -209,11 +193,7 @@ class AllRails implements Sessions {
 
   async close(): Promise<void> {
     const { rails, vouchers } = this.#opened;
-    await Promise.all([
-      ...rails.map((rail) => rail.watch.close()),
-      ...rails.map(({ session }) => session.ownership.close()),
-      vouchers.close(),
-    ]);
+    await Promise.all([...rails.map((rail) => rail.watch.close()), vouchers.close()]);
   }
 
   async #take(

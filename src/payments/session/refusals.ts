@@ -2,8 +2,8 @@
 // payer.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { BadPayment } from "../rails/rail.ts";
-import { requiredFor } from "./channel.ts";
-import { heldOf, type LiveChannel } from "./live-channels.ts";
+import { acceptedOf, greaterOf, requiredFor } from "./channel.ts";
+import type { LiveChannel } from "./live-channels.ts";
 import type { Snapshot } from "./terms.ts";
 
 /** A refusal; with a 402 a new challenge is added. */
@@ -82,16 +82,22 @@ export function refused(why: Fault): Refused {
   return { kind: "refused", fault: why, snapshot: null };
 }
 
-/** The state of a channel for its payer, for a call of `units`; null = it can pay for nothing. */
-export function snapshotOf(live: LiveChannel, units: bigint): Snapshot | null {
-  const { record, accepted, ending } = live;
+/**
+ * The state of a channel for its payer, for a call of `units` while others hold `heldUnits`; null =
+ * it can pay for nothing.
+ */
+export function snapshotOf(
+  { record, accepted, ending }: Pick<LiveChannel, "record" | "accepted" | "ending">,
+  units: bigint,
+  heldUnits = 0n,
+): Snapshot | null {
   if (record.state !== "open" || record.closeRequestedAtMs !== null || ending) return null;
   return {
     chainId: record.chainId,
     channelId: record.id,
     descriptor: record.descriptor,
-    acceptedUnits: accepted?.units ?? 0n,
-    requiredUnits: requiredFor(record, heldOf(live), units),
+    acceptedUnits: greaterOf(accepted, acceptedOf(record)),
+    requiredUnits: requiredFor(record, heldUnits, units),
     depositUnits: record.deposit,
     settledUnits: record.settled,
     spentUnits: record.spent,

@@ -1,12 +1,13 @@
 // The parts of one session rail that all work on its channels shares.
 import type { Logger } from "pino";
 import type { Runtime } from "../../runtime.ts";
+import type { GroupCommit } from "../../store/group-commit.ts";
 import type { Store } from "../../store/store.ts";
 import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { ChannelRecord } from "./channel-record.ts";
 import type { Escrow } from "./escrow.ts";
+import type { Holds } from "./holds.ts";
 import type { LiveChannels } from "./live-channels.ts";
-import type { Ownership } from "./ownership.ts";
 import type { Settler } from "./settlement-wallet.ts";
 import type { SessionTerms } from "./terms.ts";
 import type { TransactionRecord } from "./transaction-record.ts";
@@ -35,7 +36,8 @@ export interface SessionRail {
   readonly channels: ChannelRecord;
   readonly transactions: TransactionRecord;
   readonly live: LiveChannels;
-  readonly ownership: Ownership;
+  readonly holds: Holds;
+  readonly writer: GroupCommit;
   /** How long a request waits for its chain before its caller is told to repeat it. */
   readonly waitMs: number;
 }

@@ -106,8 +106,6 @@ export interface Sessions {
    * Takes a credential; `call` null = it comes without a call. Throws only where the store does.
    */
   take(given: PaymentHeaders, call: PricedCall | null): Promise<SessionTaken>;
-  /** Another process waits for a channel that this one may have to itself. */
-  wanted(channelId: string): void;
   /** Reads memory only. */
   gauges(): SessionGauges;
   /** Ends the work of this process; channels stay as they are written. */

@@ -1,9 +1,11 @@
 // The wallet that settles channels: drafts and signs its transactions. They are valid for some
 // seconds only and need no nonce of their own, so that each is in a block soon or never. Sends
 // nothing.
+
+import { Session } from "mppx/tempo";
 import { encodeFunctionData, keccak256, maxUint256 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { Abis, Transaction } from "viem/tempo";
+import { Transaction } from "viem/tempo";
 import { z } from "zod";
 import { ChainFailure, type NodeError, type PaymentChain, parseQuantity } from "../rails/chain.ts";
 import type { Voucher } from "./channel.ts";
@@ -128,13 +130,13 @@ function dataOf(settlement: Settlement): Hex {
   switch (settlement.kind) {
     case "settle":
       return encodeFunctionData({
-        abi: Abis.tip20ChannelReserve,
+        abi: Session.Precompile.escrowAbi,
         functionName: "settle",
         args: [descriptor, settlement.voucher.units, signature],
       });
     case "close":
       return encodeFunctionData({
-        abi: Abis.tip20ChannelReserve,
+        abi: Session.Precompile.escrowAbi,
         functionName: "close",
         args: [descriptor, voucher?.units ?? settlement.units, settlement.units, signature],
       });

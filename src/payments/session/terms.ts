@@ -1,9 +1,11 @@
-// The terms of a session rail: the fields of a challenge's `request` as MPP's `tempo`/`session`
-// defines them, and whether a returned challenge has these terms. Knows no call, and of a channel
-// only what a challenge tells of it.
+// What MPP's `tempo`/`session` defines: the fields of a challenge's `request`, whether a returned
+// challenge has these terms, and the receipt. Knows no call, and of a channel only what its payer is
+// told. A receipt is secret: never log it.
 
+import { Session } from "mppx/tempo";
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";
 import { isRecord } from "../../core/fields.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { RailOffer } from "../rails/rail.ts";
 import type { SessionRailSettings } from "../rails/session/settings.ts";
 import type { Descriptor, Hex } from "./descriptor.ts";
@@ -38,9 +40,6 @@ export interface Snapshot {
   readonly calls: bigint;
 }
 
-/** The contract of channels on Tempo, a part of the chain itself. */
-const CHANNEL_RESERVE: Hex = "0x4d50500000000000000000000000000000000000";
-
 const METHOD = "tempo";
 const INTENT = "session";
 const PROTOCOL = "v2";
@@ -54,7 +53,7 @@ export function termsOf(
   const settler = parseHex(wallet);
   return {
     chainId,
-    escrow: escrow === null ? CHANNEL_RESERVE : parseHex(escrow),
+    escrow: parseHex(escrow ?? Session.Precompile.Constants.tip20ChannelEscrow),
     token: parseHex(token.address),
     recipient: payee,
     operator: settler === payee ? ZERO_ADDRESS : settler,
@@ -134,4 +133,36 @@ function chainOf(details: unknown): string {
     details["escrowContract"],
     details["operator"] ?? ZERO_ADDRESS,
   ]);
+}
+
+/** The contents of a receipt. */
+export interface SessionReceipt {
+  readonly challengeId: string;
+  readonly channelId: Hex;
+  readonly acceptedUnits: bigint;
+  readonly spentUnits: bigint;
+  readonly calls: bigint;
+  /** The transaction of an opening, addition or close; null = none. */
+  readonly txHash: Hex | null;
+}
+
+/** Names and values in turn. */
+export function receiptHeaders(
+  runtime: Pick<Runtime, "wallMs">,
+  receipt: SessionReceipt,
+): readonly string[] {
+  const payload = {
+    method: "tempo",
+    intent: "session",
+    status: "success",
+    timestamp: new Date(runtime.wallMs()).toISOString(),
+    reference: receipt.channelId,
+    challengeId: receipt.challengeId,
+    channelId: receipt.channelId,
+    acceptedCumulative: String(receipt.acceptedUnits),
+    spent: String(receipt.spentUnits),
+    units: Number(receipt.calls),
+    ...(receipt.txHash === null ? {} : { txHash: receipt.txHash }),
+  };
+  return ["Payment-Receipt", Buffer.from(JSON.stringify(payload)).toString("base64url")];
 }

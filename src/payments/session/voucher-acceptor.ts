@@ -1,41 +1,30 @@
 // Accepts vouchers of one rail for calls: holds the price of a call, charges what was delivered,
 // and answers a repeated request with its first answer. A voucher covers a call if it promises what
-// was spent, what is held, and the price. The caller of `settle` says after the call what is
-// charged.
-import type { RateLimit } from "../../core/billing/access.ts";
+// was spent, what is held, and the price; the row of the channel, under its lock, decides that. The
+// caller of `settle` says after the call what is charged.
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
-import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
-import { fault } from "../../core/faults/rpc-fault.ts";
-import type { Runtime } from "../../runtime.ts";
-import { findCall, MAX_KEPT_BYTES, type RecordedCall, takeRerun } from "./call-record.ts";
-import { FRESH_DEPOSIT_MS, FRESH_MS, refresh } from "./chain-sync.ts";
-import { greaterOf, lesserOf, requiredFor, type Voucher } from "./channel.ts";
-import type { ChargeBatcher } from "./charge-batcher.ts";
-import { descriptorText, type Hex, type SessionPayload, signerOf } from "./descriptor.ts";
-import { type HeldCall, heldOf, type LiveChannel } from "./live-channels.ts";
-import type { EnteringCall } from "./ownership.ts";
-import { receiptHeaders } from "./receipt.ts";
+import { rateLimitStatusOf } from "../../core/billing/rate-limit.ts";
+import { pause } from "../../runtime.ts";
+import { findCall, MAX_KEPT_BYTES, type RecordedCall } from "./call-record.ts";
+import { refresh } from "./chain-sync.ts";
+import { lesserOf, type Voucher } from "./channel.ts";
+import { descriptorText, signerOf } from "./descriptor.ts";
+import type { CallHold } from "./holds.ts";
+import type { LiveChannel } from "./live-channels.ts";
 import {
-  beingClosed,
-  busy,
-  chainDown,
-  invalid,
-  type Refused,
-  refused,
-  snapshotOf,
-} from "./refusals.ts";
+  type Attempt,
+  callKeyOf,
+  type Entry,
+  maxAgeMs,
+  PaidCalls,
+  RATE_LIMIT,
+  requestText,
+  type VoucherCredential,
+} from "./paid-calls.ts";
+import { busy, chainDown, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
-import type { CallBill, CallEnd, Managed, PricedCall, RecordedAnswer } from "./sessions.ts";
-
-/** A voucher with the rest of its credential. */
-export interface VoucherCredential {
-  readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
-  readonly challengeId: string;
-  /** True = its challenge has expired. */
-  readonly expired: boolean;
-  /** Null = it pays for no call now. */
-  readonly call: PricedCall | null;
-}
+import type { CallBill, CallEnd, Managed, RecordedAnswer } from "./sessions.ts";
+import { receiptHeaders } from "./terms.ts";
 
 /** Permission to make a request, whose price is held. */
 export interface VoucherHold {
@@ -44,29 +33,10 @@ export interface VoucherHold {
   release(): void;
 }
 
-/** Accepts vouchers. */
-export interface VoucherAcceptor {
-  take(
-    live: LiveChannel,
-    credential: VoucherCredential,
-  ): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
-}
-
-export interface VoucherAcceptorParts {
-  readonly session: SessionRail;
-  readonly charges: ChargeBatcher;
-  /** The rate limit of each channel. */
-  readonly rateLimitSize: RateLimitSize;
-}
-
-const RATE_LIMIT: RateLimit = { name: "managed", size: "managed" };
-/** Concurrent equal requests that are resolved one after the other. */
-const MAX_TRIES = 16;
-
-/** The acceptor of a rail. */
-export function createVoucherAcceptor(parts: VoucherAcceptorParts): VoucherAcceptor {
-  return { take: (live, credential) => take(parts, live, credential) };
-}
+/** Requests of one channel that wait in this process. */
+const MAX_ENTERING = 256;
+const FIRST_PAUSE_MS = 10;
+const LAST_PAUSE_MS = 250;
 
 /**
  * Why a voucher is not one of this channel, signed by its payer; null = it is. Checked before
@@ -80,10 +50,7 @@ export async function checkVoucher(
   const { descriptor, channelId, units, signature } = payload;
   if (descriptorText(descriptor) !== live.descriptor)
     return invalid("session/channel-not-found", "The descriptor is not the one of this channel.");
-  const known =
-    live.accepted?.units === units
-      ? live.accepted
-      : live.record.vouchers.find((voucher) => voucher.units === units);
+  const known = live.record.vouchers.find((voucher) => voucher.units === units);
   if (known?.signature === signature) return null;
   const { chainId, escrow } = terms;
   const signed = await vouchers.isSigned({
@@ -100,342 +67,190 @@ export async function checkVoucher(
     : invalid("session/invalid-signature", "The voucher is not signed by the channel's signer.");
 }
 
-async function take(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  credential: VoucherCredential,
-): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
-  const { session } = parts;
-  const { ownership } = session;
-  const { payload, call, challengeId, expired } = credential;
-  const wrong = await checkVoucher(session, live, payload);
-  if (wrong !== null) return wrong;
-  const asked = call === null ? null : { payload, call, challengeId };
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const { calls } = live.record;
-    const isOwn = ownership.isOwn(live);
-    const before = asked === null ? null : await again(parts, live, asked);
-    if (before !== null) return before;
-    if (expired)
-      return invalid(
-        "payment-expired",
-        "The challenge is over: answer a challenge of this response.",
-        snapshotOf(live, call?.units ?? 0n),
-      );
-    if (
-      !(await refresh(
-        session,
-        live,
-        payload.units > live.record.deposit ? FRESH_DEPOSIT_MS : FRESH_MS,
-      ))
-    )
-      return chainDown();
-    // The same request may have begun, or even ended, meanwhile.
-    if (asked !== null && live.underWay.has(keyOf(asked))) continue;
-    if (isOwn && ownership.isOwn(live)) {
-      if (asked === null || live.record.calls === calls) return accept(parts, live, credential);
-      continue;
+/** Accepts the vouchers of a rail. */
+export class VoucherAcceptor {
+  readonly #session: SessionRail;
+  readonly #size: RateLimitSize;
+  readonly #calls: PaidCalls;
+
+  /** `size` = the rate limit of each channel. */
+  constructor(session: SessionRail, size: RateLimitSize) {
+    this.#session = session;
+    this.#size = size;
+    this.#calls = new PaidCalls(session, size);
+  }
+
+  async take(
+    live: LiveChannel,
+    credential: VoucherCredential,
+  ): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
+    const wrong = await checkVoucher(this.#session, live, credential.payload);
+    if (wrong !== null) return wrong;
+    if (live.entering >= MAX_ENTERING) return busy("the channel is too busy");
+    live.entering++;
+    try {
+      return await this.#enter({ ...credential, live, isChainRead: false, limit: undefined });
+    } finally {
+      live.entering--;
     }
-    const entered = await ownership.enter(live, enteringOf(parts, live, credential));
-    if (entered.kind === "accepted") return entered.value;
-    if (entered.kind === "busy")
-      return busy("another process of the service takes the calls of this channel");
   }
-  return busy("the channel is too busy");
-}
 
-/** A credential as a call that is accepted under the lock of its channel. */
-function enteringOf(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  credential: VoucherCredential,
-): EnteringCall<VoucherHold | Managed | Refused> {
-  const { payload, call, challengeId } = credential;
-  const asked = call === null ? null : { payload, call, challengeId };
-  return {
-    key: asked === null ? null : callKeyOf(asked),
-    underWayKey: asked === null ? "" : keyOf(asked),
-    units: call?.units ?? 0n,
-    promised: payload.units,
-    accept: () => accept(parts, live, credential),
-  };
-}
-
-/** Records a voucher and holds the price of the call, in one synchronous step. */
-function accept(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  { payload, call, challengeId }: VoucherCredential,
-): VoucherHold | Managed | Refused {
-  const { session } = parts;
-  const { burst } = parts.rateLimitSize;
-  if (call !== null && call.calls > 1 && tokensOf(call) > burst)
-    return refused(
-      fault(
-        "invalid_request",
-        `a batch of a channel may hold ${burst} calls, each part of a range counted as one ` +
-          "(hosted.buckets.managed.burst)",
-        { nextAction: SMALLER },
-      ),
-    );
-  const refusal = note(live, payload, call?.units ?? 0n);
-  if (refusal !== null) return refusal;
-  if (call === null)
-    return { kind: "managed", headers: receiptOf(session.runtime, live, challengeId) };
-  return takeTokens(parts, live, call) ?? hold(parts, live, { payload, call, challengeId });
-}
-
-const SMALLER = "send several smaller batches";
-
-function tokensOf({ calls, tokens = calls }: Pick<PricedCall, "calls" | "tokens">): number {
-  return tokens;
-}
-
-/**
- * Takes the tokens of a request, or none at all. A call in more parts than there can be tokens
- * takes all of them.
- */
-function takeTokens(
-  { session, rateLimitSize: size }: VoucherAcceptorParts,
-  live: LiveChannel,
-  call: Pick<PricedCall, "calls" | "tokens">,
-): Refused | null {
-  const tokens = Math.min(tokensOf(call), size.burst);
-  const nowMs = session.runtime.now();
-  const before = new Map(live.fullAtMs ?? []);
-  const missing = tokens - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;
-  for (let taken = 0; taken < tokens; taken++) {
-    const empty = takeToken(live, RATE_LIMIT, { size, nowMs });
-    if (empty === null) continue;
-    live.fullAtMs = before;
-    const retryAfterMs = Math.max(
-      empty.retryAfterMs ?? 1,
-      Math.ceil(((missing - 1) * 1_000) / size.perSecond),
-    );
-    return refused(fault("rate_limit_exceeded", empty.message, { retryAfterMs }));
+  async #enter(attempt: Attempt): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
+    const { runtime, waitMs } = this.#session;
+    const { live, payload, call, challengeId } = attempt;
+    const untilMs = runtime.now() + waitMs;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
+      if (call !== null) await live.underWay.get(requestText(callKeyOf(attempt, call)));
+      const entry = await this.#tryToEnter(attempt);
+      switch (entry.kind) {
+        case "held":
+          return this.#holdOf(attempt, entry.hold);
+        case "noted":
+          return { kind: "managed", headers: this.#receiptOf(live, challengeId) };
+        case "repeated":
+          return this.#recorded(live, entry.found, challengeId);
+        case "refused":
+          return entry;
+        case "unread":
+          if (!(await refresh(this.#session, live, maxAgeMs(live.record, payload))))
+            return chainDown();
+          attempt.isChainRead = true;
+          break;
+        case "wait":
+          if (runtime.now() >= untilMs)
+            return busy("the same call, or one that may have ended, is still under way");
+          await pause(runtime, pauseMs);
+      }
+    }
   }
-  return null;
-}
 
-interface Asked {
-  readonly payload: VoucherCredential["payload"];
-  readonly call: PricedCall;
-  readonly challengeId: string;
-}
-
-/**
- * The answer to a request that was paid for before, or permission to repeat it; null = it is a new
- * one.
- */
-async function again(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  asked: Asked,
-): Promise<VoucherHold | RecordedAnswer | Refused | null> {
-  const { payload, call, challengeId } = asked;
-  await live.underWay.get(keyOf(asked))?.over;
-  const { store, ownership, channels } = parts.session;
-  const isOwn = ownership.isOwn(live);
-  if (isOwn && payload.units > (live.accepted?.units ?? 0n)) return null;
-  const found = await findCall(store.db, {
-    channelId: live.record.id,
-    voucherUnits: payload.units,
-    fingerprint: call.fingerprint,
-  });
-  if (found !== null && !isOwn) {
-    const record = await channels.read(store.db, live.record.id);
-    if (record !== null) parts.session.live.note(record);
+  /** Asks the row of the channel, once. */
+  async #tryToEnter(attempt: Attempt): Promise<Entry> {
+    const { writer, holds, live: channels } = this.#session;
+    let made: CallHold | null = null;
+    try {
+      const { entry, record } = await writer.run(attempt.live.record.id, async (tx) => {
+        const decided = await this.#calls.enter(tx, attempt);
+        made = decided.entry.kind === "held" ? decided.entry.hold : null;
+        return decided;
+      });
+      channels.note(record);
+      return entry;
+    } catch (error) {
+      // It may have been written all the same.
+      if (made !== null) void holds.release(made);
+      throw error;
+    }
   }
-  // A payer with a high voucher may make the same call again and again: under another challenge,
-  // and as long as the voucher covers it, it is a new call.
-  const isNew =
-    found !== null &&
-    found.challengeId !== challengeId &&
-    payload.units >= requiredFor(live.record, heldOf(live), call.units);
-  return found === null || isNew ? null : repeated(parts, live, { found, asked });
-}
 
-async function repeated(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  { found, asked }: { readonly found: RecordedCall; readonly asked: Asked },
-) {
-  const answer = recorded(parts, live, { found, challengeId: asked.challengeId });
-  if (answer !== null) return answer;
-  const empty = takeTokens(parts, live, asked.call);
-  if (empty !== null) return empty;
-  if (await parts.session.store.transaction((tx) => takeRerun(tx, found)))
-    return hold(parts, live, { ...asked, call: { ...asked.call, units: 0n } });
-  return refused(
-    fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }),
-  );
-}
-
-const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
-
-/** The recorded answer; null = it was too long to keep. */
-function recorded(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  { found, challengeId }: { readonly found: RecordedCall; readonly challengeId: string },
-): RecordedAnswer | null {
-  if (found.body === null) return null;
-  const { acceptedUnits, spentUnits, position, channelId, cu, chargedUnits } = found;
-  const headers = receiptHeaders(parts.session.runtime, {
-    challengeId,
-    channelId,
-    acceptedUnits,
-    spentUnits,
-    calls: position,
-    txHash: null,
-  });
-  return {
-    kind: "recorded",
-    status: found.status,
-    body: found.body,
-    bill: { ...billOf(parts, live, { cu, chargedUnits }), headers },
-  };
-}
-
-/** Records a valid voucher; returns a refusal if it does not cover a call of `units`. */
-function note(
-  live: LiveChannel,
-  { units: promised, signature }: Voucher,
-  units: bigint,
-): Refused | null {
-  const { record } = live;
-  // Its payer is closing it, which may still fail: nobody should open another channel meanwhile.
-  if (live.ending && record.state === "open") return beingClosed();
-  const snapshot = snapshotOf(live, units);
-  if (snapshot === null)
-    return invalid(
-      "session/channel-finalized",
-      "The channel is closed, or about to be: open another one.",
-    );
-  if (promised > record.deposit)
-    return invalid(
-      "session/amount-exceeds-deposit",
-      `The voucher promises ${promised} base units, and the deposit is ${record.deposit}: top ` +
-        "it up.",
-      snapshot,
-    );
-  if (promised > (live.accepted?.units ?? 0n)) live.accepted = { units: promised, signature };
-  const required = requiredFor(record, heldOf(live), units);
-  if (promised >= required) return null;
-  const reason =
-    `The voucher promises ${promised} base units, and has to promise ${required}: sign one for ` +
-    "that.";
-  return invalid("session/insufficient-balance", reason, snapshotOf(live, units));
-}
-
-/** Holds the price of a call until it has ended. */
-function hold(parts: VoucherAcceptorParts, live: LiveChannel, asked: Asked): VoucherHold {
-  const { call, challengeId } = asked;
-  const key = keyOf(asked);
-  const over = Promise.withResolvers<void>();
-  let isOver = false;
-  const held: HeldCall = {
-    units: call.units,
-    call: callKeyOf(asked),
-    over: over.promise,
-    written: null,
-    isRemoved: false,
-    release() {
+  /** Permission to make a call whose price is held. */
+  #holdOf(attempt: Attempt, hold: CallHold): VoucherHold {
+    const { live, challengeId } = attempt;
+    const text = requestText(hold);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    live.underWay.set(text, promise);
+    let isOver = false;
+    const end = (): void => {
       if (isOver) return;
       isOver = true;
-      live.held -= call.units;
-      live.underWay.delete(key);
-      over.resolve();
-      if (held.written !== null && !held.isRemoved) parts.session.ownership.ended(live, held);
-      if (live.underWay.size === 0) for (const run of [...live.idle]) run();
-    },
-  };
-  live.held += call.units;
-  live.underWay.set(key, held);
-  return {
-    kind: "hold",
-    release: held.release,
-    async settle(end) {
-      try {
-        const units = lesserOf(end.units, call.units);
-        if (units > 0n) return await charged(parts, live, { asked, end: { ...end, units }, held });
-        const headers = receiptOf(parts.session.runtime, live, challengeId);
-        return { ...billOf(parts, live, { cu: end.cu, chargedUnits: 0n }), headers };
-      } finally {
-        held.release();
-      }
-    },
-  };
-}
-
-interface Ended {
-  readonly asked: Asked;
-  readonly end: CallEnd;
-  readonly held: HeldCall;
-}
-
-async function charged(
-  parts: VoucherAcceptorParts,
-  live: LiveChannel,
-  { asked, end, held }: Ended,
-): Promise<CallBill | RecordedAnswer | Refused> {
-  const { session, charges } = parts;
-  const { payload, call, challengeId } = asked;
-  const { units, cu, status } = end;
-  const body = keptBody(end);
-  const promised: Voucher = { units: payload.units, signature: payload.signature };
-  const charge = {
-    channelId: live.record.id,
-    units,
-    promised,
-    accepted: live.accepted,
-    fingerprint: call.fingerprint,
-    challengeId,
-    cu,
-    status,
-    body,
-    held,
-  };
-  const written = await charges.write(charge).catch((error: unknown) => {
-    session.log.warn(
-      { channel: live.record.id, problem: error instanceof Error ? error.message : String(error) },
-      "a call could not be charged: it is not answered",
-    );
-    return null;
-  });
-  if (written === null) return busy("the call cannot be charged right now, and was not");
-  session.live.note(written.channel);
-  if (written.call !== null) {
-    const { acceptedUnits } = written.call;
-    const accepted = live.accepted?.units ?? 0n;
-    const receipt = {
-      challengeId,
-      channelId: live.record.id,
-      acceptedUnits: greaterOf(accepted, acceptedUnits),
-      txHash: null,
+      live.underWay.delete(text);
+      resolve();
     };
-    const headers = receiptHeaders(session.runtime, {
-      ...receipt,
-      spentUnits: written.channel.spent,
-      calls: written.channel.calls,
-    });
-    return { ...billOf(parts, live, { cu, chargedUnits: units }), headers };
+    return {
+      kind: "hold",
+      release: () => {
+        if (!isOver) void this.#session.holds.release(hold).then(end);
+      },
+      settle: async (ended) => {
+        const units = lesserOf(ended.units, hold.units);
+        try {
+          if (units > 0n) return await this.#charge(attempt, { hold, end: { ...ended, units } });
+          await this.#session.holds.release(hold);
+          const headers = this.#receiptOf(live, challengeId);
+          return { ...this.#billOf(live, { cu: ended.cu, chargedUnits: 0n }), headers };
+        } finally {
+          end();
+        }
+      },
+    };
   }
-  // Another instance has used the voucher meanwhile, perhaps for this very request.
-  const found = await findCall(session.store.db, {
-    channelId: live.record.id,
-    voucherUnits: payload.units,
-    fingerprint: call.fingerprint,
-  });
-  const answer = found === null ? null : recorded(parts, live, { found, challengeId });
-  return (
-    answer ??
-    invalid(
+
+  async #charge(
+    { live, payload, challengeId }: Attempt,
+    { hold, end }: { readonly hold: CallHold; readonly end: CallEnd },
+  ): Promise<CallBill | RecordedAnswer | Refused> {
+    const session = this.#session;
+    const { units, cu, status } = end;
+    const promised: Voucher = { units: payload.units, signature: payload.signature };
+    const charge = { hold, units, promised, cu, status, body: keptBody(end) };
+    const written = await session.writer
+      .run(hold.channelId, (tx) => this.#calls.charge(tx, charge))
+      .catch((error: unknown) => {
+        session.log.warn(
+          { channel: hold.channelId, problem: textOf(error) },
+          "a call could not be charged: it is not answered",
+        );
+        void session.holds.release(hold);
+        return null;
+      });
+    if (written === null) return busy("the call cannot be charged right now, and was not");
+    session.live.note(written.channel);
+    if (written.call !== null)
+      return {
+        ...this.#billOf(live, { cu, chargedUnits: units }),
+        headers: this.#receiptOf(live, challengeId),
+      };
+    // Another process has used the voucher meanwhile, perhaps for this very request.
+    const found = await findCall(session.store.db, hold);
+    if (found?.body != null) return this.#recorded(live, found, challengeId);
+    return invalid(
       "session/insufficient-balance",
       "The voucher has been used up meanwhile: sign a higher one.",
-      snapshotOf(live, call.units),
-    )
-  );
+      snapshotOf(live, hold.units),
+    );
+  }
+
+  #recorded(live: LiveChannel, found: RecordedCall, challengeId: string): RecordedAnswer {
+    const { acceptedUnits, spentUnits, position, channelId, cu, chargedUnits } = found;
+    const headers = receiptHeaders(this.#session.runtime, {
+      challengeId,
+      channelId,
+      acceptedUnits,
+      spentUnits,
+      calls: position,
+      txHash: null,
+    });
+    return {
+      kind: "recorded",
+      status: found.status,
+      body: found.body ?? "",
+      bill: { ...this.#billOf(live, { cu, chargedUnits }), headers },
+    };
+  }
+
+  #receiptOf({ record, accepted }: LiveChannel, challengeId: string): readonly string[] {
+    const { id, spent, calls } = record;
+    return receiptHeaders(this.#session.runtime, {
+      challengeId,
+      channelId: id,
+      acceptedUnits: accepted,
+      spentUnits: spent,
+      calls,
+      txHash: null,
+    });
+  }
+
+  #billOf(
+    live: LiveChannel,
+    { cu, chargedUnits }: Pick<CallBill, "cu" | "chargedUnits">,
+  ): Omit<CallBill, "headers"> {
+    const { deposit, spent } = live.record;
+    const rateLimitStatus = rateLimitStatusOf(live, RATE_LIMIT, {
+      size: this.#size,
+      nowMs: this.#session.runtime.now(),
+    });
+    return { kind: "bill", cu, chargedUnits, leftUnits: deposit - spent, rateLimitStatus };
+  }
 }
 
 /** The answer as it is kept; null = there is none to repeat. */
@@ -445,39 +260,6 @@ function keptBody({ body, abandoned }: CallEnd): string | null {
   return body.length > MAX_KEPT_BYTES ? null : body.toString("utf8");
 }
 
-function keyOf({ payload, call, challengeId }: Asked): string {
-  return `${payload.units} ${challengeId} ${call.fingerprint}`;
-}
-
-function callKeyOf({ payload, call, challengeId }: Asked): HeldCall["call"] {
-  return { voucherUnits: payload.units, fingerprint: call.fingerprint, challengeId };
-}
-
-function receiptOf(
-  runtime: Runtime,
-  { record, accepted }: LiveChannel,
-  challengeId: string,
-): readonly string[] {
-  const { id, spent, calls } = record;
-  return receiptHeaders(runtime, {
-    challengeId,
-    channelId: id,
-    acceptedUnits: accepted?.units ?? 0n,
-    spentUnits: spent,
-    calls,
-    txHash: null,
-  });
-}
-
-function billOf(
-  { session, rateLimitSize }: VoucherAcceptorParts,
-  live: LiveChannel,
-  { cu, chargedUnits }: Pick<CallBill, "cu" | "chargedUnits">,
-): Omit<CallBill, "headers"> {
-  const { deposit, spent } = live.record;
-  const rateLimitStatus = rateLimitStatusOf(live, RATE_LIMIT, {
-    size: rateLimitSize,
-    nowMs: session.runtime.now(),
-  });
-  return { kind: "bill", cu, chargedUnits, leftUnits: deposit - spent, rateLimitStatus };
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -2,9 +2,13 @@
 // caller. Bounded: if too many are queued, or the thread does not answer, no signature is called
 // invalid.
 import { Worker } from "node:worker_threads";
+import { Session } from "mppx/tempo";
 import type { Runtime } from "../../runtime.ts";
-import type { SignedVoucher } from "./voucher-signature.ts";
-import type { VoucherSignatureAnswer, VoucherSignatureRequest } from "./voucher-worker.ts";
+import type {
+  SignedVoucher,
+  VoucherSignatureAnswer,
+  VoucherSignatureRequest,
+} from "./voucher-worker.ts";
 
 /** Verifies signatures. */
 export interface VoucherChecker {
@@ -19,6 +23,7 @@ export interface VoucherCheckerParts {
   readonly onError: (error: unknown) => void;
 }
 
+const { Voucher } = Session.Precompile;
 const MAX_PENDING = 256;
 const ANSWER_MS = 5_000;
 const AGAIN_MS = 1_000;
@@ -65,7 +70,9 @@ export function createVoucherChecker({ runtime, onError }: VoucherCheckerParts):
         // A thread that does not answer in time is ended.
         const cancel = runtime.after(ANSWER_MS, () => void asked.terminate());
         pending.set(id, answer);
-        asked.postMessage({ id, voucher } satisfies VoucherSignatureRequest);
+        const domain = Voucher.getVoucherDomain(voucher.escrow, voucher.chainId);
+        const typed = { domain, types: Voucher.voucherTypes };
+        asked.postMessage({ id, voucher, typed } satisfies VoucherSignatureRequest);
       });
     },
     async close() {

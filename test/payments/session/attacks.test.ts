@@ -7,7 +7,7 @@ import { syncWithChain } from "../../../src/payments/session/chain-sync.ts";
 import { createCredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
 import { createEscrow } from "../../../src/payments/session/escrow.ts";
-import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
+import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import type { Runtime } from "../../../src/runtime.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -65,10 +65,10 @@ eachStore(({ engine, open }) => {
       const other = {
         ...session,
         terms: { ...session.terms, chainId: 4217 },
-        live: createLiveChannels({ store: session.store, channels: session.channels }),
+        live: new LiveChannels({ store: session.store, channels: session.channels }),
       };
       const reached: string[] = [];
-      const voucherAcceptor: VoucherAcceptor = {
+      const voucherAcceptor: Pick<VoucherAcceptor, "take"> = {
         take: async () => {
           reached.push("acceptor");
           return { kind: "managed", headers: [] };

@@ -21,17 +21,17 @@ test(
   "a charge needs a voucher that promises all that is spent with it, and a deposit that covers " +
     "the voucher",
   () => {
-    const once = withCharge(EMPTY, 15n, [voucher(15n)]);
+    const once = withCharge(EMPTY, 15n, voucher(15n));
     assert.equal(once?.spent, 15n);
-    assert.equal(withCharge(once ?? EMPTY, 15n, [voucher(29n)]), null);
-    assert.equal(withCharge(once ?? EMPTY, 15n, [voucher(30n)])?.spent, 30n);
-    assert.equal(withCharge(EMPTY, 15n, [voucher(10_001n)]), null);
+    assert.equal(withCharge(once ?? EMPTY, 15n, voucher(29n)), null);
+    assert.equal(withCharge(once ?? EMPTY, 15n, voucher(30n))?.spent, 30n);
+    assert.equal(withCharge(EMPTY, 15n, voucher(10_001n)), null);
   },
 );
 
 test("calls may end in another order than they began", () => {
-  const later = withCharge(EMPTY, 15n, [voucher(30n)]);
-  assert.equal(later === null ? null : withCharge(later, 15n, [voucher(15n)])?.spent, 30n);
+  const later = withCharge(EMPTY, 15n, voucher(30n));
+  assert.equal(later === null ? null : withCharge(later, 15n, voucher(15n))?.spent, 30n);
 });
 
 test("what is held for calls under way counts as spent for the next one", () => {
@@ -39,10 +39,10 @@ test("what is held for calls under way counts as spent for the next one", () => 
 });
 
 test("nothing can be taken out before a voucher promises no more than was spent", () => {
-  const ahead = withCharge(EMPTY, 15n, [voucher(1_000n)]);
+  const ahead = withCharge(EMPTY, 15n, voucher(1_000n));
   assert.ok(ahead !== null);
   assert.equal(collectable(ahead), null);
-  const paid = withCharge(withVoucher(ahead, voucher(20n)), 5n, [voucher(1_000n)]);
+  const paid = withCharge(withVoucher(ahead, voucher(20n)), 5n, voucher(1_000n));
   assert.equal(paid === null ? null : collectable(paid)?.units, 20n);
 });
 
@@ -66,7 +66,7 @@ test(
           const promised = voucher(money.spent + BigInt(units + ahead));
           if (promised.units > money.deposit) continue;
           if (kind === "promise") money = withVoucher(money, promised);
-          else if (kind === "charge") money = withCharge(money, BigInt(units), [promised]) ?? money;
+          else if (kind === "charge") money = withCharge(money, BigInt(units), promised) ?? money;
           else money = { ...money, settled: collectable(money)?.units ?? money.settled };
           const take = collectable(money);
           assert.ok(take === null || (take.units > money.settled && take.units <= money.spent));
@@ -88,9 +88,9 @@ test(
 );
 
 test("a payer who promises ahead by one call for ever is settled up to one call", () => {
-  let money = withCharge(EMPTY, 15n, [voucher(30n)]) ?? EMPTY;
+  let money = withCharge(EMPTY, 15n, voucher(30n)) ?? EMPTY;
   for (let call = 2n; call <= 200n; call++) {
-    money = withCharge(money, 15n, [voucher(15n * (call + 1n))]) ?? EMPTY;
+    money = withCharge(money, 15n, voucher(15n * (call + 1n))) ?? EMPTY;
     assert.equal(collectable(money)?.units, money.spent);
   }
 });

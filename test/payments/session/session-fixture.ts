@@ -8,7 +8,6 @@ import {
   type ChannelWorker,
   startChannelWorker,
 } from "../../../src/payments/session/channel-worker.ts";
-import { createChargeBatcher } from "../../../src/payments/session/charge-batcher.ts";
 import {
   type CredentialHandler,
   createCredentialHandler,
@@ -19,13 +18,14 @@ import {
   type Hex,
   ZERO_ADDRESS,
 } from "../../../src/payments/session/descriptor.ts";
-import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
-import { createOwnership, ONLY_PROCESS } from "../../../src/payments/session/ownership.ts";
+import { Holds } from "../../../src/payments/session/holds.ts";
+import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
 import { createTransactionRecord } from "../../../src/payments/session/transaction-record.ts";
-import { createVoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
+import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import { createSealer } from "../../../src/secrets/sealer.ts";
+import { GroupCommit } from "../../../src/store/group-commit.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
@@ -178,19 +178,9 @@ function startLife(
     waitMs = 5_000,
     perSecond = 1_000,
   } = options;
-  const live = createLiveChannels({ store: mine, channels });
-  const ownership = options.amongOthers
-    ? createOwnership({
-        store: mine,
-        runtime: process.runtime,
-        channels,
-        live,
-        waitMs,
-        presence: presenceOf(store, process),
-        heartbeatMs: BLOCK_MS,
-        onWritten: () => {},
-      })
-    : ONLY_PROCESS;
+  const live = new LiveChannels({ store: mine, channels });
+  const writer = new GroupCommit(mine);
+  const presence = options.amongOthers ? presenceOf(store, process) : presenceAlone(runtime);
   const session: SessionRail = {
     runtime: process.runtime,
     store: mine,
@@ -208,14 +198,11 @@ function startLife(
     channels,
     transactions: createTransactionRecord(sealer),
     live,
-    ownership,
+    holds: new Holds({ runtime: process.runtime, writer, presence, heartbeatMs: BLOCK_MS }),
+    writer,
     waitMs,
   };
-  const voucherAcceptor = createVoucherAcceptor({
-    session,
-    charges: createChargeBatcher(session),
-    rateLimitSize: { perSecond, burst: perSecond },
-  });
+  const voucherAcceptor = new VoucherAcceptor(session, { perSecond, burst: perSecond });
   return {
     counter: createCredentialHandler({
       session,
@@ -233,6 +220,12 @@ function startLife(
 }
 
 let processes = 0;
+
+/** A process that takes all others for ended. */
+function presenceAlone(runtime: Pick<SimulatedWorld, "now">): () => Presence {
+  const epoch = { nodeId: "alone", epoch: BigInt(++processes) };
+  return () => ({ epoch, heardAtMs: runtime.now() });
+}
 
 /** The row of a process, which shows every second that it lives for as long as it does. */
 function presenceOf(

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { MAX_KEPT_BYTES } from "../../../src/payments/session/call-record.ts";
-import { createLiveChannels } from "../../../src/payments/session/live-channels.ts";
-import { resealChannels } from "../../../src/payments/session/reseal.ts";
+import { resealChannels } from "../../../src/payments/session/channel-record.ts";
+import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { VoucherHold } from "../../../src/payments/session/voucher-acceptor.ts";
 import { createSealer } from "../../../src/secrets/sealer.ts";
 import { eachStore } from "../../fakes/stores.ts";
@@ -813,16 +813,16 @@ eachStore(({ engine, open }) => {
         ),
       );
       assert.ok(codes.includes("rate_limit_exceeded"), codes.join());
-      const live = createLiveChannels({
+      const live = new LiveChannels({
         store: fixture.store,
         channels: life.session.channels,
         maxChannels: 1,
       });
       const one = await live.find(channelOf(1).id);
       assert.ok(one !== null && one !== "full");
-      one.held = 1n;
+      one.entering = 1;
       assert.equal(await live.find(channelOf(2).id), "full");
-      one.held = 0n;
+      one.entering = 0;
       assert.notEqual(await live.find(channelOf(2).id), "full");
       assert.equal(live.size, 1);
       life.kill();

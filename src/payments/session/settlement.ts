@@ -1,15 +1,16 @@
-// The end of a channel: what was spent is paid to us, the rest returns to its payer. At the payer's
-// request, or because the payer has asked the chain for the deposit. The amount is fixed in the
-// store before anything is signed for it, and nothing is charged after that.
+// Pays what was spent of a channel to us: while it goes on, or at its end, when the rest returns to
+// its payer. A channel ends at the payer's request, or because the payer has asked the chain for the
+// deposit. The amount of an end is fixed in the store before anything is signed for it, and nothing
+// is charged after that.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { pause } from "../../runtime.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { refresh } from "./chain-sync.ts";
-import { greaterOf, highestOf, type Voucher } from "./channel.ts";
+import { collectable, greaterOf, highestOf, type Voucher } from "./channel.ts";
 import type { SessionChannel } from "./channel-record.ts";
 import { confirmWithin } from "./confirmation.ts";
 import type { Hex, SessionPayload } from "./descriptor.ts";
 import type { LiveChannel } from "./live-channels.ts";
-import { pause } from "./pause.ts";
 import { chainDown, invalid, pending, type Refused, refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
 import type { Snapshot } from "./terms.ts";
@@ -49,10 +50,7 @@ export async function closeForPayer(
     if (!(await refresh(parts, live, 0))) return chainDown();
   }
   try {
-    if (
-      live.record.state === "open" &&
-      !((await becomesIdle(parts, live)) && (await becomesQuiet(parts, live)))
-    )
+    if (live.record.state === "open" && !(await becomesIdle(parts, live)))
       return refused(stillBusy(parts.waitMs));
     const { id, state, spent } = live.record;
     if (state === "open" && payload.units < spent) {
@@ -70,6 +68,38 @@ export async function closeForPayer(
   } finally {
     live.ending = false;
   }
+}
+
+/** Signs a settlement of what was spent and records it; null = the chain would not carry it out. */
+export async function beginSettle(
+  { settler, store, channels, transactions, runtime }: SessionRail,
+  channel: SessionChannel,
+): Promise<WrittenTransaction | null> {
+  const voucher = collectable(channel);
+  if (voucher === null) return null;
+  const signed = await settler.sign({ kind: "settle", descriptor: channel.descriptor, voucher });
+  if (signed.kind === "node_error") return null;
+  const { hash, raw, validUntilMs } = signed;
+  const transaction: WrittenTransaction = {
+    hash,
+    channelId: channel.id,
+    kind: "settle",
+    raw,
+    units: voucher.units,
+    validUntilMs,
+    state: "written",
+    reason: null,
+  };
+  return store.transaction(async (tx) => {
+    const now = await channels.lock(tx, channel.id);
+    const open = await transactions.open(tx, channel.id);
+    if (
+      now?.state !== "open" ||
+      open.some((transaction) => transaction.kind === "settle" || transaction.kind === "close")
+    )
+      return null;
+    return (await transactions.insert(tx, transaction, runtime.wallMs())) ? transaction : null;
+  });
 }
 
 /**
@@ -172,35 +202,32 @@ function asUnreachable(error: unknown): "unreachable" {
   throw error;
 }
 
-const QUIET_PAUSE_MS = 50;
+const IDLE_PAUSE_MS = 50;
 
 /**
- * Stops accepting calls, and waits for those in flight; false = they take too long, and the channel
- * goes on.
+ * Stops accepting calls in this process, and waits for those under way in any; false = they take
+ * too long, and the channel goes on.
  */
-async function becomesIdle({ runtime, waitMs }: SessionRail, live: LiveChannel): Promise<boolean> {
-  live.ending = true;
-  if (live.underWay.size === 0) return true;
-  const idle = Promise.withResolvers<boolean>();
-  const run = (): void => idle.resolve(true);
-  live.idle.add(run);
-  const cancel = runtime.after(waitMs, () => idle.resolve(false));
-  const isIdle = await idle.promise;
-  cancel();
-  live.idle.delete(run);
-  if (!isIdle) live.ending = false;
-  return isIdle;
-}
-
-/** Waits for calls of other processes; false = they take too long. */
-async function becomesQuiet(
-  { runtime, waitMs, ownership }: SessionRail,
-  live: LiveChannel,
-): Promise<boolean> {
+async function becomesIdle(parts: SessionRail, live: LiveChannel): Promise<boolean> {
+  const { runtime, waitMs } = parts;
   const untilMs = runtime.now() + waitMs;
-  while (!(await ownership.isQuiet(live.record.id))) {
+  live.ending = true;
+  while (!(await isIdle(parts, live.record.id))) {
     if (runtime.now() >= untilMs) return false;
-    await pause(runtime, QUIET_PAUSE_MS);
+    await pause(runtime, IDLE_PAUSE_MS);
   }
   return true;
+}
+
+/** Whether no process has calls of a channel under way. */
+export async function isIdle(
+  { writer, channels, holds, live }: SessionRail,
+  id: Hex,
+): Promise<boolean> {
+  const { record, held } = await writer.run(id, async (tx) => ({
+    record: await channels.lock(tx, id),
+    held: await holds.read(tx, id),
+  }));
+  if (record !== null) live.note(record);
+  return held.calls.length === 0;
 }

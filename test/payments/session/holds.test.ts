@@ -1,10 +1,8 @@
 // Several processes that take the calls of one channel, over the fake chain, on both engines: what
-// one holds no other gives away, the process that has a channel lets go of it, and one that was
-// killed keeps nobody waiting for long.
+// one holds no other gives away, and one that was killed keeps nobody waiting for long.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { audit } from "../../../src/hosted/audit/audit.ts";
-import { accessOf } from "../../../src/payments/session/ownership.ts";
 import type { VoucherHold } from "../../../src/payments/session/voucher-acceptor.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import {
@@ -64,6 +62,17 @@ async function pay(fixture: ChannelFixture, life: Life, asked: Asked): Promise<s
   const taken = await take(fixture, life, asked);
   if (taken.kind !== "hold") return taken.kind === "refused" ? taken.fault.code : taken.kind;
   return (await settle(taken, asked.request)).kind;
+}
+
+/** Brings a voucher once and charges its call; no time goes by. */
+async function takeOnce(life: Life, { units, request }: Asked) {
+  const taken = await life.counter.take({
+    payload: voucherOf(1, units),
+    challengeId: request,
+    expired: false,
+    call: { units: PRICE, calls: 1, fingerprint: request },
+  });
+  return settle(isHold(taken), request);
 }
 
 async function open(fixture: ChannelFixture, life: Life, number = 1): Promise<void> {
@@ -174,42 +183,59 @@ eachStore(({ engine, open: openStore }) => {
   );
 
   test(
-    say("a process that is alone takes calls from memory, also after others took some"),
+    say("any process takes the next call at once, however often payers change between them"),
     async (t) => {
       const fixture = channelFixture(await openStore(t));
-      const [one, other] = lives(fixture, 2);
+      const all = lives(fixture, 2);
+      const [one, other] = all;
       assert.ok(one !== undefined && other !== undefined);
       await open(fixture, one);
-      let promised = PRICE;
-      const call = (life: Life): Promise<string> => {
-        promised += PRICE;
-        return fixture.run(pay(fixture, life, { units: promised, request: `request ${promised}` }));
-      };
-      const isOwn = (life: Life): boolean => {
-        const live = life.session.live.peek(channelOf(1).id);
-        return live !== null && life.session.ownership.isOwn(live);
-      };
-      assert.equal(await call(one), "bill");
-      assert.ok(isOwn(one), "alone from the first call on");
-      assert.equal(await call(other), "bill");
-      assert.equal(await call(one), "bill");
-      assert.ok(!isOwn(one) && !isOwn(other), "both take calls");
-      // By the clock of the database, which is the real one.
-      await fixture.store.db
-        .updateTable("session_owner")
-        .set((eb) => ({ since: eb("since", "-", 6_000n) }))
-        .execute();
-      assert.equal(await call(one), "bill");
-      assert.ok(isOwn(one), "alone again");
+      // Both have read the chain before.
+      for (const [at, life] of all.entries()) {
+        const units = BigInt(2 + at) * PRICE;
+        assert.equal(
+          await fixture.run(pay(fixture, life, { units, request: `read ${at}` })),
+          "bill",
+        );
+      }
+      const beganMs = fixture.runtime.now();
+      for (let call = 4n; call <= 23n; call++) {
+        const asked = { units: call * PRICE, request: `call ${call}` };
+        const settled = await takeOnce(call % 2n === 0n ? one : other, asked);
+        assert.equal(settled.kind, "bill");
+      }
+      assert.equal(fixture.runtime.now(), beganMs, "nobody waited for anything but the store");
+      assert.equal(await spentOf(fixture), 23n * PRICE);
       one.kill();
       other.kill();
     },
   );
 
   test(
+    say("a hold whose call has ended is removed later if the store fails just then"),
+    async (t) => {
+      const fixture = channelFixture(await openStore(t));
+      let isDown = false;
+      const fate = (_: number, name: string) =>
+        isDown && name === "transaction" ? ("lost request" as const) : ("fine" as const);
+      const life = fixture.start({ ...AMONG_OTHERS, fate });
+      await open(fixture, life);
+      const asked = { units: 2n * PRICE, request: "slow" };
+      const hold = isHold(await fixture.run(take(fixture, life, asked)));
+      isDown = true;
+      hold.release();
+      await fixture.pass(3_000);
+      assert.equal((await holdsOf(fixture)).length, 1);
+      isDown = false;
+      await fixture.until(async () => (await holdsOf(fixture)).length === 0);
+      life.kill();
+    },
+  );
+
+  test(
     say(
-      "a process that is killed, alone with a channel or with calls under way, keeps the next " +
-        "one waiting for seconds, and nothing that was acknowledged is lost",
+      "a process that is killed with calls under way keeps the next one waiting for seconds, and " +
+        "nothing that was acknowledged is lost",
     ),
     async (t) => {
       const fixture = channelFixture(await openStore(t));
@@ -275,33 +301,4 @@ eachStore(({ engine, open: openStore }) => {
     one.kill();
     other.kill();
   });
-});
-
-test("who may take a call from memory, under the lock, or not yet", () => {
-  const me = { nodeId: "a", epoch: 1n };
-  const owner = {
-    nodeId: "b",
-    epoch: 7n,
-    flushSeq: 1n as bigint | null,
-    isExclusive: true,
-    isWanted: false,
-    sinceMs: 0,
-  };
-  const mine = { ...owner, ...me };
-  const input = { me, isFresh: true, holds: 0 };
-  const of = (it: typeof owner | null, more: Partial<typeof input> = {}, nowMs = 100_000) =>
-    accessOf({ owner: it, nowMs }, { ...input, ...more });
-  assert.equal(of(null), "own");
-  assert.equal(of(null, { isFresh: false }), "shared", "others may soon take it for ended");
-  assert.equal(of(owner), "wait");
-  assert.equal(of({ ...owner, flushSeq: null }), "own");
-  assert.equal(of({ ...owner, flushSeq: null }, { holds: 1 }), "shared");
-  assert.equal(of({ ...owner, isExclusive: false }), "shared");
-  assert.equal(of(mine), "own");
-  assert.equal(of({ ...mine, isWanted: true }), "shared");
-  assert.equal(of({ ...mine, epoch: 2n }), "wait", "another epoch is another process");
-  assert.equal(of({ ...mine, isExclusive: false }), "own");
-  assert.equal(of({ ...mine, isExclusive: false }, {}, 4_999), "shared");
-  assert.equal(of({ ...mine, isExclusive: false, sinceMs: 200_000 }), "own", "a clock set back");
-  assert.equal(of({ ...mine, isExclusive: false }, { holds: 1 }), "shared");
 });

@@ -1,0 +1,349 @@
+// The calls of channels, under the lock of the channel's row: whether the call of a credential may
+// be made and its price is held, and what a delivered call is charged.
+import type { RateLimit } from "../../core/billing/access.ts";
+import type { RateLimitSize } from "../../core/billing/gcra.ts";
+import { rateLimitStatusOf, takeToken } from "../../core/billing/rate-limit.ts";
+import { fault } from "../../core/faults/rpc-fault.ts";
+import type { Tx } from "../../ledger/ledger.ts";
+import {
+  type CallKey,
+  findCall,
+  insertCall,
+  isCharged,
+  type RecordedCall,
+  takeRerun,
+} from "./call-record.ts";
+import { FRESH_DEPOSIT_MS, FRESH_MS } from "./chain-sync.ts";
+import {
+  acceptedOf,
+  type ChannelMoney,
+  greaterOf,
+  requiredFor,
+  type Voucher,
+  withCharge,
+  withVoucher,
+} from "./channel.ts";
+import type { SessionChannel } from "./channel-record.ts";
+import type { Hex, SessionPayload } from "./descriptor.ts";
+import type { CallHold, HeldCalls } from "./holds.ts";
+import type { LiveChannel } from "./live-channels.ts";
+import { beingClosed, busy, invalid, type Refused, refused, snapshotOf } from "./refusals.ts";
+import type { SessionRail, SettlePolicy } from "./session-rail.ts";
+import type { PricedCall } from "./sessions.ts";
+
+/** A voucher with the rest of its credential. */
+export interface VoucherCredential {
+  readonly payload: Extract<SessionPayload, { readonly signature: Hex }>;
+  readonly challengeId: string;
+  /** True = its challenge has expired. */
+  readonly expired: boolean;
+  /** Null = it pays for no call now. */
+  readonly call: PricedCall | null;
+}
+
+/**
+ * What the row of a channel says of a credential: `held` = its call may be made; `noted` = the
+ * voucher is kept, and there is no call; `repeated` = its call was charged before; `unread` = the
+ * chain has to be read first; `wait` = another process has the same call under way, or the price of
+ * a call that may have ended.
+ */
+export type Entry =
+  | { readonly kind: "held"; readonly hold: CallHold }
+  | { readonly kind: "repeated"; readonly found: RecordedCall }
+  | { readonly kind: "noted" | "unread" | "wait" }
+  | Refused;
+
+/** What is remembered of a credential between its tries. */
+export interface Attempt extends VoucherCredential {
+  readonly live: LiveChannel;
+  /** True = the chain was read for it. */
+  isChainRead: boolean;
+  /** Whether the rate limit lets the request pass; undefined = it was not asked yet. */
+  limit: Refused | null | undefined;
+}
+
+/** A delivered call, and the voucher that pays for it. */
+export interface VoucherCharge {
+  /** What the call held until now. */
+  readonly hold: CallHold;
+  /** At most what was held. */
+  readonly units: bigint;
+  /** The voucher that the call came with. */
+  readonly promised: Voucher;
+  readonly cu: number;
+  readonly status: number;
+  readonly body: string | null;
+}
+
+/**
+ * The result of a charge: the channel after it, and the recorded call; `call` null = nothing was
+ * charged, since the voucher no longer covers it, or another process has charged the same request.
+ */
+export interface WrittenCharge {
+  readonly channel: SessionChannel;
+  readonly call: RecordedCall | null;
+}
+
+/** The rate limit of each channel, by the name that callers are told. */
+export const RATE_LIMIT: RateLimit = { name: "managed", size: "managed" };
+
+/** The calls of the channels of one rail. */
+export class PaidCalls {
+  readonly #session: SessionRail;
+  readonly #size: RateLimitSize;
+
+  constructor(session: SessionRail, size: RateLimitSize) {
+    this.#session = session;
+    this.#size = size;
+  }
+
+  /** Decides whether the call of a credential may be made, and holds its price. */
+  async enter(
+    tx: Tx,
+    attempt: Attempt,
+  ): Promise<{ readonly entry: Entry; readonly record: SessionChannel }> {
+    const { channels, holds } = this.#session;
+    const { live } = attempt;
+    const record = await channels.lock(tx, live.record.id);
+    if (record === null) throw new Error(`channel ${live.record.id} is gone from the store`);
+    const held = await holds.read(tx, record.id);
+    const seen = { record, held };
+    const entry =
+      (await this.#again(tx, attempt, seen)) ??
+      this.#refusal(attempt, seen) ??
+      (await this.#accept(tx, attempt, seen));
+    return { entry, record };
+  }
+
+  /** Charges a delivered call instead of what it held. */
+  async charge(tx: Tx, charge: VoucherCharge): Promise<WrittenCharge> {
+    const { channels, holds, runtime, policy } = this.#session;
+    const { hold, units, promised } = charge;
+    const channel = await channels.lock(tx, hold.channelId);
+    if (channel === null) throw new Error(`channel ${hold.channelId} is gone from the store`);
+    await holds.remove(tx, hold);
+    const money = channel.state === "open" ? withCharge(channel, units, promised) : null;
+    if (money === null) return { channel, call: null };
+    // This process may have been taken for ended, and another one has made the same call. The row
+    // knows the vouchers of charged calls, or higher ones.
+    const mayBeCharged = promised.units <= acceptedOf(channel);
+    if (mayBeCharged && (await isCharged(tx, hold))) return { channel, call: null };
+    const atMs = runtime.wallMs();
+    const change = {
+      ...money,
+      calls: channel.calls + 1n,
+      owedSinceMs: channel.owedSinceMs ?? atMs,
+    };
+    const lookAtMs = lookAtOf({ ...channel, ...change }, policy, atMs);
+    const { spent, vouchers, calls, owedSinceMs } = change;
+    await channels.write(tx, channel.id, { spent, vouchers, calls, owedSinceMs, lookAtMs });
+    const next = { ...channel, ...change, lookAtMs };
+    const call = callOf(charge, next);
+    await insertCall(tx, call, atMs);
+    return { channel: next, call };
+  }
+
+  /** What is told of a request that was made before; null = it is a new one. */
+  async #again(tx: Tx, attempt: Attempt, { record, held }: Seen): Promise<Entry | null> {
+    const { payload, call, challengeId } = attempt;
+    if (call === null) return null;
+    const key = callKeyOf(attempt, call);
+    if (held.calls.some((other) => isSameCall(other, key))) return { kind: "wait" };
+    // No call was charged to a voucher higher than all that the row knows.
+    const found = payload.units > acceptedOf(record) ? null : await findCall(tx, key);
+    if (found === null) return null;
+    // A payer with a high voucher may make the same call again and again: under another challenge,
+    // and as long as the voucher covers it, it is a new call.
+    const isCovered = payload.units >= requiredFor(record, held.units, call.units);
+    if (found.challengeId !== challengeId && isCovered) return null;
+    if (found.body !== null) return { kind: "repeated", found };
+    const empty = this.#limit(attempt, call);
+    if (empty !== null) return empty;
+    const entry = await this.#hold(tx, { ...key, units: 0n });
+    if (entry.kind !== "held" || (await takeRerun(tx, found))) return entry;
+    await this.#session.holds.remove(tx, entry.hold);
+    return refused(
+      fault("payment_conflict", TOO_OFTEN, { nextAction: "sign a new voucher for another call" }),
+    );
+  }
+
+  /** Why a new request is not accepted now; null = it may be. */
+  #refusal(attempt: Attempt, { record, held }: Seen): Entry | null {
+    const { live, payload, call, expired, isChainRead } = attempt;
+    const state = { ...live, record };
+    const units = call?.units ?? 0n;
+    if (expired)
+      return invalid(
+        "payment-expired",
+        "The challenge is over: answer a challenge of this response.",
+        snapshotOf(state, units, held.units),
+      );
+    const ageMs = this.#session.runtime.now() - live.checkedMs;
+    if (!isChainRead && ageMs >= maxAgeMs(record, payload)) return { kind: "unread" };
+    return this.#tooLarge(call) ?? uncovered(state, payload, { units, held });
+  }
+
+  #tooLarge(call: PricedCall | null): Refused | null {
+    const { burst } = this.#size;
+    if (call === null || call.calls === 1 || tokensOf(call) <= burst) return null;
+    return refused(
+      fault(
+        "invalid_request",
+        `a batch of a channel may hold ${burst} calls, each part of a range counted as one ` +
+          "(hosted.buckets.managed.burst)",
+        { nextAction: "send several smaller batches" },
+      ),
+    );
+  }
+
+  /** Holds the price of a request that is covered, or keeps a voucher that came without one. */
+  async #accept(tx: Tx, attempt: Attempt, { record }: Seen): Promise<Entry> {
+    const { live, payload, call } = attempt;
+    const { units, signature } = payload;
+    if (units > live.accepted) live.accepted = units;
+    if (call === null) {
+      const { vouchers } = withVoucher(record, { units, signature });
+      await this.#session.channels.write(tx, record.id, { vouchers });
+      return { kind: "noted" };
+    }
+    const empty = this.#limit(attempt, call);
+    if (empty !== null) return empty;
+    return this.#hold(tx, { ...callKeyOf(attempt, call), units: call.units });
+  }
+
+  async #hold(tx: Tx, call: CallKey & Pick<CallHold, "units">): Promise<Entry> {
+    const hold = await this.#session.holds.add(tx, call);
+    if (hold === null) return busy("this process is not among those of the store right now");
+    return { kind: "held", hold };
+  }
+
+  /** Takes the tokens of a request, once, however often the store runs its transaction. */
+  #limit(attempt: Attempt, call: PricedCall): Refused | null {
+    if (attempt.limit === undefined) attempt.limit = this.#takeTokens(attempt.live, call);
+    return attempt.limit;
+  }
+
+  /**
+   * Takes the tokens of a request, or none at all. A call in more parts than there can be tokens
+   * takes all of them.
+   */
+  #takeTokens(live: LiveChannel, call: PricedCall): Refused | null {
+    const size = this.#size;
+    const tokens = Math.min(tokensOf(call), size.burst);
+    const nowMs = this.#session.runtime.now();
+    const before = new Map(live.fullAtMs ?? []);
+    const missing = tokens - rateLimitStatusOf(live, RATE_LIMIT, { size, nowMs }).remaining;
+    for (let taken = 0; taken < tokens; taken++) {
+      const empty = takeToken(live, RATE_LIMIT, { size, nowMs });
+      if (empty === null) continue;
+      live.fullAtMs = before;
+      const retryAfterMs = Math.max(
+        empty.retryAfterMs ?? 1,
+        Math.ceil(((missing - 1) * 1_000) / size.perSecond),
+      );
+      return refused(fault("rate_limit_exceeded", empty.message, { retryAfterMs }));
+    }
+    return null;
+  }
+}
+
+/** The row of a channel under its lock, and what calls under way hold of it. */
+interface Seen {
+  readonly record: SessionChannel;
+  readonly held: HeldCalls;
+}
+
+const TOO_OFTEN = "this call was paid for and made again once; its answer is too long to be kept";
+
+/** Why a voucher does not cover a call of `units` now; null = it does. */
+function uncovered(
+  live: LiveChannel,
+  { units: promised }: Pick<Voucher, "units">,
+  { units, held }: { readonly units: bigint; readonly held: HeldCalls },
+): Entry | null {
+  const { record } = live;
+  // Its payer is closing it, which may still fail: nobody should open another channel meanwhile.
+  if (live.ending && record.state === "open") return beingClosed();
+  const snapshot = snapshotOf(live, units, held.units);
+  if (snapshot === null)
+    return invalid(
+      "session/channel-finalized",
+      "The channel is closed, or about to be: open another one.",
+    );
+  if (promised > record.deposit)
+    return invalid(
+      "session/amount-exceeds-deposit",
+      `The voucher promises ${promised} base units, and the deposit is ${record.deposit}: top ` +
+        "it up.",
+      snapshot,
+    );
+  const required = requiredFor(record, held.units, units);
+  if (promised >= required) return null;
+  // Nobody is asked to promise more for the sake of a call that may have ended with its process.
+  if (required - promised <= held.doubtfulUnits) return { kind: "wait" };
+  const reason =
+    `The voucher promises ${promised} base units, and has to promise ${required}: sign one for ` +
+    "that.";
+  return invalid("session/insufficient-balance", reason, {
+    ...snapshot,
+    acceptedUnits: greaterOf(snapshot.acceptedUnits, promised),
+  });
+}
+
+/** How old the last state read from the chain may be. */
+export function maxAgeMs({ deposit }: SessionChannel, { units }: Pick<Voucher, "units">): number {
+  return units > deposit ? FRESH_DEPOSIT_MS : FRESH_MS;
+}
+
+function tokensOf({ calls, tokens = calls }: Pick<PricedCall, "calls" | "tokens">): number {
+  return tokens;
+}
+
+/** What identifies the call of a credential. */
+export function callKeyOf({ payload, challengeId }: VoucherCredential, call: PricedCall): CallKey {
+  const { channelId, units } = payload;
+  return { channelId, voucherUnits: units, fingerprint: call.fingerprint, challengeId };
+}
+
+function isSameCall(a: CallKey, b: CallKey): boolean {
+  return requestText(a) === requestText(b);
+}
+
+/** What identifies a request among those of a channel. */
+export function requestText({ voucherUnits, challengeId, fingerprint }: CallKey): string {
+  return `${voucherUnits} ${challengeId} ${fingerprint}`;
+}
+
+/**
+ * When a channel that something was spent of is to be looked at: now if enough is owed, else in
+ * time to see that its payer wants the deposit back.
+ */
+function lookAtOf(
+  { lookAtMs, ...money }: ChannelMoney & { readonly lookAtMs: number },
+  { settleUnits, watchMs }: SettlePolicy,
+  atMs: number,
+): number {
+  return money.spent - money.settled >= settleUnits
+    ? Math.min(lookAtMs, atMs)
+    : Math.min(lookAtMs, atMs + watchMs);
+}
+
+function callOf(
+  { hold, units, promised, cu, status, body }: VoucherCharge,
+  { spent, vouchers, calls }: SessionChannel,
+): RecordedCall {
+  const { channelId, voucherUnits, fingerprint, challengeId } = hold;
+  return {
+    channelId,
+    position: calls,
+    voucherUnits,
+    fingerprint,
+    challengeId,
+    chargedUnits: units,
+    acceptedUnits: vouchers.at(-1)?.units ?? promised.units,
+    spentUnits: spent,
+    cu,
+    status,
+    body,
+  };
+}
