@@ -1,5 +1,5 @@
-// Group commit: changes that are asked for at the same time share one transaction of the store. Knows
-// no table.
+// Group commit: changes that are asked for at the same time share one transaction of the store.
+// Knows no table.
 import type { Transaction } from "kysely";
 import type { Store } from "./store.ts";
 import type { Tables } from "./tables.ts";

@@ -149,6 +149,6 @@ export async function createSessionOwnership(db: Kysely<unknown>): Promise<void>
 }
 
 /** Removes what said which process had a channel to itself: none has any more. */
-export async function dropSessionOwners(db: Kysely<unknown>): Promise<void> {
+export async function removeSessionOwnership(db: Kysely<unknown>): Promise<void> {
   await db.schema.dropTable("session_owner").execute();
 }

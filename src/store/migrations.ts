@@ -10,7 +10,7 @@ import { createPurchases, indexPurchaseAccounts } from "./migrations-payments.ts
 import {
   createSessionOwnership,
   createSessions,
-  dropSessionOwners,
+  removeSessionOwnership,
 } from "./migrations-sessions.ts";
 import type { Tables } from "./tables.ts";
 
@@ -38,7 +38,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "025_node_reports": { up: createNodeReports },
   "026_operator_reload": { up: createOperatorReload },
   "027_key_consistency": { up: addKeyConsistency },
-  "028_no_session_owners": { up: dropSessionOwners },
+  "028_no_session_owners": { up: removeSessionOwnership },
 };
 
 /**

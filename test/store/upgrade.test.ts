@@ -172,6 +172,34 @@ eachStore(({ engine, place }) => {
     });
   });
 
+  test(`a store whose channels had owners loses the owners and nothing else (${engine})`, async (t) => {
+    const at = await upgraded(t);
+    await (await openStore(at)).close();
+    const before = await withDatabase(engine, at, async (db) => {
+      // As the steps before 028 left it.
+      await db.execute("delete from kysely_migration where name = '028_no_session_owners'");
+      await db.execute(
+        "create table session_owner (channel_id text primary key references session_channel (id), " +
+          "node_id text not null, epoch bigint not null, is_exclusive bigint not null, " +
+          "since bigint not null, is_wanted bigint not null)",
+      );
+      await db.execute(
+        "insert into session_owner select id, 'gone', 1, 1, 0, 1 from session_channel",
+      );
+      const tables = columnsByTable(await db.columns());
+      return { tables, content: await contentOf(db, tables) };
+    });
+    assert.ok((before.content.get("session_owner") ?? []).length > 0);
+    await (await openStore(at)).close();
+    const tables = new Map(before.tables);
+    tables.delete("session_owner");
+    before.content.delete("session_owner");
+    await withDatabase(engine, at, async (db) => {
+      assert.deepEqual([...columnsByTable(await db.columns()).keys()], [...tables.keys()]);
+      assert.deepEqual(await contentOf(db, tables), before.content);
+    });
+  });
+
   test(`every statement of 0.1.0 fits the upgraded tables (${engine})`, async (t) => {
     const at = await upgraded(t);
     await (await openStore(at)).close();
@@ -215,7 +243,7 @@ function columnsByTable(columns: readonly Column[]): ReadonlyMap<string, readonl
 async function contentOf(
   db: Database,
   tables: ReadonlyMap<string, readonly string[]>,
-): Promise<ReadonlyMap<string, readonly Row[]>> {
+): Promise<Map<string, readonly Row[]>> {
   const content = new Map<string, readonly Row[]>();
   for (const [table, columns] of tables) {
     const names = columns.map((name) => `"${name}"`).join(", ");

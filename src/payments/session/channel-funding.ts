@@ -34,32 +34,32 @@ export interface FundedChannel {
   readonly hash: Hex;
 }
 
-/** Opens channels, and adds to their deposits. */
-export interface ChannelFunding {
-  /**
-   * Opens a channel unless it was opened before; `units` = the price of the first call. Null = it
-   * is, or was, open.
-   */
-  open(payload: OpenPayload, units: bigint): Promise<Refused | null>;
-  /** Adds to the deposit of a channel. */
-  topUp(live: LiveChannel, payload: TopUpPayload): Promise<FundedChannel | Refused>;
-}
-
-export interface ChannelFundingParts {
-  readonly session: SessionRail;
-  readonly reader: ClientReader;
-}
-
 /** Channels of one payer that may be opening at one time. */
 const MAX_OPENING = 4;
 const LIMIT_MS = 5_000;
 
-/** The funding of one rail's channels. */
-export function createChannelFunding({ session, reader }: ChannelFundingParts): ChannelFunding {
-  return {
-    open: (payload, units) => open(session, { payload, units, reader }),
-    topUp: (live, payload) => topUp(session, { live, payload, reader }),
-  };
+/** Opens the channels of one rail, and adds to their deposits. */
+export class ChannelFunding {
+  readonly #session: SessionRail;
+  readonly #reader: ClientReader;
+
+  constructor(session: SessionRail, reader: ClientReader) {
+    this.#session = session;
+    this.#reader = reader;
+  }
+
+  /**
+   * Opens a channel unless it was opened before; `units` = the price of the first call. Null = it
+   * is, or was, open.
+   */
+  open(payload: OpenPayload, units: bigint): Promise<Refused | null> {
+    return open(this.#session, { payload, units, reader: this.#reader });
+  }
+
+  /** Adds to the deposit of a channel. */
+  topUp(live: LiveChannel, payload: TopUpPayload): Promise<FundedChannel | Refused> {
+    return topUp(this.#session, { live, payload, reader: this.#reader });
+  }
 }
 
 interface Opening {

@@ -8,7 +8,7 @@ import type { Store } from "../../store/store.ts";
 import type { SessionChannelTable } from "../../store/tables-sessions.ts";
 import type { ChannelMoney, ChannelState, Voucher } from "./channel.ts";
 import { type Descriptor, type Hex, parseDescriptor, parseHex } from "./descriptor.ts";
-import { createTransactionRecord } from "./transaction-record.ts";
+import { TransactionRecord } from "./transaction-record.ts";
 
 /** A channel as it stands in the store. */
 export interface SessionChannel extends ChannelMoney {
@@ -53,87 +53,94 @@ export interface DueChannels {
   readonly unreadable: readonly string[];
 }
 
-/** Reads and writes channels. */
-export interface ChannelRecord {
+/** Channels in a store. */
+export class ChannelRecord {
+  readonly #sealer: Sealer;
+
+  /** `sealer` keeps their vouchers. */
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
+  }
+
   /** Null = there is none. */
-  read(db: Pick<Store["db"], "selectFrom">, id: Hex): Promise<SessionChannel | null>;
+  async read(db: Pick<Store["db"], "selectFrom">, id: Hex): Promise<SessionChannel | null> {
+    const query = db.selectFrom("session_channel").selectAll().where("id", "=", id);
+    return this.#opened(await query.executeTakeFirst());
+  }
+
   /** As `read`, and locks the channel until the transaction ends. */
-  lock(tx: Tx, id: Hex): Promise<SessionChannel | null>;
+  async lock(tx: Tx, id: Hex): Promise<SessionChannel | null> {
+    const query = tx.selectFrom("session_channel").selectAll().where("id", "=", id);
+    return this.#opened(await (isEmbedded(tx) ? query : query.forUpdate()).executeTakeFirst());
+  }
+
   /** False = there is one with this id. */
-  insert(tx: Tx, channel: SessionChannel, atMs: number): Promise<boolean>;
-  write(tx: Tx, id: Hex, change: ChannelPatch): Promise<void>;
+  async insert(tx: Tx, channel: SessionChannel, atMs: number): Promise<boolean> {
+    const inserted = await tx
+      .insertInto("session_channel")
+      .values(rowOf(channel, this.#sealer, atMs))
+      .onConflict((conflict) => conflict.doNothing())
+      .returning("id")
+      .execute();
+    return inserted.length > 0;
+  }
+
+  async write(tx: Tx, id: Hex, change: ChannelPatch): Promise<void> {
+    await tx
+      .updateTable("session_channel")
+      .set(columnsOf(id, change, this.#sealer))
+      .where("id", "=", id)
+      .execute();
+  }
+
   /**
    * Takes at most `count` due channels and makes them due again at `untilMs`: until then no other
    * instance takes them, and after it one that has ended delays them no longer. Unreadable channels
    * are postponed as well, and returned by their ids.
    */
-  takeDue(
+  async takeDue(
     tx: Tx,
-    due: {
+    {
+      chainId,
+      nowMs,
+      untilMs,
+      count,
+    }: {
       readonly chainId: number;
       readonly nowMs: number;
       readonly untilMs: number;
       readonly count: number;
     },
-  ): Promise<DueChannels>;
-}
+  ): Promise<DueChannels> {
+    const query = tx
+      .selectFrom("session_channel")
+      .selectAll()
+      .where("ended_at", "is", null)
+      .where("chain_id", "=", BigInt(chainId))
+      .where("look_at", "<=", BigInt(Math.floor(nowMs)))
+      .orderBy("look_at")
+      .limit(count);
+    const rows = await (isEmbedded(tx) ? query : query.forUpdate().skipLocked()).execute();
+    if (rows.length === 0) return { channels: [], unreadable: [] };
+    await tx
+      .updateTable("session_channel")
+      .set({ look_at: BigInt(Math.floor(untilMs)) })
+      .where(
+        "id",
+        "in",
+        rows.map((row) => row.id),
+      )
+      .execute();
+    const read = rows.map((row) => [row.id, readable(row, this.#sealer)] as const);
+    return {
+      channels: read.flatMap(([, channel]) => channel ?? []),
+      unreadable: read.flatMap(([id, channel]) => (channel === null ? [id] : [])),
+    };
+  }
 
-/** Channels in a store; `sealer` keeps their vouchers. */
-export function createChannelRecord(sealer: Sealer): ChannelRecord {
-  const opened = (row: SessionChannelTable | undefined): SessionChannel | null =>
-    row === undefined ? null : parseChannel(row, sealer);
-  return {
-    read: async (db, id) =>
-      opened(
-        await db.selectFrom("session_channel").selectAll().where("id", "=", id).executeTakeFirst(),
-      ),
-    async lock(tx, id) {
-      const query = tx.selectFrom("session_channel").selectAll().where("id", "=", id);
-      return opened(await (isEmbedded(tx) ? query : query.forUpdate()).executeTakeFirst());
-    },
-    async insert(tx, channel, atMs) {
-      const inserted = await tx
-        .insertInto("session_channel")
-        .values(rowOf(channel, sealer, atMs))
-        .onConflict((conflict) => conflict.doNothing())
-        .returning("id")
-        .execute();
-      return inserted.length > 0;
-    },
-    async write(tx, id, change) {
-      await tx
-        .updateTable("session_channel")
-        .set(columnsOf(id, change, sealer))
-        .where("id", "=", id)
-        .execute();
-    },
-    async takeDue(tx, { chainId, nowMs, untilMs, count }) {
-      const query = tx
-        .selectFrom("session_channel")
-        .selectAll()
-        .where("ended_at", "is", null)
-        .where("chain_id", "=", BigInt(chainId))
-        .where("look_at", "<=", BigInt(Math.floor(nowMs)))
-        .orderBy("look_at")
-        .limit(count);
-      const rows = await (isEmbedded(tx) ? query : query.forUpdate().skipLocked()).execute();
-      if (rows.length === 0) return { channels: [], unreadable: [] };
-      await tx
-        .updateTable("session_channel")
-        .set({ look_at: BigInt(Math.floor(untilMs)) })
-        .where(
-          "id",
-          "in",
-          rows.map((row) => row.id),
-        )
-        .execute();
-      const read = rows.map((row) => [row.id, readable(row, sealer)] as const);
-      return {
-        channels: read.flatMap(([, channel]) => channel ?? []),
-        unreadable: read.flatMap(([id, channel]) => (channel === null ? [id] : [])),
-      };
-    },
-  };
+  #opened(row: SessionChannelTable | undefined): SessionChannel | null {
+    return row === undefined ? null : parseChannel(row, this.#sealer);
+  }
 }
 
 function readable(row: SessionChannelTable, sealer: Sealer): SessionChannel | null {
@@ -245,8 +252,8 @@ const RESEALED_AT_ONCE = 100;
  * sealed again. Throws where the store does, and if neither secret opens a channel.
  */
 export async function resealChannels(store: Store, sealer: Sealer): Promise<number> {
-  const channels = createChannelRecord(sealer);
-  const transactions = createTransactionRecord(sealer);
+  const channels = new ChannelRecord(sealer);
+  const transactions = new TransactionRecord(sealer);
   let resealed = 0;
   for (let after = ""; ; ) {
     const rows = await store.db

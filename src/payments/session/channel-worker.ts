@@ -17,14 +17,6 @@ import { beginClose, beginSettle, isIdle } from "./settlement.ts";
 import { isOurs } from "./terms.ts";
 import type { WrittenTransaction } from "./transaction-record.ts";
 
-/** Checks channels in the background. */
-export interface ChannelWorker {
-  readonly chainDown: boolean;
-  readonly walletLow: boolean;
-  /** Stops; resolves when no check is in flight. */
-  close(): Promise<void>;
-}
-
 const TICK_MS = 1_000;
 const AT_ONCE = 32;
 const PASSES_A_TICK = 4;
@@ -50,47 +42,56 @@ const LOW_UNITS = 100_000n;
 const MAX_LOGGED = 10_000;
 const PUT_OFF_MS = 600_000;
 
-/** Starts the worker of one rail. */
-export function startChannelWorker(parts: SessionRail): ChannelWorker {
-  const { runtime } = parts;
-  const state = {
-    closed: false,
-    chainDown: false,
-    walletLow: false,
-    graceKnown: false,
-    foreign: new Set<string>(),
-    forgetMs: runtime.now(),
-    walletMs: runtime.now(),
-  };
-  let cancel = runtime.after(0, next);
-  let running: Promise<void> = Promise.resolve();
+/** Checks the channels of one rail in the background, from its creation on. */
+export class ChannelWorker {
+  readonly #parts: SessionRail;
+  readonly #state: State;
+  #cancel: () => void;
+  #running: Promise<void> = Promise.resolve();
 
-  function next(): void {
-    running = tick(parts, state)
+  constructor(parts: SessionRail) {
+    const nowMs = parts.runtime.now();
+    this.#parts = parts;
+    this.#state = {
+      closed: false,
+      chainDown: false,
+      walletLow: false,
+      graceKnown: false,
+      foreign: new Set(),
+      forgetMs: nowMs,
+      walletMs: nowMs,
+    };
+    this.#cancel = parts.runtime.after(0, () => this.#next());
+  }
+
+  get chainDown(): boolean {
+    return this.#state.chainDown;
+  }
+
+  get walletLow(): boolean {
+    return this.#state.walletLow;
+  }
+
+  /** Stops; resolves when no check is in flight. */
+  async close(): Promise<void> {
+    this.#state.closed = true;
+    this.#cancel();
+    await this.#running;
+  }
+
+  #next(): void {
+    const { runtime, log } = this.#parts;
+    this.#running = tick(this.#parts, this.#state)
       .catch((error: unknown) =>
-        parts.log.warn(
+        log.warn(
           { problem: textOf(error) },
           "channels of pay-per-call cannot be looked after right now",
         ),
       )
       .finally(() => {
-        if (!state.closed) cancel = runtime.after(TICK_MS, next);
+        if (!this.#state.closed) this.#cancel = runtime.after(TICK_MS, () => this.#next());
       });
   }
-
-  return {
-    get chainDown() {
-      return state.chainDown;
-    },
-    get walletLow() {
-      return state.walletLow;
-    },
-    async close() {
-      state.closed = true;
-      cancel();
-      await running;
-    },
-  };
 }
 
 interface State {
@@ -170,8 +171,8 @@ async function processDue(parts: SessionRail, state: State): Promise<number> {
 }
 
 /**
- * Postpones channels of an earlier configuration, to another payee, wallet, token or contract than the configured one, for which
- * our wallet cannot sign. `logged` = ids that were logged before. Returns the other channels.
+ * Postpones channels of an earlier configuration: to another payee, wallet, token or contract, for
+ * which our wallet cannot sign. `logged` = ids that were logged before. Returns the others.
  */
 async function leaveForeign(
   parts: SessionRail,

@@ -29,85 +29,82 @@ export interface SessionCredential {
   readonly call: PricedCall | null;
 }
 
-/** Handles credentials of one rail. */
-export interface CredentialHandler {
-  take(credential: SessionCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused>;
-  /** The state of a channel for its payer; null = there is none that can be used. */
-  remind(channelId: Hex, units: bigint): Promise<Snapshot | null>;
-}
-
 export interface CredentialHandlerParts {
   readonly session: SessionRail;
   readonly voucherAcceptor: Pick<VoucherAcceptor, "take">;
-  readonly openings: ChannelFunding;
+  readonly openings: Pick<ChannelFunding, "open" | "topUp">;
 }
 
-/** The handler of a rail. */
-export function createCredentialHandler(parts: CredentialHandlerParts): CredentialHandler {
-  const { session } = parts;
-  return {
-    take: (credential) => take(parts, credential),
-    async remind(channelId, units) {
-      const record = await session.channels.read(session.store.db, channelId);
-      // A channel of another rail must not be loaded here: it would count as one of this rail.
-      if (
-        record === null ||
-        wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null
-      )
-        return null;
-      session.live.note(record);
-      const live = await session.live.find(channelId);
-      if (live === null || live === "full") return null;
-      return snapshotOf(live, units, await heldUnits(session.store, channelId));
-    },
-  };
-}
+/** Handles credentials of one rail. */
+export class CredentialHandler {
+  readonly #parts: CredentialHandlerParts;
 
-async function take(
-  parts: CredentialHandlerParts,
-  { payload: given, ...credential }: SessionCredential,
-): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
-  const { session, voucherAcceptor, openings } = parts;
-  const payload = parsePayload(given);
-  if (payload === null)
-    return invalid(
-      "invalid-payload",
-      "The payload has no fields of a session's `open`, `voucher`, `topUp` or `close`.",
-    );
-  const wrong = wrongChannel(session, payload);
-  if (wrong !== null) return wrong;
-  const isOpening =
-    payload.action === "open" &&
-    (await session.channels.read(session.store.db, payload.channelId)) === null;
-  // A repeated opening gets its first result, even after the challenge has expired.
-  if (isOpening && credential.expired)
-    return invalid(
-      "payment-expired",
-      "The challenge is over: answer a challenge of this response.",
-    );
-  const refusal =
-    payload.action === "open" ? await openings.open(payload, credential.call?.units ?? 0n) : null;
-  if (refusal !== null) return refusal;
-  const live = await session.live.find(payload.channelId);
-  if (live === "full") return busy("too many channels are in use");
-  if (live === null)
-    return invalid(
-      "session/channel-not-found",
-      "No channel with this id was opened here: open one.",
-    );
-  switch (payload.action) {
-    case "open":
-    case "voucher":
-      // An opening that began in time may be confirmed after its challenge has expired.
-      return voucherAcceptor.take(live, {
-        ...credential,
-        payload,
-        expired: credential.expired && payload.action === "voucher",
-      });
-    case "close":
-      return close(session, live, { ...credential, payload });
-    case "top_up":
-      return topUp(parts, live, { ...credential, payload });
+  constructor(parts: CredentialHandlerParts) {
+    this.#parts = parts;
+  }
+
+  async take({
+    payload: given,
+    ...credential
+  }: SessionCredential): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
+    const { session, voucherAcceptor, openings } = this.#parts;
+    const payload = parsePayload(given);
+    if (payload === null)
+      return invalid(
+        "invalid-payload",
+        "The payload has no fields of a session's `open`, `voucher`, `topUp` or `close`.",
+      );
+    const wrong = wrongChannel(session, payload);
+    if (wrong !== null) return wrong;
+    const isOpening =
+      payload.action === "open" &&
+      (await session.channels.read(session.store.db, payload.channelId)) === null;
+    // A repeated opening gets its first result, even after the challenge has expired.
+    if (isOpening && credential.expired)
+      return invalid(
+        "payment-expired",
+        "The challenge is over: answer a challenge of this response.",
+      );
+    const refusal =
+      payload.action === "open" ? await openings.open(payload, credential.call?.units ?? 0n) : null;
+    if (refusal !== null) return refusal;
+    const live = await session.live.find(payload.channelId);
+    if (live === "full") return busy("too many channels are in use");
+    if (live === null)
+      return invalid(
+        "session/channel-not-found",
+        "No channel with this id was opened here: open one.",
+      );
+    switch (payload.action) {
+      case "open":
+      case "voucher":
+        // An opening that began in time may be confirmed after its challenge has expired.
+        return voucherAcceptor.take(live, {
+          ...credential,
+          payload,
+          expired: credential.expired && payload.action === "voucher",
+        });
+      case "close":
+        return close(session, live, { ...credential, payload });
+      case "top_up":
+        return topUp(this.#parts, live, { ...credential, payload });
+    }
+  }
+
+  /** The state of a channel for its payer; null = there is none that can be used. */
+  async remind(channelId: Hex, units: bigint): Promise<Snapshot | null> {
+    const { session } = this.#parts;
+    const record = await session.channels.read(session.store.db, channelId);
+    // A channel of another rail must not be loaded here: it would count as one of this rail.
+    if (
+      record === null ||
+      wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null
+    )
+      return null;
+    session.live.note(record);
+    const live = await session.live.find(channelId);
+    if (live === null || live === "full") return null;
+    return snapshotOf(live, units, await heldUnits(session.store, channelId));
   }
 }
 

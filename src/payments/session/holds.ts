@@ -27,7 +27,7 @@ export interface HeldCalls {
 }
 
 /** A channel without calls under way. */
-export const NOTHING_HELD: HeldCalls = { calls: [], units: 0n, doubtfulUnits: 0n };
+const NOTHING_HELD: HeldCalls = { calls: [], units: 0n, doubtfulUnits: 0n };
 
 /** This process among those on one store. */
 export interface SessionProcess {

@@ -1,6 +1,6 @@
 // Channels in memory: their rows as they were last seen, the time of the last read from the chain,
-// and the calls that this process has under way. Bounded: the least recently used channel is dropped
-// first, and none that is in use. The store is authoritative.
+// and the calls that this process has under way. Bounded: the least recently used channel is
+// dropped first, and none that is in use. The store is authoritative.
 import type { RateLimitOwner } from "../../core/billing/rate-limit.ts";
 import type { Store } from "../../store/store.ts";
 import { acceptedOf } from "./channel.ts";

@@ -15,15 +15,11 @@ import type { PaymentHeaders } from "../payments.ts";
 import { createProtocol, type Protocol, type ReadPayment } from "../protocol.ts";
 import { createPaymentChain } from "../rails/chain.ts";
 import type { SessionRailSettings } from "../rails/session/settings.ts";
-import { createChannelFunding } from "./channel-funding.ts";
-import { createChannelRecord, resealChannels } from "./channel-record.ts";
-import { type ChannelWorker, startChannelWorker } from "./channel-worker.ts";
+import { ChannelFunding } from "./channel-funding.ts";
+import { ChannelRecord, resealChannels } from "./channel-record.ts";
+import { ChannelWorker } from "./channel-worker.ts";
 import { createClientReader } from "./client-transaction.ts";
-import {
-  type CredentialHandler,
-  createCredentialHandler,
-  type SessionCredential,
-} from "./credential-handler.ts";
+import { CredentialHandler, type SessionCredential } from "./credential-handler.ts";
 import { parseHex } from "./descriptor.ts";
 import { createEscrow } from "./escrow.ts";
 import { Holds, type SessionProcess } from "./holds.ts";
@@ -40,7 +36,7 @@ import {
 } from "./sessions.ts";
 import { addressOf, createSettler } from "./settlement-wallet.ts";
 import { isOffered, offerOf, type Snapshot, termsOf } from "./terms.ts";
-import { createTransactionRecord } from "./transaction-record.ts";
+import { TransactionRecord } from "./transaction-record.ts";
 import { VoucherAcceptor, type VoucherHold } from "./voucher-acceptor.ts";
 import { createVoucherChecker, type VoucherChecker } from "./voucher-checker.ts";
 
@@ -113,7 +109,7 @@ function openRail(
   const sealer = createSealer(parts.secret, parts.previousSecret);
   const terms = termsOf(settings, addressOf(walletKey));
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
-  const channels = createChannelRecord(sealer);
+  const channels = new ChannelRecord(sealer);
   const writer = new GroupCommit(store);
   const session: SessionRail = {
     runtime,
@@ -126,7 +122,7 @@ function openRail(
     settler: createSettler({ chain, terms, walletKey }),
     vouchers,
     channels,
-    transactions: createTransactionRecord(sealer),
+    transactions: new TransactionRecord(sealer),
     live: new LiveChannels({ store, channels }),
     holds: new Holds({ runtime, writer, ...parts.process }),
     writer,
@@ -135,12 +131,12 @@ function openRail(
   const voucherAcceptor = new VoucherAcceptor(session, parts.rateLimitSize);
   return {
     session,
-    credentialHandler: createCredentialHandler({
+    credentialHandler: new CredentialHandler({
       session,
       voucherAcceptor,
-      openings: createChannelFunding({ session, reader: createClientReader(terms, chain) }),
+      openings: new ChannelFunding(session, createClientReader(terms, chain)),
     }),
-    watch: startChannelWorker(session),
+    watch: new ChannelWorker(session),
   };
 }
 

@@ -54,7 +54,7 @@ export type Entry =
   | Refused;
 
 /** What is remembered of a credential between its tries. */
-export interface Attempt extends VoucherCredential {
+export interface EnteringCall extends VoucherCredential {
   readonly live: LiveChannel;
   /** True = the chain was read for it. */
   isChainRead: boolean;
@@ -100,18 +100,18 @@ export class PaidCalls {
   /** Decides whether the call of a credential may be made, and holds its price. */
   async enter(
     tx: Tx,
-    attempt: Attempt,
+    entering: EnteringCall,
   ): Promise<{ readonly entry: Entry; readonly record: SessionChannel }> {
     const { channels, holds } = this.#session;
-    const { live } = attempt;
+    const { live } = entering;
     const record = await channels.lock(tx, live.record.id);
     if (record === null) throw new Error(`channel ${live.record.id} is gone from the store`);
     const held = await holds.read(tx, record.id);
     const seen = { record, held };
     const entry =
-      (await this.#again(tx, attempt, seen)) ??
-      this.#refusal(attempt, seen) ??
-      (await this.#accept(tx, attempt, seen));
+      (await this.#again(tx, entering, seen)) ??
+      this.#refusal(entering, seen) ??
+      (await this.#accept(tx, entering, seen));
     return { entry, record };
   }
 
@@ -144,10 +144,10 @@ export class PaidCalls {
   }
 
   /** What is told of a request that was made before; null = it is a new one. */
-  async #again(tx: Tx, attempt: Attempt, { record, held }: Seen): Promise<Entry | null> {
-    const { payload, call, challengeId } = attempt;
+  async #again(tx: Tx, entering: EnteringCall, { record, held }: Seen): Promise<Entry | null> {
+    const { payload, call, challengeId } = entering;
     if (call === null) return null;
-    const key = callKeyOf(attempt, call);
+    const key = callKeyOf(entering, call);
     if (held.calls.some((other) => isSameCall(other, key))) return { kind: "wait" };
     // No call was charged to a voucher higher than all that the row knows.
     const found = payload.units > acceptedOf(record) ? null : await findCall(tx, key);
@@ -157,7 +157,7 @@ export class PaidCalls {
     const isCovered = payload.units >= requiredFor(record, held.units, call.units);
     if (found.challengeId !== challengeId && isCovered) return null;
     if (found.body !== null) return { kind: "repeated", found };
-    const empty = this.#limit(attempt, call);
+    const empty = this.#limit(entering, call);
     if (empty !== null) return empty;
     const entry = await this.#hold(tx, { ...key, units: 0n });
     if (entry.kind !== "held" || (await takeRerun(tx, found))) return entry;
@@ -168,8 +168,8 @@ export class PaidCalls {
   }
 
   /** Why a new request is not accepted now; null = it may be. */
-  #refusal(attempt: Attempt, { record, held }: Seen): Entry | null {
-    const { live, payload, call, expired, isChainRead } = attempt;
+  #refusal(entering: EnteringCall, { record, held }: Seen): Entry | null {
+    const { live, payload, call, expired, isChainRead } = entering;
     const state = { ...live, record };
     const units = call?.units ?? 0n;
     if (expired)
@@ -197,8 +197,8 @@ export class PaidCalls {
   }
 
   /** Holds the price of a request that is covered, or keeps a voucher that came without one. */
-  async #accept(tx: Tx, attempt: Attempt, { record }: Seen): Promise<Entry> {
-    const { live, payload, call } = attempt;
+  async #accept(tx: Tx, entering: EnteringCall, { record }: Seen): Promise<Entry> {
+    const { live, payload, call } = entering;
     const { units, signature } = payload;
     if (units > live.accepted) live.accepted = units;
     if (call === null) {
@@ -206,9 +206,9 @@ export class PaidCalls {
       await this.#session.channels.write(tx, record.id, { vouchers });
       return { kind: "noted" };
     }
-    const empty = this.#limit(attempt, call);
+    const empty = this.#limit(entering, call);
     if (empty !== null) return empty;
-    return this.#hold(tx, { ...callKeyOf(attempt, call), units: call.units });
+    return this.#hold(tx, { ...callKeyOf(entering, call), units: call.units });
   }
 
   async #hold(tx: Tx, call: CallKey & Pick<CallHold, "units">): Promise<Entry> {
@@ -218,9 +218,9 @@ export class PaidCalls {
   }
 
   /** Takes the tokens of a request, once, however often the store runs its transaction. */
-  #limit(attempt: Attempt, call: PricedCall): Refused | null {
-    if (attempt.limit === undefined) attempt.limit = this.#takeTokens(attempt.live, call);
-    return attempt.limit;
+  #limit(entering: EnteringCall, call: PricedCall): Refused | null {
+    if (entering.limit === undefined) entering.limit = this.#takeTokens(entering.live, call);
+    return entering.limit;
   }
 
   /**

@@ -1,7 +1,7 @@
 // Pays what was spent of a channel to us: while it goes on, or at its end, when the rest returns to
-// its payer. A channel ends at the payer's request, or because the payer has asked the chain for the
-// deposit. The amount of an end is fixed in the store before anything is signed for it, and nothing
-// is charged after that.
+// its payer. A channel ends at the payer's request, or because the payer has asked the chain for
+// the deposit. The amount of an end is fixed in the store before anything is signed for it, and
+// nothing is charged after that.
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import { pause } from "../../runtime.ts";
 import { ChainFailure } from "../rails/chain.ts";

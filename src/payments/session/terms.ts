@@ -1,6 +1,6 @@
 // What MPP's `tempo`/`session` defines: the fields of a challenge's `request`, whether a returned
-// challenge has these terms, and the receipt. Knows no call, and of a channel only what its payer is
-// told. A receipt is secret: never log it.
+// challenge has these terms, and the receipt. Knows no call, and of a channel only what its payer
+// is told. A receipt is secret: never log it.
 
 import { Session } from "mppx/tempo";
 import { NANO_PER_UNIT } from "../../core/billing/payment.ts";

@@ -26,90 +26,91 @@ export type TransactionEnd =
   | { readonly kind: "done"; readonly movedUnits: bigint }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** Reads and writes transactions. */
-export interface TransactionRecord {
-  /** False = it is recorded already. */
-  insert(tx: Tx, transaction: WrittenTransaction, atMs: number): Promise<boolean>;
-  /** Null = there is none. */
-  read(db: Pick<Store["db"], "selectFrom">, hash: Hex): Promise<WrittenTransaction | null>;
-  /** Those of a channel that have not ended, the oldest first. */
-  open(db: Pick<Store["db"], "selectFrom">, channelId: Hex): Promise<readonly WrittenTransaction[]>;
-  /** Some open transactions whose channels have ended. */
-  leftOver(
-    db: Pick<Store["db"], "selectFrom">,
-    chainId: number,
-  ): Promise<readonly WrittenTransaction[]>;
-  /** The newest of a kind; null = there is none. */
-  last(
-    db: Pick<Store["db"], "selectFrom">,
-    channelId: Hex,
-    kind: WrittenTransaction["kind"],
-  ): Promise<WrittenTransaction | null>;
-  /** False = it had ended already, and nothing changes. */
-  end(tx: Tx, hash: Hex, end: TransactionEnd, atMs: number): Promise<boolean>;
-  /** Seals the open transactions of a channel with the present secret. */
-  reseal(tx: Tx, channelId: Hex): Promise<void>;
-}
-
 /**
  * More than a channel has open at one time: additions to its deposit, and one transaction of ours.
  */
 export const MAX_OPEN_TRANSACTIONS = 8;
 
-/** Transactions in a store; `sealer` seals their bytes. */
-export function createTransactionRecord(sealer: Sealer): TransactionRecord {
-  const one = (row: SessionTransactionTable | undefined): WrittenTransaction | null =>
-    row === undefined ? null : parseTransaction(row, sealer);
-  const many = (rows: readonly SessionTransactionTable[]): readonly WrittenTransaction[] =>
-    rows.map((row) => parseTransaction(row, sealer));
-  return {
-    async insert(tx, transaction, atMs) {
-      const inserted = await tx
-        .insertInto("session_transaction")
-        .values(rowOf(transaction, sealer, atMs))
-        .onConflict((conflict) => conflict.doNothing())
-        .returning("tx_hash")
-        .execute();
-      return inserted.length > 0;
-    },
-    read: async (db, hash) =>
-      one(
-        await db
-          .selectFrom("session_transaction")
-          .selectAll()
-          .where("tx_hash", "=", hash)
-          .executeTakeFirst(),
-      ),
-    open: async (db, channelId) => many(await openRows(db, channelId)),
-    leftOver: async (db, chainId) => many(await leftOverRows(db, chainId)),
-    async last(db, channelId, kind) {
-      const ofKind = db
-        .selectFrom("session_transaction")
-        .selectAll()
-        .where("channel_id", "=", channelId)
-        .where("kind", "=", kind);
-      return one(await ofKind.orderBy("created_at", "desc").limit(1).executeTakeFirst());
-    },
-    async end(tx, hash, end, atMs) {
-      const { numUpdatedRows } = await tx
+/** Transactions in a store. */
+export class TransactionRecord {
+  readonly #sealer: Sealer;
+
+  /** `sealer` seals their bytes. */
+  constructor(sealer: Sealer) {
+    this.#sealer = sealer;
+  }
+
+  /** False = it is recorded already. */
+  async insert(tx: Tx, transaction: WrittenTransaction, atMs: number): Promise<boolean> {
+    const inserted = await tx
+      .insertInto("session_transaction")
+      .values(rowOf(transaction, this.#sealer, atMs))
+      .onConflict((conflict) => conflict.doNothing())
+      .returning("tx_hash")
+      .execute();
+    return inserted.length > 0;
+  }
+
+  /** Null = there is none. */
+  async read(db: Reader, hash: Hex): Promise<WrittenTransaction | null> {
+    const query = db.selectFrom("session_transaction").selectAll().where("tx_hash", "=", hash);
+    return this.#one(await query.executeTakeFirst());
+  }
+
+  /** Those of a channel that have not ended, the oldest first. */
+  async open(db: Reader, channelId: Hex): Promise<readonly WrittenTransaction[]> {
+    return this.#many(await openRows(db, channelId));
+  }
+
+  /** Some open transactions whose channels have ended. */
+  async leftOver(db: Reader, chainId: number): Promise<readonly WrittenTransaction[]> {
+    return this.#many(await leftOverRows(db, chainId));
+  }
+
+  /** The newest of a kind; null = there is none. */
+  async last(
+    db: Reader,
+    channelId: Hex,
+    kind: WrittenTransaction["kind"],
+  ): Promise<WrittenTransaction | null> {
+    const ofKind = db
+      .selectFrom("session_transaction")
+      .selectAll()
+      .where("channel_id", "=", channelId)
+      .where("kind", "=", kind);
+    return this.#one(await ofKind.orderBy("created_at", "desc").limit(1).executeTakeFirst());
+  }
+
+  /** False = it had ended already, and nothing changes. */
+  async end(tx: Tx, hash: Hex, end: TransactionEnd, atMs: number): Promise<boolean> {
+    const { numUpdatedRows } = await tx
+      .updateTable("session_transaction")
+      .set({ state: end.kind, ...endOf(end), ended_at: BigInt(Math.floor(atMs)) })
+      .where("tx_hash", "=", hash)
+      .where("ended_at", "is", null)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  }
+
+  /** Seals the open transactions of a channel with the present secret. */
+  async reseal(tx: Tx, channelId: Hex): Promise<void> {
+    for (const { hash, raw } of await this.open(tx, channelId)) {
+      const sealed = this.#sealer.seal(raw, contextOf(hash));
+      await tx
         .updateTable("session_transaction")
-        .set({ state: end.kind, ...endOf(end), ended_at: BigInt(Math.floor(atMs)) })
+        .set({ raw: sealed })
         .where("tx_hash", "=", hash)
-        .where("ended_at", "is", null)
-        .executeTakeFirst();
-      return numUpdatedRows > 0n;
-    },
-    async reseal(tx, channelId) {
-      for (const { hash, raw } of many(await openRows(tx, channelId))) {
-        const sealed = sealer.seal(raw, contextOf(hash));
-        await tx
-          .updateTable("session_transaction")
-          .set({ raw: sealed })
-          .where("tx_hash", "=", hash)
-          .execute();
-      }
-    },
-  };
+        .execute();
+    }
+  }
+
+  #one(row: SessionTransactionTable | undefined): WrittenTransaction | null {
+    return row === undefined ? null : parseTransaction(row, this.#sealer);
+  }
+
+  #many(rows: readonly SessionTransactionTable[]): readonly WrittenTransaction[] {
+    return rows.map((row) => parseTransaction(row, this.#sealer));
+  }
 }
 
 type Reader = Pick<Store["db"], "selectFrom">;

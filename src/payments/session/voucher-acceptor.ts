@@ -12,8 +12,8 @@ import { descriptorText, signerOf } from "./descriptor.ts";
 import type { CallHold } from "./holds.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import {
-  type Attempt,
   callKeyOf,
+  type EnteringCall,
   type Entry,
   maxAgeMs,
   PaidCalls,
@@ -95,16 +95,16 @@ export class VoucherAcceptor {
     }
   }
 
-  async #enter(attempt: Attempt): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
+  async #enter(entering: EnteringCall): Promise<VoucherHold | RecordedAnswer | Managed | Refused> {
     const { runtime, waitMs } = this.#session;
-    const { live, payload, call, challengeId } = attempt;
+    const { live, payload, call, challengeId } = entering;
     const untilMs = runtime.now() + waitMs;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
-      if (call !== null) await live.underWay.get(requestText(callKeyOf(attempt, call)));
-      const entry = await this.#tryToEnter(attempt);
+      if (call !== null) await live.underWay.get(requestText(callKeyOf(entering, call)));
+      const entry = await this.#tryToEnter(entering);
       switch (entry.kind) {
         case "held":
-          return this.#holdOf(attempt, entry.hold);
+          return this.#holdOf(entering, entry.hold);
         case "noted":
           return { kind: "managed", headers: this.#receiptOf(live, challengeId) };
         case "repeated":
@@ -114,7 +114,7 @@ export class VoucherAcceptor {
         case "unread":
           if (!(await refresh(this.#session, live, maxAgeMs(live.record, payload))))
             return chainDown();
-          attempt.isChainRead = true;
+          entering.isChainRead = true;
           break;
         case "wait":
           if (runtime.now() >= untilMs)
@@ -125,12 +125,12 @@ export class VoucherAcceptor {
   }
 
   /** Asks the row of the channel, once. */
-  async #tryToEnter(attempt: Attempt): Promise<Entry> {
+  async #tryToEnter(entering: EnteringCall): Promise<Entry> {
     const { writer, holds, live: channels } = this.#session;
     let made: CallHold | null = null;
     try {
-      const { entry, record } = await writer.run(attempt.live.record.id, async (tx) => {
-        const decided = await this.#calls.enter(tx, attempt);
+      const { entry, record } = await writer.run(entering.live.record.id, async (tx) => {
+        const decided = await this.#calls.enter(tx, entering);
         made = decided.entry.kind === "held" ? decided.entry.hold : null;
         return decided;
       });
@@ -144,8 +144,8 @@ export class VoucherAcceptor {
   }
 
   /** Permission to make a call whose price is held. */
-  #holdOf(attempt: Attempt, hold: CallHold): VoucherHold {
-    const { live, challengeId } = attempt;
+  #holdOf(entering: EnteringCall, hold: CallHold): VoucherHold {
+    const { live, challengeId } = entering;
     const text = requestText(hold);
     const { promise, resolve } = Promise.withResolvers<void>();
     live.underWay.set(text, promise);
@@ -164,7 +164,7 @@ export class VoucherAcceptor {
       settle: async (ended) => {
         const units = lesserOf(ended.units, hold.units);
         try {
-          if (units > 0n) return await this.#charge(attempt, { hold, end: { ...ended, units } });
+          if (units > 0n) return await this.#charge(entering, { hold, end: { ...ended, units } });
           await this.#session.holds.release(hold);
           const headers = this.#receiptOf(live, challengeId);
           return { ...this.#billOf(live, { cu: ended.cu, chargedUnits: 0n }), headers };
@@ -176,7 +176,7 @@ export class VoucherAcceptor {
   }
 
   async #charge(
-    { live, payload, challengeId }: Attempt,
+    { live, payload, challengeId }: EnteringCall,
     { hold, end }: { readonly hold: CallHold; readonly end: CallEnd },
   ): Promise<CallBill | RecordedAnswer | Refused> {
     const session = this.#session;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChainFailure, type PaymentChain } from "../../../src/payments/rails/chain.ts";
 import { syncWithChain } from "../../../src/payments/session/chain-sync.ts";
-import { createCredentialHandler } from "../../../src/payments/session/credential-handler.ts";
+import { CredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import type { Hex } from "../../../src/payments/session/descriptor.ts";
 import { createEscrow } from "../../../src/payments/session/escrow.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
@@ -75,7 +75,7 @@ eachStore(({ engine, open }) => {
         },
       };
       const openings = { open: async () => null, topUp: async () => assert.fail("it tops up") };
-      const counter = createCredentialHandler({ session: other, voucherAcceptor, openings });
+      const counter = new CredentialHandler({ session: other, voucherAcceptor, openings });
       assert.equal(await fixture.run(counter.remind(channelOf(1).id, PRICE)), null);
       const taken = await fixture.run(
         counter.take({

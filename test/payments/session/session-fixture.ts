@@ -2,16 +2,10 @@
 // and its payers. Time is simulated and moves only in `run`.
 import assert from "node:assert/strict";
 import { beat, join, type Presence } from "../../../src/cluster/node-rows.ts";
-import { createChannelFunding } from "../../../src/payments/session/channel-funding.ts";
-import { createChannelRecord } from "../../../src/payments/session/channel-record.ts";
-import {
-  type ChannelWorker,
-  startChannelWorker,
-} from "../../../src/payments/session/channel-worker.ts";
-import {
-  type CredentialHandler,
-  createCredentialHandler,
-} from "../../../src/payments/session/credential-handler.ts";
+import { ChannelFunding } from "../../../src/payments/session/channel-funding.ts";
+import { ChannelRecord } from "../../../src/payments/session/channel-record.ts";
+import { ChannelWorker } from "../../../src/payments/session/channel-worker.ts";
+import { CredentialHandler } from "../../../src/payments/session/credential-handler.ts";
 import {
   channelIdOf,
   type Descriptor,
@@ -22,7 +16,7 @@ import { Holds } from "../../../src/payments/session/holds.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { SessionRail } from "../../../src/payments/session/session-rail.ts";
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
-import { createTransactionRecord } from "../../../src/payments/session/transaction-record.ts";
+import { TransactionRecord } from "../../../src/payments/session/transaction-record.ts";
 import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
 import { createSealer } from "../../../src/secrets/sealer.ts";
 import { GroupCommit } from "../../../src/store/group-commit.ts";
@@ -171,7 +165,7 @@ function startLife(
   const { outside, write } = process;
   const sealer = createSealer(options.secret ?? SECRET, null);
   const mine = process.store;
-  const channels = createChannelRecord(sealer);
+  const channels = new ChannelRecord(sealer);
   const {
     settleUnits = 1_000_000n,
     settleMs = 600_000,
@@ -196,7 +190,7 @@ function startLife(
       close: async () => {},
     },
     channels,
-    transactions: createTransactionRecord(sealer),
+    transactions: new TransactionRecord(sealer),
     live,
     holds: new Holds({ runtime: process.runtime, writer, presence, heartbeatMs: BLOCK_MS }),
     writer,
@@ -204,13 +198,13 @@ function startLife(
   };
   const voucherAcceptor = new VoucherAcceptor(session, { perSecond, burst: perSecond });
   return {
-    counter: createCredentialHandler({
+    counter: new CredentialHandler({
       session,
       voucherAcceptor,
-      openings: createChannelFunding({ session, reader: readerOf(chain, outside) }),
+      openings: new ChannelFunding(session, readerOf(chain, outside)),
     }),
     session,
-    watch: startChannelWorker(session),
+    watch: new ChannelWorker(session),
     log: process.log,
     isDead: process.isDead,
     kill: process.kill,
