@@ -93,9 +93,20 @@ async function main() {
   );
   if (missing.length > 0 || lacksNode)
     install(modules, missing, lacksNode ? node24 : null, command.dev);
-  if (!process.channel) endWithNpm();
-  if (node24 === null) return runHere(command);
-  return runUnder(join(modules, ".node24", node24.binary));
+  if (node24 !== null) return continueUnder(join(modules, ".node24", node24.binary));
+  endWithNpm();
+  return runHere(command);
+}
+
+/**
+ * Runs the same command line under another Node: as this process where Node can replace itself
+ * (since 22.15), else as a child, beside which this process has to stay.
+ */
+function continueUnder(binary) {
+  if (process.execve !== undefined && process.platform !== "win32")
+    return process.execve(binary, [binary, ...process.argv.slice(1)]);
+  endWithNpm();
+  return runUnder(binary);
 }
 
 /**
@@ -103,7 +114,7 @@ async function main() {
  * end of the shell for the signal.
  */
 function endWithNpm() {
-  if (process.env.npm_lifecycle_event === undefined) return;
+  if (process.channel || process.env.npm_lifecycle_event === undefined) return;
   const shell = process.ppid;
   const watch = setInterval(() => {
     if (process.ppid === shell) return;
@@ -133,23 +144,29 @@ async function runHere({ file, args }) {
 
 /**
  * Builds the console when its sources changed since the last build. Where that cannot be, the
- * service starts without it.
+ * service starts without it. A process of its own builds, so that the memory of the bundler and its
+ * helper process end with the build.
  */
 async function provideConsole() {
   try {
-    const { buildConsole, isConsoleBuilt } = await import("./build-console.ts");
+    const { isConsoleBuilt } = await import("./build-console.ts");
     if (isConsoleBuilt()) return;
     say("building the console");
-    await buildConsole();
+    const { status, stderr, error } = spawnSync(
+      process.execPath,
+      [join(ROOT, "bin/build-console.ts")],
+      { stdio: ["ignore", "ignore", "pipe"], encoding: "utf8" },
+    );
+    if (status !== 0) throw error ?? new Error(/^\w*Error.*$/m.exec(stderr)?.[0] ?? stderr);
   } catch (error) {
     say(`the console cannot be built, /dashboard stays closed: ${error.message}`);
   }
 }
 
 /**
- * Runs the same command line under another Node, passing signals in and the exit out. It gets a
- * process group of its own, so that Ctrl-C, which the terminal sends to every process of a group,
- * arrives once (from here) and not twice: a second one means "at once".
+ * Runs the same command line in a child, passing signals in and the exit out. It gets a process
+ * group of its own, so that Ctrl-C, which the terminal sends to every process of a group, arrives
+ * once (from here) and not twice: a second one means "at once".
  */
 function runUnder(binary) {
   const grouped = process.platform !== "win32";

@@ -1,9 +1,10 @@
 // The launcher: what it finds missing, which Node it brings, and that arguments, exit codes and
 // signals pass through it.
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -48,6 +49,9 @@ interface Launcher {
     musl: boolean,
   ) => { readonly name: string; readonly version: string; readonly binary: string };
 }
+
+/** A Node with its options. */
+type Command = readonly [node: string, ...options: string[]];
 
 const ROOT = join(import.meta.dirname, "..");
 const SCRIPT = join(ROOT, "bin/svc.mjs");
@@ -145,12 +149,17 @@ test("launcher: commands are read as documented", () => {
   assert.throws(() => launcher.parseCommand(["--run"]), launcher.SetupError);
 });
 
-// Under this Node, and under the one that runs npm where that is older: there the launcher starts
-// Node 24 and stands between.
+// Under this Node, under the one that runs npm where that is older (there the launcher starts Node
+// 24 and stands between), and under an older one that replaces itself by Node 24. This Node plays
+// the last: an option that ends with the launcher tells it a lower version.
 const older = process.env["npm_node_execpath"] ?? process.execPath;
-for (const [name, node] of new Map([
-  ["this Node", process.execPath],
-  ...(older === process.execPath ? [] : [["npm's Node", older] as const]),
+const versions = '{ value: { ...process.versions, node: "22.15.0" } }';
+const lower = `--import=data:text/javascript,Object.defineProperty(process, "versions", ${versions})`;
+const replaces = existsSync(join(ROOT, "node_modules/.node24")) && process.platform !== "win32";
+for (const [name, node] of new Map<string, Command>([
+  ["this Node", [process.execPath]],
+  ...(older === process.execPath ? [] : [["npm's Node", [older]] as const]),
+  ...(replaces ? [["Node 22.15", [process.execPath, lower]] as const] : []),
 ])) {
   test(`launcher under ${name}: arguments reach the file unchanged, and its exit code comes back`, async (t) => {
     const job =
@@ -193,7 +202,8 @@ for (const [name, node] of new Map([
     const job =
       "process.on('SIGTERM', () => { console.log('told'); process.exit(0); }); setInterval(() " +
       "=> {}, 1000); console.log('ready');";
-    const shell = spawn("sh", ["-c", '"$0" "$1" --run job.mjs; true', node, project(t, job)], {
+    const command = ["-c", '"$@" --run job.mjs; true', "sh", ...node, project(t, job)];
+    const shell = spawn("sh", command, {
       env: { ...process.env, npm_lifecycle_event: "start" },
     });
     let output = "";
@@ -215,13 +225,28 @@ for (const [name, node] of new Map([
   });
 }
 
+test("launcher: a Node that can replace itself leaves no process beside the command's", {
+  skip: !replaces,
+}, async (t) => {
+  const script = project(t, "console.log(process.pid);");
+  const child = launch([process.execPath, lower], script, ["--run", "job.mjs"]);
+  const [output] = await once(child.stdout ?? child, "data");
+  assert.equal(Number(output), child.pid);
+});
+
+test("launcher: it is recorded as executable, so that npm's link to it changes nothing", (t) => {
+  const { status, stdout } = spawnSync("git", ["ls-files", "-s", "bin/svc.mjs"], { cwd: ROOT });
+  if (status !== 0) return t.skip("this is no checkout of git");
+  assert.match(String(stdout), /^100755 /);
+});
+
 test(
   "launcher: what was compiled is kept beside the dependencies, and where it cannot be kept " +
     "the file runs all the same",
   async (t) => {
     const script = project(t, "console.log('ran');");
     const modules = join(script, "../../node_modules");
-    const run = async () => ended(launch(process.execPath, script, ["--run", "job.mjs"]));
+    const run = async () => ended(launch([process.execPath], script, ["--run", "job.mjs"]));
     writeFileSync(join(modules, ".compile-cache"), "a file, where a folder should be");
     assert.deepEqual(await run(), [0, null]);
     rmSync(join(modules, ".compile-cache"));
@@ -231,7 +256,7 @@ test(
 );
 
 test("launcher: a file that does not exist is named, without a stack trace", async (t) => {
-  const child = launch(process.execPath, project(t, ""), ["--run", "absent.ts"]);
+  const child = launch([process.execPath], project(t, ""), ["--run", "absent.ts"]);
   const [output] = await once(child.stderr ?? child, "data");
   assert.equal(String(output), "svc: absent.ts does not exist\n");
   assert.deepEqual(await ended(child), [1, null]);
@@ -254,9 +279,13 @@ function project(t: { readonly after: (run: () => void) => void }, job: string):
   return script;
 }
 
-function launch(node: string, script: string, args: readonly string[]): ChildProcess {
+function launch(
+  [node, ...options]: Command,
+  script: string,
+  args: readonly string[],
+): ChildProcess {
   const { NODE_COMPILE_CACHE: _, ...env } = process.env;
-  return spawn(node, [script, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  return spawn(node, [...options, script, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 async function ended(child: ChildProcess): Promise<readonly unknown[]> {
