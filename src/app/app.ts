@@ -57,7 +57,7 @@ import { createTimerWheel } from "../upstream/timer-wheel.ts";
 import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
 import { createInstanceApi } from "../web/api/instance-api.ts";
-import type { Api } from "../web/api/operation-server.ts";
+import { type Api, firstServing } from "../web/api/operation-server.ts";
 import { statusIn } from "../web/api/provider-status.ts";
 import { createDocuments } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
@@ -85,7 +85,7 @@ import { type NodeView, named, openRouterNode, workerOn } from "./cluster.ts";
 import { type ConsoleSide, createConsoleSide } from "./console-side.ts";
 import type { CustomServing } from "./custom-profiles.ts";
 import { createHealthSide } from "./health-side.ts";
-import { firstServing, type Hosting, type HostingParts, limitsOf, openHosting } from "./hosted.ts";
+import type { Hosting, HostingParts } from "./hosted.ts";
 import { createLiveSide, type LiveSide } from "./live-side.ts";
 import {
   type ChangesPlace,
@@ -96,7 +96,7 @@ import { type OpenOperatorProviders, openOperatorProviders } from "./operator-pr
 import { type JoinedNode, openProviderLimits, type ProviderLimits } from "./provider-limits.ts";
 import { reloaded, reloadProblem, warnOfFixedSections } from "./reload.ts";
 import { createReloadAsked, type Reload, reloadAskedOver } from "./reload-service.ts";
-import type { ServiceParts } from "./service-parts.ts";
+import { limitsOf, type ServiceParts } from "./service-parts.ts";
 import { workerDocuments } from "./service-readings.ts";
 import { workerConfig } from "./worker-limits.ts";
 
@@ -234,6 +234,7 @@ async function openStored(
   const operatorInbox = createOperatorInbox();
   if (config.hosted !== null) {
     const { hosted: settings } = config;
+    const { openHosting } = await import("./hosted.ts");
     const hosting = await openHosting({ ...parts, operatorInbox, config, settings });
     const { store, node, joined, console, close } = hosting;
     const changes = operatorInbox.changes(changesPlace(parts.runtime, store, node));

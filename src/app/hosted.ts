@@ -18,7 +18,6 @@ import {
   type OpenAddressLimit,
   type OpenCreationLimit,
   openAddressLimit,
-  sharedAddressLimits,
 } from "../core/workers/shared-address-limits.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
 import {
@@ -33,7 +32,9 @@ import { keyRow } from "../hosted/keys/key-context.ts";
 import { type LegacyFormUsage, openLegacyFormUsage } from "../hosted/legacy-form-usage.ts";
 import { removeOldHistory } from "../hosted/operator/stored-history.ts";
 import { createStoredRecords } from "../hosted/operator/stored-records.ts";
+import { holdsPayments, paymentsOnDemand, sessionsOnDemand } from "../payments/on-demand.ts";
 import type { Payments } from "../payments/payments.ts";
+import type { RailSettings } from "../payments/rails/rails.ts";
 import type { SessionProcess } from "../payments/session/holds.ts";
 import type { Sessions } from "../payments/session/sessions.ts";
 import { type Runtime, within } from "../runtime.ts";
@@ -41,7 +42,7 @@ import { localSecret } from "../secrets/sealer.ts";
 import { openStore, type Store, urgently } from "../store/store.ts";
 import type { PurgeSelection } from "../upstream/engine/cached-answers.ts";
 import { createApi } from "../web/api/api.ts";
-import type { Api } from "../web/api/operation-server.ts";
+import { type Api, firstServing } from "../web/api/operation-server.ts";
 import type { CustomParts } from "../web/api/parts.ts";
 import { createAccountPages } from "../web/pages/account/account-pages.ts";
 import { type CallPaywall, createCallPaywall } from "../web/payment/call-paywall.ts";
@@ -64,7 +65,7 @@ import { creditOver } from "./credit-service.ts";
 import { type CustomHosting, type CustomServing, openCustomProfiles } from "./custom-profiles.ts";
 import type { OperatorInbox } from "./operator-changes.ts";
 import type { JoinedNode } from "./provider-limits.ts";
-import { busOf, type ServiceParts } from "./service-parts.ts";
+import { busOf, limitsOf, type ServiceParts } from "./service-parts.ts";
 import { openServiceStore } from "./service-store.ts";
 import { openWorkerChanges, type WorkerChanges } from "./worker-changes.ts";
 import { tokensOver } from "./worker-tokens.ts";
@@ -463,19 +464,24 @@ interface PaymentHostingParts
  */
 async function paymentsOf({
   config,
-  settings,
+  settings: { payments: settings },
   node,
   ...parts
 }: PaymentHostingParts): Promise<Payments | null> {
-  if (settings.payments.rails.length === 0) return null;
-  const { openPayments } = await import("../payments/open.ts");
-  return openPayments({
-    ...parts,
-    beneficiaries: BENEFICIARIES,
-    node,
-    settings: settings.payments,
-    ...challengeSettings(config),
-  });
+  if (settings.rails.length === 0) return null;
+  const open = async (): Promise<Payments> => {
+    const { openPayments } = await import("../payments/open.ts");
+    const secrets = challengeSettings(config);
+    return openPayments({ ...parts, beneficiaries: BENEFICIARIES, node, settings, ...secrets });
+  };
+  return (await opensOnDemand(settings.rails, parts.store))
+    ? paymentsOnDemand(settings, open)
+    : open();
+}
+
+/** Local rails whose store holds no payment yet wait for the first one. */
+async function opensOnDemand(rails: readonly RailSettings[], store: Store): Promise<boolean> {
+  return rails.every((rail) => rail.local) && !(await holdsPayments(store));
 }
 
 interface SessionHostingParts extends Omit<PaymentHostingParts, "changes" | "node"> {
@@ -496,15 +502,13 @@ async function sessionsOf({
   const { rails: all, offerMs, waitMs } = settings.payments;
   const rails = all.filter((rail) => rail.kind === "session");
   if (rails.length === 0) return null;
-  const { openSessions } = await import("../payments/session/open.ts");
-  return openSessions({
-    ...parts,
-    rails,
-    offerMs,
-    waitMs,
-    rateLimitSize: settings.buckets.managed,
-    ...challengeSettings(config),
-  });
+  const open = async (): Promise<Sessions> => {
+    const { openSessions } = await import("../payments/session/open.ts");
+    const rateLimitSize = settings.buckets.managed;
+    const secrets = challengeSettings(config);
+    return openSessions({ ...parts, rails, offerMs, waitMs, rateLimitSize, ...secrets });
+  };
+  return (await opensOnDemand(rails, parts.store)) ? sessionsOnDemand(open) : open();
 }
 
 /** The realm of payment challenges, and the secrets that sign offers. */
@@ -522,16 +526,6 @@ const REALM = "svc";
 async function keyOf(store: Store, digest: string): Promise<PaidKey | null> {
   const row = await keyRow(store, digest);
   return row === undefined ? null : { accountId: row.account_id, keyId: row.key_id };
-}
-
-/** Dispatches a request to the first API that serves its path. */
-export function firstServing(all: readonly Api[]): Api {
-  const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
-  return {
-    serves: (path) => one(path) !== undefined,
-    handle: (request, response, requestId) =>
-      one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
-  };
 }
 
 /**
@@ -606,12 +600,6 @@ export function unnamedNode(storageUrl: string, { wallMs, random }: Runtime): st
   if (storageUrl === "") return "main";
   const chance = Math.floor(random() * 36 ** 6).toString(36);
   return `node-${Math.floor(wallMs()).toString(36)}-${chance}`;
-}
-
-/** How limits by address are opened: for this process, or for all workers. */
-export function limitsOf(parts: Pick<HostingParts, "service" | "runtime">): OpenAddressLimit {
-  const bus = busOf(parts.service);
-  return bus === null ? openAddressLimit : sharedAddressLimits(bus, parts.runtime);
 }
 
 /** Where another process has the embedded file open, it runs the transactions of credit. */

@@ -1,6 +1,5 @@
 // `svc export`: copies an embedded store into a PostgreSQL server.
 
-import { exportEmbedded } from "../app/hosted.ts";
 import { formatFaults } from "../config/config-fault.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
@@ -17,6 +16,7 @@ export async function exportStore({ args, env }: CommandInput): Promise<void> {
   if (to === undefined || Object.keys(rest).length > 0) return refuse(usage());
   const result = readConfig({ file, flags: {}, env });
   if (!result.ok) return refuse(formatFaults(result.faults));
+  const { exportEmbedded } = await import("../app/hosted.ts");
   console.log(
     await exportEmbedded(result.config, to, realRuntime).catch((error: unknown) =>
       refuse(`svc: ${error instanceof Error ? error.message : String(error)}`),

@@ -12,12 +12,13 @@ import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { endOnSignals } from "./ending.ts";
 import { greet } from "./greeting.ts";
-import { type LocalChain, startLocal } from "./local-chain.ts";
+import type { LocalChain } from "./local-chain.ts";
 import { processLog } from "./process-log.ts";
 import { type ReadConfig, readConfig, readFlags } from "./read-config.ts";
 import type { Service } from "./service.ts";
+import { collectStartGarbage } from "./start-garbage.ts";
 import { startProblem } from "./start-problem.ts";
-import { startWorkers } from "./supervise.ts";
+import type { ServiceStart } from "./supervise.ts";
 import { whyOne, workerCount } from "./worker-count.ts";
 
 /** Serves until a signal ends it. */
@@ -32,20 +33,23 @@ export async function serve({ args, env, version }: CommandInput): Promise<void>
     onProgress: (line: string): void => log.info(line),
     onProblem: (line: string): void => log.warn(line),
   };
-  const local = first.config.devnet ? await startLocal(first.config, telling) : null;
+  const local = first.config.devnet
+    ? await (await import("./local-chain.ts")).startLocal(first.config, telling)
+    : null;
   const signIn = hasSignInLink(first.config) ? newSignInLink(realRuntime) : null;
   const complete = (config: Config): Config =>
     withSignInLink(local?.complete(config) ?? config, signIn);
   const config = named(complete(first.config), realRuntime);
   const workers = workerCount(config);
   if (workers === 1 && config.server.workers !== 1) log.info(`one worker: ${whyOne()}`);
-  const start = workers === 1 ? startHere : startWorkers;
+  const start = workers === 1 ? startHere : (await import("./supervise.ts")).startWorkers;
   const reloader = createReloader(read, complete, log);
   const input = { config, log, version, workers, reload: reloader.reload };
   const service = await start(input).catch((error: unknown) => {
     void local?.close();
     return refuse(`svc: ${startProblem(error, config)}`);
   });
+  collectStartGarbage();
   reloader.begin(service);
   process.on("SIGHUP", () => void reloader.reload());
   endOnSignals({
@@ -128,7 +132,7 @@ function createReloader(
 }
 
 /** Starts the service within this process. */
-async function startHere({ config, log, version, reload }: StartInput): Promise<Service> {
+async function startHere({ config, log, version, reload }: ServiceStart): Promise<Service> {
   const app = await build(config, { runtime: realRuntime, log, version, reload });
   return {
     port: app.port,
@@ -137,5 +141,3 @@ async function startHere({ config, log, version, reload }: StartInput): Promise<
     kill: () => {},
   };
 }
-
-type StartInput = Parameters<typeof startWorkers>[0];

@@ -11,6 +11,7 @@ import { realRuntime, runtimeOf } from "../runtime.ts";
 import { refuse } from "./command.ts";
 import { endable } from "./ending.ts";
 import { processLog } from "./process-log.ts";
+import { collectStartGarbage } from "./start-garbage.ts";
 import { startProblem } from "./start-problem.ts";
 
 const OPERATOR_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
@@ -41,6 +42,7 @@ export async function work(): Promise<void> {
     kill: () => {},
   });
   link.onOrphaned(() => end("the supervisor is gone"));
+  collectStartGarbage();
   link.report({ kind: "ready", ports: { port, metricsPort } });
   link.onCommand((command) => {
     switch (command.kind) {

@@ -11,7 +11,7 @@ import { type ChangesRead, currentPosition } from "./change-log.ts";
 import { type Contact, contactNow, watchContact } from "./contact.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
-import { type Listener, openListener } from "./listener.ts";
+import type { Listener } from "./listener.ts";
 import { createMembership, type Membership } from "./membership.ts";
 import { createNodeHints } from "./node-hints.ts";
 import { type MayReplace, newProcessId } from "./node-rows.ts";
@@ -85,6 +85,7 @@ const TOKENS_MS = 50;
  */
 export async function openCluster(parts: ClusterParts): Promise<Cluster> {
   const { store, runtime, node, settings, log } = parts;
+  const { openListener } = await import("./listener.ts");
   const listener = await openListener({ url: settings.listenUrl, store, runtime });
   try {
     const replaces = await waitForNodeId(

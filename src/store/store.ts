@@ -3,7 +3,7 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Runtime } from "../runtime.ts";
 import { isMigrated, migrate } from "./migrations.ts";
-import { openPostgres } from "./postgres.ts";
+import type { OpenServer, PostgresUse } from "./postgres.ts";
 import { openRemoteSqlite } from "./remote-sqlite.ts";
 import { IN_MEMORY, openSqlite, readSqlite } from "./sqlite.ts";
 import type { SendStatement } from "./statement.ts";
@@ -66,7 +66,7 @@ export async function openStore(place: StorePlace): Promise<Store> {
     return { engine, db, transaction: (run) => transact(db, run), close };
   }
   const { db, close, urgent } =
-    engine === "sqlite" ? { ...openSqlite(dataDir), urgent: null } : openPostgres(url, place);
+    engine === "sqlite" ? { ...openSqlite(dataDir), urgent: null } : await openServer(url, place);
   const refusal = await migrate(db).catch(
     (error: unknown) => `The store cannot be opened: ${reasonOf(error)}. ${ADVICE[engine]}`,
   );
@@ -78,6 +78,12 @@ export async function openStore(place: StorePlace): Promise<Store> {
     engine === "sqlite" && dataDir === IN_MEMORY ? ({ inMemory: true } as const) : {};
   const store = { engine, ...inMemory, db, transaction: over(db), close };
   return urgent === null ? store : { ...store, urgent: { db: urgent, transaction: over(urgent) } };
+}
+
+/** Its library is loaded only where a server is configured. */
+async function openServer(url: string, use?: PostgresUse): Promise<OpenServer> {
+  const { openPostgres } = await import("./postgres.ts");
+  return openPostgres(url, use);
 }
 
 function over(db: Kysely<Tables>): Store["transaction"] {
@@ -132,7 +138,7 @@ function served(
  */
 export async function readStore({ url, dataDir }: StorePlace): Promise<Store> {
   const engine: Engine = url === "" ? "sqlite" : "postgres";
-  const { db, close } = engine === "sqlite" ? readSqlite(dataDir) : openPostgres(url);
+  const { db, close } = engine === "sqlite" ? readSqlite(dataDir) : await openServer(url);
   const refusal = await isMigrated(db).then(
     (isCurrent) =>
       isCurrent

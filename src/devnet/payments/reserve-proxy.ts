@@ -5,7 +5,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Hex } from "viem";
 import { z } from "zod";
-import { openingsOf, setContext } from "./channel-reserve.ts";
 import type { NodeCall } from "./token.ts";
 
 /** A running proxy. */
@@ -80,8 +79,7 @@ async function answer(request: Request, nodeUrl: string, call: NodeCall): Promis
   switch (request.method) {
     case "eth_sendRawTransaction":
     case "eth_sendRawTransactionSync":
-      for (const opening of await openingsOf(hex.catch("0x").parse(request.params[0])))
-        await setContext(call, opening);
+      await openChannels(hex.catch("0x").parse(request.params[0]), call);
       return forward(request);
     case "eth_call":
     case "eth_estimateGas":
@@ -93,6 +91,12 @@ async function answer(request: Request, nodeUrl: string, call: NodeCall): Promis
     default:
       return forward(request);
   }
+}
+
+/** Sets the contexts of the channels that a transaction opens. */
+async function openChannels(raw: Hex, call: NodeCall): Promise<void> {
+  const { openingsOf, setContext } = await import("./channel-openings.ts");
+  for (const opening of openingsOf(raw)) await setContext(call, opening);
 }
 
 /**

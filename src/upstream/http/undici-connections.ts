@@ -1,7 +1,8 @@
 // Connections made by undici: TLS (HTTP/1.1 and HTTP/2), and plain HTTP/1.1 if configured. Undici's
 // timeouts are off: the router enforces deadlines, with one clock.
 import type { LookupFunction } from "node:net";
-import { type Dispatcher, Pool } from "undici";
+import type { Dispatcher } from "undici";
+import Pool from "undici/lib/dispatcher/pool.js";
 import { withWireId } from "../../core/rpc/wire-request.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
 import type {

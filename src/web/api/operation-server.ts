@@ -59,6 +59,16 @@ export interface Api {
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
 }
 
+/** Dispatches a request to the first API that serves its path. */
+export function firstServing(all: readonly Api[]): Api {
+  const one = (path: string): Api | undefined => all.find((api) => api.serves(path));
+  return {
+    serves: (path) => one(path) !== undefined,
+    handle: (request, response, requestId) =>
+      one((request.url ?? "/").split("?", 1)[0] ?? "/")?.handle(request, response, requestId),
+  };
+}
+
 /** One request in the API. */
 interface Exchange {
   readonly request: IncomingMessage;

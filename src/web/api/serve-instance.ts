@@ -11,7 +11,7 @@ import { liveHandlers } from "./handlers/live.ts";
 import { providerHandlers } from "./handlers/operator-providers.ts";
 import type { InstanceParts } from "./instance-parts.ts";
 import type { AnyResult, OperationRequest } from "./operation.ts";
-import { inputOf, parseHandlers } from "./serve.ts";
+import { inputOf, parseHandlers } from "./operation-input.ts";
 
 /** Creates the function that serves these operations; it throws if the store fails. */
 export function createInstanceServing(

@@ -1,15 +1,11 @@
 // Serves one request of an operation: authenticates the caller, validates the input and calls the
 // handler. Knows rows of the contract and handlers, not what they do.
-import type { z } from "zod";
 import { type ApiFault, apiFault } from "../../core/faults/api-fault.ts";
 import type { CONTRACT } from "../contract/contract.ts";
-import type { ApiCaller, ApiHandlers, Operation } from "../contract/operation.ts";
-import { parseBody } from "../http/body.ts";
+import type { ApiCaller, ApiHandlers } from "../contract/operation.ts";
 import type { PurchasePaywall } from "../payment/purchase-paywall.ts";
 import { recordChange } from "./action-log.ts";
 import { type ApiAuthenticationParts, callerOf } from "./authenticate.ts";
-import { checkDocument } from "./check-document.ts";
-import { checkFields, queryOf } from "./check-fields.ts";
 import { accountHandlers } from "./handlers/accounts.ts";
 import { agentHandlers } from "./handlers/agent.ts";
 import { claimHandlers } from "./handlers/claims.ts";
@@ -22,14 +18,8 @@ import { operatorMoneyHandlers } from "./handlers/operator-money.ts";
 import { profileHandlers } from "./handlers/profiles.ts";
 import { purchaseHandlers } from "./handlers/purchases.ts";
 import { usageHandlers } from "./handlers/usage.ts";
-import type {
-  AnyHandler,
-  AnyInput,
-  AnyPaidHandler,
-  AnyResult,
-  NamedOperation,
-  OperationRequest,
-} from "./operation.ts";
+import type { AnyResult, OperationRequest } from "./operation.ts";
+import { inputOf, parseHandlers } from "./operation-input.ts";
 import type { HandlerParts } from "./parts.ts";
 import { createPaidServing } from "./serve-paid.ts";
 
@@ -141,64 +131,4 @@ function handlersOf(parts: HandlerParts): ApiHandlers<typeof CONTRACT> {
     ...operatorMoneyHandlers(parts),
     ...feedbackHandlers(parts),
   };
-}
-
-/**
- * Handlers by operation id. Their types were checked against the contract where they were defined.
- */
-export function parseHandlers(handlers: object): ReadonlyMap<string, AnyHandler | AnyPaidHandler> {
-  return new Map(Object.entries(handlers) as [string, AnyHandler | AnyPaidHandler][]);
-}
-
-/** The validated input of an operation, or its faults. */
-export function inputOf({
-  operation,
-  request,
-  params,
-  bytes,
-  address,
-  baseUrl,
-  isLocal,
-  cookie,
-}: OperationRequest): AnyInput | ApiFault {
-  const given = operation.params === null ? NOTHING : checkFields(operation.params, params ?? {});
-  if (given.kind === "api_fault") return wrongPath(operation, given);
-  const query =
-    operation.query === null ? NOTHING : checkFields(operation.query, queryOf(request.url ?? "/"));
-  if (query.kind === "api_fault") return query;
-  const object = operation.body === null ? NO_FIELDS : parseBody(bytes, request);
-  if (object.kind === "api_fault") return object;
-  const body =
-    operation.body === null ? NOTHING : checkBody(operation, operation.body, object.value);
-  if (body.kind === "api_fault") return body;
-  const ifMatch = request.headers["if-match"] ?? null;
-  const lastId = request.headers["last-event-id"];
-  const lastEventId = typeof lastId === "string" ? lastId : null;
-  return {
-    kind: "input",
-    params: given.value,
-    query: query.value,
-    body: body.value,
-    ifMatch,
-    lastEventId,
-    address,
-    baseUrl,
-    isLocal,
-    cookie,
-  };
-}
-
-const NOTHING = { kind: "checked", value: null } as const;
-const NO_FIELDS = { kind: "object", value: {} } as const;
-
-function wrongPath(operation: Operation, { details }: ApiFault): ApiFault<"invalid_field"> {
-  const names = Object.keys(operation.params?.shape ?? {}).map((name) => `{${name}}`);
-  return apiFault("invalid_field", `${names.join(", ")} in the path is no id`, {
-    details,
-    nextAction: `replace ${names.join(", ")} with an id that the API returned`,
-  });
-}
-
-function checkBody({ wrongBody }: NamedOperation, schema: z.ZodObject, given: object) {
-  return wrongBody === undefined ? checkFields(schema, given) : checkDocument(schema, given);
 }

@@ -22,7 +22,7 @@ import { getTransactionReceipt, signTransaction, simulateContract } from "viem/a
 import { tempoLocalnet } from "viem/chains";
 import { Abis, Transaction } from "viem/tempo";
 import { z } from "zod";
-import { openingsOf } from "../../../src/devnet/payments/channel-reserve.ts";
+import { openingsOf } from "../../../src/devnet/payments/channel-openings.ts";
 import type { LocalWallet } from "../../../src/devnet/payments/wallets.ts";
 import { type PaymentChains, startPaymentChains } from "../../fakes/payment-chains.ts";
 
@@ -422,14 +422,14 @@ describe("the stand-in of the channel reserve", () => {
       const context = Session.Precompile.Channel.computeExpiringNonceHash(transaction as never, {
         sender: account.address,
       });
-      const opened = await openingsOf(raw);
+      const opened = openingsOf(raw);
       assert.deepEqual(
         opened.map((it) => ({ ...it, payer: getAddress(it.payer) })),
         [{ payer: account.address, salt, context }],
       );
     }
-    assert.deepEqual(await openingsOf("0x76c0"), []);
-    assert.deepEqual(await openingsOf(`0x76${ESCROW.slice(2)}`), []);
+    assert.deepEqual(openingsOf("0x76c0"), []);
+    assert.deepEqual(openingsOf(`0x76${ESCROW.slice(2)}`), []);
   });
 
   it("a channel without a recipient, to a token or without money is refused", async () => {

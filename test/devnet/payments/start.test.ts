@@ -2,7 +2,7 @@
 // others may reach the service there is no local money.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -45,17 +45,36 @@ function configOf(
   });
 }
 
+interface Start {
+  readonly server?: Record<string, unknown>;
+  readonly hosted?: Record<string, unknown>;
+  readonly dataDir?: string;
+  readonly env?: Record<string, string>;
+}
+
 async function started(
   t: TestContext,
-  server: Record<string, unknown> = {},
-  hosted: Record<string, unknown> = { enabled: true },
+  { server = {}, hosted = { enabled: true }, dataDir = newFolder(t), env = {} }: Start = {},
 ): Promise<ServiceProcess> {
-  const dataDir = mkdtempSync(join(tmpdir(), "svc-paying-"));
-  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  const service = await startProcess(t, configOf(dataDir, server, hosted));
+  const service = await startProcess(t, configOf(dataDir, server, hosted), env);
   // Its lines for people follow the line that it serves.
   await until("its greeting", () => service.log().includes("all of it  "));
   return service;
+}
+
+function newFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "svc-paying-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A service that tells which packages it has loaded. */
+async function startedTelling(t: TestContext, dataDir: string) {
+  const file = join(newFolder(t), "loaded");
+  const hook = fileURLToPath(new URL("../../fakes/loaded-packages.ts", import.meta.url));
+  const env = { NODE_OPTIONS: `--import=${hook}`, LOADED_PACKAGES: file };
+  const service = await started(t, { dataDir, env });
+  return { service, loaded: (): string[] => readFileSync(file, "utf8").trim().split("\n") };
 }
 
 /**
@@ -107,11 +126,19 @@ async function run(
   return { code, out, err };
 }
 
+/** Packages that a demonstration does not need before somebody pays, asks or builds. */
+function heavyOf(loaded: readonly string[]): readonly string[] {
+  const heavy = ["viem", "mppx", "ox", "@x402/core", "pg", "esbuild", "marked", "@redis/client"];
+  return heavy.filter((name) => loaded.includes(name));
+}
+
 test(
   "the printed commands pay: the stock command line by MPP tempo and by a channel, svc pay by " +
     "EIP-3009; a key holds what was paid",
   async (t) => {
-    const service = await started(t);
+    const dataDir = newFolder(t);
+    const { service, loaded } = await startedTelling(t, dataDir);
+    assert.deepEqual(heavyOf(loaded()), [], "a start loads nothing that only payments need");
     const commands = await commandsOf(service);
     assert.equal(commands.size, 3);
     for (const [remark, command] of commands) {
@@ -130,6 +157,11 @@ test(
       });
       assert.equal(status, 200);
     }
+    assert.ok(heavyOf(loaded()).includes("viem"));
+    service.signal("SIGTERM");
+    assert.equal(await service.ended, 0);
+    const again = await startedTelling(t, dataDir);
+    assert.ok(heavyOf(again.loaded()).includes("viem"), "what was paid for before goes on");
   },
 );
 
@@ -151,7 +183,7 @@ test("where others may reach the service there are no local payments, and the lo
     [{ host: "0.0.0.0" }, "0.0.0.0"],
     [{ public_url: "https://rpc.example" }, "rpc.example"],
   ] as const) {
-    const service = await started(t, server);
+    const service = await started(t, { server });
     assert.ok(
       service.log().includes(`no local payments: others may reach ${reached}`),
       service.log(),
@@ -163,7 +195,7 @@ test("where others may reach the service there are no local payments, and the lo
 });
 
 test("a plain router starts no payment chain, and its link to the sign-in page signs in once", async (t) => {
-  const service = await started(t, {}, { enabled: false });
+  const service = await started(t, { hosted: { enabled: false } });
   assert.ok(!/payment|Tempo/.test(service.log()), service.log());
   // The page that reads the code: console/pages/sign-in/sign-in-page.tsx.
   // A session is valid at one host: the link names the one of every other line, and of README.
