@@ -22,6 +22,7 @@ import { hottest } from "./profile.ts";
 import { type CellRounds, complaints, rowsOf, tableOf } from "./report.ts";
 import { soak } from "./soak.ts";
 import { measureSockets } from "./sockets/run.ts";
+import { measureStarts } from "./start.ts";
 import { measureStructure } from "./structure.ts";
 import { measureSizes } from "./sweep.ts";
 import {
@@ -50,6 +51,7 @@ interface Options {
   readonly budgets: boolean;
   readonly batches: boolean;
   readonly cacheMemory: boolean;
+  readonly start: boolean;
   /** Of what is drawn by chance. */
   readonly seed: number;
   /** Sizes of the sweep; empty = all. */
@@ -76,6 +78,7 @@ usage: npm run bench -- [--cell NAME]... [--system direct|nginx|nginx-default|sv
        npm run bench -- --budgets [--seconds N]
        npm run bench -- --batches [--rounds N] [--seconds N]
        npm run bench -- --cache-memory
+       npm run bench -- --start [--rounds N]
        npm run bench -- --sizes [--size BYTES]... [--rounds N] [--seconds N] [--cpu-prof]
 cells: ${CELLS.map(({ name }) => name).join(", ")}\n`);
   process.exit(2);
@@ -100,6 +103,7 @@ function parseOptions(args: readonly string[]): Options {
       budgets: { type: "boolean", default: false },
       batches: { type: "boolean", default: false },
       "cache-memory": { type: "boolean", default: false },
+      start: { type: "boolean", default: false },
       seed: { type: "string", default: "1" },
       size: { type: "string", multiple: true, default: [] },
       minutes: { type: "string", default: "10" },
@@ -142,6 +146,7 @@ function parseOptions(args: readonly string[]): Options {
     budgets: values.budgets,
     batches: values.batches,
     cacheMemory: values["cache-memory"],
+    start: values.start,
     seed,
     minutes,
     profile: values["cpu-prof"],
@@ -285,6 +290,7 @@ try {
   else if (options.hedges) process.exitCode = await measureHedges(options);
   else if (options.batches) process.exitCode = await measureBatches(options);
   else if (options.budgets) process.exitCode = await measureBudgets(options);
+  else if (options.start) process.exitCode = await measureStarts(options.rounds);
   else if (options.cacheMemory) process.exitCode = await measureCacheMemory();
   else if (options.sizes)
     process.exitCode = await measureSizes({ ...options, sizes: options.sizeBytes });
