@@ -249,6 +249,7 @@ export class FlushLoop {
     try {
       await this.#flush();
       this.#isCutOff = false;
+      if (isLastChance) this.#parts.refills.heard();
     } catch (error) {
       this.#isCutOff = isLastChance;
       throw error;

@@ -13,6 +13,8 @@ export interface RefillBatcher {
    * store that is silent is waited for once: until it answers again, it calls back at once.
    */
   wait(wallet: OpenWallet, run: () => void): () => void;
+  /** The store answers again, as a flush has shown: it is waited for as before. */
+  heard(): void;
   /**
    * Starts no further round and calls back every waiter. Resolves when the round in flight has
    * ended.
@@ -76,6 +78,10 @@ class RoundRefillBatcher implements RefillBatcher {
     wallet.waiters.push(waiter);
     this.request(wallet);
     return waiter.cancel;
+  }
+
+  heard(): void {
+    this.#isSilent = false;
   }
 
   async close(): Promise<void> {

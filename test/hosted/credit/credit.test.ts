@@ -591,6 +591,45 @@ test(
   },
 );
 
+test("once credit may be spent again after a silence, calls wait for it as before", async (t) => {
+  const { store } = await countedStore(t);
+  await createPaid(store, "acc_a", 1_000_000_000n);
+  const held: (() => void)[] = [];
+  let hangs = false;
+  const { credit, runtime } = await node(t, {
+    ...store,
+    transaction: (run) =>
+      hangs
+        ? new Promise((_, reject) => held.push(() => reject(new Error("lost"))))
+        : store.transaction(run),
+  });
+  const wallet = credit.wallet("acc_a");
+  await refill(credit, runtime, wallet, 3 * CU);
+  hangs = true;
+  let waited = 0;
+  const wait = (): unknown => credit.refilled(wallet, () => waited++);
+  wait();
+  await turn(runtime, SETTINGS.nodeTimeoutMs / 2);
+  for (const lose of held.splice(0)) lose();
+  await turn(runtime, 0);
+  assert.equal(waited, 1);
+  wait();
+  await turn(runtime, 0);
+  assert.equal(waited, 2, "at once, while the store is silent");
+  hangs = false;
+  for (const lose of held.splice(0)) lose();
+  await credit.flush().catch(() => credit.flush());
+  assert.equal(credit.maySpend(), true);
+  wait();
+  runtime.advance(0);
+  assert.equal(waited, 2, "not at once");
+  await until(
+    () => waited === 3,
+    () => turn(runtime, ROUND_MS),
+  );
+  assert.equal(spend(credit, wallet, 1), 1);
+});
+
 test("a steady load goes on for ten seconds after the store fell silent, from what was leased", async (t) => {
   const { store } = await countedStore(t);
   await createPaid(store, "acc_a", 1_000_000_000_000n);
