@@ -41,6 +41,7 @@ export type Finding = "wrong" | "short" | "null" | "told, then null";
 interface Told {
   readonly json: string;
   readonly node: SimulatedNode;
+  readonly atMs: number;
 }
 
 const MAX_TOLD = 4_096;
@@ -76,19 +77,21 @@ export class AnswerOracle {
   /**
    * Whether a node would have said it lately. A kept answer about a number is compared with nodes
    * that have that block and are on no branch of their own: what one that lags behind leaves out,
-   * and what another branch holds, must not be kept.
+   * and what another branch holds, must not be kept, unless a socket vouches for it.
    */
   #isTruth({ request, json, kept, isMerged, isResolved, ...times }: JudgedAnswer): boolean {
     const { usualMs, nullMs, kept: longer = {} } = this.#graces;
     const { askedAtMs, toldAtMs } = times;
-    const claimed = kept === null ? null : claimedNumber(request);
+    const claimed = kept === null || longer[kept] !== undefined ? null : claimedNumber(request);
     const graceMs = kept === null && json === "null" ? usualMs + nullMs : usualMs;
     const keptMs = kept === null ? 0 : (longer[kept] ?? 0);
     const sinceMs = (isMerged ? askedAtMs : toldAtMs) - graceMs - keptMs;
+    // By a hash an answer is true on every branch.
+    const isOfHash = kept === null || kept === "hash";
     const isSaid = (asked: NodeRequest, least: number): boolean =>
       this.#nodes.some(
         (node) =>
-          (kept === null || node.fault.forks === undefined) &&
+          (isOfHash || node.fault.forks === undefined) &&
           node
             .chainsSince(sinceMs)
             .some((chain) => least < chain.length && node.answer(asked, chain) === json),
@@ -142,14 +145,24 @@ export class AnswerOracle {
     );
   }
 
-  /** Whether all nodes that are neither behind nor alone have had what is asked for, for long. */
+  /**
+   * Whether all nodes that are neither behind nor alone have had what is asked for, for long, and
+   * those that are behind are on their way to it.
+   */
   #isThere({ request, toldAtMs }: JudgedAnswer): boolean {
     const sinceMs = toldAtMs - this.#graces.knownMs;
-    return this.#nodes.every(
-      (node) =>
-        isBehind(node) ||
-        node.chainsSince(sinceMs).every((chain) => node.answer(request, chain) !== "null"),
+    return this.#nodes.every((node) =>
+      isBehind(node)
+        ? this.#follows(node)
+        : node.chainsSince(sinceMs).every((chain) => node.answer(request, chain) !== "null"),
     );
+  }
+
+  /** Whether the newest block of a node that lags is on the chain of one that does not. */
+  #follows({ chain, fault }: SimulatedNode): boolean {
+    if (fault.lagBlocks === undefined) return true;
+    const at = chain.length - 1;
+    return this.#nodes.some((other) => !isBehind(other) && other.chain[at] === chain[at]);
   }
 
   /** Whether a node that has told of a block as high still has it. */
@@ -165,16 +178,16 @@ export class AnswerOracle {
   }
 
   /** Whether the node that told of it still does. */
-  #wasTold({ request, toldAtMs }: JudgedAnswer): boolean {
+  #wasTold({ request, askedAtMs, toldAtMs }: JudgedAnswer): boolean {
     const told = this.#told.get(keyOf(request));
-    if (told === undefined) return false;
+    if (told === undefined || told.atMs > askedAtMs) return false;
     const { node, json } = told;
     return node
       .chainsSince(toldAtMs - this.#graces.usualMs)
       .every((chain) => node.answer(request, chain) === json);
   }
 
-  #note({ request, json, kept, nodeIndex }: JudgedAnswer): void {
+  #note({ request, json, kept, nodeIndex, toldAtMs: atMs }: JudgedAnswer): void {
     const node = nodeIndex === null ? undefined : this.#nodes[nodeIndex];
     if (node !== undefined && json.startsWith("{")) {
       const number = claimedNumber(request) ?? -1;
@@ -183,7 +196,7 @@ export class AnswerOracle {
     if (!NAMES_ONE.has(request.method) || json === "null" || kept !== null) return;
     if (node === undefined || node.fault.stallShare !== undefined) return;
     this.#told.delete(keyOf(request));
-    this.#told.set(keyOf(request), { json, node });
+    this.#told.set(keyOf(request), { json, node, atMs });
     for (const oldest of this.#told.keys()) {
       if (this.#told.size <= MAX_TOLD) break;
       this.#told.delete(oldest);

@@ -11,7 +11,7 @@ import { FAULTY_WORLDS } from "./faulty-worlds.ts";
 import { edited, RULES } from "./rules-off.ts";
 
 const SEED = namedSeed(1);
-const ANSWERS = 3_000;
+const ANSWERS = 2_000;
 /** Calls that are refused are not compared. */
 const LEAST_COMPARED = 0.9 * ANSWERS;
 

@@ -207,7 +207,7 @@ class CacheWorld {
       nodeIndex: source.kind === "provider" ? source.provider.index : null,
     });
     for (const finding of found)
-      if (!this.#excused.has(finding))
+      if (!this.#excused.has(finding) || (finding === "null" && cacheUse?.result === "hit"))
         this.findings[finding].push(
           `${source.kind} ${JSON.stringify(request)} at ${toldAtMs}: ${json}`,
         );

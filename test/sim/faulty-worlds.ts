@@ -103,6 +103,8 @@ export const FAULTY_WORLDS = {
     faults: [{ pushesTrailMs: 6_000 }, POLLED, POLLED, POLLED, POLLED],
     pollEveryMs: 1_000,
     knownMs: 1_200,
+    // It takes two polls to find out.
+    kept: { head: 2_000, block: 2_000 },
   },
   /** No node pushes heads, and one is a block behind. */
   polled: {

@@ -9,16 +9,18 @@
 // N` so many reads over five nodes are checked for callers who see the chain go back, and a tenth
 // of them with `consistency: off`, which has to show some; with `--sends N` own writes over
 // providers that die are simulated with so many seeds; with `--answers N` so many answers of
-// simulated nodes at fault are judged, and every rule that makes them right is switched off in turn,
-// which has to be noticed; with `--balancer` the database is cut off from nodes behind the balancer
-// of deploy/, and `--balancer N` is its Nth case alone. Exit codes: 0 every promise kept, 1 a
-// breach, 2 wrong usage.
+// simulated nodes at fault are judged, and every rule that makes them right is switched off in
+// turn, which has to be noticed; with `--live` as well the nodes are servers and the service is a
+// process, with one worker and two, with Redis and without, asked by HTTP and by sockets; with
+// `--balancer` the database is cut off from nodes behind the balancer of deploy/, and `--balancer
+// N` is its Nth case alone. Exit codes: 0 every promise kept, 1 a breach, 2 wrong usage.
 import { parseArgs } from "node:util";
 import { seededRandom } from "../fakes/runtime.ts";
 import { chanceSeed } from "../fakes/seed.ts";
 import { REACHES, simulateStreams } from "../sim/stream-simulation.ts";
 import { play } from "./act.ts";
 import type { ActPlan } from "./act-fixture.ts";
+import { soakLiveAnswers } from "./answers/live.ts";
 import { soakAnswers } from "./answers/simulated.ts";
 import { type BoundsCase, tryBounds } from "./bounds.ts";
 import { startChain } from "./chain.ts";
@@ -76,6 +78,7 @@ const { values } = parseArgs({
     sends: { type: "string", default: "0" },
     answers: { type: "string", default: "0" },
     balancer: { type: "string", default: "none" },
+    live: { type: "boolean", default: false },
     consistency: { type: "string", default: "both" },
     nodes: { type: "string", default: "5" },
   },
@@ -106,7 +109,7 @@ if (
       "| --differential N [--seed N] | --simulated N [--seed N] " +
       "| --balancer [CASE] [--seed N] " +
       "| --cluster [N] [--seed N] | --sends [N] [--seed N] [--consistency tip|caller|off] " +
-      "| --answers [N] [--seed N] " +
+      "| --answers [N] [--seed N] [--live] " +
       "| --views [N] [--seed N] [--nodes N] [--consistency tip|caller|off]\n",
   );
   process.exit(2);
@@ -118,7 +121,10 @@ process.exitCode = await chosen(modes);
 async function chosen(consistencies: readonly Consistency[]): Promise<number> {
   if (viewReads > 0)
     return told(await soakViews({ seed, reads: viewReads, nodes, print }, consistencies));
-  if (answers > 0) return told(await soakAnswers({ seed, answers, print }));
+  if (answers > 0) {
+    const soakAll = values.live ? soakLiveAnswers : soakAnswers;
+    return told(await soakAll({ seed, answers, print }));
+  }
   if (sendSeeds > 0) {
     const [consistency = "tip"] = consistencies;
     return told(await soakSends({ seed, seeds: sendSeeds, consistency, print }));

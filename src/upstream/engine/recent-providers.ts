@@ -13,8 +13,8 @@ const MAX_ANSWERS = 4_096;
 const BLOCKS = 5;
 const LEAST_MS = 2_000;
 const MOST_MS = 60_000;
-/** Of the block that was told, from the served tip. */
-const MAX_BLOCKS_BELOW = 2;
+/** Of the block that was told, from the served tip: as deep as reorganisations usually go. */
+const MAX_BLOCKS_BELOW = 8;
 /** A block further above the served tip is none that a provider can have. */
 const MAX_BLOCKS_ABOVE = 16;
 

@@ -2,6 +2,7 @@
 // of one client go one after the other.
 import { Client } from "undici";
 import { WebSocket } from "ws";
+import type { CacheClass } from "../../../src/core/routing/cache-terms.ts";
 
 /** One call of a request. */
 export interface WireCall {
@@ -17,6 +18,14 @@ export interface WireAnswer {
     readonly message: string;
     readonly data?: { readonly code?: string };
   };
+  /** Where its client asks for it. */
+  readonly svc_meta?: WireMeta;
+}
+
+/** What evidence says of an answer. */
+export interface WireMeta {
+  readonly source?: string;
+  readonly cache?: { readonly result: string; readonly class?: CacheClass };
 }
 
 /** Answers in the order of the calls; null = the connection was lost. */
@@ -37,17 +46,19 @@ export interface Target {
   readonly url: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Whether it asks for the evidence of single calls; left out = it does not. */
+  readonly asksMeta?: boolean;
 }
 
 /** A client by HTTP. */
-export function httpClient({ url, path, headers }: Target): NodeClient {
+export function httpClient({ url, path, headers, asksMeta = false }: Target): NodeClient {
   const client = new Client(url, { pipelining: 1 });
   return {
     async send(calls, seen) {
       try {
         const response = await client.request({
           method: "POST",
-          path,
+          path: asksMeta ? `${path}?include_meta=body` : path,
           headers: {
             "content-type": "application/json",
             ...headers,
@@ -69,9 +80,23 @@ export function httpClient({ url, path, headers }: Target): NodeClient {
 }
 
 /** A client by WebSocket. */
-export async function socketClient({ url, path, headers }: Target): Promise<NodeClient> {
+export async function socketClient(target: Target): Promise<NodeClient> {
+  const { url, path, headers, asksMeta = false } = target;
   const socket = new WebSocket(`${url.replace("http", "ws")}/ws${path}`, { headers });
-  let deliver: (text: string | null) => void = () => {};
+  const received: (string | null)[] = [];
+  let wake = (): void => {};
+  const deliver = (text: string | null): void => {
+    received.push(text);
+    wake();
+  };
+  /** The next message; null = the connection was lost. */
+  const next = async (): Promise<string | null> => {
+    if (received.length === 0)
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    return received.shift() ?? null;
+  };
   await new Promise<void>((resolve, reject) => {
     socket.once("open", resolve);
     socket.once("error", reject);
@@ -81,11 +106,14 @@ export async function socketClient({ url, path, headers }: Target): Promise<Node
   return {
     async send(calls, seen) {
       if (socket.readyState !== WebSocket.OPEN) return { answers: null, seen };
-      const text = await new Promise<string | null>((resolve) => {
-        deliver = resolve;
-        socket.send(bodyOf(calls));
-      });
-      return { answers: text === null ? null : answersOf(calls, parseBody(text)), seen };
+      socket.send(bodyOf(calls, asksMeta ? { svc_meta: "notify" } : {}));
+      const text = await next();
+      // The evidence of a single call follows its answer.
+      const meta = asksMeta && text !== null ? await next() : null;
+      if (text === null || (asksMeta && meta === null)) return { answers: null, seen };
+      const answers = answersOf(calls, parseBody(text));
+      if (meta === null) return { answers, seen };
+      return { answers: answers.map((answer) => ({ ...answer, ...metaIn(meta) })), seen };
     },
     async close() {
       socket.terminate();
@@ -93,8 +121,14 @@ export async function socketClient({ url, path, headers }: Target): Promise<Node
   };
 }
 
-function bodyOf(calls: readonly WireCall[]): string {
-  const requests = calls.map((call, at) => ({ jsonrpc: "2.0", id: at + 1, ...call }));
+/** The evidence in a notification. */
+function metaIn(text: string): Pick<WireAnswer, "svc_meta"> {
+  const { params } = JSON.parse(text);
+  return { svc_meta: params };
+}
+
+function bodyOf(calls: readonly WireCall[], more: Readonly<Record<string, string>> = {}): string {
+  const requests = calls.map((call, at) => ({ jsonrpc: "2.0", id: at + 1, ...call, ...more }));
   return JSON.stringify(requests.length === 1 ? requests[0] : requests);
 }
 

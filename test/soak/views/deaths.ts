@@ -1,7 +1,7 @@
 // Providers that die and come back: at any time, and now and then just after they accepted a
 // transaction, before any other provider has heard of it. One is dead at a time, and only two ever
 // die: a circuit stays open for longer than a run takes.
-import type { ProviderServer } from "./provider-server.ts";
+import type { ViewServer } from "./network.ts";
 
 /** Kills providers until stopped. */
 export interface Deaths {
@@ -24,7 +24,7 @@ const MOST_LAST_WORDS_MS = 6;
 const MORTAL = 2;
 
 /** Begins. */
-export function startDeaths(servers: readonly ProviderServer[], random: () => number): Deaths {
+export function startDeaths(servers: readonly ViewServer[], random: () => number): Deaths {
   const first = Math.floor(random() * servers.length);
   const mortal = Array.from({ length: MORTAL }, (_, at) => servers[(first + at) % servers.length]);
   let count = 0;
@@ -41,7 +41,7 @@ export function startDeaths(servers: readonly ProviderServer[], random: () => nu
     timer = setTimeout(next, pauseMs());
   }
 
-  function kill(server: ProviderServer | undefined): void {
+  function kill(server: ViewServer | undefined): void {
     if (isOver || current !== null || server?.isServing() !== true || !mortal.includes(server))
       return;
     count++;
@@ -64,7 +64,7 @@ export function startDeaths(servers: readonly ProviderServer[], random: () => nu
   };
 }
 
-async function dieAndReturn(server: ProviderServer, random: () => number): Promise<void> {
+async function dieAndReturn(server: ViewServer, random: () => number): Promise<void> {
   const deadMs = LEAST_DEAD_MS + random() * (MOST_DEAD_MS - LEAST_DEAD_MS);
   if (random() < FORGETS_ITS_POOL) server.provider.pool.clear();
   await server.stop();

@@ -1,17 +1,20 @@
 // Simulated providers over one chain: blocks come at uneven times, some are replaced, each provider
 // follows at a lag of its own that changes, and now and then one is alone on a fork. Transactions
 // spread from provider to provider, and are mined. Tells the oracle who holds what.
-import type { ChainBlock } from "../../fakes/chain.ts";
+import { type ChainBlock, headerText } from "../../fakes/chain.ts";
 import { createViewChain, type SentTransaction, type ViewChain } from "./chain.ts";
 import { createOracle, type Oracle } from "./oracle.ts";
-import { createProvider } from "./provider.ts";
+import { createProvider, type SimulatedProvider } from "./provider.ts";
 import { type ProviderServer, serveProvider } from "./provider-server.ts";
+
+/** A provider of the network. */
+export type ViewServer = ProviderServer<SimulatedProvider>;
 
 /** The network. */
 export interface Network {
   readonly chain: ViewChain;
   readonly oracle: Oracle;
-  readonly servers: readonly ProviderServer[];
+  readonly servers: readonly ViewServer[];
   readonly reorganisations: () => number;
   readonly forks: () => number;
   /** Requests to all providers, by kind. */
@@ -93,11 +96,7 @@ export async function startNetwork(plan: NetworkPlan): Promise<Network> {
         after(between(gossipMs, random), () => tell(from, server, sent));
   }
 
-  function tell(
-    from: number,
-    { provider, isServing }: ProviderServer,
-    sent: SentTransaction,
-  ): void {
+  function tell(from: number, { provider, isServing }: ViewServer, sent: SentTransaction): void {
     if (isServing() && places[from]?.server.isServing() === true)
       provider.pool.set(sent.hash, sent);
   }
@@ -149,11 +148,14 @@ export async function startNetwork(plan: NetworkPlan): Promise<Network> {
     move(server, goal);
   }
 
-  function move(server: ProviderServer, goal: ChainBlock): void {
+  function move(server: ViewServer, goal: ChainBlock): void {
     const heads = chain.blocks.walk(server.provider.tip(), goal).come;
     server.provider.moveTo(goal);
     oracle.note({ provider: server.provider.index, tip: goal, atMs: performance.now() });
-    server.push(heads, random() * MAX_PUSH_MS);
+    server.push(
+      heads.map((head) => headerText(head)),
+      random() * MAX_PUSH_MS,
+    );
   }
 
   return {
@@ -173,7 +175,7 @@ export async function startNetwork(plan: NetworkPlan): Promise<Network> {
 
 /** Where a provider is on the chain. */
 interface Place {
-  readonly server: ProviderServer;
+  readonly server: ViewServer;
   lag: number;
   fork: { readonly tip: ChainBlock; stepsLeft: number } | null;
 }

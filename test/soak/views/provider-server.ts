@@ -5,17 +5,26 @@ import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { WebSocket, WebSocketServer } from "ws";
-import { type ChainBlock, headerText } from "../../fakes/chain.ts";
 import { notification } from "../../fakes/socket-upstream.ts";
-import type { SimulatedProvider } from "./provider.ts";
+
+/** What is served. */
+export interface ServedProvider {
+  /** Requests by method, or by what they are where that says more. */
+  readonly counts: Map<string, number>;
+  /** The answer as JSON members: a result or an error. */
+  answer(request: {
+    readonly method: string;
+    readonly params: readonly unknown[];
+  }): string | Promise<string>;
+}
 
 /** A provider that can be connected to. */
-export interface ProviderServer {
-  readonly provider: SimulatedProvider;
+export interface ProviderServer<P extends ServedProvider> {
+  readonly provider: P;
   readonly port: number;
   readonly isServing: () => boolean;
-  /** Pushes these heads, oldest first, `delayMs` from now or after those that still wait. */
-  push(heads: readonly ChainBlock[], delayMs: number): void;
+  /** Pushes these headers, oldest first, `delayMs` from now or after those that still wait. */
+  push(heads: readonly string[], delayMs: number): void;
   /** Cuts every connection and refuses new ones. */
   stop(): Promise<void>;
   /** Serves again. */
@@ -23,7 +32,9 @@ export interface ProviderServer {
 }
 
 /** Starts one. */
-export async function serveProvider(provider: SimulatedProvider): Promise<ProviderServer> {
+export async function serveProvider<P extends ServedProvider>(
+  provider: P,
+): Promise<ProviderServer<P>> {
   const wires = new Set<Socket>();
   const peers = new Map<WebSocket, Map<string, string>>();
   const frames = new WebSocketServer({ noServer: true, perMessageDeflate: false });
@@ -46,13 +57,13 @@ export async function serveProvider(provider: SimulatedProvider): Promise<Provid
     socket.on("error", () => {}).on("close", () => peers.delete(socket));
     socket.on("message", (data) => void answerFrame(provider, socket, subscriptions, String(data)));
   };
-  const pushNow = (heads: readonly ChainBlock[]): void => {
+  const pushNow = (heads: readonly string[]): void => {
     for (const [socket, subscriptions] of peers)
       for (const [id, kind] of subscriptions)
-        if (kind === "newHeads") for (const head of heads) send(socket, headOf(id, head));
+        if (kind === "newHeads") for (const head of heads) send(socket, notification(id, head));
   };
 
-  const started: ProviderServer = {
+  const started: ProviderServer<P> = {
     provider,
     get port() {
       return port;
@@ -90,7 +101,7 @@ interface WireRequest {
 }
 
 function answerHttp(
-  provider: SimulatedProvider,
+  provider: ServedProvider,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -109,14 +120,14 @@ function answerHttp(
   });
 }
 
-async function answerText(provider: SimulatedProvider, body: string): Promise<string> {
+async function answerText(provider: ServedProvider, body: string): Promise<string> {
   const requests = parseRequests(body);
   const answers = await Promise.all(requests.map((one) => answerOf(provider, one)));
   return isBatch(body) ? `[${answers.join(",")}]` : answers.join("");
 }
 
 async function answerOf(
-  provider: SimulatedProvider,
+  provider: ServedProvider,
   { id, method, params = [] }: WireRequest,
 ): Promise<string> {
   const members = await provider.answer({ method, params });
@@ -124,7 +135,7 @@ async function answerOf(
 }
 
 async function answerFrame(
-  provider: SimulatedProvider,
+  provider: ServedProvider,
   socket: WebSocket,
   subscriptions: Map<string, string>,
   body: string,
@@ -142,10 +153,6 @@ async function answerFrame(
   const subscription = `0x${randomBytes(SUBSCRIPTION_BYTES).toString("hex")}`;
   subscriptions.set(subscription, String(first));
   return reply(subscription);
-}
-
-function headOf(subscription: string, block: ChainBlock): string {
-  return notification(subscription, headerText(block));
 }
 
 function send(socket: WebSocket, frame: string): void {

@@ -365,16 +365,22 @@ test("a preconfirmed receipt that was told is not told away by a provider that h
   assert.deepEqual(afterFailure('["0xaa"]').answers, ["null"], "after a few blocks null is null");
 });
 
-test("a receipt of a block well below the tip is not remembered", () => {
-  const says: (string | null | "silent")[] = ['{"blockNumber":"0x61"}', "null"];
-  const it = bench([100, 100], says);
-  it.save(0);
-  it.ask('["0xaa"]');
-  it.runtime.advance(50);
-  says[0] = null;
-  const asked = it.ask('["0xaa"]');
-  it.runtime.advance(7);
-  says[0] = '{"blockNumber":"0x61"}';
-  it.runtime.advance(50);
-  assert.deepEqual(asked.answers, ["null"]);
+test("who told of a receipt is asked again, unless its block is well below the tip", () => {
+  for (const [block, told] of [
+    [93, '{"blockNumber":"0x5d"}'],
+    [91, "null"],
+  ] as const) {
+    const receipt = `{"blockNumber":"0x${block.toString(16)}"}`;
+    const says: (string | null | "silent")[] = [receipt, "null"];
+    const it = bench([100, 100], says);
+    it.save(0);
+    it.ask('["0xaa"]');
+    it.runtime.advance(50);
+    says[0] = null;
+    const asked = it.ask('["0xaa"]');
+    it.runtime.advance(7);
+    says[0] = receipt;
+    it.runtime.advance(50);
+    assert.deepEqual(asked.answers, [told]);
+  }
 });
