@@ -1,6 +1,6 @@
 // Judges answers by what the nodes of a network could truthfully have said: wrong, shorter than
-// somebody could have made it, `null` for what is there, kept although it must not be. Knows neither
-// the service nor what is wrong with its answer beyond that.
+// somebody could have made it, `null` for what is there, kept although it must not be. Knows no
+// service.
 import type { CacheClass } from "../../src/core/routing/cache-terms.ts";
 import { claimedNumber, lieOf, type NodeRequest, resolvedAt } from "./cache-nodes.ts";
 import type { SimulatedNode } from "./simulated-node.ts";
@@ -125,7 +125,7 @@ export class AnswerOracle {
     );
   }
 
-  /** Logs of a node that lacks their end, though another one that serves them is known to have it. */
+  /** Logs of a node that lacks their end, though another one that serves them has it. */
   #isShort({ request, json, isMerged, askedAtMs, toldAtMs }: JudgedAnswer): boolean {
     const { usualMs, knownMs } = this.#graces;
     const claimed = claimedNumber(request);

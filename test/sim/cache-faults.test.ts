@@ -1,7 +1,7 @@
 // Answers through reorganisations where nodes lag, lie, stall, fork, and trail their own sockets:
 // nothing is told that an honest node would not have said, no list ends before its range, nothing
-// that is there is told as missing, and nothing is kept that must not be. `npm run soak -- --answers`
-// judges a million, and shows that the oracle finds what happens without each of these rules.
+// that is there is told as missing, and nothing is kept that must not be. `npm run soak --
+// --answers` judges a million, and shows that the oracle finds what happens without each rule.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

@@ -102,7 +102,7 @@ export function resolvedAt({ method, params }: NodeRequest, number: number): Nod
   }
 }
 
-/** What is of another block, transaction or address, where an answer names its own; else the truth. */
+/** What is of another block, transaction or address, if answers name their own; else the truth. */
 export function lieOf(view: NodeView, { method, params }: NodeRequest): string | null {
   const truth = answerOf(view, { method, params });
   const other = otherParams(view.chain, { method, params });

@@ -1,5 +1,5 @@
-// A network of nodes with faults behind the real router, tracker and cache, in simulated time; every
-// answer is judged by the oracle. What is asked is in `cache-trace.ts`, what nodes answer in
+// A network of nodes with faults behind the real router, tracker and cache, in simulated time.
+// Every answer is judged by the oracle. What is asked is in `cache-trace.ts`, what nodes answer in
 // `cache-nodes.ts`, what is wrong with them in `faulty-worlds.ts`.
 import assert from "node:assert/strict";
 import { DEFAULT_HEDGE } from "../../src/core/routing/hedge.ts";

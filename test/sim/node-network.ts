@@ -1,5 +1,5 @@
-// Nodes of one simulated chain that see its blocks and reorganisations at different times, each with
-// a fault of its own. Time is its user's: simulated or real. Knows no service.
+// Nodes of one simulated chain that see its blocks and reorganisations at different times, each
+// with a fault of its own. Time is its user's: simulated or real. Knows no service.
 import { type Chain, hashOf } from "./cache-nodes.ts";
 import { forkOf, type NodeFault, SimulatedNode } from "./simulated-node.ts";
 

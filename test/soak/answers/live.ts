@@ -1,5 +1,5 @@
-// Answers of the real service before nodes at fault, over real sockets: with one worker and two, with
-// Redis and without, by HTTP and by WebSocket. Each is judged by the oracle of the simulations.
+// Answers of the real service before nodes at fault, over real sockets: with one worker and two,
+// with Redis and without, by HTTP and by WebSocket. The oracle of the simulations judges each.
 import { startRedis, WITHOUT_REDIS } from "../../fakes/redis-server.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { AnswerOracle, type Finding } from "../../sim/answer-oracle.ts";
