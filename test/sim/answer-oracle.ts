@@ -113,15 +113,18 @@ export class AnswerOracle {
   }
 
   /** Two operators that say the same are believed, and nothing of it is kept. */
-  #isJointLie({ request, json, kept, toldAtMs }: JudgedAnswer): boolean {
+  #isJointLie({ request, json, kept, isResolved, toldAtMs }: JudgedAnswer): boolean {
     if (kept !== null) return false;
     const liars = this.#nodes.filter(({ fault }) => (fault.liesShare ?? 0) > 0);
     if (liars.length < 2) return false;
     const sinceMs = toldAtMs - this.#graces.usualMs;
+    const heights = isResolved ? this.#heightsSince(sinceMs) : [];
+    const asked = [request, ...heights.map((height) => resolvedAt(request, height))];
     return liars.some((node) =>
-      node
-        .chainsSince(sinceMs)
-        .some((chain) => lieOf({ chain, left: node.left }, request) === json),
+      node.chainsSince(sinceMs).some((chain) => {
+        const view = { chain, left: node.left };
+        return asked.some((one) => one !== null && lieOf(view, one) === json);
+      }),
     );
   }
 

@@ -93,8 +93,8 @@ export const RULES: readonly Rule[] = [
     file: FAILOVER,
     edits: [
       {
-        from: "const why = contradictionIn(call, body, { start, end });",
-        to: "const why = contradictionIn(call, body, { start, end: start });",
+        from: "if (why === null) return null;\n    const operator",
+        to: "if (why !== undefined) return null;\n    const operator",
       },
     ],
     world: "usual",

@@ -213,11 +213,13 @@ class FailoverRun implements AttemptOwner, RunningJob {
     extent: Extent,
   ): string | null {
     const { tracker, call } = this.#job.request;
-    const why = contradictionIn(call, body, { start, end }, extent);
+    const { method, resolution } = call;
+    let why = contradictionIn(call, body, { start, end }, extent);
+    // Asked by tag, it may have answered at another block.
+    if (why !== null && resolution !== undefined)
+      if (tracker.blocks.formFor(provider, method) === "tag")
+        why = contradictionIn(resolution.written, body, { start, end }, extent);
     if (why === null) return null;
-    const isAtTag =
-      call.resolution !== undefined && tracker.blocks.formFor(provider, call.method) === "tag";
-    if (isAtTag && why !== "form") return null;
     const operator = tipOperatorOf(provider);
     const said = body.subarray(start, end);
     const isAlone = tracker.set.providers.every((other) => tipOperatorOf(other) === operator);

@@ -29,7 +29,7 @@ export interface LiveSite {
 export const LIVE_CHAIN = "nodes";
 export const LIVE_BLOCK_MS = 1_000;
 /** For how long it is remembered what chains nodes had. */
-export const REMEMBERED_MS = 60_000;
+const REMEMBERED_MS = 60_000;
 
 const NODES = 5;
 const NODE_DELAY_MS = 300;

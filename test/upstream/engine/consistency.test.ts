@@ -34,6 +34,8 @@ interface Node {
   /** Where the transaction was mined, as it knows it; null = it is in the pool. */
   mined: number | null;
   isDown: boolean;
+  /** What it answers to everything; null = the truth. */
+  lie: string | null;
 }
 
 interface Asked {
@@ -56,6 +58,7 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
     takesTags: false,
     mined: null,
     isDown: false,
+    lie: null,
   }));
   const asked: Asked[] = [];
   const reasks = new ViewReasks();
@@ -100,7 +103,8 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
   });
 
   function answerOf(node: Node, method: string, params: readonly unknown[]): string | Failure {
-    const { head, mined } = node;
+    const { head, mined, lie } = node;
+    if (lie !== null) return lie;
     if (SENDS_AND_WAITS.includes(method))
       return `{"blockHash":"${hashOf(mined ?? 0)}","blockNumber":"${hex(mined ?? 0)}"}`;
     if (method === "eth_getTransactionReceipt" || method === "eth_getTransactionByHash") {
@@ -258,6 +262,25 @@ test("a provider that takes tags alone loses no call, and is asked by tag once t
     "error",
     "a wrong call stays wrong",
   );
+});
+
+test("who is asked by tag is held against all of the question but the block", () => {
+  const { answer, nodes, push, providers, tracker } = fixture([11, 11]);
+  const [first, second] = nodes;
+  assert.ok(first !== undefined && second !== undefined);
+  for (const head of [12, 13]) {
+    for (const n of nodes.keys()) push(n, head);
+    tracker.lacksBlock(providers[0] ?? assert.fail(), head);
+  }
+  for (const n of nodes.keys()) push(n, 14);
+  const logsOf = (address: string, block: number): string =>
+    `[{"address":"${address}","blockNumber":"${hex(block)}","logIndex":"0x0"}]`;
+  const filter = `[{"address":"${ADDRESS}","fromBlock":"0x1","toBlock":"latest"}]`;
+  second.lie = logsOf(ADDRESS, 14);
+  first.lie = logsOf(ADDRESS, 15);
+  assert.equal(answer("eth_getLogs", filter), first.lie, "it may have a newer block");
+  first.lie = logsOf(`0x${"2".repeat(40)}`, 14);
+  assert.equal(answer("eth_getLogs", filter), second.lie);
 });
 
 test("a single provider that lies about its head answers all calls, at what it has", () => {
