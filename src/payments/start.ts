@@ -17,11 +17,11 @@ import { viewOf } from "./purchase/record.ts";
 import { blankSecrets } from "./purchase/retention.ts";
 import { byId, resumeAll } from "./purchase/rows.ts";
 import { createPurchaseScheduler } from "./purchase/scheduler.ts";
-import { createRailCalls } from "./rail-call.ts";
+import { RailCalls } from "./rail-call.ts";
 import type { Rail } from "./rails/rail.ts";
 import { unavailable } from "./refusal.ts";
 import type { PaymentSettings } from "./settings.ts";
-import { createWaiters } from "./waiters.ts";
+import { Waiters } from "./waiters.ts";
 import { createWallets, type Wallets } from "./wallets.ts";
 import { startWorker } from "./worker.ts";
 
@@ -63,7 +63,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     );
   const advanceParts: AdvanceParts = {
     ...parts,
-    railCalls: createRailCalls(parts),
+    railCalls: new RailCalls(parts),
     notice: noticing(log),
   };
   const scheduler = createPurchaseScheduler({ ...advanceParts, onError });
@@ -86,7 +86,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     offerMacs: parts.offerMacs,
     scheduler,
     waitMs: settings.waitMs,
-    waiters: createWaiters(REPEATS),
+    waiters: new Waiters(REPEATS),
     canSettle,
   };
   let underWay = 0;

@@ -8,29 +8,29 @@ export interface WaiterLimits {
 }
 
 /** Requests that wait. */
-export interface Waiters {
-  /** Runs `wait` if one more may wait for this purchase; null = none may. */
-  at<T>(purchaseId: string, wait: () => Promise<T>): Promise<T | null>;
-}
+export class Waiters {
+  readonly #limits: WaiterLimits;
+  readonly #counts = new Map<string, number>();
+  #inAll = 0;
 
-/** A bound on waiting requests. */
-export function createWaiters({ each, all }: WaiterLimits): Waiters {
-  const counts = new Map<string, number>();
-  let inAll = 0;
-  return {
-    async at(purchaseId, wait) {
-      const count = counts.get(purchaseId) ?? 0;
-      if (count >= each || inAll >= all) return null;
-      counts.set(purchaseId, count + 1);
-      inAll++;
-      try {
-        return await wait();
-      } finally {
-        inAll--;
-        const left = (counts.get(purchaseId) ?? 1) - 1;
-        if (left > 0) counts.set(purchaseId, left);
-        else counts.delete(purchaseId);
-      }
-    },
-  };
+  constructor(limits: WaiterLimits) {
+    this.#limits = limits;
+  }
+
+  /** Runs `wait` if one more may wait for this purchase; null = none may. */
+  async at<T>(purchaseId: string, wait: () => Promise<T>): Promise<T | null> {
+    const { each, all } = this.#limits;
+    const count = this.#counts.get(purchaseId) ?? 0;
+    if (count >= each || this.#inAll >= all) return null;
+    this.#counts.set(purchaseId, count + 1);
+    this.#inAll++;
+    try {
+      return await wait();
+    } finally {
+      this.#inAll--;
+      const left = (this.#counts.get(purchaseId) ?? 1) - 1;
+      if (left > 0) this.#counts.set(purchaseId, left);
+      else this.#counts.delete(purchaseId);
+    }
+  }
 }

@@ -1,7 +1,7 @@
 // Drives purchases to their end: a request follows its own, and a worker returns to every open one.
 // A purchase is driven once at a time: within this process by a map, among processes by leases.
 // Bounds how many are driven at once.
-import type { Runtime } from "../../runtime.ts";
+import { pause, type Runtime } from "../../runtime.ts";
 import { type AdvanceParts, advance, isRailOf } from "./advance.ts";
 import type { PurchaseRow } from "./record.ts";
 import { byId, type DueRails, due, giveBack, lease } from "./rows.ts";
@@ -79,7 +79,8 @@ export function createPurchaseScheduler(parts: PurchaseSchedulerParts): Purchase
         if (driven !== null) await within(runtime, driven, leftMs);
         row = (await byId(store, first.id)) ?? row;
         // Another process may drive it, or this one may have no place for it.
-        if (row.ended_at === null) await pause(runtime, Math.min(pauseMs, untilMs - runtime.now()));
+        if (row.ended_at === null)
+          await pause(runtime, Math.max(1, Math.min(pauseMs, untilMs - runtime.now())));
       }
     },
     ticks: [
@@ -134,10 +135,6 @@ async function stepOnce(parts: PurchaseSchedulerParts, id: string): Promise<void
   const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(looks, 10), LONGEST_BACKOFF_MS);
   if (after.ended_at === null)
     await giveBack(parts, id, { lookAtMs: runtime.wallMs() + backoffMs, looks: looks + 1 });
-}
-
-function pause(runtime: Runtime, ms: number): Promise<void> {
-  return new Promise((resolve) => void runtime.after(Math.max(1, ms), resolve));
 }
 
 /** Resolves when `work` has ended or the time is over. */

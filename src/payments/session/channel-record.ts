@@ -68,6 +68,27 @@ export class ChannelRecord {
     return this.#opened(await query.executeTakeFirst());
   }
 
+  /** As `read`, with the sum that calls under way hold. */
+  async readHeld(
+    { db }: Pick<Store, "db">,
+    id: Hex,
+  ): Promise<{ readonly record: SessionChannel; readonly heldUnits: bigint } | null> {
+    const row = await db
+      .selectFrom("session_channel")
+      .selectAll()
+      .select((eb) =>
+        eb
+          .selectFrom("session_hold")
+          .select(({ fn }) => fn.sum<bigint | string>("units").as("sum"))
+          .whereRef("session_hold.channel_id", "=", "session_channel.id")
+          .as("held"),
+      )
+      .where("id", "=", id)
+      .executeTakeFirst();
+    const record = this.#opened(row);
+    return record === null ? null : { record, heldUnits: BigInt(row?.held ?? 0n) };
+  }
+
   /** As `read`, and locks the channel until the transaction ends. */
   async lock(tx: Tx, id: Hex): Promise<SessionChannel | null> {
     const query = tx.selectFrom("session_channel").selectAll().where("id", "=", id);

@@ -9,7 +9,6 @@ import {
   parsePayload,
   type SessionPayload,
 } from "./descriptor.ts";
-import { heldUnits } from "./holds.ts";
 import type { LiveChannel } from "./live-channels.ts";
 import { busy, invalid, type Refused, snapshotOf } from "./refusals.ts";
 import type { SessionRail } from "./session-rail.ts";
@@ -94,17 +93,14 @@ export class CredentialHandler {
   /** The state of a channel for its payer; null = there is none that can be used. */
   async remind(channelId: Hex, units: bigint): Promise<Snapshot | null> {
     const { session } = this.#parts;
-    const record = await session.channels.read(session.store.db, channelId);
+    const known = await session.channels.readHeld(session.store, channelId);
+    if (known === null) return null;
+    const { record, heldUnits } = known;
     // A channel of another rail must not be loaded here: it would count as one of this rail.
-    if (
-      record === null ||
-      wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null
-    )
-      return null;
+    if (wrongChannel(session, { channelId, descriptor: record.descriptor }) !== null) return null;
     session.live.note(record);
     const live = await session.live.find(channelId);
-    if (live === null || live === "full") return null;
-    return snapshotOf(live, units, await heldUnits(session.store, channelId));
+    return live === null || live === "full" ? null : snapshotOf(live, units, heldUnits);
   }
 }
 

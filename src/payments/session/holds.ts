@@ -144,16 +144,6 @@ export class Holds {
   }
 }
 
-/** What is held of a channel as it was last written, outside of its lock. */
-export async function heldUnits({ db }: Pick<Store, "db">, channelId: Hex): Promise<bigint> {
-  const row = await db
-    .selectFrom("session_hold")
-    .select((eb) => eb.fn.sum<bigint>("units").as("units"))
-    .where("channel_id", "=", channelId)
-    .executeTakeFirst();
-  return BigInt(row?.units ?? 0n);
-}
-
 /** Removes holds that were written longer ago than any call lasts; true = there may be more. */
 export async function forgetHolds({ db }: Pick<Store, "db">): Promise<boolean> {
   const old = await db
