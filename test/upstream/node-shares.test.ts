@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { type HeldPart, nextShare } from "../../src/core/workers/division.ts";
+import { divided, type HeldPart, nextShare } from "../../src/core/workers/division.ts";
 import type { OtherShare, ShareBook, ShareEntry } from "../../src/core/workers/share-book.ts";
 import type { ProviderBudget } from "../../src/upstream/budget/provider-budget.ts";
 import { createProviderBudgets } from "../../src/upstream/budget/provider-budgets.ts";
@@ -302,6 +302,64 @@ test("shares by chance: what all have or use never exceeds the bound (seeds 1 to
       const held = parts.reduce((sum, each) => sum + Math.max(each.share, each.used), 0);
       assert.ok(held <= total, `seed ${seed}: ${held} of ${total}`);
     }
+  }
+});
+
+/** A process of the property below; one that is silent decides nothing, and may go on sending. */
+type DrawnPart = HeldPart & { readonly isSilent: boolean };
+/** Each process decides so often until everybody has what is due. */
+const SETTLED_ROUNDS = 3;
+
+const held = (parts: readonly HeldPart[]): number =>
+  parts.reduce((sum, { share, used }) => sum + Math.max(share, used), 0);
+
+/** Something that happens to one process, by chance. All see the processes in one order. */
+function chanceOf(random: () => number, total: number, parts: DrawnPart[]): DrawnPart[] {
+  const at = Math.floor(random() * parts.length);
+  const part = parts[at];
+  const chance = random();
+  if (part === undefined || (chance < 0.1 && parts.length < 8)) {
+    const wanted = Math.floor(random() * 100);
+    return [...parts, { share: 0, used: 0, wanted, isSilent: false }];
+  }
+  // What it sent is over when it is forgotten.
+  if (part.isSilent || part.wanted === null) return chance < 0.3 ? parts.toSpliced(at, 1) : parts;
+  if (chance < 0.15) return parts.with(at, { ...part, isSilent: true });
+  if (chance < 0.2) return parts.with(at, { ...part, share: 0, wanted: null });
+  if (chance < 0.5) return parts.with(at, { ...part, wanted: Math.floor(random() * 100) });
+  const share = nextShare(total, parts, part);
+  const left = Math.floor(part.used * random());
+  const used = Math.max(left, Math.floor(random() * (share + 1)));
+  return parts.with(at, { ...part, share, used: Math.min(Math.max(part.used, share), used) });
+}
+
+test("whoever joins, leaves, falls silent and asks: the bound holds, and all who ask soon have a share (seeds 1 to 200)", () => {
+  for (const seed of seedsTo(200)) {
+    const random = seededRandom(seed);
+    const total = 8 + Math.floor(random() * 200);
+    let parts: DrawnPart[] = [];
+    for (let step = 0; step < 400; step++) {
+      parts = chanceOf(random, total, parts);
+      assert.ok(held(parts) <= total, `seed ${seed}: ${held(parts)} of ${total}`);
+    }
+    // The silent and those that left are forgotten; the others decide in turn.
+    parts = parts.filter(({ isSilent, wanted }) => !isSilent && wanted !== null);
+    for (let turn = 0; turn < SETTLED_ROUNDS * parts.length; turn++) {
+      const at = turn % parts.length;
+      const part = parts[at] ?? assert.fail();
+      const share = nextShare(total, parts, part);
+      parts = parts.with(at, { ...part, share, used: Math.min(part.used, share) });
+      assert.ok(held(parts) <= total, `seed ${seed}: ${held(parts)} of ${total}`);
+    }
+    const due = divided(
+      total,
+      parts.map(({ wanted }) => wanted ?? 0),
+    );
+    for (const [at, { share, wanted }] of parts.entries())
+      assert.ok(
+        share >= 1 && share * 2 >= Math.min(wanted ?? 0, due[at] ?? 0),
+        `seed ${seed}: ${share} for ${wanted}, due are ${due[at]} of ${total}`,
+      );
   }
 });
 
