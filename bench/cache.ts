@@ -5,8 +5,8 @@ import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../src/upstream/engine/cached-answers.ts";
 import { createRouter } from "../src/upstream/engine/router.ts";
-import { createTracker } from "../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../src/upstream/timer-wheel.ts";
+import { Tracker } from "../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
 import { simulatedWorld } from "../test/fakes/runtime.ts";
 import { type KindReport, simulateCache } from "../test/sim/cache-simulation.ts";
@@ -62,7 +62,7 @@ type Mode = "without a cache" | "miss" | "hit";
 function engine(mode: Mode): () => void {
   const runtime = simulatedWorld(1);
   const providers = [0, 1, 2].map((index) => fakeProvider(index, { priority: index }));
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   for (const provider of providers) {
     for (let number = 900; number < 1_001; number++) {
       const [hash, parentHash] = [`h${number}`, `h${number - 1}`];
@@ -80,7 +80,7 @@ function engine(mode: Mode): () => void {
   const span = { start: 48, end: answer.length - 1, idAt: 22 };
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => null,
     ...(mode === "without a cache" ? {} : { cache: new CachedAnswers(() => settings) }),

@@ -11,7 +11,7 @@ import type { Runtime } from "../src/runtime.ts";
 import type { RouteRequest } from "../src/upstream/engine/route-request.ts";
 import type { RoutedCall } from "../src/upstream/engine/router.ts";
 import { NOTHING_SENT } from "../src/upstream/engine/stage.ts";
-import { createTracker } from "../src/upstream/health/tracker.ts";
+import { Tracker } from "../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
 
 const ROUNDS = 7;
@@ -55,7 +55,7 @@ function move(ms: number): void {
   asides++;
 }
 
-const tracker = createTracker(fakeSet(PROVIDERS), runtime, SELECTION);
+const tracker = new Tracker(fakeSet(PROVIDERS), runtime, SELECTION);
 const selection = { strategy: "load-balanced", transport: null, pin: null } as const;
 const REQUEST: RouteRequest = {
   call: CALL,

@@ -7,8 +7,8 @@ import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../src/runtime.ts";
 import { createRouter } from "../src/upstream/engine/router.ts";
-import { createTracker } from "../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../src/upstream/timer-wheel.ts";
+import { Tracker } from "../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../src/upstream/timer-wheel.ts";
 import { CallerView } from "../src/web/rpc/caller-view.ts";
 import { SeenBlocks } from "../src/web/rpc/seen-blocks.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
@@ -23,7 +23,7 @@ const NO_WISHES = { consistency: null, seen: null };
 
 const runtime = realRuntime;
 const providers = [0, 1, 2].map((index) => fakeProvider(index, { wsUrl: null }));
-const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
 const hashOf = (number: number): string => `0x${number.toString(16).padStart(64, "0")}`;
 let height = HEIGHT;
 
@@ -36,7 +36,7 @@ function mine(): void {
 
 const router = createRouter({
   runtime,
-  timerWheel: createTimerWheel(runtime),
+  timerWheel: new TimerWheel(runtime),
   limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
   hedge: () => null,
   upstreams: {

@@ -28,9 +28,9 @@ import { AcceptedTransactions } from "../upstream/engine/accepted-transactions.t
 import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
 import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
-import { createFilters } from "../upstream/filter/filters.ts";
+import { Filters } from "../upstream/filter/filters.ts";
 import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
-import { createSharedFilters, type SharedFilters } from "../upstream/filter/shared-filters.ts";
+import { SharedFilters } from "../upstream/filter/shared-filters.ts";
 import { BufferPool } from "../upstream/http/buffer-pool.ts";
 import {
   createHttpUpstream,
@@ -53,7 +53,7 @@ import { createSockets, SOCKET_LIMITS } from "../upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../upstream/ssrf-guard.ts";
 import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
-import { createTimerWheel } from "../upstream/timer-wheel.ts";
+import { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
 import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
 import { createInstanceApi } from "../web/api/instance-api.ts";
@@ -272,7 +272,7 @@ function sharedFiltersOf(
   const identity = node?.identity ?? { id: service?.id ?? newProcessId(runtime), region: "" };
   const keeper =
     joined?.id ?? (service === undefined ? identity.id : `${identity.id}/${service.bus.self}`);
-  const shared = createSharedFilters({
+  const shared = new SharedFilters({
     runtime,
     filters,
     records: storedFilters(store, keeper),
@@ -546,7 +546,7 @@ function upstreamSide(
   { runtime, log, service, shares, sent }: UpstreamOutside,
   live: () => Config,
 ) {
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const guard = createSsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
   const budget = new MemoryBudget(() => live().limits);
   const budgets = createProviderBudgets({ ...sent, runtime });
@@ -683,7 +683,7 @@ function streamSide(
     bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, runtime, "log filters");
   const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
   const subscriptions = createSubscriptions({ ...parts, sockets, logFilters });
-  const filters = createFilters({
+  const filters = new Filters({
     runtime,
     timerWheel,
     subscriptions,

@@ -7,9 +7,8 @@ import type { HostedConfig } from "../config/hosted.ts";
 import type { AddressRules } from "../core/public-address.ts";
 import type { KeyCache } from "../hosted/keys/key-cache.ts";
 import {
-  createProfileLoader,
   PROFILE_LOADER_LIMITS,
-  type ProfileLoader,
+  ProfileLoader,
   type ServedProfiles,
 } from "../hosted/profiles/profile-loader.ts";
 import { resealProfiles } from "../hosted/profiles/profiles.ts";
@@ -68,7 +67,7 @@ export async function openCustomProfiles(parts: CustomHostingParts): Promise<Cus
           "profiles are sealed with the present secret",
         ),
     });
-  const loader = createProfileLoader({
+  const loader = new ProfileLoader({
     store,
     runtime,
     sealer,

@@ -8,7 +8,7 @@ import type { AcceptedTransactions } from "../upstream/engine/accepted-transacti
 import { ViewExchange } from "../upstream/engine/view-exchange.ts";
 import { createHeadWatch, type HeadWatch } from "../upstream/health/head-watch.ts";
 import { createProber, type Prober } from "../upstream/health/prober.ts";
-import { createSharedHealth, type SharedHealth } from "../upstream/health/shared-health.ts";
+import { SharedHealth } from "../upstream/health/shared-health.ts";
 import type { Tracker } from "../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
 import type { TimerWheel } from "../upstream/timer-wheel.ts";
@@ -65,7 +65,7 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
     },
     onListening: (tracker, provider, listening) => shared?.listening(tracker, provider, listening),
   });
-  shared = createSharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
+  shared = new SharedHealth({ bus, runtime, prober, headWatch, headSeen, trackersByKey });
   const { close } = shared;
   return {
     prober: withExchange(shared.prober, viewExchange),

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { type BookedLimitParts, bookedAddressLimits } from "../cluster/booked-address-limits.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { claimsOf, type JobClaims } from "../cluster/job-claims.ts";
-import { createRateShares, type RateShares } from "../cluster/rate-shares.ts";
+import { RateShares } from "../cluster/rate-shares.ts";
 import { startRetention } from "../cluster/retention.ts";
 import type { Config } from "../config/config.ts";
 import type { HostedConfig } from "../config/hosted.ts";
@@ -20,11 +20,7 @@ import {
   openAddressLimit,
 } from "../core/workers/shared-address-limits.ts";
 import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
-import {
-  type Admission,
-  type AdmissionParts,
-  createAdmission,
-} from "../hosted/admission/admission.ts";
+import { Admission, type AdmissionParts } from "../hosted/admission/admission.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
 import { createKeyCache, KEY_CACHE_LIMITS, type KeyCache } from "../hosted/keys/key-cache.ts";
@@ -192,7 +188,7 @@ async function hostingOver(parts: StoreParts): Promise<Hosting> {
     limits: KEY_CACHE_LIMITS,
     onError,
   });
-  const admission = createAdmission({
+  const admission = new Admission({
     runtime,
     settings,
     credit,
@@ -614,7 +610,7 @@ function rateSharesOf(parts: StoreParts): RateShares | null {
   if (cluster !== null) return cluster.rateShares;
   const tokens = tokensOf(parts);
   if (tokens === null) return null;
-  return createRateShares({ ...tokens, runtime, spacingMs: TOKENS_MS, onError });
+  return new RateShares({ ...tokens, runtime, spacingMs: TOKENS_MS, onError });
 }
 
 /** Where tokens of limits are asked for; null = this process is the whole service. */

@@ -8,7 +8,7 @@ import type { HintPort } from "../core/workers/hint-port.ts";
 import { type Runtime, within } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { QuotaSource } from "../upstream/budget/quota-source.ts";
-import { createNodeShares } from "../upstream/node-shares.ts";
+import { NodeShares } from "../upstream/node-shares.ts";
 import type { Shares } from "../upstream/worker-shares.ts";
 import { StoredQuotas } from "./stored-quotas.ts";
 
@@ -64,7 +64,7 @@ export function openProviderLimits({
       { problem: errorText(error) },
       "limits of providers cannot be divided now: this process keeps to its parts",
     );
-  const nodeShares = config.cluster.enabled ? createNodeShares({ runtime, onError }) : null;
+  const nodeShares = config.cluster.enabled ? new NodeShares({ runtime, onError }) : null;
   const opened = Promise.withResolvers<Store>();
   const quotas = new StoredQuotas(opened.promise, { runtime, processes, onError });
   return {

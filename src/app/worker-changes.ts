@@ -1,7 +1,7 @@
 // What other workers of a service changed in the store, where the service is no node of a cluster:
 // each worker reads the change log once a second, and at once when another says that it wrote.
 import type { Logger } from "pino";
-import { createChangeFeed } from "../cluster/change-feed.ts";
+import { ChangeFeed } from "../cluster/change-feed.ts";
 import { currentPosition } from "../cluster/change-log.ts";
 import type { ClusterFollower } from "../cluster/cluster.ts";
 import { contactNow, watchContact } from "../cluster/contact.ts";
@@ -40,7 +40,7 @@ export async function openWorkerChanges(parts: WorkerChangesParts): Promise<Work
   return {
     written: () => bus.publish(WRITTEN, true),
     follow(follower) {
-      const feed = createChangeFeed({
+      const feed = new ChangeFeed({
         ...parts,
         signal: { subscribe: (run) => bus.subscribe(WRITTEN, run) },
         pollMs: POLL_MS,

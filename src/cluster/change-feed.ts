@@ -10,15 +10,6 @@ export interface ChangeSignal {
   subscribe(run: () => void): () => void;
 }
 
-/** A running feed. */
-export interface ChangeFeed {
-  /** For how long nothing could be read. */
-  silentMs(): number;
-  /** Reads now; resolves when everything that was committed before has been passed on. */
-  read(): Promise<void>;
-  close(): void;
-}
-
 /** What a feed works with. */
 export interface ChangeFeedParts {
   readonly store: Pick<Store, "db">;
@@ -40,12 +31,8 @@ const SPACING_MS = 10;
 /** A reading that has not answered for this long is given up, and another one begins. */
 const GIVEN_UP_MS = 2_000;
 
-/** A feed that reads from now on. */
-export function createChangeFeed(parts: ChangeFeedParts): ChangeFeed {
-  return new LogFeed(parts);
-}
-
-class LogFeed implements ChangeFeed {
+/** A running feed. */
+export class ChangeFeed {
   readonly #parts: ChangeFeedParts;
   #position: ChangePosition;
   #heardAtMs: number;
@@ -67,10 +54,12 @@ class LogFeed implements ChangeFeed {
     this.#unsubscribe = parts.signal.subscribe(() => this.#signalled());
   }
 
+  /** For how long nothing could be read. */
   silentMs(): number {
     return Math.max(0, this.#parts.runtime.now() - this.#heardAtMs);
   }
 
+  /** Reads now; resolves when everything that was committed before has been passed on. */
   read(): Promise<void> {
     if (this.#running === null) return this.#start();
     // What is being read began before this call: the next reading has what the caller means.

@@ -6,16 +6,16 @@ import type { HintPort } from "../core/workers/hint-port.ts";
 import type { Runtime } from "../runtime.ts";
 import { type Store, urgently } from "../store/store.ts";
 import type { BookedLimitParts } from "./booked-address-limits.ts";
-import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
+import { ChangeFeed } from "./change-feed.ts";
 import { type ChangesRead, currentPosition } from "./change-log.ts";
 import { type Contact, contactNow, watchContact } from "./contact.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { createJobClaims, type JobClaims } from "./job-claims.ts";
 import type { Listener } from "./listener.ts";
-import { createMembership, type Membership } from "./membership.ts";
-import { createNodeHints } from "./node-hints.ts";
+import { Membership } from "./membership.ts";
+import { NodeHints } from "./node-hints.ts";
 import { type MayReplace, newProcessId } from "./node-rows.ts";
-import { createRateShares, type RateShares } from "./rate-shares.ts";
+import { RateShares } from "./rate-shares.ts";
 import { waitForNodeId } from "./start.ts";
 import { storedTokens } from "./stored-tokens.ts";
 
@@ -101,7 +101,7 @@ export async function openCluster(parts: ClusterParts): Promise<Cluster> {
       node.id,
     );
     const from = await currentPosition(store);
-    const membership = createMembership({
+    const membership = new Membership({
       ...parts,
       store: urgently(store),
       settings: { ...settings, pollMs: POLL_MS },
@@ -129,14 +129,14 @@ function clusterOf(parts: ClusterParts, { listener, replaces, membership, from }
     request: storedTokens(store, `${node.id} ${newProcessId(runtime)}`),
     members: () => membership.members,
   };
-  const rateShares = createRateShares({
+  const rateShares = new RateShares({
     ...tokens,
     runtime,
     spacingMs: TOKENS_MS,
     onError,
   });
   const self = `${node.id}:${newProcessId(runtime)}`.replace(/\s/g, "-");
-  const hints = createNodeHints({ store, runtime, signal: listener, self, onError });
+  const hints = new NodeHints({ store, runtime, signal: listener, self, onError });
   const ends: (() => unknown)[] = [() => rateShares.close(), () => hints.close()];
   return {
     node,
@@ -169,7 +169,7 @@ function feedOf(
     listener,
   }: { readonly follower: ClusterFollower } & Pick<Joined, "from" | "listener">,
 ): ChangeFeed {
-  return createChangeFeed({
+  return new ChangeFeed({
     store: urgently(store),
     runtime,
     signal: listener,

@@ -8,27 +8,6 @@ import type { Store } from "../store/store.ts";
 import { type NodeIdentity, serviceNodeOf } from "./identity.ts";
 import { type NodeRow, noteSkew, readNodes } from "./node-rows.ts";
 
-/** The nodes that serve together. */
-export interface Membership {
-  /** Reads memory only; the same for `nodes`. */
-  health(): ClusterHealth;
-  /** Processes that are there, or were in the last hour. */
-  nodes(): readonly MemberProcess[];
-  /** Calls back when nodes joined or left; the result cancels. */
-  onNodes(run: (change: NodesChange) => void): () => void;
-  /**
-   * Rows of the store that responded at the last reading, workers counted one by one; at least 1.
-   */
-  readonly members: number;
-  /** For how long the database has not answered this node. */
-  silentMs(): number;
-  /** Milliseconds since the epoch by the clock of the database, as far as this node knows. */
-  databaseMs(): number;
-  /** Reads the store once; for a start that should know of the others at once. */
-  read(): Promise<void>;
-  close(): void;
-}
-
 /** A process of a node, as its row tells. */
 export interface MemberProcess {
   /** `<node_id>`, or `<node_id>/<worker>`. */
@@ -85,12 +64,8 @@ const SKEW_STEP_MS = 500;
 /** A database that has not answered for this long is a problem to tell of. */
 const SILENT_MS = 5_000;
 
-/** A membership that reads the store from now on. */
-export function createMembership(parts: MembershipParts): Membership {
-  return new StoreMembership(parts);
-}
-
-class StoreMembership implements Membership {
+/** The nodes that serve together. */
+export class Membership {
   readonly #parts: MembershipParts;
   #nodes: ReadonlyMap<string, ObservedNode> = new Map();
   #members = 1;
@@ -109,18 +84,24 @@ class StoreMembership implements Membership {
     this.#cancel = parts.runtime.after(parts.settings.pollMs, () => this.#poll());
   }
 
+  /**
+   * Rows of the store that responded at the last reading, workers counted one by one; at least 1.
+   */
   get members(): number {
     return this.#members;
   }
 
+  /** For how long the database has not answered this node. */
   silentMs(): number {
     return Math.max(0, this.#parts.runtime.now() - this.#heardAtMs);
   }
 
+  /** Milliseconds since the epoch by the clock of the database, as far as this node knows. */
   databaseMs(): number {
     return this.#parts.runtime.wallMs() - this.#skewMs;
   }
 
+  /** Reads memory only; the same for `nodes`. */
   health(): ClusterHealth {
     const { node, settings } = this.#parts;
     const own = serviceNodeOf(node.id);
@@ -149,6 +130,7 @@ class StoreMembership implements Membership {
     };
   }
 
+  /** Processes that are there, or were in the last hour. */
   nodes(): readonly MemberProcess[] {
     return Array.from(this.#nodes.values(), (observed) => {
       const { id, region, state, heartbeatAtMs, skewMs } = observed.row;
@@ -157,11 +139,13 @@ class StoreMembership implements Membership {
     });
   }
 
+  /** Calls back when nodes joined or left; the result cancels. */
   onNodes(run: (change: NodesChange) => void): () => void {
     this.#listeners.add(run);
     return () => void this.#listeners.delete(run);
   }
 
+  /** Reads the store once; for a start that should know of the others at once. */
   read(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null;

@@ -26,11 +26,6 @@ export interface NodeHintParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Hints of one process that are open. */
-export interface NodeHints extends HintPort {
-  close(): void;
-}
-
 /** A notification has at most 7,999 bytes; what is told is ASCII, the head of a part is short. */
 const PART_CHARS = 7_600;
 const MAX_PARTS = 32;
@@ -43,12 +38,8 @@ const MAX_AT_ONCE = 256;
 const MAX_OPEN = 64;
 const PART = /^(\S+) (\d+) (\d+) (\d+) (.*)$/s;
 
-/** Hints over the store of a cluster. */
-export function createNodeHints(parts: NodeHintParts): NodeHints {
-  return new NotifiedHints(parts);
-}
-
-class NotifiedHints implements NodeHints {
+/** Hints of one process that are open. */
+export class NodeHints implements HintPort {
   readonly #parts: NodeHintParts;
   readonly #listeners = new Set<(hint: string) => void>();
   readonly #queue: (readonly string[])[] = [];

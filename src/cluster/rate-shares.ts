@@ -22,13 +22,6 @@ export interface RateShareParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Limits of this process that it shares with others. */
-export interface RateShares extends LimitSharing {
-  /** Limits that are shared now. */
-  readonly size: number;
-  close(): void;
-}
-
 /** Limits that are used at one time: of more, a process keeps to equal parts. */
 const MAX_LIMITS = 5_000;
 const MAX_PER_QUESTION = 500;
@@ -44,12 +37,8 @@ interface Waiter {
   readonly run: () => void;
 }
 
-/** Shares limits whose book is asked by `ask`. */
-export function createRateShares(parts: RateShareParts): RateShares {
-  return new BookedRateShares(parts);
-}
-
-class BookedRateShares implements RateShares {
+/** Limits of this process that it shares with others. */
+export class RateShares implements LimitSharing {
   readonly #parts: RateShareParts;
   readonly #limits = new Map<string, SharedLimit>();
   readonly #due = new Set<SharedLimit>();
@@ -70,6 +59,7 @@ class BookedRateShares implements RateShares {
     return Math.max(1, this.#parts.members());
   }
 
+  /** Limits that are shared now. */
   get size(): number {
     return this.#limits.size;
   }

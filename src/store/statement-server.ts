@@ -9,14 +9,6 @@ import {
   statementErrorOf,
 } from "./statement.ts";
 
-/** Runs the statements of other processes. */
-export interface StatementServer {
-  /** Resolves when the step was carried out, or has failed. */
-  run(request: StatementRequest, process: string): Promise<StatementResult>;
-  /** A process is gone: its transaction is undone, and what it still wanted is forgotten. */
-  forget(process: string): void;
-}
-
 /** Bounds of the server. */
 export interface StatementLimits {
   /** The longest that one transaction holds the others up. */
@@ -45,16 +37,8 @@ interface OpenTransaction {
   readonly cancel: () => void;
 }
 
-/** A server of an open file. */
-export function createStatementServer(
-  file: Pick<SqliteDatabase, "prepare">,
-  runtime: ServerRuntime,
-  limits: StatementLimits = LIMITS,
-): StatementServer {
-  return new FileStatements(file, runtime, limits);
-}
-
-class FileStatements implements StatementServer {
+/** Runs the statements of other processes. */
+export class StatementServer {
   readonly #file: Pick<SqliteDatabase, "prepare">;
   readonly #runtime: ServerRuntime;
   readonly #limits: StatementLimits;
@@ -64,13 +48,14 @@ class FileStatements implements StatementServer {
   constructor(
     file: Pick<SqliteDatabase, "prepare">,
     runtime: ServerRuntime,
-    limits: StatementLimits,
+    limits: StatementLimits = LIMITS,
   ) {
     this.#file = file;
     this.#runtime = runtime;
     this.#limits = limits;
   }
 
+  /** Resolves when the step was carried out, or has failed. */
   run(request: StatementRequest, process: string): Promise<StatementResult> {
     return new Promise((settle) => {
       const waiting: Waiting = { process, request, sinceMs: this.#runtime.now(), settle };
@@ -82,6 +67,7 @@ class FileStatements implements StatementServer {
     });
   }
 
+  /** A process is gone: its transaction is undone, and what it still wanted is forgotten. */
   forget(process: string): void {
     this.#forget((waiting) => waiting.process === process);
     if (this.#open?.process === process) this.#undo();

@@ -7,7 +7,7 @@ import type { OpenServer, PostgresUse } from "./postgres.ts";
 import { openRemoteSqlite } from "./remote-sqlite.ts";
 import { IN_MEMORY, openSqlite, readSqlite } from "./sqlite.ts";
 import type { SendStatement } from "./statement.ts";
-import { createStatementServer, type StatementServer } from "./statement-server.ts";
+import { StatementServer } from "./statement-server.ts";
 import type { Tables } from "./tables.ts";
 
 /** An open store. */
@@ -123,10 +123,10 @@ export async function serveFile(
 }
 
 function served(
-  file: Parameters<typeof createStatementServer>[0],
+  file: ConstructorParameters<typeof StatementServer>[0],
   runtime: Pick<Runtime, "after" | "now">,
 ): Omit<ServedFile, "close"> {
-  const statements = createStatementServer(file, runtime);
+  const statements = new StatementServer(file, runtime);
   const { db, close } = openRemoteSqlite((request) => statements.run(request, OWN));
   const store: Store = { engine: "sqlite", db, transaction: (run) => transact(db, run), close };
   return { statements, store };

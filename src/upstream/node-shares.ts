@@ -14,16 +14,6 @@ export interface NodeSharesParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** The shares of a process that is one of several nodes; of nothing until it has joined. */
-export interface NodeShares extends Shares {
-  /** Shares through a book from now on; what a process wrote that is silent so long is free. */
-  join(book: ShareBook, silentMs: number): void;
-  /** Ends when there is a share of every bound, or soon after. */
-  ready(): Promise<void>;
-  /** Gives all shares back. */
-  close(): Promise<void>;
-}
-
 /** Between the starts of two rounds. */
 const ROUND_MS = 250;
 /** Least time from the end of a round to the start of the next one. */
@@ -44,11 +34,6 @@ const USED_MS = 1_100;
 const FORGOTTEN_DEMAND = 0.2;
 /** The longest wait of a start for its shares. */
 const READY_MS = 2_000;
-
-/** Creates shares. */
-export function createNodeShares(parts: NodeSharesParts): NodeShares {
-  return new BookedShares(parts);
-}
 
 interface Held {
   readonly scope: string;
@@ -78,7 +63,8 @@ interface Joined {
   readonly silentMs: number;
 }
 
-class BookedShares implements NodeShares {
+/** The shares of a process that is one of several nodes; of nothing until it has joined. */
+export class NodeShares implements Shares {
   readonly #parts: NodeSharesParts;
   readonly #held = new Map<string, Held>();
   readonly #ended = new Map<string, Ended>();
@@ -127,11 +113,13 @@ class BookedShares implements NodeShares {
     };
   }
 
+  /** Shares through a book from now on; what a process wrote that is silent so long is free. */
   join(book: ShareBook, silentMs: number): void {
     this.#joined = { book, silentMs };
     this.#arm(0);
   }
 
+  /** Ends when there is a share of every bound, or soon after. */
   ready(): Promise<void> {
     if (this.#isReady()) return Promise.resolve();
     return new Promise((resolve) => {
@@ -143,6 +131,7 @@ class BookedShares implements NodeShares {
     });
   }
 
+  /** Gives all shares back. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTimer?.();

@@ -8,23 +8,11 @@ export interface Timer {
   clear(): void;
 }
 
-/** Sets timers. */
-export interface TimerWheel {
-  /** Calls `run` once, at least `ms` from now. */
-  set(ms: number, run: () => void): Timer;
-  /** Number of timers that are set and have not fired. */
-  readonly size: number;
-}
-
 const TICK_MS = 10;
 const SLOTS = 1024;
 
-/** Creates a wheel on the clock of `runtime`. */
-export function createTimerWheel(runtime: Runtime): TimerWheel {
-  return new SlottedWheel(runtime);
-}
-
-class SlottedWheel implements TimerWheel {
+/** Sets timers. */
+export class TimerWheel {
   size = 0;
   readonly #runtime: Runtime;
   readonly #slots: Entry[] = Array.from({ length: SLOTS }, () => new Entry());
@@ -37,6 +25,7 @@ class SlottedWheel implements TimerWheel {
     this.#turnedAtMs = runtime.now();
   }
 
+  /** Calls `run` once, at least `ms` from now. */
   set(ms: number, run: () => void): Timer {
     if (!this.#running) this.#start();
     const behindMs = Math.max(0, this.#runtime.now() - this.#turnedAtMs);
@@ -87,7 +76,7 @@ class SlottedWheel implements TimerWheel {
 
 class Entry implements Timer {
   run: () => void = nothing;
-  timerWheel: SlottedWheel | undefined = undefined;
+  timerWheel: TimerWheel | undefined = undefined;
   dueTick = 0;
   next: Entry | undefined = undefined;
   previous: Entry | undefined = undefined;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { followerOf } from "../../src/app/cluster.ts";
-import { type ChangeFeed, createChangeFeed } from "../../src/cluster/change-feed.ts";
+import { ChangeFeed } from "../../src/cluster/change-feed.ts";
 import {
   type Change,
   type ChangesRead,
@@ -98,7 +98,7 @@ eachStore(({ engine, open }) => {
     const errors: unknown[] = [];
     const silentWhenPassed: number[] = [];
     let fails = true;
-    const feed: ChangeFeed = createChangeFeed({
+    const feed: ChangeFeed = new ChangeFeed({
       store,
       runtime,
       signal: { subscribe: () => () => {} },

@@ -14,7 +14,7 @@ import type {
 } from "../../src/hosted/operator/records.ts";
 import { createCordonTable } from "../../src/upstream/registry/cordons.ts";
 import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { RecordAction } from "../../src/web/api/action-log.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { SELECTION, verdict } from "../fakes/providers.ts";
@@ -46,7 +46,7 @@ async function openWorker(
   const send = () => ({ sent: false, cancel: () => {} });
   const operator = await openOperatorProviders({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: { send }, ws: { send } },
     registry,
     cordons,

@@ -1,7 +1,7 @@
 // A bus in one process: a hub and workers whose packets travel by call, with links that can be held
 // up and cut.
 import { deserialize, serialize } from "node:v8";
-import { createBusEndpoint } from "../../src/cluster/workers/bus-endpoint.ts";
+import { BusEndpoint } from "../../src/cluster/workers/bus-endpoint.ts";
 import { createBusHub } from "../../src/cluster/workers/bus-hub.ts";
 import { Outbox, type OutboxLimits } from "../../src/cluster/workers/outbox.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
@@ -51,7 +51,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
         taken();
         if (!link.isMute) attached.receive(travelled(packet));
       });
-      const bus = createBusEndpoint({
+      const bus = new BusEndpoint({
         self: id,
         runtime: world,
         workers: [],

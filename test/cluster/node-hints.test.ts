@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openListener } from "../../src/cluster/listener.ts";
-import { createNodeHints } from "../../src/cluster/node-hints.ts";
+import { NodeHints } from "../../src/cluster/node-hints.ts";
 import { realRuntime } from "../../src/runtime.ts";
 import { openStore } from "../../src/store/store.ts";
 import { databaseProxy } from "../fakes/database-proxy.ts";
@@ -25,7 +25,7 @@ test("hints reach other nodes whole and in order, and no node hears its own", {
     const signal = await openListener({ url, store, runtime: realRuntime });
     t.after(() => signal.close());
     const onError = (error: unknown): void => void errors.push(error);
-    const hints = createNodeHints({ store, runtime: realRuntime, signal, self, onError });
+    const hints = new NodeHints({ store, runtime: realRuntime, signal, self, onError });
     t.after(() => hints.close());
     const heard: string[] = [];
     hints.subscribe((hint) => void heard.push(hint));
@@ -63,7 +63,7 @@ test("where the database is silent hints are lost, and come again with it", { sk
   const silent = { onHint: () => () => {} };
   const errors: unknown[] = [];
   const parts = { store, runtime: realRuntime, signal: silent, self: "cut" };
-  const hints = createNodeHints({ ...parts, onError: (error) => void errors.push(error) });
+  const hints = new NodeHints({ ...parts, onError: (error) => void errors.push(error) });
   t.after(() => hints.close());
   hints.tell("1");
   await until("the first", () => heard.length === 1);

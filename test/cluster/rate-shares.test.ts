@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bookedAddressLimits } from "../../src/cluster/booked-address-limits.ts";
-import { createRateShares, type RateShares } from "../../src/cluster/rate-shares.ts";
+import { RateShares } from "../../src/cluster/rate-shares.ts";
 import { removeOldLimits, storedTokens } from "../../src/cluster/stored-tokens.ts";
 import type { RateLimitSize } from "../../src/core/billing/gcra.ts";
 import {
@@ -30,7 +30,7 @@ interface Node {
 }
 
 function nodeOf(runtime: SimulatedWorld, request: RequestTokens, nodes: number): Node {
-  const shares = createRateShares({
+  const shares = new RateShares({
     request,
     runtime,
     members: () => nodes,

@@ -11,8 +11,8 @@ import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cached-answers.ts";
 import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
-import { createTracker } from "../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../fakes/runtime.ts";
@@ -110,7 +110,7 @@ const CACHE = {
 function bench({ method, coalesce, hedge, params, cache, view }: StackUnderTest) {
   const runtime = simulatedWorld(5);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   if (cache === true) {
     for (const provider of providers) {
       tracker.recordHead(provider, 100);
@@ -120,7 +120,7 @@ function bench({ method, coalesce, hedge, params, cache, view }: StackUnderTest)
   const sent: Sent[] = [];
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     coalesce: () => coalesce,
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => hedge,

@@ -9,8 +9,8 @@ import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts, type SplitLimits } from "../../src/upstream/engine/split-parts.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerStream, Room } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "./providers.ts";
 import {
@@ -109,7 +109,7 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
     }),
   );
   const providers = nodes.map(({ provider }) => provider);
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const probe = { kind: "ok", chainId: 1, height: options.view.head } as const;
   for (const { provider } of nodes) {
     tracker.recordProbe({ provider, transport: "http", latencyMs: 1, result: probe });
@@ -130,7 +130,7 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
   };
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: Number.POSITIVE_INFINITY, firstAttemptShare: 0.6 }),
     hedge: () => null,
     split: {

@@ -10,8 +10,8 @@ import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
 import { createProber } from "../../src/upstream/health/prober.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest, Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "./providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "./runtime.ts";
@@ -93,7 +93,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
   );
   const { maxLagBlocks } = options;
   const set = fakeSet(providers, maxLagBlocks === undefined ? {} : { maxLagBlocks });
-  const tracker = createTracker(set, runtime, {
+  const tracker = new Tracker(set, runtime, {
     ...SELECTION,
     exploreShare: options.exploreShare ?? 0,
   });
@@ -198,7 +198,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
       };
     },
   };
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const router = createRouter({
     runtime,
     timerWheel,

@@ -19,7 +19,7 @@ import { metricsReference } from "../../src/observe/metrics-reference.ts";
 import type { MetricFacts } from "../../src/observe/readings.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
 import { ViewReasks } from "../../src/upstream/engine/view-reasks.ts";
-import { createTracker } from "../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 
@@ -188,7 +188,7 @@ test("promtool accepts every metric of the table", { skip: WITHOUT_PROMTOOL }, (
 function viewFamilies(heights: readonly number[], reasks: ViewReasks) {
   const runtime = simulatedWorld(1);
   const providers = [0, 1].map((index) => fakeProvider(index, { wsUrl: null }));
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   for (const [index, height] of heights.entries()) {
     const result = { kind: "ok", chainId: 1, height } as const;
     const [provider = assert.fail()] = providers.slice(index);

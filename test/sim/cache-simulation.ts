@@ -15,8 +15,8 @@ import {
   type RoutingEngine,
 } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { AnswerOracle, type Finding } from "./answer-oracle.ts";
@@ -142,7 +142,7 @@ class CacheWorld {
     const { faults = [], finality = USUAL_FINALITY, kept = {}, excused = [] } = world;
     const { knownMs = GRACES.knownMs } = world;
     this.#excused = new Set(excused);
-    this.#tracker = this.#createTracker(nodes, blockTimeMs, world);
+    this.#tracker = this.#Tracker(nodes, blockTimeMs, world);
     this.#router = this.#createRouter();
     this.network = new NodeNetwork({
       nodes,
@@ -231,7 +231,7 @@ class CacheWorld {
     this.runtime.after(everyMs, () => this.#poll(everyMs));
   }
 
-  #createTracker(nodes: number, blockTimeMs: number, { faults = [], set }: FaultyWorld): Tracker {
+  #Tracker(nodes: number, blockTimeMs: number, { faults = [], set }: FaultyWorld): Tracker {
     const providers = Array.from({ length: nodes }, (_, index) => {
       const { maxBlockRange = null, refuses = [] } = faults[index] ?? {};
       const unsupportedMethods = new Set(refuses);
@@ -240,7 +240,7 @@ class CacheWorld {
     const usual = fakeSet(providers);
     const chain = { ...usual.chain, blockTimeMs, chainId: CHAIN_ID };
     const settings = { ...SELECTION, profileId: "team" };
-    return createTracker({ ...usual, chain, ...set }, this.runtime, settings);
+    return new Tracker({ ...usual, chain, ...set }, this.runtime, settings);
   }
 
   #createRouter(): RoutingEngine {
@@ -254,7 +254,7 @@ class CacheWorld {
     const limits = { split: true, maxBlocks: 10_000, maxParts: 50, maxBytes: 16_777_216 };
     return createRouter({
       runtime,
-      timerWheel: createTimerWheel(runtime),
+      timerWheel: new TimerWheel(runtime),
       limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
       hedge: () => DEFAULT_HEDGE,
       cache: new CachedAnswers(() => settings),

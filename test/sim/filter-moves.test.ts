@@ -7,22 +7,15 @@ import { test } from "node:test";
 import type { FilterOrigin, FilterRecord } from "../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import { createRouter } from "../../src/upstream/engine/router.ts";
-import {
-  createFilters,
-  type FilterRequest,
-  type Filters,
-} from "../../src/upstream/filter/filters.ts";
-import {
-  createSharedFilters,
-  type SharedFilters,
-} from "../../src/upstream/filter/shared-filters.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
+import { SharedFilters } from "../../src/upstream/filter/shared-filters.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../src/upstream/memory-budget.ts";
 import {
   createSubscriptions,
   type Subscriptions,
 } from "../../src/upstream/stream/subscriptions.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import {
   ADDRESSES,
@@ -146,7 +139,7 @@ let lives = 0;
 
 /** Each node prefers another provider. */
 function startNode({ world, sockets, records, keepsTip }: Sim, at: number): ServiceNode {
-  const timerWheel = createTimerWheel(world);
+  const timerWheel = new TimerWheel(world);
   const providers = Array.from({ length: PROVIDERS }, (_, index) =>
     fakeProvider(index, {
       wsUrl: `ws://p${index}.test/`,
@@ -154,7 +147,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     }),
   );
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
-  const tracker = createTracker(fakeSet(providers, { chain: about, ...BOUNDS }), world, SELECTION);
+  const tracker = new Tracker(fakeSet(providers, { chain: about, ...BOUNDS }), world, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = { ws: sockets };
   const router = createRouter({ runtime: world, timerWheel, upstreams, limits, hedge: () => null });
@@ -165,7 +158,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     sockets,
     consistency: () => (keepsTip ? "tip" : "off"),
   });
-  const filters = createFilters({
+  const filters = new Filters({
     budget: MemoryBudget.unbounded(),
     runtime: world,
     timerWheel,
@@ -174,7 +167,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
     secret: randomBytes,
   });
   const link = records.of(`n${at} ${++lives}`);
-  const shared = createSharedFilters({
+  const shared = new SharedFilters({
     runtime: world,
     filters,
     records: link.records,

@@ -19,11 +19,7 @@ import { tierOf } from "../../src/core/routing/plan.ts";
 import { STRATEGY_NAMES } from "../../src/core/routing/strategy.ts";
 import type { Call } from "../../src/core/rpc/call.ts";
 import { METHODS } from "../../src/core/rpc/method.ts";
-import {
-  createTracker,
-  type ProviderState,
-  type Tracker,
-} from "../../src/upstream/health/tracker.ts";
+import { type ProviderState, Tracker } from "../../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { namedSeeds } from "../fakes/seed.ts";
@@ -117,7 +113,7 @@ function build(seed: number, exploreShare: number): Sim {
     fakeProvider(index, { priority: Math.floor(random() * 3) }),
   );
   const chain = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: BLOCK_MS };
-  const tracker = createTracker(fakeSet(providers, { chain }), runtime, {
+  const tracker = new Tracker(fakeSet(providers, { chain }), runtime, {
     ...SELECTION,
     exploreShare,
   });

@@ -6,13 +6,13 @@ import type { Strategy } from "../../src/core/routing/strategy.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../src/upstream/engine/router.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";
 import {
   createSubscriptions,
   type Subscriptions,
 } from "../../src/upstream/stream/subscriptions.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import { type ChainBlock, type FakeChain, fakeChain } from "../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
@@ -64,7 +64,7 @@ export function createStreamFixture(
   warn: (line: string) => void = () => {},
 ): StreamFixture {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const chain = fakeChain(seededRandom(2));
   const providers = [
     fakeProvider(0, { priority: 0 }),
@@ -85,7 +85,7 @@ export function createStreamFixture(
     backfillTimeoutMs: 20_000,
     ...overrides,
   });
-  const tracker = createTracker(set, runtime, SELECTION);
+  const tracker = new Tracker(set, runtime, SELECTION);
   const router = createRouter({
     runtime,
     timerWheel,

@@ -6,13 +6,13 @@ import type { Provider } from "../../src/core/provider/profile.ts";
 import { readHead } from "../../src/core/stream/chain-event.ts";
 import { readSubscription, type Subscription } from "../../src/core/stream/subscription.ts";
 import { createRouter } from "../../src/upstream/engine/router.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import {
   createSubscriptions,
   type Subscriptions,
 } from "../../src/upstream/stream/subscriptions.ts";
-import { createTimerWheel, type TimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type Audience, chainAudience } from "../fakes/audience.ts";
 import {
   ADDRESSES,
@@ -158,7 +158,7 @@ function build(
 ): Sim {
   const random = seededRandom(seed);
   const runtime = simulatedWorld(seed + 1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const providers = Array.from({ length: 3 + Math.floor(random() * 3) }, (_, index) => {
     const wsUrl =
       reach === "polled" || (reach === "mixed" && index > 0) ? null : `ws://p${index}.test/`;
@@ -168,7 +168,7 @@ function build(
   const sockets = fakeSockets(runtime, chain, providers);
   const nodes = providers.map((it) => sockets.node(it));
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
-  const tracker = createTracker(
+  const tracker = new Tracker(
     fakeSet(providers, { chain: about, ...BOUNDS, ...(lies ? STRICT : {}) }),
     runtime,
     SELECTION,

@@ -13,10 +13,10 @@ import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import type { RouteRequest } from "../../src/upstream/engine/route-request.ts";
 import { createRouter } from "../../src/upstream/engine/router.ts";
 import { createHeadWatch } from "../../src/upstream/health/head-watch.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamPosition } from "../../src/upstream/stream/subscriber.ts";
 import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { chainAudience } from "../fakes/audience.ts";
 import { fakeChain } from "../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
@@ -38,12 +38,12 @@ interface Options {
 function createFixture({ seed = 1, consistency = DEFAULT_CONSISTENCY }: Options = {}) {
   const random = seededRandom(seed);
   const runtime = simulatedWorld(seed + 1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const chain = fakeChain(random);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })] as const;
   const sockets = fakeSockets(runtime, chain, providers);
   const [fast, slow] = [sockets.node(providers[0]), sockets.node(providers[1])];
-  const tracker = createTracker(fakeSet(providers, { chain: CHAIN }), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers, { chain: CHAIN }), runtime, SELECTION);
   const { view } = tracker.blocks;
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = { ws: sockets };

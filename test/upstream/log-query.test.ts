@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
 import { createRouter } from "../../src/upstream/engine/router.ts";
-import { createTracker } from "../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { queryBlockLogs } from "../../src/upstream/stream/log-query.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
@@ -21,9 +21,9 @@ async function asked(
   answer: Failure | string,
 ): Promise<{ readonly times: number; readonly found: unknown; readonly failed: number }> {
   const runtime = simulatedWorld(3);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const provider = fakeProvider(0);
-  const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet([provider]), runtime, SELECTION);
   let times = 0;
   const ws: Pick<Upstream, "send"> = {
     send(_, listener) {

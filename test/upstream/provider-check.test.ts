@@ -13,7 +13,7 @@ import {
   type ProviderCheckResult,
 } from "../../src/upstream/provider-check.ts";
 import { createSsrfGuard, type SsrfGuard } from "../../src/upstream/ssrf-guard.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -49,7 +49,7 @@ async function check(
   { bounds = BOUNDS, guard = ANYWHERE, runtime = realRuntime }: Circumstances = {},
 ): Promise<Readonly<Record<string, ProviderCheckResult>>> {
   const found = await checkProviders(
-    { runtime, timerWheel: createTimerWheel(runtime), guard },
+    { runtime, timerWheel: new TimerWheel(runtime), guard },
     profile,
     bounds,
   );

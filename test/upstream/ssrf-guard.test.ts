@@ -21,7 +21,7 @@ import {
   type SsrfGuard,
   type SsrfGuardOptions,
 } from "../../src/upstream/ssrf-guard.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../src/upstream/transport.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -116,7 +116,7 @@ interface Clients extends Record<Kind, Upstream> {
 
 function clients(t: TestContext, guard: SsrfGuard, patienceMs = 60_000): Clients {
   const runtime = realRuntime;
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const http = createHttpUpstream(
     runtime,
     { ...HTTP_LIMITS, connectTimeoutMs: patienceMs, maxGuardedBytes: 50_000 },

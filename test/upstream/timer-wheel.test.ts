@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createTimerWheel, type Timer } from "../../src/upstream/timer-wheel.ts";
+import { type Timer, TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 
 const TICK_MS = 10;
@@ -41,7 +41,7 @@ test(
     fc.assert(
       fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
         const runtime = simulatedWorld(1);
-        const timerWheel = createTimerWheel(runtime);
+        const timerWheel = new TimerWheel(runtime);
         const sets: Set[] = [];
         for (const it of actions) {
           if (it.kind === "wait") runtime.advance(it.ms);
@@ -91,7 +91,7 @@ test(
 
 test("an alarm may set and clear others while it rings", () => {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const heard: string[] = [];
   const doomed: Timer[] = [];
   timerWheel.set(50, () => {
@@ -115,7 +115,7 @@ test("an alarm may set and clear others while it rings", () => {
 
 test("clearing twice, or after it rang, changes nothing", () => {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const rang = timerWheel.set(10, () => {});
   const kept = timerWheel.set(1_000, () => {});
   runtime.advance(100);
@@ -128,7 +128,7 @@ test("clearing twice, or after it rang, changes nothing", () => {
 
 test("a process that slept rings what is due at once, in spite of the gap, and keeps the rest", () => {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const heard: number[] = [];
   for (const ms of [100, 5_000, 20_000, 40_000]) timerWheel.set(ms, () => heard.push(ms));
   runtime.advance(50);
@@ -141,7 +141,7 @@ test("a process that slept rings what is due at once, in spite of the gap, and k
 
 test("a clock that runs backwards delays alarms, and never wedges or rings them early", () => {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   let rangAtMs = 0;
   const startedAtMs = runtime.now();
   timerWheel.set(100, () => {
@@ -166,7 +166,7 @@ test(
     "serves them all",
   () => {
     const runtime = simulatedWorld(1);
-    const timerWheel = createTimerWheel(runtime);
+    const timerWheel = new TimerWheel(runtime);
     for (let n = 0; n < 100_000; n++) timerWheel.set(10_000, () => assert.fail("cleared")).clear();
     assert.equal(timerWheel.size, 0);
     assert.equal(runtime.pendingTimers(), 1);
@@ -177,7 +177,7 @@ test(
 
 test("an alarm set by one that rings late, after the process slept, is still never early", () => {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const waited: number[] = [];
   for (const at of [20, 500, 3_000]) {
     timerWheel.set(at, () => {

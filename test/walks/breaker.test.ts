@@ -9,8 +9,8 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import { createRouter, type RoutedCall, type Router } from "../../src/upstream/engine/router.ts";
-import { createTracker, type Tracker } from "../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type {
   AnswerListener,
   Dispatch,
@@ -63,7 +63,7 @@ function createFixture(count: number): Fixture {
   const providers = Array.from({ length: count }, (_, index) =>
     fakeProvider(index, { priority: index }),
   );
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const sent: Sent[] = [];
   const moods = new Map<string, Mood>();
   const upstream: Upstream = {
@@ -84,7 +84,7 @@ function createFixture(count: number): Fixture {
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
     limits,
     hedge: () => null,

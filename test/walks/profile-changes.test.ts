@@ -18,7 +18,7 @@ import { createProfileRegistry } from "../../src/upstream/registry/profile-regis
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../../src/upstream/ssrf-guard.ts";
 import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
-import { createTimerWheel } from "../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import { type ChainBlock, fakeChain } from "../fakes/chain.ts";
 import { hostedFixture, OPERATOR_TOKEN } from "../fakes/hosted-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
@@ -36,7 +36,7 @@ const CHANGES = 100;
 /** The whole wing towards providers, as the service puts it together. */
 function wing(t: TestContext, chain: Profile) {
   const runtime = realRuntime;
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const guard = createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
   const ws = createSockets({ runtime, timerWheel, guard });
   const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };

@@ -23,18 +23,7 @@ export interface BusEndpointParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** An endpoint, with a way to deliver packets to it. */
-export interface BusEndpoint extends Bus {
-  /** Handles a packet that arrived. */
-  receive(packet: Packet): void;
-}
-
 const MAX_OPEN_QUESTIONS = 8_192;
-
-/** Creates an endpoint without subscribers. */
-export function createBusEndpoint(parts: BusEndpointParts): BusEndpoint {
-  return new PacketBus(parts);
-}
 
 /** The bus of a service with one process: requests go to the process itself. */
 export function createLocalBus(
@@ -42,7 +31,7 @@ export function createLocalBus(
   onError: (error: unknown) => void,
 ): Bus {
   const self = "1";
-  return new PacketBus({ self, runtime, workers: [self], send: () => true, onError });
+  return new BusEndpoint({ self, runtime, workers: [self], send: () => true, onError });
 }
 
 type Listener = (body: unknown, from: WorkerId) => void;
@@ -55,7 +44,8 @@ interface OpenQuestion {
 
 const REFUSED: BusReply<never> = { ok: false, reason: "refused" };
 
-class PacketBus implements BusEndpoint {
+/** An endpoint, with a way to deliver packets to it. */
+export class BusEndpoint implements Bus {
   readonly self: WorkerId;
   readonly #parts: BusEndpointParts;
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -125,6 +115,7 @@ class PacketBus implements BusEndpoint {
     return () => void this.#answerers.delete(name);
   }
 
+  /** Handles a packet that arrived. */
   receive(packet: Packet): void {
     switch (packet.kind) {
       case "hint":

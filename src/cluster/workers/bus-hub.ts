@@ -2,7 +2,7 @@
 // serve, and is itself an endpoint. Knows no topic and reads no packet body.
 import { type Bus, SUPERVISOR, type WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
-import { createBusEndpoint } from "./bus-endpoint.ts";
+import { BusEndpoint } from "./bus-endpoint.ts";
 import { Outbox, type OutboxLimits, type SendPacket } from "./outbox.ts";
 import type { Packet } from "./packet.ts";
 
@@ -30,7 +30,7 @@ export function createBusHub(
   limits?: OutboxLimits,
 ): BusHub {
   const outboxes = new Map<WorkerId, Outbox>();
-  const endpoint = createBusEndpoint({
+  const endpoint = new BusEndpoint({
     self: SUPERVISOR,
     runtime,
     workers: [],

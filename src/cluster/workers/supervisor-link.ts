@@ -4,7 +4,7 @@ import cluster from "node:cluster";
 import type { Socket } from "node:net";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type BusEndpoint, createBusEndpoint } from "./bus-endpoint.ts";
+import { BusEndpoint } from "./bus-endpoint.ts";
 import type { Command, Report, SupervisorMessage, WorkerStart } from "./control.ts";
 import { Outbox } from "./outbox.ts";
 import { parseConnection, parseSendHandle, socketOn, takeConnection } from "./raw-connection.ts";
@@ -86,7 +86,7 @@ type Begun<C> = Pick<SupervisorLink<C>, "start" | "bus">;
 
 function endpointOf(self: string, { runtime, onError }: LinkParts): BusEndpoint {
   const outbox = new Outbox(sendUp);
-  return createBusEndpoint({
+  return new BusEndpoint({
     self,
     runtime,
     workers: [],

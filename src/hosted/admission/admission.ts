@@ -68,40 +68,6 @@ export interface Wait {
   refilled(run: () => void): () => void;
 }
 
-/** Grants calls of keys, and charges notifications. */
-export interface Admission {
-  readonly keyCache: KeyCache;
-  /** Whether callers without a key are served. */
-  readonly keyless: boolean;
-  /** The batches that wait for the rate limit of their account. */
-  readonly batches: WaitingBatches;
-  /** Requests a grant for one call. `waits`: how often it has waited; see `MOST_WAITS`. */
-  admit(keyContext: KeyContext, call: AdmissionRequest, waits: number): Grant | Refusal | Wait;
-  /**
-   * Whether a caller could be served at all now; null = it could. For the handshake of a socket.
-   */
-  refusal(keyContext: KeyContext, profile: string): Fault | null;
-  /**
-   * Loads a Custom profile of the caller. Calls back once with why that failed, or null; the
-   * returned function cancels.
-   */
-  prepare(keyContext: KeyContext, profile: string, done: (why: Fault | null) => void): () => void;
-  /**
-   * Calls `close` when a key ends or may not use a profile any more. For open sockets and filters;
-   * the returned function ends the watch.
-   */
-  watchKey(keyContext: KeyContext, profile: string, close: (reason: SocketEnd) => void): () => void;
-  /**
-   * Charges notifications of a granted subscription. Returns why its socket has to be closed:
-   * nothing pays any more, or the balance has been unknown for too long; null = it stays open.
-   */
-  meter(grant: Grant, notifications: number): "balance_exhausted" | "unavailable" | null;
-  rateLimitStatus(keyContext: KeyContext, rateLimit: RateLimit): RateLimitStatus;
-  /** Estimate of the remaining balance, in nano-USD; null = unknown. */
-  balanceN(grant: Grant): number | null;
-  close(): void;
-}
-
 /** The terms on which callers are served. */
 export interface AdmissionSettings {
   readonly keyless: boolean;
@@ -132,14 +98,12 @@ const SWEEP_MS = 1_000;
  */
 const MOST_WAITS = 2;
 
-/** Admission over the keys and the credit in memory. */
-export function createAdmission(parts: AdmissionParts): Admission {
-  return new KeyAdmission(parts);
-}
-
-class KeyAdmission implements Admission {
+/** Grants calls of keys, and charges notifications. */
+export class Admission {
   readonly keyCache: KeyCache;
+  /** Whether callers without a key are served. */
   readonly keyless: boolean;
+  /** The batches that wait for the rate limit of their account. */
   readonly batches: WaitingBatches;
   readonly #parts: AdmissionParts;
   /** Compute units of notifications that were delivered while credit was being fetched. */
@@ -154,6 +118,7 @@ class KeyAdmission implements Admission {
     this.#cancelSweep = parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 
+  /** Requests a grant for one call. `waits`: how often it has waited; see `MOST_WAITS`. */
   admit(keyContext: KeyContext, call: AdmissionRequest, waits: number): Grant | Refusal | Wait {
     const { settings, credit, profiles } = this.#parts;
     const { account } = keyContext;
@@ -190,6 +155,9 @@ class KeyAdmission implements Admission {
       : this.#waitForCredit(keyContext, { wallet, service: doubtful, waits });
   }
 
+  /**
+   * Whether a caller could be served at all now; null = it could. For the handshake of a socket.
+   */
   refusal(keyContext: KeyContext, profile: string): Fault | null {
     return (
       this.#endOf(keyContext) ??
@@ -198,10 +166,18 @@ class KeyAdmission implements Admission {
     );
   }
 
+  /**
+   * Loads a Custom profile of the caller. Calls back once with why that failed, or null; the
+   * returned function cancels.
+   */
   prepare({ account }: KeyContext, profile: string, done: (why: Fault | null) => void): () => void {
     return this.#parts.profiles.prepare({ accountId: account.id, slug: profile }, done);
   }
 
+  /**
+   * Calls `close` when a key ends or may not use a profile any more. For open sockets and filters;
+   * the returned function ends the watch.
+   */
   watchKey(
     keyContext: KeyContext,
     profile: string,
@@ -214,6 +190,10 @@ class KeyAdmission implements Admission {
     });
   }
 
+  /**
+   * Charges notifications of a granted subscription. Returns why its socket has to be closed:
+   * nothing pays any more, or the balance has been unknown for too long; null = it stays open.
+   */
   meter(
     { keyContext, service, strategy }: Grant,
     notifications: number,
@@ -257,6 +237,7 @@ class KeyAdmission implements Admission {
     return rateLimitStatusOf(account, rateLimit, this.#limitNow({ rateLimit }));
   }
 
+  /** Estimate of the remaining balance, in nano-USD; null = unknown. */
   balanceN({ wallet }: Grant): number | null {
     return this.#parts.credit.estimateN(wallet);
   }

@@ -26,7 +26,7 @@ import {
   setAside,
   spareN,
 } from "./recall.ts";
-import { createRefillBatcher, type RefillBatcher, ROUND_MS } from "./refill-batcher.ts";
+import { RefillBatcher, ROUND_MS } from "./refill-batcher.ts";
 import { type Counted, UsageBuffer } from "./usage-buffer.ts";
 import {
   leaseRequestOf,
@@ -198,7 +198,7 @@ class LeasedCredit implements Credit {
     this.#agreedMs = given.agreedMs ?? (() => runtime.wallMs());
     this.#settings = { ...DEFAULT_BOUNDS, ...settings };
     this.#usage = new UsageBuffer(runtime.wallMs());
-    this.#refills = createRefillBatcher({
+    this.#refills = new RefillBatcher({
       runtime,
       run: (wallets) => this.#refill(wallets),
       failed: (wallets, error) => this.#refillFailed(wallets, error),

@@ -4,24 +4,6 @@ import { type Runtime, runWithin } from "../../runtime.ts";
 import { RECALL_MS } from "./recall.ts";
 import type { OpenWallet, Waiter } from "./wallet.ts";
 
-/** Batches refills. */
-export interface RefillBatcher {
-  /** Adds a wallet to the next round; repetitions change nothing. */
-  request(wallet: OpenWallet): void;
-  /**
-   * Calls back once after the next round that includes this wallet, or after the longest wait. A
-   * store that is silent is waited for once: until it answers again, it calls back at once.
-   */
-  wait(wallet: OpenWallet, run: () => void): () => void;
-  /** The store answers again, as a flush has shown: it is waited for as before. */
-  heard(): void;
-  /**
-   * Starts no further round and calls back every waiter. Resolves when the round in flight has
-   * ended.
-   */
-  close(): Promise<void>;
-}
-
 /** What a batcher needs. */
 export interface RefillBatcherParts {
   readonly runtime: Runtime;
@@ -44,12 +26,8 @@ export const WAIT_MS = 2_000;
 const FAILED_MS = 250;
 const MAX_PER_ROUND = 500;
 
-/** A batcher without a request. */
-export function createRefillBatcher(parts: RefillBatcherParts): RefillBatcher {
-  return new RoundRefillBatcher(parts);
-}
-
-class RoundRefillBatcher implements RefillBatcher {
+/** Batches refills. */
+export class RefillBatcher {
   readonly #parts: RefillBatcherParts;
   #queue: OpenWallet[] = [];
   #running: Promise<void> | null = null;
@@ -64,6 +42,7 @@ class RoundRefillBatcher implements RefillBatcher {
     this.#parts = parts;
   }
 
+  /** Adds a wallet to the next round; repetitions change nothing. */
   request(wallet: OpenWallet): void {
     if (wallet.isRefilling || wallet.isRecalling || !wallet.isKept || this.#isClosed) return;
     wallet.isRefilling = true;
@@ -71,6 +50,10 @@ class RoundRefillBatcher implements RefillBatcher {
     this.#schedule();
   }
 
+  /**
+   * Calls back once after the next round that includes this wallet, or after the longest wait. A
+   * store that is silent is waited for once: until it answers again, it calls back at once.
+   */
   wait(wallet: OpenWallet, run: () => void): () => void {
     const waitMs = wallet.isKept && !this.#isClosed ? this.#longestWaitMs() : 0;
     const waiter = runWithin(this.#parts.runtime, waitMs, run);
@@ -80,10 +63,15 @@ class RoundRefillBatcher implements RefillBatcher {
     return waiter.cancel;
   }
 
+  /** The store answers again, as a flush has shown: it is waited for as before. */
   heard(): void {
     this.#isSilent = false;
   }
 
+  /**
+   * Starts no further round and calls back every waiter. Resolves when the round in flight has
+   * ended.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelTimer?.();

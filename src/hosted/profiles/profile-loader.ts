@@ -19,24 +19,6 @@ export interface ServedProfiles {
   has(id: string): boolean;
 }
 
-/** Loads Custom profiles and keeps them current. */
-export interface ProfileLoader {
-  /**
-   * Loads a profile. Calls back once: null = it is being served, else why not. The returned
-   * function cancels.
-   */
-  prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void;
-  /** Marks a profile as used. */
-  touch(ref: ProfileRef): void;
-  /** Reloads a profile that was changed or deleted, if it is in memory. */
-  changed(ref: ProfileRef): Promise<void>;
-  /** Reloads every profile in memory. */
-  reload(): Promise<void>;
-  /** Number of profiles in memory. */
-  readonly size: number;
-  close(): void;
-}
-
 /** Limits of the loader. */
 export interface ProfileLoaderLimits {
   /** Profiles in memory. */
@@ -66,11 +48,6 @@ export interface ProfileLoaderParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Creates a loader without profiles. */
-export function createProfileLoader(parts: ProfileLoaderParts): ProfileLoader {
-  return new MemoryProfileLoader(parts);
-}
-
 interface LoadedProfile {
   readonly id: string;
   readonly ref: ProfileRef;
@@ -86,7 +63,8 @@ interface LoadedProfile {
 
 const SWEEP_MS = 30_000;
 
-class MemoryProfileLoader implements ProfileLoader {
+/** Loads Custom profiles and keeps them current. */
+export class ProfileLoader {
   readonly #parts: ProfileLoaderParts;
   /** In order of use, least recently used first. */
   readonly #entries = new Map<string, LoadedProfile>();
@@ -97,10 +75,15 @@ class MemoryProfileLoader implements ProfileLoader {
     this.#cancelSweep = parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 
+  /** Number of profiles in memory. */
   get size(): number {
     return this.#entries.size;
   }
 
+  /**
+   * Loads a profile. Calls back once: null = it is being served, else why not. The returned
+   * function cancels.
+   */
   prepare(ref: ProfileRef, done: (why: Fault | null) => void): () => void {
     const { runtime, limits } = this.#parts;
     const entry = this.#used(ref) ?? this.#begin(ref);
@@ -132,10 +115,12 @@ class MemoryProfileLoader implements ProfileLoader {
     };
   }
 
+  /** Marks a profile as used. */
   touch(ref: ProfileRef): void {
     this.#used(ref);
   }
 
+  /** Reloads a profile that was changed or deleted, if it is in memory. */
   async changed(ref: ProfileRef): Promise<void> {
     const entry = this.#entries.get(idOf(ref));
     if (entry === undefined) return;
@@ -143,6 +128,7 @@ class MemoryProfileLoader implements ProfileLoader {
     await this.#load(entry);
   }
 
+  /** Reloads every profile in memory. */
   async reload(): Promise<void> {
     for (const { ref } of [...this.#entries.values()]) await this.changed(ref);
   }

@@ -121,29 +121,6 @@ export interface FilterProgress {
   passQuiet(): void;
 }
 
-/** Keeps filters. */
-export interface Filters {
-  /**
-   * Opens a filter; its changes start now. `done` is called once. The returned function cancels,
-   * and ends the filter if it exists by then.
-   */
-  open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void;
-  /** Takes the changes since the last answer; null = this owner has no such filter. */
-  poll(owner: string, id: string): PolledFilter | null;
-  /** The log query of a filter; null = this owner has no such log filter. */
-  place(owner: string, id: string): FilterPlace | null;
-  uninstall(owner: string, id: string): boolean;
-  /** Ends a filter, if there is one. */
-  end(id: string, why: FilterEnd): void;
-  /** How far the caller of an open filter has been told; null = there is none. */
-  progress(id: string): FilterProgress | null;
-  /** Keeps in mind what callers have been told, and calls back when a filter ends. */
-  share(onEnd: (id: string, why: FilterEnd) => void): void;
-  counts(): readonly FilterCounts[];
-  /** Unread bytes of all filters. */
-  readonly unreadBytes: number;
-}
-
 /** Bounds of all filters together. */
 export interface FilterLimits {
   readonly maxFilters: number;
@@ -192,12 +169,8 @@ function bytesOfQuery(query: string | null): number {
   return query === null || query.length <= SHORT_CHARS ? 0 : COPIES_OF_FILTER * query.length;
 }
 
-/** Creates an empty registry of filters. */
-export function createFilters(parts: FiltersParts): Filters {
-  return new FilterRegistry(parts);
-}
-
-class FilterRegistry implements Filters {
+/** Keeps filters. */
+export class Filters {
   unreadBytes = 0;
   #onEnd: ((id: string, why: FilterEnd) => void) | null = null;
   readonly #parts: FiltersParts;
@@ -216,6 +189,10 @@ class FilterRegistry implements Filters {
     parts.budget.onShortage((bytes) => this.#relieve(bytes));
   }
 
+  /**
+   * Opens a filter; its changes start now. `done` is called once. The returned function cancels,
+   * and ends the filter if it exists by then.
+   */
   open(request: FilterRequest, done: (opened: OpenedFilter) => void): () => void {
     const why = this.#beyond(request);
     if (why !== null) {
@@ -231,10 +208,12 @@ class FilterRegistry implements Filters {
     return () => filter.end("unclaimed");
   }
 
+  /** Takes the changes since the last answer; null = this owner has no such filter. */
   poll(owner: string, id: string): PolledFilter | null {
     return this.#of(owner, id)?.poll() ?? null;
   }
 
+  /** The log query of a filter; null = this owner has no such log filter. */
   place(owner: string, id: string): FilterPlace | null {
     return this.#of(owner, id)?.place() ?? null;
   }
@@ -245,15 +224,18 @@ class FilterRegistry implements Filters {
     return filter !== null;
   }
 
+  /** Ends a filter, if there is one. */
   end(id: string, why: FilterEnd): void {
     this.#byId.get(id)?.end(why);
   }
 
+  /** How far the caller of an open filter has been told; null = there is none. */
   progress(id: string): FilterProgress | null {
     const filter = this.#byId.get(id);
     return filter?.isOpen === true ? filter : null;
   }
 
+  /** Keeps in mind what callers have been told, and calls back when a filter ends. */
   share(onEnd: (id: string, why: FilterEnd) => void): void {
     this.#onEnd = onEnd;
   }
@@ -432,7 +414,7 @@ interface GivenAnswer {
 }
 
 interface FilterContext {
-  readonly registry: FilterRegistry;
+  readonly registry: Filters;
   readonly parts: Pick<FiltersParts, "runtime" | "timerWheel" | "subscriptions">;
   readonly request: FilterRequest;
 }
@@ -443,7 +425,7 @@ class Filter implements Subscriber, FilterProgress {
   readonly request: FilterRequest;
   delivered: StreamMark | null = null;
   polledAtMs = 0;
-  readonly #registry: FilterRegistry;
+  readonly #registry: Filters;
   readonly #parts: FilterContext["parts"];
   readonly #changes: FilterChanges = createChanges();
   /** Of what it is about, once it is open. */

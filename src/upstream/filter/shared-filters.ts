@@ -29,20 +29,6 @@ export interface FilterRevival {
   opened(record: FilterRecord, opened: Extract<OpenedFilter, { kind: "opened" }>): void;
 }
 
-/** Filters that several nodes share. */
-export interface SharedFilters {
-  /** Records a new filter. Resolves when it is recorded, or cannot be for now. */
-  created(origin: FilterOrigin): Promise<void>;
-  poll(ref: FilterRef, revival: FilterRevival): Promise<RemoteAnswer<PolledFilter>>;
-  /** Polls a filter if this process keeps it; null = it does not. */
-  pollHere(ref: FilterRef): Promise<PolledFilter | null>;
-  /** Reads the record of a filter that this process does not keep, as a poll. */
-  read(ref: FilterRef): Promise<RemoteAnswer<FilterRecord>>;
-  uninstall(ref: FilterRef): Promise<RemoteAnswer<boolean>>;
-  /** Writes what callers have been told, and ends no record. */
-  close(): Promise<void>;
-}
-
 /** Dependencies. */
 export interface SharedFiltersParts {
   readonly runtime: Pick<Runtime, "now" | "after">;
@@ -76,11 +62,6 @@ const CLOSE_MS = 3_000;
 /** A record that others polled so lately does not end with a filter that expires here. */
 const EXPIRED_MS = FILTER_IDLE_MS - 5_000;
 
-/** Shares the filters of this process. */
-export function createSharedFilters(parts: SharedFiltersParts): SharedFilters {
-  return new Sharing(parts);
-}
-
 /** A filter that is kept here. */
 interface Kept extends ClaimedFilter {
   /** Null = it is recorded; else it still has to be. */
@@ -102,7 +83,8 @@ type Asked<T> = { readonly kind: "answered"; readonly value: T } | { readonly ki
 
 type Moved = "open" | "gone" | "unavailable";
 
-class Sharing implements SharedFilters {
+/** Filters that several nodes share. */
+export class SharedFilters {
   readonly #parts: SharedFiltersParts;
   readonly #writer: RecordWriter;
   readonly #kept = new Map<string, Kept>();
@@ -119,6 +101,7 @@ class Sharing implements SharedFilters {
     parts.filters.share((id, why) => this.#ended(id, why));
   }
 
+  /** Records a new filter. Resolves when it is recorded, or cannot be for now. */
   async created(origin: FilterOrigin): Promise<void> {
     const { filters, runtime } = this.#parts;
     const progress = filters.progress(origin.id);
@@ -186,6 +169,7 @@ class Sharing implements SharedFilters {
     return AWAY;
   }
 
+  /** Reads the record of a filter that this process does not keep, as a poll. */
   async read(ref: FilterRef): Promise<RemoteAnswer<FilterRecord>> {
     const found = await this.#find(ref);
     if (found.kind === "found") await this.#bounded(this.#parts.records.touch(ref.id));
@@ -205,6 +189,7 @@ class Sharing implements SharedFilters {
     return { kind: "found", value: node !== null || (wasHere && isUnrecorded) };
   }
 
+  /** Writes what callers have been told, and ends no record. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelLook();

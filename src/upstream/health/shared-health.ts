@@ -41,37 +41,12 @@ export interface SharedHealthParts {
   readonly headSeen: (tracker: Tracker, provider: Provider, head: Head) => void;
 }
 
-/** Shares health between workers. */
-export interface SharedHealth {
-  /** In place of the prober: probes the sets that belong to this worker. */
-  readonly prober: Pick<Prober, "watch">;
-  /** In place of the watch over heads. */
-  readonly headWatch: Pick<HeadWatch, "watch">;
-  /** Tells the others of a probe of ours. */
-  probed(tracker: Tracker, probe: Probe): void;
-  /** Tells the others of a head that was pushed to us. */
-  headSeen(tracker: Tracker, provider: Provider, head: Head): void;
-  /** Tells the others what a provider has reported to us as final. */
-  finalized(tracker: Tracker, provider: Provider, height: number): void;
-  /** The same of a safe height. */
-  safe(tracker: Tracker, provider: Provider, height: number): void;
-  /** Tells the others whether a provider reads state by the hash of a block. */
-  hashReads(tracker: Tracker, provider: Provider, served: boolean): void;
-  listening(tracker: Tracker, provider: Provider, listening: boolean): void;
-  close(): void;
-}
-
 /** After workers or profiles change, owners are found anew once that has come to rest. */
 const SETTLE_MS = 100;
 /** How often a worker says that it finds no provider usable. */
 const OUTAGE_MS = 1_000;
 /** A probe older than this says nothing to a worker that has just started. */
 const KEPT_MS = 30_000;
-
-/** Shares nothing before the first `watch`. */
-export function createSharedHealth(parts: SharedHealthParts): SharedHealth {
-  return new HealthExchange(parts);
-}
 
 /** How often a worker tells everything anew. */
 const STATE_MS = 10_000;
@@ -95,8 +70,11 @@ interface SharedSet {
   cancelOutage: (() => void) | null;
 }
 
-class HealthExchange implements SharedHealth {
+/** Shares health between workers. */
+export class SharedHealth {
+  /** In place of the prober: probes the sets that belong to this worker. */
   readonly prober: Pick<Prober, "watch">;
+  /** In place of the watch over heads. */
   readonly headWatch: Pick<HeadWatch, "watch">;
   readonly #parts: SharedHealthParts;
   readonly #stops: readonly (() => void)[];
@@ -159,6 +137,7 @@ class HealthExchange implements SharedHealth {
     this.#cancelState = parts.runtime.after(STATE_MS, () => this.#tellState());
   }
 
+  /** Tells the others of a probe of ours. */
   probed(tracker: Tracker, { provider, transport, latencyMs, result }: Probe): void {
     const shared = this.#byTracker.get(tracker);
     if (shared === undefined) return;
@@ -168,6 +147,7 @@ class HealthExchange implements SharedHealth {
     this.#parts.bus.publish(PROBES, message);
   }
 
+  /** Tells the others of a head that was pushed to us. */
   headSeen(tracker: Tracker, { id: provider }: Provider, { number: height, raw }: Head): void {
     const set = this.#byTracker.get(tracker)?.key;
     if (set === undefined || !this.#limit.head(set, this.#parts.runtime.now())) return;
@@ -175,16 +155,19 @@ class HealthExchange implements SharedHealth {
     this.#parts.bus.publish(HEADS, { set, provider, height, raw: isLong ? null : raw });
   }
 
+  /** Tells the others what a provider has reported to us as final. */
   finalized(tracker: Tracker, { id: provider }: Provider, height: number): void {
     const set = this.#byTracker.get(tracker)?.key;
     if (set !== undefined) this.#parts.bus.publish(FINALIZED, { set, provider, height });
   }
 
+  /** The same of a safe height. */
   safe(tracker: Tracker, { id: provider }: Provider, height: number): void {
     const set = this.#byTracker.get(tracker)?.key;
     if (set !== undefined) this.#parts.bus.publish(SAFE, { set, provider, height });
   }
 
+  /** Tells the others whether a provider reads state by the hash of a block. */
   hashReads(tracker: Tracker, { id: provider }: Provider, served: boolean): void {
     const set = this.#byTracker.get(tracker)?.key;
     if (set !== undefined) this.#parts.bus.publish(HASH_READS, { set, provider, served });

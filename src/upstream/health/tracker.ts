@@ -124,7 +124,7 @@ import {
   type ProviderSummary,
   reportOf,
 } from "./health-report.ts";
-import { type KnownBlocks, RecordedBlocks } from "./known-blocks.ts";
+import { RecordedBlocks } from "./known-blocks.ts";
 import type { ProviderBlocks } from "./provider-blocks.ts";
 import {
   type Departure,
@@ -249,148 +249,6 @@ export interface Ahead {
   readonly others: ReadonlySet<string>;
 }
 
-/** The routing state of one provider set. */
-export interface Tracker {
-  readonly set: ProviderSet;
-  /** The id of the profile that it belongs to. */
-  readonly profileId: string;
-  /** What this worker may ask of the set beyond one call a call. */
-  readonly extraCalls: ExtraCalls;
-  /** The budget of rechecks after an answer of `null`, in calls. */
-  readonly rechecks: ExtraCalls;
-  /**
-   * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
-   * and the strategy are ignored, its circuit is not.
-   */
-  plan(call: Call, selection: Selection): Plan;
-  /** Whether the provider's own limits let a call be sent to it now. */
-  hasRoom(provider: Provider, call: Pick<Call, "methodName">): boolean;
-  /**
-   * Requests permission to send; false = the circuit is open or its trial is in flight. `record`
-   * must release the permission.
-   */
-  admit(provider: Provider, transport: Transport): boolean;
-  /**
-   * Records a finished attempt. `block` is what the call read, so that refused ranges and tags are
-   * learned; `name` is the method as the caller wrote it, so that refusals of unlisted methods are
-   * learned by name.
-   */
-  record(method: Method, attempt: Attempt, block?: BlockRef, name?: string): void;
-  /**
-   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted and
-   * before it begins; null = its circuit is closed and no trial of a stalled one is due, so it is
-   * not a trial.
-   */
-  trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null;
-  /**
-   * The latency (ms) within which this share of answers to such calls arrived; null = unknown.
-   */
-  usualMs(channel: Channel, method: Method, share: number): number | null;
-  /** Whether a call may be asked of the provider beside another: it is in the best health. */
-  mayBeAskedBeside(channel: Channel, method: Method): boolean;
-  /**
-   * Who may know more than a provider that does not have what a call asks for: who has the highest
-   * head, and who is to be left out. Null = nobody in the best health has a higher head.
-   */
-  aheadOf(provider: Provider, call: Call): Ahead | null;
-  /** Whether no provider can have a block of this number yet. */
-  isFutureBlock(number: number): boolean;
-  /** Records the start of an attempt: from now on its provider may be found silent. */
-  begin(out: Outstanding): void;
-  /** Records the end of an attempt that began. True = its provider was silent. */
-  end(out: Outstanding, ended: AttemptEnd): boolean;
-  /** The provider has answered something other than an attempt. */
-  heard(provider: Provider, transport: Transport): void;
-  /** A query sent at `sinceMs` was not answered. */
-  recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void;
-  /** Takes one of the few slots for calls while every circuit is open. False = all are taken. */
-  takePanicSlot(): boolean;
-  freePanicSlot(): void;
-  /**
-   * Records an event of a provider's socket, without a call: changes its circuit and limits, counts
-   * no attempt. `incident` is the event itself, which may also have failed calls.
-   */
-  recordSocket(provider: Provider, verdict: Verdict, incident?: object): void;
-  /**
-   * Records a probe: height, latency, wrong chain, end of a cordon; a good one makes an open
-   * circuit half-open, and some in a row close one that no call tries. Never changes a success
-   * rate.
-   */
-  recordProbe(probe: Probe): void;
-  /** When the provider was last probed; -Infinity = never. */
-  probedAtMs(provider: Provider, transport: Transport): number;
-  /** Records what another worker has found out; opens no circuit. */
-  recordHint(provider: Provider, transport: Transport, hint: HealthHint): void;
-  /** Sets whether the service is subscribed to the provider's heads. */
-  listen(provider: Provider, listening: boolean): void;
-  /** Records a pushed head; without `block` its hash is not known. */
-  recordHead(provider: Provider, height: number, block?: PushedBlock): void;
-  /** Records the height that a provider reports as final. */
-  recordFinalized(provider: Provider, height: number): void;
-  /** Records the height that a provider reports as safe. */
-  recordSafe(provider: Provider, height: number): void;
-  /** A provider has answered at a block: its head is at least this. */
-  hasBlock(provider: Provider, number: number): void;
-  /** An answer of a provider named a block: its head is at least this, the tip stays as it is. */
-  namedBlock(provider: Provider, number: number): void;
-  /**
-   * A provider has said that it does not have a block. Where it says so of its own head twice
-   * running, it is asked for that by tag from now on.
-   */
-  lacksBlock(provider: Provider, number: number): void;
-  /** Records whether a provider answers reads of state by the hash of a block. */
-  recordHashReads(provider: Provider, served: boolean): void;
-  /** Whether it does, and when that was found; null = not known. */
-  hashReads(provider: Provider): { readonly served: boolean; readonly atMs: number } | null;
-  /** When the provider last reported a final height; -Infinity = never. */
-  finalizedAtMs(provider: Provider): number;
-  /** The same of a safe height. */
-  safeAtMs(provider: Provider): number;
-  /**
-   * The largest block ranges (last minus first block) that those who could serve a call over a
-   * range accept, each once, largest first; infinite = no limit is known. Empty = nobody could.
-   */
-  rangeLimits(call: Call): readonly number[];
-  /** The consensus height; null = unknown. */
-  head(): number | null;
-  /** What the providers tell of their blocks. */
-  readonly blocks: KnownBlocks;
-  /** Whether the provider pushes its heads, so that they need not be polled. */
-  pushesHeads(provider: Provider): boolean;
-  health(provider: Provider, transport: Transport): HealthReport;
-  /** The same in few words, over all transports. */
-  summary(provider: Provider): ProviderSummary;
-  /** What was sent of what may be sent to the provider; null = it has no limits. */
-  budget(provider: Provider): BudgetReport | null;
-  /** Reports of the methods with fresh readings. */
-  methods(provider: Provider, transport: Transport): readonly MethodReport[];
-  /**
-   * Milliseconds until some provider that can serve the call may be asked; null = waiting does not
-   * help.
-   */
-  waitMs(call: Call, selection: Selection): number | null;
-  /**
-   * Whether some provider is usable: its circuit is not open, and it is not excluded for its chain
-   * or credentials.
-   */
-  isUsable(): boolean;
-  /** Why this node asks the provider by a pin only; null = it asks it like any other. */
-  refusalOf(provider: Provider): ExclusionReason | null;
-  /**
-   * Takes a provider out of use, or (null) back: while it is out nothing but probes is sent to it,
-   * and what it tells of its blocks does not count.
-   */
-  setCordon(provider: Provider, cordon: ProviderCordon | null): void;
-  /** Null = an operator lets it be used. */
-  cordonOf(provider: Provider): ProviderCordon | null;
-  /** Ends its waits: an open circuit is half-open, and what a refusal began no longer holds. */
-  endWaits(provider: Provider): void;
-  /** Adds a listener; the returned function removes it. */
-  attend(listener: Partial<TrackerListener>): () => void;
-  /** The live state of the provider with the same id, for a successor. */
-  inherit(provider: Provider): ProviderState | null;
-}
-
 /** The part of a tracker that routing needs. */
 export type RoutingState = Pick<
   Tracker,
@@ -439,24 +297,16 @@ export interface TrackerSettings extends SelectionSettings {
 /** Hears of attempts at their end. */
 export type AttemptListener = (attempt: Attempt, method: Method) => void;
 
-/**
- * Creates the routing state of a set; providers with unchanged id and URL keep their health from
- * `previous`.
- */
-export function createTracker(
-  set: ProviderSet,
-  runtime: Runtime,
-  settings: TrackerSettings,
-  previous?: Tracker,
-): Tracker {
-  return new SetTracker(set, runtime, settings, previous);
-}
-
-class SetTracker implements Tracker {
+/** The routing state of one provider set. */
+export class Tracker {
   readonly set: ProviderSet;
+  /** The id of the profile that it belongs to. */
   readonly profileId: string;
+  /** What this worker may ask of the set beyond one call a call. */
   readonly extraCalls: ExtraCalls;
+  /** The budget of rechecks after an answer of `null`, in calls. */
   readonly rechecks: ExtraCalls;
+  /** What the providers tell of their blocks. */
   readonly blocks: RecordedBlocks;
   readonly #runtime: Runtime;
   readonly #providerStates: readonly ProviderState[];
@@ -475,12 +325,7 @@ class SetTracker implements Tracker {
   #panicsRefused = 0;
   #consensus: Consensus = { height: null, fromMs: Number.POSITIVE_INFINITY, untilMs: NEVER_MS };
 
-  constructor(
-    set: ProviderSet,
-    runtime: Runtime,
-    settings: TrackerSettings,
-    previous: Tracker | undefined,
-  ) {
+  constructor(set: ProviderSet, runtime: Runtime, settings: TrackerSettings, previous?: Tracker) {
     this.set = set;
     this.profileId = settings.profileId ?? "";
     this.extraCalls = previous?.extraCalls ?? createExtraCalls();
@@ -522,6 +367,10 @@ class SetTracker implements Tracker {
     this.#unsafeRecorder = new PlanRecorder(this.#unsafeDraw);
   }
 
+  /**
+   * Plans a call: the providers to try, in order. A pin yields at most that provider: its limits
+   * and the strategy are ignored, its circuit is not.
+   */
   plan(call: Call, selection: Selection): Plan {
     const { strategy, pin, prefer = null } = selection;
     const query = this.#queryOf(call, selection);
@@ -567,11 +416,16 @@ class SetTracker implements Tracker {
     return health === null ? null : reading(health.latency, call.method, minCalls, view.nowMs);
   }
 
+  /** Whether the provider's own limits let a call be sent to it now. */
   hasRoom(provider: Provider, { methodName }: Pick<Call, "methodName">): boolean {
     const budget = this.#stateOf(provider)?.budget ?? null;
     return budget === null || budget.shortageOf(methodName, this.#runtime.now()) === null;
   }
 
+  /**
+   * Requests permission to send; false = the circuit is open or its trial is in flight. `record`
+   * must release the permission.
+   */
   admit(provider: Provider, transport: Transport): boolean {
     const health = this.#healthOf(provider, transport);
     if (health === null) return false;
@@ -583,6 +437,11 @@ class SetTracker implements Tracker {
     return true;
   }
 
+  /**
+   * Records a finished attempt. `block` is what the call read, so that refused ranges and tags are
+   * learned; `name` is the method as the caller wrote it, so that refusals of unlisted methods are
+   * learned by name.
+   */
   record(
     method: Method,
     attempt: Attempt,
@@ -647,6 +506,11 @@ class SetTracker implements Tracker {
     for (const listener of [...this.#listeners]) listener.suspected?.(channel);
   }
 
+  /**
+   * How long (ms) a trial of the provider may keep its caller waiting, after it was admitted and
+   * before it begins; null = its circuit is closed and no trial of a stalled one is due, so it is
+   * not a trial.
+   */
   trialPatienceMs(provider: Provider, transport: Transport, method: Method): number | null {
     const health = this.#healthOf(provider, transport);
     if (health === null) return null;
@@ -655,11 +519,15 @@ class SetTracker implements Tracker {
     return isTrial ? patienceMs(health, method) : null;
   }
 
+  /**
+   * The latency (ms) within which this share of answers to such calls arrived; null = unknown.
+   */
   usualMs({ provider, transport }: Channel, method: Method, share: number): number | null {
     const health = this.#healthOf(provider, transport);
     return health === null ? null : usualMs(health.latency, method, share);
   }
 
+  /** Whether a call may be asked of the provider beside another: it is in the best health. */
   mayBeAskedBeside({ provider, transport }: Channel, method: Method): boolean {
     const state = this.#stateOf(provider);
     const health = state?.[transport] ?? null;
@@ -675,6 +543,10 @@ class SetTracker implements Tracker {
     );
   }
 
+  /**
+   * Who may know more than a provider that does not have what a call asks for: who has the highest
+   * head, and who is to be left out. Null = nobody in the best health has a higher head.
+   */
   aheadOf(provider: Provider, call: Call): Ahead | null {
     const nowMs = this.#runtime.now();
     const heightOf = ({ sample, highest }: ProviderState): number =>
@@ -702,6 +574,7 @@ class SetTracker implements Tracker {
     return best.size === 0 ? null : { head, best, others };
   }
 
+  /** Whether no provider can have a block of this number yet. */
   isFutureBlock(number: number): boolean {
     const samples = this.#providerStates.map(({ sample }) => sample);
     return isFutureBlock(number, samples, this.set.chain, this.#runtime.now());
@@ -718,6 +591,7 @@ class SetTracker implements Tracker {
     );
   }
 
+  /** Records the start of an attempt: from now on its provider may be found silent. */
   begin(out: Outstanding): void {
     const state = this.#stateOf(out.provider);
     const channel = state?.watched[out.transport] ?? null;
@@ -727,6 +601,7 @@ class SetTracker implements Tracker {
     this.#silenceWatch.begin(channel, out);
   }
 
+  /** Records the end of an attempt that began. True = its provider was silent. */
   end(out: Outstanding, { attempt, call, by }: AttemptEnd): boolean {
     const channel = this.#watchedOf(out);
     if (channel === null) return false;
@@ -753,11 +628,13 @@ class SetTracker implements Tracker {
     return silent;
   }
 
+  /** The provider has answered something other than an attempt. */
   heard(provider: Provider, transport: Transport): void {
     const health = this.#healthOf(provider, transport);
     if (health !== null) health.heardAtMs = this.#runtime.now();
   }
 
+  /** A query sent at `sinceMs` was not answered. */
   recordUnheard(provider: Provider, transport: Transport, sinceMs: number): void {
     const channel = this.#watchedOf({ provider, transport });
     const nowMs = this.#runtime.now();
@@ -774,6 +651,7 @@ class SetTracker implements Tracker {
     if (channel.health.breaker !== breaker) this.#changed(channel, breaker, "silence");
   }
 
+  /** Takes one of the few slots for calls while every circuit is open. False = all are taken. */
   takePanicSlot(): boolean {
     if (this.#panicking >= this.#panicShare.limit) {
       this.#panicsRefused += 1;
@@ -788,6 +666,10 @@ class SetTracker implements Tracker {
     this.#panicking -= 1;
   }
 
+  /**
+   * Records an event of a provider's socket, without a call: changes its circuit and limits, counts
+   * no attempt. `incident` is the event itself, which may also have failed calls.
+   */
   recordSocket(provider: Provider, verdict: Verdict, incident?: object): void {
     const channel = this.#watchedOf({ provider, transport: "ws" });
     if (channel === null) return;
@@ -799,6 +681,11 @@ class SetTracker implements Tracker {
       this.#changed(channel, breaker, "opened");
   }
 
+  /**
+   * Records a probe: height, latency, wrong chain, end of a cordon; a good one makes an open
+   * circuit half-open, and some in a row close one that no call tries. Never changes a success
+   * rate.
+   */
   recordProbe({ provider, transport, latencyMs, result }: Probe): void {
     const providerState = this.#stateOf(provider);
     const channel = providerState?.watched[transport] ?? null;
@@ -860,10 +747,12 @@ class SetTracker implements Tracker {
     if (isNew) this.#notifyOutage();
   }
 
+  /** When the provider was last probed; -Infinity = never. */
   probedAtMs(provider: Provider, transport: Transport): number {
     return this.#healthOf(provider, transport)?.probedAtMs ?? NEVER_MS;
   }
 
+  /** Records what another worker has found out; opens no circuit. */
   recordHint(provider: Provider, transport: Transport, hint: HealthHint): void {
     const channel = this.#watchedOf({ provider, transport });
     if (channel === null) return;
@@ -880,6 +769,7 @@ class SetTracker implements Tracker {
     recordEffect(channel.health, method, effect, this.#ending(block));
   }
 
+  /** Sets whether the service is subscribed to the provider's heads. */
   listen(provider: Provider, listening: boolean): void {
     const providerState = this.#stateOf(provider);
     if (providerState === null) return;
@@ -890,6 +780,7 @@ class SetTracker implements Tracker {
     this.blocks.clear(providerState);
   }
 
+  /** Records a pushed head; without `block` its hash is not known. */
   recordHead(provider: Provider, height: number, block?: PushedBlock): void {
     const providerState = this.#stateOf(provider);
     if (providerState === null || providerState.ws?.wrongChain === true || !isHeight(height))
@@ -906,6 +797,7 @@ class SetTracker implements Tracker {
     this.blocks.pushed(providerState, block ?? null);
   }
 
+  /** Records the height that a provider reports as final. */
   recordFinalized(provider: Provider, height: number): void {
     const providerState = this.#stateOf(provider);
     if (providerState === null || !isHeight(height) || providerState.cordon !== null) return;
@@ -913,6 +805,7 @@ class SetTracker implements Tracker {
     this.blocks.reportedFinal(providerState, height);
   }
 
+  /** Records the height that a provider reports as safe. */
   recordSafe(provider: Provider, height: number): void {
     const state = this.#stateOf(provider);
     if (state === null || !isHeight(height) || state.cordon !== null) return;
@@ -920,6 +813,7 @@ class SetTracker implements Tracker {
     this.blocks.reportedSafe(state, height);
   }
 
+  /** A provider has answered at a block: its head is at least this. */
   hasBlock(provider: Provider, number: number): void {
     const state = this.#stateOf(provider);
     if (state === null) return;
@@ -929,11 +823,16 @@ class SetTracker implements Tracker {
     this.#sample(state, { height: number, atMs: this.#runtime.now(), polled: true });
   }
 
+  /** An answer of a provider named a block: its head is at least this, the tip stays as it is. */
   namedBlock(provider: Provider, number: number): void {
     const state = this.#stateOf(provider);
     if (state !== null && state.cordon === null) this.#raiseHighest(state, number);
   }
 
+  /**
+   * A provider has said that it does not have a block. Where it says so of its own head twice
+   * running, it is asked for that by tag from now on.
+   */
   lacksBlock(provider: Provider, number: number): void {
     const state = this.#stateOf(provider);
     if (state === null) return;
@@ -945,6 +844,7 @@ class SetTracker implements Tracker {
     state.refused = number;
   }
 
+  /** Records whether a provider answers reads of state by the hash of a block. */
   recordHashReads(provider: Provider, served: boolean): void {
     const state = this.#stateOf(provider);
     if (state === null) return;
@@ -952,20 +852,27 @@ class SetTracker implements Tracker {
     state.hashReadsAtMs = this.#runtime.now();
   }
 
+  /** Whether it does, and when that was found; null = not known. */
   hashReads(provider: Provider): { readonly served: boolean; readonly atMs: number } | null {
     const state = this.#stateOf(provider);
     if (state === null || state.hashReadsAtMs === NEVER_MS) return null;
     return { served: state.takesHash, atMs: state.hashReadsAtMs };
   }
 
+  /** The same of a safe height. */
   safeAtMs(provider: Provider): number {
     return this.#stateOf(provider)?.safe?.atMs ?? NEVER_MS;
   }
 
+  /** When the provider last reported a final height; -Infinity = never. */
   finalizedAtMs(provider: Provider): number {
     return this.#stateOf(provider)?.finalized?.atMs ?? NEVER_MS;
   }
 
+  /**
+   * The largest block ranges (last minus first block) that those who could serve a call over a
+   * range accept, each once, largest first; infinite = no limit is known. Empty = nobody could.
+   */
   rangeLimits(call: Call): readonly number[] {
     const nowMs = this.#runtime.now();
     if (!this.#providerStates.some((state) => isRangeLimited(state, nowMs))) return UNLIMITED;
@@ -994,10 +901,12 @@ class SetTracker implements Tracker {
     return [...new Set(limits)].sort((left, right) => right - left);
   }
 
+  /** The consensus height; null = unknown. */
   head(): number | null {
     return this.#head(this.#runtime.now());
   }
 
+  /** Whether the provider pushes its heads, so that they need not be polled. */
   pushesHeads(provider: Provider): boolean {
     return this.#runtime.now() - (this.#stateOf(provider)?.pushedAtMs ?? NEVER_MS) < HEAD_FRESH_MS;
   }
@@ -1017,6 +926,7 @@ class SetTracker implements Tracker {
     return { ...report, learned: { ...report.learned, methods, requestsPerSecond } };
   }
 
+  /** The same in few words, over all transports. */
   summary(provider: Provider): ProviderSummary {
     const nowMs = this.#runtime.now();
     const state = this.#stateOf(provider);
@@ -1029,15 +939,21 @@ class SetTracker implements Tracker {
     return { provider, lagBlocks: lag, circuit };
   }
 
+  /** What was sent of what may be sent to the provider; null = it has no limits. */
   budget(provider: Provider): BudgetReport | null {
     return this.#stateOf(provider)?.budget?.report() ?? null;
   }
 
+  /** Reports of the methods with fresh readings. */
   methods(provider: Provider, transport: Transport): readonly MethodReport[] {
     const health = this.#healthOf(provider, transport);
     return health === null ? [] : methodReadings(health.latency, this.#runtime.now());
   }
 
+  /**
+   * Milliseconds until some provider that can serve the call may be asked; null = waiting does not
+   * help.
+   */
   waitMs(call: Call, selection: Selection): number | null {
     const { pin, transport } = selection;
     const query = this.#queryOf(call, selection);
@@ -1053,6 +969,10 @@ class SetTracker implements Tracker {
     );
   }
 
+  /**
+   * Whether some provider is usable: its circuit is not open, and it is not excluded for its chain
+   * or credentials.
+   */
   isUsable(): boolean {
     const nowMs = this.#runtime.now();
     return this.#providerStates.some(
@@ -1061,10 +981,15 @@ class SetTracker implements Tracker {
     );
   }
 
+  /** Why this node asks the provider by a pin only; null = it asks it like any other. */
   refusalOf(provider: Provider): ExclusionReason | null {
     return this.#stateOf(provider)?.region.reason ?? null;
   }
 
+  /**
+   * Takes a provider out of use, or (null) back: while it is out nothing but probes is sent to it,
+   * and what it tells of its blocks does not count.
+   */
   setCordon(provider: Provider, cordon: ProviderCordon | null): void {
     const state = this.#stateOf(provider);
     if (state === null) return;
@@ -1082,21 +1007,25 @@ class SetTracker implements Tracker {
     this.#notifyOutage();
   }
 
+  /** Null = an operator lets it be used. */
   cordonOf(provider: Provider): ProviderCordon | null {
     return this.#stateOf(provider)?.cordon ?? null;
   }
 
+  /** Ends its waits: an open circuit is half-open, and what a refusal began no longer holds. */
   endWaits(provider: Provider): void {
     const state = this.#stateOf(provider);
     for (const health of [state?.http, state?.ws])
       if (health) endWaits(health, this.#runtime.now());
   }
 
+  /** Adds a listener; the returned function removes it. */
   attend(listener: Partial<TrackerListener>): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
+  /** The live state of the provider with the same id, for a successor. */
   inherit(provider: Provider): ProviderState | null {
     return this.#providerStates.find((state) => state.provider.id === provider.id) ?? null;
   }

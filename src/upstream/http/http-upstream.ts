@@ -8,7 +8,7 @@ import { writeBatch } from "../../core/rpc/wire-request.ts";
 import type { Runtime } from "../../runtime.ts";
 import { MemoryBudget, SERVICE, USERS_PROVIDERS } from "../memory-budget.ts";
 import { createSsrfGuard, type SsrfGuard } from "../ssrf-guard.ts";
-import { createTimerWheel, type TimerWheel } from "../timer-wheel.ts";
+import { TimerWheel } from "../timer-wheel.ts";
 import type {
   AnswerListener,
   BatchListener,
@@ -69,7 +69,7 @@ export function createHttpUpstream(
   guard: SsrfGuard = createSsrfGuard(),
   parts: HttpParts = {
     budget: MemoryBudget.unbounded(),
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
   },
 ): BatchUpstream {
   return new HttpUpstream({ ...parts, runtime, limits, guard });

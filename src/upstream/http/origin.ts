@@ -31,27 +31,6 @@ export interface OriginOptions {
   readonly buffers?: BufferPool;
 }
 
-/** Connections to one origin. */
-export interface Origin {
-  /** Sends `head` (request line and headers, up to and including `content-length: `) and `body`. */
-  send(head: string, body: RequestBody, handler: AnswerHandler): void;
-  /** Like `send`, over an extra connection if all usual ones are busy. */
-  sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void;
-  /** Whether a request would be sent without waiting for another one's answer. */
-  isFree(): boolean;
-  /** Returns a chunk's memory after its last reader. */
-  recycle(chunk: Buffer): void;
-  /** Connections that are open, and those that would be if there were no bound. */
-  readonly open: number;
-  readonly wanted: number;
-  /** The number of connections there may be has changed. */
-  adjust(): void;
-  /** Sends nothing more: idle connections end now, the others after their answer. */
-  drain(): void;
-  /** Ends every connection; requests in flight fail. */
-  destroy(): void;
-}
-
 /** Extra connections, which only probes may open. */
 const PROBE_CONNECTIONS = 2;
 /**
@@ -60,18 +39,14 @@ const PROBE_CONNECTIONS = 2;
  */
 const SWEEP_MS = 1_000;
 
-/** Creates a pool; connections are opened on demand. */
-export function createOrigin(options: OriginOptions): Origin {
-  return new OriginPool(options);
-}
-
 interface QueuedRequest {
   readonly head: string;
   readonly body: RequestBody;
   readonly handler: AnswerHandler;
 }
 
-class OriginPool implements Origin, PoolHooks {
+/** Connections to one origin. */
+export class Origin implements PoolHooks {
   readonly options: OriginOptions;
   readonly buffers: BufferPool;
   readonly requests = new RequestWriter();
@@ -87,6 +62,7 @@ class OriginPool implements Origin, PoolHooks {
     this.buffers = options.buffers ?? new BufferPool();
   }
 
+  /** Sends `head` (request line and headers, up to and including `content-length: `) and `body`. */
   send(head: string, body: RequestBody, handler: AnswerHandler): void {
     if (this.#destroyed)
       return handler.onResponseError(null, coded("the pool is closed", "ECLOSED"));
@@ -100,10 +76,12 @@ class OriginPool implements Origin, PoolHooks {
     this.#queue.push({ head, body, handler });
   }
 
+  /** Returns a chunk's memory after its last reader. */
   recycle(chunk: Buffer): void {
     this.buffers.recycle(chunk);
   }
 
+  /** Like `send`, over an extra connection if all usual ones are busy. */
   sendProbe(head: string, body: RequestBody, handler: AnswerHandler): void {
     const connection = this.#destroyed
       ? null
@@ -112,6 +90,7 @@ class OriginPool implements Origin, PoolHooks {
     else this.#sendOn(connection, { head, body, handler });
   }
 
+  /** Whether a request would be sent without waiting for another one's answer. */
   isFree(): boolean {
     return this.#idle.length > 0 || this.#all.size < this.options.connections;
   }
@@ -136,6 +115,7 @@ class OriginPool implements Origin, PoolHooks {
     if (next !== undefined) this.send(next.head, next.body, next.handler);
   }
 
+  /** Connections that are open, and those that would be if there were no bound. */
   get open(): number {
     return this.#all.size;
   }
@@ -144,6 +124,7 @@ class OriginPool implements Origin, PoolHooks {
     return this.#all.size - this.#idle.length + this.#queue.length;
   }
 
+  /** The number of connections there may be has changed. */
   adjust(): void {
     for (const connection of [...this.#idle]) if (this.#isBeyond()) connection.abort(IDLE);
     while (this.#all.size < this.options.connections) {
@@ -153,11 +134,13 @@ class OriginPool implements Origin, PoolHooks {
     }
   }
 
+  /** Sends nothing more: idle connections end now, the others after their answer. */
   drain(): void {
     this.#retired = true;
     for (const connection of [...this.#idle]) connection.abort(IDLE);
   }
 
+  /** Ends every connection; requests in flight fail. */
   destroy(): void {
     this.#destroyed = true;
     this.#cancelSweep?.();

@@ -5,7 +5,7 @@ import type { Runtime } from "../../runtime.ts";
 import type { Allowance, ShareUse } from "../worker-shares.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
-import { createOrigin } from "./origin.ts";
+import { Origin } from "./origin.ts";
 
 /** Dependencies of the connections. */
 export interface OwnConnectionParts {
@@ -28,7 +28,7 @@ export function ownConnections(
     wanted: () => origin.wanted,
     changed: () => origin.adjust(),
   });
-  const origin = createOrigin({
+  const origin = new Origin({
     host: bareHost(url.hostname),
     port: Number(url.port || "80"),
     get connections() {

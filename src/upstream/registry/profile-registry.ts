@@ -12,10 +12,9 @@ import type { Runtime } from "../../runtime.ts";
 import type { ProviderBudgets } from "../budget/provider-budgets.ts";
 import {
   type AttemptListener,
-  createTracker,
   type HealthChange,
   type ProviderCordon,
-  type Tracker,
+  Tracker,
   type TrackerSettings,
 } from "../health/tracker.ts";
 import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
@@ -184,7 +183,7 @@ function serve(
       onAttempt,
       profileId: profileId(profile),
     };
-    const tracker = createTracker(set, runtime, own, before?.trackers.get(name));
+    const tracker = new Tracker(set, runtime, own, before?.trackers.get(name));
     if (onChange !== undefined)
       tracker.attend({
         changed: (change) => onChange(publicLabel(profileId(profile)), name, change),

@@ -49,7 +49,7 @@ export interface FilterMethodsParts extends Pick<PipelineParts, "admission" | "d
   /** Filters of other workers; null = there are none. */
   readonly remote: RemoteFilters | null;
   /** Filters that several nodes share; null = this service is one node. */
-  readonly shared: SharedFilters | null;
+  readonly shared: Pick<SharedFilters, "created" | "poll" | "read" | "uninstall"> | null;
   readonly registry: Pick<ProfileRegistry, "served">;
   readonly limits: () => RpcLimits;
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STRATEGY_NAMES } from "../../../src/core/routing/strategy.ts";
 import { alternativePlan, positionReason } from "../../../src/core/routing/what-if.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -24,7 +24,7 @@ function lived(seed: number, exploreShare = 0.3) {
     }),
   );
   const settings = { ...SELECTION, exploreShare };
-  const tracker = createTracker(fakeSet(providers), runtime, settings);
+  const tracker = new Tracker(fakeSet(providers), runtime, settings);
   for (let n = 0; n < 200; n++) {
     const provider = providers[Math.floor(chance() * providers.length)];
     if (provider === undefined) continue;
@@ -99,7 +99,7 @@ test("another strategy and a missing provider give the plans that they would hav
 test("a reading that decided is the one of the moment of the plan", () => {
   const runtime = simulatedWorld(7);
   const providers = [fakeProvider(0), fakeProvider(1)];
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const answer = (index: 0 | 1, latencyMs: number): void => {
     const provider = providers[index] ?? fakeProvider(index);
     for (let n = 0; n < 20; n++)

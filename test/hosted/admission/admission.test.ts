@@ -8,10 +8,9 @@ import { tariffOf } from "../../../src/core/billing/price.ts";
 import { type LimitSharing, SharedLimit } from "../../../src/core/billing/shared-limit.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import {
-  type Admission,
+  Admission,
   type AdmissionRequest,
   type AdmissionSettings,
-  createAdmission,
   type Refusal,
   type Wait,
 } from "../../../src/hosted/admission/admission.ts";
@@ -183,7 +182,7 @@ function createFixture(
     profiles,
     sharing: noSharing(),
   };
-  const admission = createAdmission(parts);
+  const admission = new Admission(parts);
   const share: Fixture["share"] = (sharing) => {
     parts.sharing = sharing;
   };

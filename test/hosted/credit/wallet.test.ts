@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grantOf } from "../../../src/hosted/credit/lease.ts";
-import { createRefillBatcher, WAIT_MS } from "../../../src/hosted/credit/refill-batcher.ts";
+import { RefillBatcher, WAIT_MS } from "../../../src/hosted/credit/refill-batcher.ts";
 import { leaseRequestOf, OpenWallet, receive } from "../../../src/hosted/credit/wallet.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -70,7 +70,7 @@ test("a balance that lasts for less is spent to the end, and no more than it", (
 test("calls wait once for a store that is silent; then they are told at once, until it answers", async () => {
   const world = simulatedWorld(1);
   let answer: { resolve(): void; reject(error: Error): void } | null = null;
-  const batcher = createRefillBatcher({
+  const batcher = new RefillBatcher({
     runtime: world,
     run: () =>
       new Promise((resolve, reject) => {

@@ -13,8 +13,8 @@ import {
 } from "../../../src/hosted/profiles/custom-access.ts";
 import type { ProfileDocument, readDocument } from "../../../src/hosted/profiles/document.ts";
 import {
-  createProfileLoader,
   PROFILE_LOADER_LIMITS,
+  ProfileLoader,
   type ProfileLoaderLimits,
 } from "../../../src/hosted/profiles/profile-loader.ts";
 import {
@@ -397,7 +397,7 @@ function serving(store: Store, limits: Partial<ProfileLoaderLimits> = {}, secret
     served,
     onError: () => {},
   };
-  const loader = createProfileLoader({
+  const loader = new ProfileLoader({
     ...parts,
     limits: { ...PROFILE_LOADER_LIMITS, maxLoaded: 500, ...limits },
   });

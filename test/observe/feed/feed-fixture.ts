@@ -5,7 +5,7 @@ import type { EventFeed } from "../../../src/observe/feed/event-feed.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
 import { NOTHING_SENT } from "../../../src/upstream/engine/stage.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
 import type { SimulatedWorld } from "../../fakes/runtime.ts";
 
@@ -41,7 +41,7 @@ export function createCallMaker(
   const providers = given.map((each, index) =>
     typeof each === "string" ? fakeProvider(index, { id: each }) : each,
   );
-  const tracker = createTracker(fakeSet(providers), world, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), world, SELECTION);
   let calls = 0;
   const requestOf = ({ method = "eth_getBalance", keyId = "key_1" }: CallStory): RouteRequest => ({
     call: fakeCall(method),

@@ -8,8 +8,8 @@ import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { batchingUpstream, newBatchCounts } from "../../../src/upstream/batch/batching-upstream.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { BatchListener, BatchUpstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -23,7 +23,7 @@ function fixture(batch: { readonly max: number; readonly waitMs: number } | null
   const turnEnds: (() => void)[] = [];
   const runtime = { ...world, atTurnEnd: (run: () => void) => void turnEnds.push(run) };
   const provider = fakeProvider(0, { wsUrl: null, batch });
-  const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet([provider]), runtime, SELECTION);
   const batches: BatchListener[] = [];
   let alone = 0;
   const http: BatchUpstream = {
@@ -42,7 +42,7 @@ function fixture(batch: { readonly max: number; readonly waitMs: number } | null
   const upstream = batchingUpstream(http, { runtime, counts: newBatchCounts(), countAgain });
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => null,

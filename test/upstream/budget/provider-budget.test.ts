@@ -12,8 +12,8 @@ import type { QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
 import { createProber } from "../../../src/upstream/health/prober.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -50,7 +50,7 @@ function service(
     }),
   );
   const budgets = createProviderBudgets({ runtime, quotas: NO_QUOTAS });
-  const tracker = createTracker(fakeSet(providers), runtime, {
+  const tracker = new Tracker(fakeSet(providers), runtime, {
     ...SELECTION,
     budgetOf: (provider) => budgets.open("set", provider),
   });
@@ -83,7 +83,7 @@ function service(
     close: async () => {},
   };
   const http = meteredUpstream(raw, { runtime, budgets });
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const router = createRouter({
     runtime,
     timerWheel,

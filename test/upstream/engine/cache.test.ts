@@ -10,8 +10,8 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -43,7 +43,7 @@ function createFixture(options: Options = {}) {
   runtime.advance(1_000);
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })] as const;
   const cached = options.cached ?? new CachedAnswers(() => ({ ...SETTINGS, ...settings }));
-  const tracker = createTracker({ ...fakeSet(providers), ...set }, runtime, {
+  const tracker = new Tracker({ ...fakeSet(providers), ...set }, runtime, {
     ...SELECTION,
     profileId,
   });
@@ -53,7 +53,7 @@ function createFixture(options: Options = {}) {
   const sent: string[] = [];
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => null,
     cache: cached,

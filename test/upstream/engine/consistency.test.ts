@@ -12,8 +12,8 @@ import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
 import { createRouter, type RoutedCall } from "../../../src/upstream/engine/router.ts";
 import { ViewReasks } from "../../../src/upstream/engine/view-reasks.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -51,7 +51,7 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
   const runtime = simulatedWorld(3);
   const chain = { chainId: 1, chainName: "test", name: "Test", aliases: [], blockTimeMs: BLOCK_MS };
   const providers = heads.map((_, n) => fakeProvider(n, { priority: n, wsUrl: null }));
-  const tracker = createTracker(fakeSet(providers, { chain }), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers, { chain }), runtime, SELECTION);
   const nodes: Node[] = heads.map(() => ({
     head: Math.min(...heads),
     refusesNumbers: false,
@@ -78,7 +78,7 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
     ({ kind: "error", code, message, httpStatus: 200 }) as unknown as Failure;
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => null,
     reasks,

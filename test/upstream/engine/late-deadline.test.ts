@@ -9,10 +9,10 @@ import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { type Runtime, realRuntime } from "../../../src/runtime.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { createHttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import { rpcCall } from "../../../src/upstream/rpc-call.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -26,10 +26,10 @@ interface Asked {
 
 /** Asks the only provider there is. */
 function asking(runtime: Runtime, http: Pick<Upstream, "send">, url = "http://node") {
-  const tracker = createTracker(fakeSet([fakeProvider(0, { url })]), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet([fakeProvider(0, { url })]), runtime, SELECTION);
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http },
     limits: () => ({ maxAttempts: 1, firstAttemptShare: 0.6 }),
     hedge: () => null,
@@ -121,7 +121,7 @@ function probing() {
   };
   const ends: string[] = [];
   rpcCall(
-    createTimerWheel(runtime),
+    new TimerWheel(runtime),
     {
       upstream,
       provider: fakeProvider(0),

@@ -16,8 +16,8 @@ import {
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
 import { ViewReasks } from "../../../src/upstream/engine/view-reasks.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -56,7 +56,7 @@ async function bench(count: number, shared?: AcceptedTransactions) {
   const providers = Array.from({ length: count }, (_, n) =>
     fakeProvider(n, { priority: n, wsUrl: null }),
   );
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const see = (n: number, height: number): void => {
     const provider = providers[n] ?? assert.fail();
     const result = { kind: "ok", chainId: 1, height } as const;
@@ -73,7 +73,7 @@ async function bench(count: number, shared?: AcceptedTransactions) {
   const reasks = new ViewReasks();
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 12, firstAttemptShare: 0.6 }),
     hedge: () => null,
     coalesce: () => true,

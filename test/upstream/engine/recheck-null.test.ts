@@ -8,8 +8,8 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
 import { createRouter } from "../../../src/upstream/engine/router.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -24,7 +24,7 @@ interface Asked {
 function bench(heads: readonly number[], says: (string | null | "silent")[]) {
   const runtime = simulatedWorld(7);
   const providers = heads.map((_, n) => fakeProvider(n, { priority: n, wsUrl: null }));
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const see = (n: number, height: number): void => {
     const provider = providers[n] ?? assert.fail();
     const result = { kind: "ok", chainId: 1, height } as const;
@@ -37,7 +37,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
   let sentInAll = 0;
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => ({ maxExtra: 0.5, floorMs: 20, ceilingMs: 1_000 }),
     upstreams: {

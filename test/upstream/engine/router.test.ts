@@ -7,8 +7,8 @@ import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { createRouter, type RoutedCall } from "../../../src/upstream/engine/router.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, Dispatch, Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
@@ -42,11 +42,11 @@ function createFixture(name: string): Fixture {
     async close() {},
   };
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
     limits,
     hedge: () => null,

@@ -11,9 +11,9 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
 import { createRouter, type RoutedCall } from "../../../src/upstream/engine/router.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { SecondTier } from "../../../src/upstream/second-tier/second-tier.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { type TierServer, tierServer } from "../../fakes/tier-server.ts";
@@ -52,12 +52,12 @@ async function nodeAt(server: TierServer, settings: NodeSettings = {}) {
   const cached = new CachedAnswers(() => cacheSettings, tier);
   const set: ProviderSet = fakeSet(providers);
   const chain = { ...set.chain, chainId };
-  const tracker = createTracker({ ...set, chain }, runtime, { ...SELECTION, profileId });
+  const tracker = new Tracker({ ...set, chain }, runtime, { ...SELECTION, profileId });
   const sent: string[] = [];
   const node = { said: '"0x1"', failure: null as Failure | null, during: () => {} };
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => null,
     coalesce: () => true,

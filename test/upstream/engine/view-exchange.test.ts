@@ -8,7 +8,7 @@ import type { Bus } from "../../../src/core/workers/bus.ts";
 import { AcceptedTransactions } from "../../../src/upstream/engine/accepted-transactions.ts";
 import { ViewExchange } from "../../../src/upstream/engine/view-exchange.ts";
 import { hintOf, hintText, type ViewHint } from "../../../src/upstream/engine/view-hints.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import type { SimulatedWorld } from "../../fakes/runtime.ts";
@@ -21,7 +21,7 @@ const SET = "public test";
 async function processOf(world: SimulatedWorld, bus: Bus | null) {
   const providers = [fakeProvider(0), fakeProvider(1)];
   const settings = { ...SELECTION, profileId: "public" };
-  const tracker = createTracker(fakeSet(providers), world, settings);
+  const tracker = new Tracker(fakeSet(providers), world, settings);
   const accepted = new AcceptedTransactions(world);
   await accepted.senders.load();
   const trackersByKey = () => new Map([[SET, tracker]]);

@@ -6,16 +6,15 @@ import { test } from "node:test";
 import { fault } from "../../../src/core/faults/rpc-fault.ts";
 import { readCriteria, readSubscription } from "../../../src/core/stream/subscription.ts";
 import {
-  createFilters,
   type FilterEnd,
   type FilterRequest,
-  type Filters,
+  Filters,
   type OpenedFilter,
 } from "../../../src/upstream/filter/filters.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
-import { createTimerWheel, type TimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { blockText, fakeChain } from "../../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
@@ -44,7 +43,7 @@ function createFixture(
   } = {},
 ): Fixture {
   const runtime = simulatedWorld(3);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const subscribers = new Set<Subscriber>();
   const limits = {
     maxFilters: 1_000,
@@ -61,7 +60,7 @@ function createFixture(
       return () => void subscribers.delete(subscriber);
     },
   };
-  const filters = createFilters({
+  const filters = new Filters({
     budget,
     runtime,
     timerWheel,
@@ -69,7 +68,7 @@ function createFixture(
     limits: () => limits,
     secret: randomBytes,
   });
-  const tracker = createTracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet([fakeProvider(0)]), runtime, SELECTION);
   const criteria = readCriteria([{}]);
   assert.ok(criteria.kind === "criteria");
   const { subscription, query } = criteria;

@@ -5,16 +5,16 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readCriteria } from "../../../src/core/stream/subscription.ts";
-import { createFilters, type PolledFilter } from "../../../src/upstream/filter/filters.ts";
+import { Filters, type PolledFilter } from "../../../src/upstream/filter/filters.ts";
 import {
   createRemoteFilters,
   idByteOf,
   type RemoteAnswer,
 } from "../../../src/upstream/filter/remote-filters.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 
@@ -25,8 +25,8 @@ function createFixture() {
   const { world } = bus;
   const subscribers = new Set<Subscriber>();
   const sides = ["1", "2"].map((id) => {
-    const timerWheel = createTimerWheel(world);
-    const filters = createFilters({
+    const timerWheel = new TimerWheel(world);
+    const filters = new Filters({
       budget: MemoryBudget.unbounded(),
       runtime: world,
       timerWheel,
@@ -61,7 +61,7 @@ function createFixture() {
     {
       kind: "logs",
       profile: "team",
-      tracker: createTracker(fakeSet([fakeProvider(0)]), world, SELECTION),
+      tracker: new Tracker(fakeSet([fakeProvider(0)]), world, SELECTION),
       subscription,
       strategy: "priority",
       pin: null,

@@ -5,12 +5,12 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
-import { createFilters, type FilterRequest } from "../../../src/upstream/filter/filters.ts";
-import { createSharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
+import { type FilterRequest, Filters } from "../../../src/upstream/filter/filters.ts";
+import { SharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { type FakeRecords, fakeRecords } from "../../fakes/filter-records.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
@@ -20,7 +20,7 @@ const OWNER = "key k1 ethereum";
 /** A process whose streams tell everything from the beginning, unless a filter goes on. */
 function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) {
   const link = table.of(name);
-  const tracker = createTracker(fakeSet([fakeProvider(0)]), world, SELECTION);
+  const tracker = new Tracker(fakeSet([fakeProvider(0)]), world, SELECTION);
   const subscribers = new Set<Subscriber>();
   const subscriptions = {
     open(_: unknown, subscriber: Subscriber) {
@@ -29,10 +29,10 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
       return () => void subscribers.delete(subscriber);
     },
   };
-  const filters = createFilters({
+  const filters = new Filters({
     budget: MemoryBudget.unbounded(),
     runtime: world,
-    timerWheel: createTimerWheel(world),
+    timerWheel: new TimerWheel(world),
     subscriptions,
     limits: () => ({
       maxFilters: 100,
@@ -45,7 +45,7 @@ function createProcess(world: SimulatedWorld, table: FakeRecords, name: string) 
   });
   const errors: unknown[] = [];
   const open: string[] = [];
-  const shared = createSharedFilters({
+  const shared = new SharedFilters({
     runtime: world,
     filters,
     records: link.records,

@@ -6,8 +6,8 @@ import type { Consistency, ProviderSet } from "../../../src/core/provider/profil
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { createProber } from "../../../src/upstream/health/prober.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -28,7 +28,7 @@ interface Options {
 function createFixture({ service = "tip", set = {}, isPushed = true }: Options = {}) {
   const runtime = simulatedWorld(3);
   const provider = fakeProvider(0);
-  const tracker = createTracker(fakeSet([provider], set), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet([provider], set), runtime, SELECTION);
   const asked: string[] = [];
   const probes = new Set<boolean>();
   const says: { balance: string | Failure; safe: string | Failure } = {
@@ -61,7 +61,7 @@ function createFixture({ service = "tip", set = {}, isPushed = true }: Options =
   };
   const prober = createProber({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream, ws: upstream },
     finality: true,
     consistency: () => service,

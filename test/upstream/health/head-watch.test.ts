@@ -7,8 +7,8 @@ import type { Consistency, ProviderSet } from "../../../src/core/provider/profil
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { createHeadWatch } from "../../../src/upstream/health/head-watch.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Sockets, SubscriptionListener } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -18,7 +18,7 @@ const TIMEOUT_MS = 10_000;
 function createFixture(overrides: Partial<ProviderSet> = {}) {
   const runtime = simulatedWorld(1);
   const providers = [fakeProvider(0), fakeProvider(1)] as const;
-  const tracker = createTracker(
+  const tracker = new Tracker(
     fakeSet(providers, { newHeadsTimeoutMs: TIMEOUT_MS, ...overrides }),
     runtime,
     SELECTION,
@@ -68,7 +68,7 @@ function createFixture(overrides: Partial<ProviderSet> = {}) {
   const begin = (consistency: Consistency = "off"): void =>
     createHeadWatch({
       runtime,
-      timerWheel: createTimerWheel(runtime),
+      timerWheel: new TimerWheel(runtime),
       sockets,
       consistency: () => consistency,
       headSeen: (_, { id }, { number, raw }) => void seen.push(`${id} ${number} ${raw.length}`),

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { createProber } from "../../../src/upstream/health/prober.ts";
-import { createTracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -13,7 +13,7 @@ import { simulatedWorld } from "../../fakes/runtime.ts";
 function createFixture(count: number) {
   const runtime = simulatedWorld(5);
   const providers = Array.from({ length: count }, (_, index) => fakeProvider(index));
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const push = (index: number, number: number, hash: string, parentHash: string): void => {
     const provider = providers[index] ?? assert.fail();
     tracker.recordHead(provider, number, { number, hash, parentHash });
@@ -92,7 +92,7 @@ test("finalized blocks are asked for every half minute, and rarely where that is
   const told: number[] = [];
   const prober = createProber({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
     finality: true,
     onFinalized: (_tracker, _provider, height) => told.push(height),

@@ -6,8 +6,8 @@ import type { Provider } from "../../../src/core/provider/profile.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { createProber } from "../../../src/upstream/health/prober.ts";
-import { createTracker, type Tracker } from "../../../src/upstream/health/tracker.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
@@ -29,7 +29,7 @@ interface Fixture {
 function createFixture(): Fixture {
   const runtime = simulatedWorld(3);
   const providers = [fakeProvider(0, { wsUrl: null }), fakeProvider(1, { wsUrl: null })] as const;
-  const tracker = createTracker(fakeSet(providers), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const moods = new Map<string, Mood>();
   const asked = new Map<string, number[]>();
   const upstream: Pick<Upstream, "send"> = {
@@ -55,7 +55,7 @@ function createFixture(): Fixture {
   };
   createProber({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
   }).watch([tracker]);
   return { runtime, tracker, providers, moods, asked };
@@ -169,7 +169,7 @@ test(
   () => {
     const runtime = simulatedWorld(5);
     const provider = fakeProvider(0, { url: null });
-    const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
+    const tracker = new Tracker(fakeSet([provider]), runtime, SELECTION);
     let refused = 0;
     const full: Pick<Upstream, "send"> = {
       send(_, listener) {
@@ -183,7 +183,7 @@ test(
     };
     const prober = createProber({
       runtime,
-      timerWheel: createTimerWheel(runtime),
+      timerWheel: new TimerWheel(runtime),
       upstreams: { ws: full },
     });
     prober.watch([tracker]);

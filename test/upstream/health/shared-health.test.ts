@@ -14,7 +14,7 @@ import {
   createProfileRegistry,
   type ProfileRegistry,
 } from "../../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type {
   AnswerListener,
   OutgoingRequest,
@@ -102,7 +102,7 @@ function createFixture(consistency: Consistency = "off") {
     const health = createHealthSide(
       {
         runtime: world,
-        timerWheel: createTimerWheel(world),
+        timerWheel: new TimerWheel(world),
         upstreams: { http: sockets, ws: sockets },
         registry,
         consistency: () => consistency,

@@ -8,7 +8,7 @@ import type { Provider, ProviderSet, Transport } from "../../../src/core/provide
 import type { SelectionSettings, Strategy } from "../../../src/core/routing/strategy.ts";
 import type { BlockRef } from "../../../src/core/rpc/call.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { createTracker, type Tracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
 import { type SimulatedWorld, simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -74,7 +74,7 @@ function createFixture(
     });
   const providers = [make(0), make(1), make(2)] as const;
   const set = fakeSet(providers, overrides.set);
-  const tracker = createTracker(set, runtime, { ...SELECTION, ...overrides.settings });
+  const tracker = new Tracker(set, runtime, { ...SELECTION, ...overrides.settings });
   const planned: Fixture["plan"] = (
     method = "eth_getBalance",
     { block, strategy = "priority", transport = "http", pin } = {},
@@ -727,7 +727,7 @@ test(
     const runtime = simulatedWorld(1);
     const archive = fakeProvider(0, { archival: true, wsUrl: null });
     const plain = fakeProvider(1, { wsUrl: null });
-    const tracker = createTracker(fakeSet([archive, plain]), runtime, SELECTION);
+    const tracker = new Tracker(fakeSet([archive, plain]), runtime, SELECTION);
     const selection = { strategy: "priority", transport: null, pin: null } as const;
     for (let n = 0; n < 2; n++)
       tracker.record(BALANCE, {
@@ -764,7 +764,7 @@ test(
     const moved = { ...first, index: 1 };
     const changed = { ...second, index: 0, url: "http://elsewhere.test/" };
     const fresh = fakeProvider(2, { id: "p9" });
-    const next = createTracker(fakeSet([changed, moved, fresh]), it.runtime, SELECTION, it.tracker);
+    const next = new Tracker(fakeSet([changed, moved, fresh]), it.runtime, SELECTION, it.tracker);
     const states = [moved, changed, fresh].map((provider) => next.health(provider, "http").breaker);
     assert.deepEqual(states, ["open", "closed", "closed"]);
     assert.equal(next.head(), 500);
@@ -783,7 +783,7 @@ test("an attempt that was under way during a reload still reports to the provide
   it.runtime.advance(31_500);
   assert.equal(it.tracker.admit(first, "http"), true);
   const moved = { ...first, index: 1 };
-  const next = createTracker(
+  const next = new Tracker(
     fakeSet([fakeProvider(0, { id: "new" }), moved]),
     it.runtime,
     SELECTION,
@@ -981,7 +981,7 @@ test("a cordoned provider is asked by nobody, not by pins and not in a panic, an
 test("a tracker that follows knows the cordons from its first call on", () => {
   const { set, runtime, providers } = createFixture();
   const cordonOf = ({ id }: Provider) => (id === providers[1].id ? CORDON : null);
-  const tracker = createTracker(set, runtime, { ...SELECTION, cordonOf });
+  const tracker = new Tracker(set, runtime, { ...SELECTION, cordonOf });
   assert.deepEqual(
     providers.map((provider) => tracker.cordonOf(provider)),
     [null, CORDON, null],

@@ -12,10 +12,10 @@ import {
 } from "../../../src/upstream/http/buffer-pool.ts";
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { GatheredBody } from "../../../src/upstream/http/gathered-body.ts";
-import { createOrigin } from "../../../src/upstream/http/origin.ts";
+import { Origin } from "../../../src/upstream/http/origin.ts";
 import type { RequestBody } from "../../../src/upstream/http/request-writer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
@@ -23,7 +23,7 @@ import { until } from "../../fakes/service-fixture.ts";
 
 const LIMITS = { maxAnswerBytes: 100_000_000, maxWholeBytes: 50_000_000 };
 const partsOf = (buffers: BufferPool) => ({ buffers, runtime: realRuntime, timerWheel: WHEEL });
-const WHEEL = createTimerWheel(realRuntime);
+const WHEEL = new TimerWheel(realRuntime);
 const HEAD = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ";
 
 test("a buffer comes back once, by any part of it; memory of others is left alone", () => {
@@ -239,7 +239,7 @@ for (const seed of namedSeeds(1, 2, 3)) {
       maxCallerBytes: 300_000,
     }));
     const room = budget.roomOf("a caller");
-    const origin = createOrigin({
+    const origin = new Origin({
       host: "127.0.0.1",
       port,
       connections: 6,
@@ -362,7 +362,7 @@ test("two hundred answers of every length, one after the other, are read into a 
   const port = await provider(t);
   const pool = new BufferPool();
   const room = MemoryBudget.unbounded().roomOf("a caller");
-  const origin = createOrigin({
+  const origin = new Origin({
     host: "127.0.0.1",
     port,
     connections: 2,

@@ -15,7 +15,7 @@ import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createSockets } from "../../../src/upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerStream } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -32,7 +32,7 @@ function watched(deadlineMs: number) {
   const ends: (readonly [message: string, byReader: boolean, afterMs: number])[] = [];
   const startMs = runtime.now();
   const pace = new AnswerPace(
-    { runtime, timerWheel: createTimerWheel(runtime) },
+    { runtime, timerWheel: new TimerWheel(runtime) },
     deadlineMs,
     (message, byReader) => ends.push([message, byReader, runtime.now() - startMs]),
   );
@@ -164,7 +164,7 @@ for (const secure of [false, true]) {
         readFileSync(CERTIFICATE, "utf8"),
       ]);
     const runtime = simulatedWorld(1);
-    const timerWheel = createTimerWheel(runtime);
+    const timerWheel = new TimerWheel(runtime);
     const http = createHttpUpstream(runtime, HTTP_LIMITS, createSsrfGuard(), {
       budget: MemoryBudget.unbounded(),
       timerWheel,
@@ -265,7 +265,7 @@ for (const secure of [false, true]) {
 
 test("a message that dribbles, or takes too long, ends the connection of a provider's socket", async (t) => {
   const runtime = simulatedWorld(1);
-  const sockets = createSockets({ runtime, timerWheel: createTimerWheel(runtime) });
+  const sockets = createSockets({ runtime, timerWheel: new TimerWheel(runtime) });
   const node = await socketUpstream();
   t.after(() => Promise.all([sockets.close(), node.close()]));
   const provider = fakeProvider(0, { wsUrl: node.url });

@@ -7,7 +7,7 @@ import { realRuntime } from "../../../src/runtime.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../../src/upstream/http/http-upstream.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createSsrfGuard } from "../../../src/upstream/ssrf-guard.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Shares, ShareUse } from "../../../src/upstream/worker-shares.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { until } from "../../fakes/service-fixture.ts";
@@ -34,7 +34,7 @@ for (const client of ["own", "undici"] as const)
     };
     const http = createHttpUpstream(realRuntime, HTTP_LIMITS, createSsrfGuard(), {
       budget: MemoryBudget.unbounded(),
-      timerWheel: createTimerWheel(realRuntime),
+      timerWheel: new TimerWheel(realRuntime),
       client,
       shares,
     });

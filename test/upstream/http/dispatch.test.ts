@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { BufferPool } from "../../../src/upstream/http/buffer-pool.ts";
 import { HttpDispatch } from "../../../src/upstream/http/dispatch.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -40,7 +40,7 @@ function hear(lengthHeader: string | string[], bodyBytes: number): string[] {
   const dispatch = new HttpDispatch(expected, listener, LIMITS, {
     buffers: new BufferPool(),
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
   });
   const head = `{"jsonrpc":"2.0","id":${WIRE_ID},"result":"`;
   dispatch.onRequestStart(CONTROLLER);
@@ -100,7 +100,7 @@ test("pieces that lie side by side in memory of others are passed on as they cam
     },
     listener,
     LIMITS,
-    { buffers: new BufferPool(), runtime, timerWheel: createTimerWheel(runtime) },
+    { buffers: new BufferPool(), runtime, timerWheel: new TimerWheel(runtime) },
   );
   const head = `{"jsonrpc":"2.0","id":${WIRE_ID},"result":"`;
   const value = Array.from({ length: 40_000 }, (_, n) => n.toString(16)).join("-");

@@ -6,7 +6,7 @@ import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { BufferPool } from "../../../src/upstream/http/buffer-pool.ts";
 import { HttpBatch, MAX_ELEMENT_BYTES } from "../../../src/upstream/http/http-batch.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { BatchEnding } from "../../../src/upstream/transport.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
 import { chanceSeed } from "../../fakes/seed.ts";
@@ -90,7 +90,7 @@ function fixture(ids: readonly string[] = IDS, room = MemoryBudget.unbounded()):
       ending = how;
     },
   };
-  const parts = { buffers, runtime, timerWheel: createTimerWheel(runtime) };
+  const parts = { buffers, runtime, timerWheel: new TimerWheel(runtime) };
   const batch = new HttpBatch(expected, listener, parts);
   const abort = (): void => {
     isAborted = true;

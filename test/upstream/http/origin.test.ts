@@ -13,11 +13,7 @@ import type {
   AnswerHandler,
   DispatchControl,
 } from "../../../src/upstream/http/http1-connection.ts";
-import {
-  createOrigin,
-  type Origin,
-  type OriginOptions,
-} from "../../../src/upstream/http/origin.ts";
+import { Origin, type OriginOptions } from "../../../src/upstream/http/origin.ts";
 import type { AnswerListener, AnswerStream } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
@@ -76,7 +72,7 @@ async function peer(
 }
 
 function pool(t: TestContext, port: number, options: Partial<OriginOptions> = {}): Origin {
-  const origin = createOrigin({
+  const origin = new Origin({
     host: "127.0.0.1",
     port,
     connections: 1,

@@ -11,7 +11,7 @@ import {
   createProfileRegistry,
   type ProfileRegistry,
 } from "../../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -181,7 +181,7 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
   };
   const prober = createProber({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     upstreams: { http },
   });
   const profileUpdater = createProfileUpdater({

@@ -8,7 +8,7 @@ import type { Failure } from "../../../src/core/rpc/failure.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { SocketLimits } from "../../../src/upstream/socket/provider-socket.ts";
 import { createSockets, SOCKET_LIMITS } from "../../../src/upstream/socket/sockets.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Dispatch, Sockets } from "../../../src/upstream/transport.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../../fakes/runtime.ts";
@@ -43,7 +43,7 @@ async function rig(
   const runtime = simulatedWorld(7);
   const sockets = createSockets({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: { ...SOCKET_LIMITS, ...limits },
   });
   const started = [upstream];

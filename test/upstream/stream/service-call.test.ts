@@ -8,11 +8,11 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
 import { createRouter, type RoutingEngine } from "../../../src/upstream/engine/router.ts";
-import { createTracker, type Tracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { ChosenProvider } from "../../../src/upstream/stream/chosen-provider.ts";
 import { OpenQueries, queryProvider } from "../../../src/upstream/stream/service-call.ts";
 import { createSubscriptions } from "../../../src/upstream/stream/subscriptions.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener } from "../../../src/upstream/transport.ts";
 import { fakeChain } from "../../fakes/chain.ts";
 import { fakeProvider, fakeSet, SELECTION, verdict } from "../../fakes/providers.ts";
@@ -35,7 +35,7 @@ function observed(router: RoutingEngine, calls: RouteRequest[]): RoutingEngine {
 /** Opens a subscription to logs, has its first provider fail, and mines meanwhile. */
 async function streamed(polls: boolean) {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const chain = fakeChain(seededRandom(2));
   const wsUrl = polls ? { wsUrl: null } : {};
   const providers = [0, 1, 2].map((index) => fakeProvider(index, { priority: index, ...wsUrl }));
@@ -43,11 +43,7 @@ async function streamed(polls: boolean) {
   const nodes = providers.map((provider) => sockets.node(provider));
   const about = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTimeMs: 1_000 };
   const bounds = { logVerification: "strict", verificationBudget: 1_000 } as const;
-  const tracker = createTracker(
-    fakeSet(providers, { chain: about, ...bounds }),
-    runtime,
-    SELECTION,
-  );
+  const tracker = new Tracker(fakeSet(providers, { chain: about, ...bounds }), runtime, SELECTION);
   const calls: RouteRequest[] = [];
   const upstreams = polls ? { ws: sockets, http: sockets } : { ws: sockets };
   const router = createRouter({
@@ -130,11 +126,11 @@ test("what a stream asks, its opening and its polls included, passes the engine"
 function chosen() {
   const runtime = simulatedWorld(3);
   const provider = fakeProvider(0);
-  const tracker = createTracker(fakeSet([provider]), runtime, SELECTION);
+  const tracker = new Tracker(fakeSet([provider]), runtime, SELECTION);
   const sent: (AnswerListener & { cancelled: boolean })[] = [];
   const router = createRouter({
     runtime,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     limits: () => LIMITS,
     hedge: () => null,
     upstreams: {

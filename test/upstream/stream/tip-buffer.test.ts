@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StreamMark } from "../../../src/core/stream/stream-mark.ts";
-import { createTracker, type Tracker } from "../../../src/upstream/health/tracker.ts";
+import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { type EventBlock, TipBuffer } from "../../../src/upstream/stream/tip-buffer.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -16,9 +16,9 @@ const CHAIN = { chainId: 1, chainName: "sim", name: "Sim", aliases: [], blockTim
 /** A buffer behind two providers that both have block 100, before a stream that emits at will. */
 function createFixture({ areHeads = false } = {}) {
   const runtime = simulatedWorld(1);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const newTracker = (): Tracker =>
-    createTracker(fakeSet(PROVIDERS, { chain: CHAIN }), runtime, SELECTION);
+    new Tracker(fakeSet(PROVIDERS, { chain: CHAIN }), runtime, SELECTION);
   let tracker: Tracker | null = newTracker();
   const told: string[] = [];
   const heardAt: number[] = [];

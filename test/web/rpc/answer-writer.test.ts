@@ -6,7 +6,7 @@ import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { realRuntime } from "../../../src/runtime.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerStream } from "../../../src/upstream/transport.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { AnswerWriter, type AnswerWriterParts } from "../../../src/web/rpc/answer-writer.ts";
@@ -69,7 +69,7 @@ function answerFixture() {
     compression: { concerns: () => true, take: () => job },
     observer: { log: { warn() {}, error() {} }, refused() {} },
     runtime: realRuntime,
-    timerWheel: createTimerWheel(realRuntime),
+    timerWheel: new TimerWheel(realRuntime),
   } as unknown as AnswerWriterParts;
   const memory = new RequestMemory(
     { budget: MemoryBudget.unbounded(), proxies: trustedProxiesOf([]) },

@@ -7,11 +7,11 @@ import { pino } from "pino";
 import { METHODS } from "../../../src/core/rpc/method.ts";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
-import { createFilters } from "../../../src/upstream/filter/filters.ts";
+import { Filters } from "../../../src/upstream/filter/filters.ts";
 import type { SharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { createFilterMethods } from "../../../src/web/rpc/filter-methods.ts";
 import type { FilterCall } from "../../../src/web/rpc/service-methods.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
@@ -45,22 +45,20 @@ function recorded(params: string): FilterRecord {
 /** The methods of a node that finds such a record; `revived` has what it would go on with. */
 function methodsOver(record: FilterRecord) {
   const revived: unknown[] = [];
-  const shared: SharedFilters = {
+  const shared: Pick<SharedFilters, "created" | "poll" | "read" | "uninstall"> = {
     created: () => Promise.resolve(),
     async poll(_, { request }) {
       revived.push(request(record));
       return { kind: "none" };
     },
-    pollHere: () => Promise.resolve(null),
     read: () => Promise.resolve({ kind: "found", value: record }),
     uninstall: () => Promise.resolve({ kind: "none" }),
-    close: () => Promise.resolve(),
   };
   const { limits } = config;
-  const filters = createFilters({
+  const filters = new Filters({
     budget: MemoryBudget.unbounded(),
     runtime: world,
-    timerWheel: createTimerWheel(world),
+    timerWheel: new TimerWheel(world),
     subscriptions: { open: () => assert.fail("nothing is subscribed to") },
     limits: () => limits,
     secret: randomBytes,

@@ -16,7 +16,7 @@ import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.t
 import { createObserver } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
 import { planBatch, runBatch } from "../../../src/web/rpc/batch.ts";
 import { BATCH_DEADLINE_MS } from "../../../src/web/rpc/pacer.ts";
@@ -48,7 +48,7 @@ interface Running {
 
 function createFixture(size: RateLimitSize) {
   const runtime = simulatedWorld(7);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
   const observer = createObserver(pino({ level: "silent" }), runtime);
   const resolver = createTargetResolver(

@@ -14,7 +14,7 @@ import { createObserver } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { createTargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
 import { NO_WISHES } from "../../fakes/caller-view.ts";
@@ -55,7 +55,7 @@ export interface CallsSettings {
 /** One socket without requests. */
 export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
   const runtime = simulatedWorld(7);
-  const timerWheel = createTimerWheel(runtime);
+  const timerWheel = new TimerWheel(runtime);
   const config = configOf(configText([{ id: "a", url: "http://a.test" }], { limits }));
   const limitsNow = { ...config.limits };
   const observer = createObserver(pino({ level: "silent" }), runtime);

@@ -18,7 +18,7 @@ import {
   type ProfileRegistry,
 } from "../../../src/upstream/registry/profile-registry.ts";
 import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/subscriber.ts";
-import { createTimerWheel } from "../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { createPages } from "../../../src/web/pages/routes.ts";
 import { createLegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
@@ -76,7 +76,7 @@ export async function createFixture(
   const rpc: RpcParts = {
     runtime,
     node: null,
-    timerWheel: createTimerWheel(runtime),
+    timerWheel: new TimerWheel(runtime),
     router: routerOf(runtime, calls, () => it.echo),
     observer,
     budget,

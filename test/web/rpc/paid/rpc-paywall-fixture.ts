@@ -9,7 +9,7 @@ import { tariffOf } from "../../../../src/core/billing/price.ts";
 import { NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
 import type { Strategy } from "../../../../src/core/routing/strategy.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
-import { type Admission, createAdmission } from "../../../../src/hosted/admission/admission.ts";
+import { Admission } from "../../../../src/hosted/admission/admission.ts";
 import { openCredit } from "../../../../src/hosted/credit/credit.ts";
 import { deleteKey } from "../../../../src/hosted/keys/change.ts";
 import {
@@ -26,7 +26,7 @@ import { openStore, type Store } from "../../../../src/store/store.ts";
 import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
-import { createTimerWheel } from "../../../../src/upstream/timer-wheel.ts";
+import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
 import { createLegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
@@ -109,7 +109,7 @@ export async function paywallFixture(
     factors: FACTORS,
   });
   const buckets = { managed: BUCKET, reduced: BUCKET, public: BUCKET, custom: BUCKET };
-  const admission = createAdmission({
+  const admission = new Admission({
     runtime,
     settings: { keyless: false, tariff, buckets, freeCuPerMonth: 0, fallbackMs: 0 },
     credit,
@@ -209,7 +209,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         node: null,
         consistency: () => "off",
         marks: new SeenByCallers(),
-        timerWheel: createTimerWheel(runtime),
+        timerWheel: new TimerWheel(runtime),
         router: echo(runtime, () => routed++),
         budget: MemoryBudget.unbounded(),
         legacyForms: createLegacyForms(runtime, null),
