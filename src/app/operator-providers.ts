@@ -55,8 +55,14 @@ export async function openOperatorProviders(
   parts: OperatorProvidersParts,
 ): Promise<OpenOperatorProviders> {
   const { runtime, registry, cordons, records, subscriptions, bus, changes, onError } = parts;
+  let [begun, applied] = [0, 0];
+  // Readings overlap: one that began before a cordon must not take it back.
   const refresh = async (): Promise<void> => {
-    if (cordons.replace(await records.cordons(), registry)) subscriptions.rebind(registry);
+    const turn = ++begun;
+    const found = await records.cordons();
+    if (turn < applied) return;
+    applied = turn;
+    if (cordons.replace(found, registry)) subscriptions.rebind(registry);
   };
   const changed = async (): Promise<void> => {
     await refresh();

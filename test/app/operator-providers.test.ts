@@ -73,6 +73,28 @@ async function openWorker(
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+test("a reading of the cordons that began before a new one does not take it back", async () => {
+  const { world, worker } = testBus(["1"]);
+  const kept = cordonRecords();
+  const slow = Promise.withResolvers<void>();
+  let readings = 0;
+  const records: OperatorRecords = {
+    ...kept,
+    async cordons() {
+      const found = await kept.cordons();
+      if (++readings === 2) await slow.promise;
+      return found;
+    },
+  };
+  const one = await openWorker(world, worker("1").bus, records);
+  await one.heard({ kind: "cordons" });
+  assert.equal(await one.operator.cordon(CORDON), "done");
+  slow.resolve();
+  await settled();
+  assert.notEqual(one.tracker.cordonOf(one.provider), null);
+  one.operator.close();
+});
+
 test("a cordon holds at every worker at once, at one that starts later, and after a reload", async () => {
   const { world, worker } = testBus(["1", "2", "3"]);
   const records = cordonRecords();
