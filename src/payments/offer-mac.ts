@@ -4,16 +4,6 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import type { X402Offer } from "./rails/rail.ts";
 
-/** Signs offers and verifies them. */
-export interface OfferMacs {
-  /** The offer with a MAC, valid for one request and until a time. */
-  signed(offer: X402Offer, fingerprint: string, expiresAtMs: number): X402Offer;
-  /** Verifies an offer that came back; null = it is not one of ours. */
-  read(offer: X402Offer): OfferMac | null;
-  /** The id in an offer, unverified; empty = none. */
-  idIn(offer: X402Offer): string;
-}
-
 /** What the MAC of an offer authenticates. */
 export interface OfferMac {
   /** Unique. */
@@ -28,39 +18,50 @@ const RANDOM_BYTES = 18;
 const MAC_BYTES = 16;
 const KEY_BYTES = 32;
 
-/** MACs by a secret; those by the previous one (null = there was none) are still accepted. */
-export function createOfferMacs(secret: string, previous: string | null): OfferMacs {
-  const current = keyOf(secret);
-  const keys = previous === null ? [current] : [current, keyOf(previous)];
-  return {
-    signed(offer, fingerprint, expiresAtMs) {
-      const id = randomBytes(RANDOM_BYTES).toString("base64url");
-      const expires = Math.floor(expiresAtMs).toString(36);
-      const input = { id, expires, offer };
-      const macs = [macOf(current, input, null), macOf(current, input, fingerprint)];
-      const field = [id, expires, ...macs].join(".");
-      return { ...offer, extra: { ...offer.extra, [FIELD]: field } };
-    },
-    read(offer) {
-      const field = offer.extra[FIELD];
-      const [id = "", expires = "", mac = "", requestMac = "", ...more] =
-        typeof field === "string" ? field.split(".") : [];
-      const key =
-        more.length > 0
-          ? undefined
-          : keys.find((key) => isSame(mac, macOf(key, { id, expires, offer }, null)));
-      if (key === undefined) return null;
-      return {
-        id,
-        expiresAtMs: Number.parseInt(expires, 36),
-        isFor: (fingerprint) => isSame(requestMac, macOf(key, { id, expires, offer }, fingerprint)),
-      };
-    },
-    idIn({ extra }) {
-      const field = extra[FIELD];
-      return typeof field === "string" ? (field.split(".", 1)[0] ?? "") : "";
-    },
-  };
+/** Signs offers and verifies them. */
+export class OfferMacs {
+  readonly #current: Buffer;
+  /** Those that are accepted. */
+  readonly #keys: readonly Buffer[];
+
+  /** MACs by the previous secret (null = there was none) are still accepted. */
+  constructor(secret: string, previous: string | null) {
+    this.#current = keyOf(secret);
+    this.#keys = previous === null ? [this.#current] : [this.#current, keyOf(previous)];
+  }
+
+  /** The offer with a MAC, valid for one request and until a time. */
+  signed(offer: X402Offer, fingerprint: string, expiresAtMs: number): X402Offer {
+    const id = randomBytes(RANDOM_BYTES).toString("base64url");
+    const expires = Math.floor(expiresAtMs).toString(36);
+    const input = { id, expires, offer };
+    const macs = [macOf(this.#current, input, null), macOf(this.#current, input, fingerprint)];
+    const field = [id, expires, ...macs].join(".");
+    return { ...offer, extra: { ...offer.extra, [FIELD]: field } };
+  }
+
+  /** Verifies an offer that came back; null = it is not one of ours. */
+  read(offer: X402Offer): OfferMac | null {
+    const field = offer.extra[FIELD];
+    const [id = "", expires = "", mac = "", requestMac = "", ...more] =
+      typeof field === "string" ? field.split(".") : [];
+    const key =
+      more.length > 0
+        ? undefined
+        : this.#keys.find((key) => isSame(mac, macOf(key, { id, expires, offer }, null)));
+    if (key === undefined) return null;
+    return {
+      id,
+      expiresAtMs: Number.parseInt(expires, 36),
+      isFor: (fingerprint) => isSame(requestMac, macOf(key, { id, expires, offer }, fingerprint)),
+    };
+  }
+
+  /** The id in an offer, unverified; empty = none. */
+  idIn({ extra }: X402Offer): string {
+    const field = extra[FIELD];
+    return typeof field === "string" ? (field.split(".", 1)[0] ?? "") : "";
+  }
 }
 
 function keyOf(secret: string): Buffer {

@@ -8,7 +8,7 @@ import type { Runtime } from "../runtime.ts";
 import { createSealer } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
 import type { Beneficiaries } from "./beneficiaries.ts";
-import { createOfferMacs } from "./offer-mac.ts";
+import { OfferMacs } from "./offer-mac.ts";
 import type { Payments } from "./payments.ts";
 import { createProtocol } from "./protocol.ts";
 import { resealPurchases } from "./purchase/retention.ts";
@@ -66,7 +66,7 @@ export async function openPayments({
     sealer,
     rails,
     protocol,
-    offerMacs: createOfferMacs(secret, previousSecret),
+    offerMacs: new OfferMacs(secret, previousSecret),
   });
 }
 

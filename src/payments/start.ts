@@ -22,7 +22,7 @@ import type { Rail } from "./rails/rail.ts";
 import { unavailable } from "./refusal.ts";
 import type { PaymentSettings } from "./settings.ts";
 import { Waiters } from "./waiters.ts";
-import { createWallets, type Wallets } from "./wallets.ts";
+import { Wallets } from "./wallets.ts";
 import { startWorker } from "./worker.ts";
 
 /** What payments need. */
@@ -67,7 +67,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     notice: noticing(log),
   };
   const scheduler = createPurchaseScheduler({ ...advanceParts, onError });
-  const wallets = createWallets(advanceParts);
+  const wallets = new Wallets(advanceParts);
   let counts = NO_PURCHASES;
   const count = async (): Promise<void> => {
     counts = await countPurchases(store);
@@ -79,7 +79,7 @@ export async function startPayments(parts: PaymentParts): Promise<Payments> {
     { everyMs: BLANK_MS, run: () => blankOnce(parts) },
   ];
   const worker = startWorker(runtime, tasks, onError);
-  const { canSettle } = wallets;
+  const canSettle = (rail: Rail): boolean => wallets.canSettle(rail);
   const acceptParts: AcceptParts = {
     ...advanceParts,
     protocol: parts.protocol,

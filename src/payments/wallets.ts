@@ -6,49 +6,48 @@ import { byId, submissionsOf } from "./purchase/rows.ts";
 import { markPassed, walletIdOf } from "./purchase/transitions.ts";
 import type { Rail, WalletState } from "./rails/rail.ts";
 
-/** Watches the chains and wallets of rails. */
-export interface Wallets {
-  /** Last known states by rail; none for a rail without a wallet or never reached. */
-  readonly states: ReadonlyMap<Rail, WalletState>;
-  /** Whether a rail's wallet can pay for a settlement, by its last known state. */
-  canSettle(rail: Rail): boolean;
-  /**
-   * Checks a rail's chain and wallet, and sends the unsent transactions of ended purchases again.
-   * Throws only where the store does.
-   */
-  sweep(rail: Rail): Promise<void>;
-}
-
 /** Ended purchases that one sweep sends for. */
 const MAX_LEFT = 16;
 /** After this time a transaction is replaced by one with a higher fee. */
 const REPLACE_MS = 60_000;
 
-/** Wallets whose states are not known yet. */
-export function createWallets(parts: AdvanceParts): Wallets {
-  const states = new Map<Rail, WalletState>();
-  return {
-    states,
-    canSettle(rail) {
-      const state = states.get(rail);
-      return state === undefined || !(state.empty || state.dear);
-    },
-    async sweep(rail) {
-      if (!(await parts.railCalls.checkReachable(rail))) return;
-      const state = await parts.railCalls.call(rail, () => rail.wallet());
-      const network = await parts.railCalls.call(rail, () => rail.network());
-      if (state.kind === "unavailable" || network.kind === "unavailable" || state.value === null)
-        return;
-      logChange(parts, rail, { before: states.get(rail), now: state.value });
-      states.set(rail, state.value);
-      const walletId = walletIdOf(state.value.id, network.value);
-      await markPassed(parts, walletId, {
-        below: state.value.nonce,
-        nowMs: parts.runtime.wallMs(),
-      });
-      for (const id of await leftOf(parts, walletId)) await sendLeft(parts, rail, id);
-    },
-  };
+/** Watches the chains and wallets of rails. */
+export class Wallets {
+  readonly #parts: AdvanceParts;
+  readonly #states = new Map<Rail, WalletState>();
+
+  constructor(parts: AdvanceParts) {
+    this.#parts = parts;
+  }
+
+  /** Last known states by rail; none for a rail without a wallet or never reached. */
+  get states(): ReadonlyMap<Rail, WalletState> {
+    return this.#states;
+  }
+
+  /** Whether a rail's wallet can pay for a settlement, by its last known state. */
+  canSettle(rail: Rail): boolean {
+    const state = this.#states.get(rail);
+    return state === undefined || !(state.empty || state.dear);
+  }
+
+  /**
+   * Checks a rail's chain and wallet, and sends the unsent transactions of ended purchases again.
+   * Throws only where the store does.
+   */
+  async sweep(rail: Rail): Promise<void> {
+    const { railCalls, runtime } = this.#parts;
+    if (!(await railCalls.checkReachable(rail))) return;
+    const state = await railCalls.call(rail, () => rail.wallet());
+    const network = await railCalls.call(rail, () => rail.network());
+    if (state.kind === "unavailable" || network.kind === "unavailable" || state.value === null)
+      return;
+    logChange(this.#parts, rail, { before: this.#states.get(rail), now: state.value });
+    this.#states.set(rail, state.value);
+    const walletId = walletIdOf(state.value.id, network.value);
+    await markPassed(this.#parts, walletId, { below: state.value.nonce, nowMs: runtime.wallMs() });
+    for (const id of await leftOf(this.#parts, walletId)) await sendLeft(this.#parts, rail, id);
+  }
 }
 
 /** Logs a change of state of a wallet. */

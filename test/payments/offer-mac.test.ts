@@ -2,7 +2,7 @@
 // it was made for, by a holder of the secret.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOfferMacs } from "../../src/payments/offer-mac.ts";
+import { OfferMacs } from "../../src/payments/offer-mac.ts";
 import type { X402Offer } from "../../src/payments/rails/rail.ts";
 
 const OFFER: X402Offer = {
@@ -17,7 +17,7 @@ const OFFER: X402Offer = {
 const NOW_MS = 1_790_000_000_000;
 
 test("an offer comes back with its time and for its request, in any case of its addresses", () => {
-  const marks = createOfferMacs("secret one", null);
+  const marks = new OfferMacs("secret one", null);
   const offer = marks.signed(OFFER, "request", NOW_MS);
   assert.deepEqual(
     { ...offer, extra: { ...offer.extra, offer: undefined } },
@@ -39,7 +39,7 @@ test("an offer comes back with its time and for its request, in any case of its 
 });
 
 test("a changed offer or mark is none of ours", () => {
-  const marks = createOfferMacs("secret one", null);
+  const marks = new OfferMacs("secret one", null);
   const offer = marks.signed(OFFER, "request", NOW_MS);
   const text = String(offer.extra["offer"]);
   const [id, expires, mac, requestMac] = text.split(".");
@@ -71,7 +71,7 @@ test("a changed offer or mark is none of ours", () => {
 });
 
 test("offers of the secret before are known, those of other secrets are not", () => {
-  const old = createOfferMacs("secret one", null).signed(OFFER, "request", NOW_MS);
-  assert.equal(createOfferMacs("secret two", "secret one").read(old)?.isFor("request"), true);
-  assert.equal(createOfferMacs("secret two", null).read(old), null);
+  const old = new OfferMacs("secret one", null).signed(OFFER, "request", NOW_MS);
+  assert.equal(new OfferMacs("secret two", "secret one").read(old)?.isFor("request"), true);
+  assert.equal(new OfferMacs("secret two", null).read(old), null);
 });

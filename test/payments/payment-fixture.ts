@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { BENEFICIARIES } from "../../src/app/beneficiaries.ts";
 import { ALONE } from "../../src/cluster/job-claims.ts";
 import { NANO_PER_UNIT, type Purpose } from "../../src/core/billing/payment.ts";
-import { createOfferMacs } from "../../src/payments/offer-mac.ts";
+import { OfferMacs } from "../../src/payments/offer-mac.ts";
 import type {
   Order,
   PaidPurchase,
@@ -150,7 +150,7 @@ async function startLife(
     claims: ALONE,
     rails: options.rails?.(parts) ?? [authorizationRail(parts), payerRail(parts)],
     protocol: fakeProtocol(made),
-    offerMacs: createOfferMacs(SECRET, null),
+    offerMacs: new OfferMacs(SECRET, null),
     settings: {
       waitMs: options.waitMs ?? 5_000,
       offerMs: 60_000,
