@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createAddressLimit } from "../src/core/billing/address-limit.ts";
+import { AddressLimit } from "../src/core/billing/address-limit.ts";
 import { createKeyCache, KEY_CACHE_LIMITS } from "../src/hosted/keys/key-cache.ts";
 import { realRuntime } from "../src/runtime.ts";
 import { digestOf, hashOf, newId, newSecret, prefixOf } from "../src/secrets/secret.ts";
@@ -21,7 +21,7 @@ try {
     store,
     runtime: realRuntime,
     credit: { refresh() {}, evict() {} },
-    misses: createAddressLimit({ perSecond: 1, burst: 1 }),
+    misses: new AddressLimit({ perSecond: 1, burst: 1 }),
     limits: KEY_CACHE_LIMITS,
     onError: (error) => process.stderr.write(`${String(error)}\n`),
   });

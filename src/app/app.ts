@@ -12,7 +12,7 @@ import type { Profile } from "../core/provider/profile.ts";
 import { type AddressRules, bareHost } from "../core/public-address.ts";
 import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
-import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
+import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { createStoredRecords } from "../hosted/operator/stored-records.ts";
 import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
@@ -55,7 +55,7 @@ import { shareSockets } from "../upstream/stream/shared-sockets.ts";
 import { createSubscriptions } from "../upstream/stream/subscriptions.ts";
 import { TimerWheel } from "../upstream/timer-wheel.ts";
 import type { BatchUpstream, Upstream } from "../upstream/transport.ts";
-import { createWorkerShares, type Shares, WHOLE_SHARES } from "../upstream/worker-shares.ts";
+import { type Shares, WHOLE_SHARES, WorkerShares } from "../upstream/worker-shares.ts";
 import { createInstanceApi } from "../web/api/instance-api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";
 import { statusIn } from "../web/api/provider-status.ts";
@@ -661,7 +661,7 @@ function liveRouter(
 function sharesOf(runtime: Runtime, service: Outside["service"]): Shares {
   return service === undefined || service.workers === 1
     ? WHOLE_SHARES
-    : createWorkerShares({ bus: service.bus, runtime, workers: service.workers });
+    : new WorkerShares({ bus: service.bus, runtime, workers: service.workers });
 }
 
 /** Number of workers that divide the bounds of the service. */
@@ -680,7 +680,7 @@ function streamSide(
 ) {
   const { runtime, timerWheel, limits, budget } = parts;
   const logFilters =
-    bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, runtime, "log filters");
+    bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, runtime, "log filters");
   const sockets = bus === null ? parts.sockets : shareSockets({ ...parts, bus });
   const subscriptions = createSubscriptions({ ...parts, sockets, logFilters });
   const filters = new Filters({

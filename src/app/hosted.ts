@@ -19,7 +19,7 @@ import {
   type OpenCreationLimit,
   openAddressLimit,
 } from "../core/workers/shared-address-limits.ts";
-import { createSharedHoldings, NO_SHARED_HOLDINGS } from "../core/workers/shared-holdings.ts";
+import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { Admission, type AdmissionParts } from "../hosted/admission/admission.ts";
 import { exportStore } from "../hosted/audit/export.ts";
 import { type Credit, type CreditParts, openCredit } from "../hosted/credit/credit.ts";
@@ -638,7 +638,7 @@ function sharedLimitsOf(
 ): Pick<AdmissionParts, "sharing" | "waitingBatches"> {
   const bus = busOf(parts.service);
   const waitingBatches =
-    bus === null ? NO_SHARED_HOLDINGS : createSharedHoldings(bus, parts.runtime, "waiting batches");
+    bus === null ? NO_SHARED_HOLDINGS : new SharedHoldings(bus, parts.runtime, "waiting batches");
   return { sharing, waitingBatches };
 }
 

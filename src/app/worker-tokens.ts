@@ -3,7 +3,7 @@
 
 import { ADDRESS_SCOPE } from "../cluster/booked-address-limits.ts";
 import type { RequestTokens, TokenGrant, TokenRequest } from "../core/billing/shared-limit.ts";
-import { createTokenBook } from "../core/billing/token-book.ts";
+import { TokenBook } from "../core/billing/token-book.ts";
 import { type Bus, type QuestionTopic, SUPERVISOR } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 
@@ -15,8 +15,8 @@ const TOKENS: QuestionTopic<readonly TokenRequest[], readonly TokenGrant[]> = {
 
 /** Keeps the book, and answers workers. */
 export function serveTokens(bus: Bus, runtime: Pick<Runtime, "now">): void {
-  const accounts = createTokenBook();
-  const addresses = createTokenBook();
+  const accounts = new TokenBook();
+  const addresses = new TokenBook();
   bus.serve(TOKENS, (requests, from) =>
     requests.map((request) =>
       (request.scope.startsWith(ADDRESS_SCOPE) ? addresses : accounts).grant(

@@ -1,6 +1,6 @@
 // Rate limits by network address that hold exactly for several processes: each token is asked of
 // the book before it is taken. For what is rare and costs money: new keys with starting credit.
-import { createAddressLimit, networkOf } from "../core/billing/address-limit.ts";
+import { AddressLimit, networkOf } from "../core/billing/address-limit.ts";
 import { equalPartOf, type RequestTokens } from "../core/billing/shared-limit.ts";
 import type { OpenCreationLimit } from "../core/workers/shared-address-limits.ts";
 import { limitDigest } from "./rate-shares.ts";
@@ -18,7 +18,7 @@ export interface BookedLimitParts {
 /** Limits whose book is asked by `request`. */
 export function bookedAddressLimits({ request, members }: BookedLimitParts): OpenCreationLimit {
   return (name, size) => {
-    const alone = createAddressLimit(equalPartOf(size, Math.max(1, members())));
+    const alone = new AddressLimit(equalPartOf(size, Math.max(1, members())));
     return {
       async take(address, nowMs) {
         const scope = ADDRESS_SCOPE + limitDigest(`${name} ${networkOf(address)}`);

@@ -1,7 +1,7 @@
 // The counters of one profile on one chain.
-import { createHistogram, type Histogram } from "../core/provider/latency.ts";
+import { Histogram } from "../core/provider/latency.ts";
 import type { SeenErrors } from "../core/provider-errors/seen-errors.ts";
-import { createUnknownErrors, type UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
+import { UnknownErrors } from "../core/provider-errors/unknown-errors.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { CacheUse } from "../core/routing/cache-use.ts";
 import { METHOD_SLOTS } from "../core/rpc/method.ts";
@@ -47,7 +47,7 @@ export function newSeries(history: ChainCounts): Series {
     profile,
     chain,
     requests: new Float64Array(METHOD_SLOTS * OUTCOMES.length),
-    durations: createHistogram(),
+    durations: new Histogram(),
     notifications: new Float64Array(COUNTED_KINDS.length),
     sources: {
       provider: 0,
@@ -64,7 +64,7 @@ export function newSeries(history: ChainCounts): Series {
     hedges: { won: 0, lost: 0, over_budget: 0 },
     rechecked: { found: 0, missing: 0 },
     cacheUses: { hit: 0, miss: 0, bypass: 0 },
-    unknown: createUnknownErrors(),
+    unknown: new UnknownErrors(),
     errors: new Map(),
     history,
   };

@@ -48,18 +48,14 @@ const ANSWER_MS = 1_000;
 /** Most bounds that wait to be divided anew, and most parts of bounds not used here. */
 const MAX_KEYS = 4_096;
 
-/** Divides bounds between the workers on a bus. */
-export function createWorkerShares(parts: WorkerSharesParts): Shares {
-  return new WorkerShares(parts);
-}
-
 interface Held {
   readonly total: number;
   readonly use: ShareUse;
   limit: number;
 }
 
-class WorkerShares implements Shares {
+/** Divides bounds between the workers on a bus. */
+export class WorkerShares implements Shares {
   readonly #parts: WorkerSharesParts;
   readonly #held = new Map<string, Held>();
   /** Parts of bounds that are not used here yet. */

@@ -7,7 +7,7 @@ import {
   serveServiceDocuments,
   workerDocuments,
 } from "../../src/app/service-readings.ts";
-import { createHistogram, type Histogram } from "../../src/core/provider/latency.ts";
+import { Histogram } from "../../src/core/provider/latency.ts";
 import type { ServiceDocuments } from "../../src/core/workers/service-documents.ts";
 import { parseFamilies } from "../../src/observe/metric-families.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
@@ -30,7 +30,7 @@ function workersThatCount(ids: readonly string[]) {
   const workers = new Map(
     ids.map((id) => {
       const state = { requests: 0, sockets: 1, documents: null as ServiceDocuments | null };
-      const durations = createHistogram();
+      const durations = new Histogram();
       state.documents = workerDocuments(bus.worker(id).bus, ({ kind }) => {
         if (kind === "ready")
           return {

@@ -12,7 +12,7 @@ import {
   takeSharedToken,
 } from "../../src/core/billing/rate-limit.ts";
 import { type RequestTokens, SharedLimit } from "../../src/core/billing/shared-limit.ts";
-import { createTokenBook } from "../../src/core/billing/token-book.ts";
+import { TokenBook } from "../../src/core/billing/token-book.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
 import { namedSeeds } from "../fakes/seed.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -55,7 +55,7 @@ function call(node: Node, { runtime, size }: { runtime: SimulatedWorld; size: Ra
 
 /** A book at some distance. */
 function bookOver(runtime: SimulatedWorld, random: () => number) {
-  const book = createTokenBook();
+  const book = new TokenBook();
   return (process: string): RequestTokens =>
     async (requests) => {
       await new Promise<void>((resolve) => void runtime.after(1 + random() * 20, resolve));
@@ -154,7 +154,7 @@ test("a caller below its limit is never refused", async () => {
 
 test("without the book each process keeps to an equal part, and shares again when it answers", async () => {
   const runtime = simulatedWorld(1);
-  const book = createTokenBook();
+  const book = new TokenBook();
   let isAway = true;
   const requests: RequestTokens = async (all) => {
     if (isAway) throw new Error("no answer");
@@ -207,7 +207,7 @@ test("what is left and when it is full again are told of the limit that is share
 });
 
 test("keys of one network are counted in one book, and in equal parts where it does not answer", async () => {
-  const book = createTokenBook();
+  const book = new TokenBook();
   let isAway = false;
   const request: RequestTokens = async (requests) => {
     if (isAway) throw new Error("no answer");
@@ -333,7 +333,7 @@ test("where the book is silent, the first call waits for it; later ones have the
 test("a limit whose size has changed is named once in a question, and nobody waits for the one before", async () => {
   const runtime = simulatedWorld(4);
   const asked: (readonly string[])[] = [];
-  const book = createTokenBook();
+  const book = new TokenBook();
   const request: RequestTokens = async (requests) => {
     asked.push(requests.map(({ scope }) => scope));
     return requests.map((one) => book.grant("a", one, runtime.now()));

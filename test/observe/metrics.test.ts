@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { createHistogram } from "../../src/core/provider/latency.ts";
-import { createUnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
+import { Histogram } from "../../src/core/provider/latency.ts";
+import { UnknownErrors } from "../../src/core/provider-errors/unknown-errors.ts";
 import { expositionText } from "../../src/observe/exposition.ts";
 import { ChainCounts } from "../../src/observe/history/history-counts.ts";
 import {
@@ -49,7 +49,7 @@ const SERIES = {
   profile: "team",
   chain: "ethereum",
   requests: Float64Array.of(3, 0, 1, 0),
-  durations: createHistogram(),
+  durations: new Histogram(),
   notifications: new Float64Array(4),
   sources: {
     ...{ provider: 3, cache: 0, merged: 0, shared: 2, heads: 0, accepted: 0 },
@@ -59,7 +59,7 @@ const SERIES = {
   hedges: { won: 4, lost: 3, over_budget: 2 },
   rechecked: { found: 5, missing: 6 },
   cacheUses: { hit: 5, miss: 4, bypass: 1 },
-  unknown: createUnknownErrors(),
+  unknown: new UnknownErrors(),
   errors: new Map(),
   history: new ChainCounts("team", "ethereum"),
 };

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { divided, equalPart } from "../../src/core/workers/division.ts";
-import { createWorkerShares } from "../../src/upstream/worker-shares.ts";
+import { WorkerShares } from "../../src/upstream/worker-shares.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { seedsTo } from "../fakes/seed.ts";
@@ -51,7 +51,7 @@ function createFixture(total: number) {
   const { world } = bus;
   const workers = IDS.map((id) => {
     const state = { used: 0, wanted: 0 };
-    const shares = createWorkerShares({ bus: bus.worker(id).bus, runtime: world, workers: 4 });
+    const shares = new WorkerShares({ bus: bus.worker(id).bus, runtime: world, workers: 4 });
     const share = shares.of("things", total, {
       used: () => state.used,
       wanted: () => state.wanted,

@@ -4,17 +4,6 @@
 import { isAddress } from "../public-address.ts";
 import { type RateLimitSize, take, waitMs } from "./gcra.ts";
 
-/** A rate limit for each address. */
-export interface AddressLimit {
-  /** Takes one token. Returns 0, or the milliseconds until one is available. */
-  take(address: string, nowMs: number): number;
-  /** Milliseconds until a token is available; 0 = now. Takes nothing. */
-  waitMs(address: string, nowMs: number): number;
-  /** Returns a token. */
-  giveBack(address: string): void;
-  readonly size: number;
-}
-
 /** A rate limit for each address of which another process may have to be asked. */
 export interface AwaitedAddressLimit {
   /** Takes one token. 0, or the milliseconds until one is available. */
@@ -23,38 +12,48 @@ export interface AwaitedAddressLimit {
 
 const MAX_ADDRESSES = 100_000;
 
-/** Creates an unused limit. `nowMs` is monotonic. */
-export function createAddressLimit(
-  size: RateLimitSize,
-  maxAddresses: number = MAX_ADDRESSES,
-): AddressLimit {
-  const fullAtMs = new Map<string, number>();
-  return {
-    take(address, nowMs) {
-      const whose = networkOf(address);
-      const before = fullAtMs.get(whose) ?? nowMs;
-      const after = take(before, size, nowMs);
-      if (after === null) return Math.max(1, waitMs(before, size, nowMs));
-      fullAtMs.delete(whose);
-      fullAtMs.set(whose, after);
-      for (const oldest of fullAtMs.keys()) {
-        if (fullAtMs.size <= maxAddresses) break;
-        fullAtMs.delete(oldest);
-      }
-      return 0;
-    },
-    waitMs(address, nowMs) {
-      return waitMs(fullAtMs.get(networkOf(address)) ?? nowMs, size, nowMs);
-    },
-    giveBack(address) {
-      const whose = networkOf(address);
-      const before = fullAtMs.get(whose);
-      if (before !== undefined) fullAtMs.set(whose, before - 1_000 / size.perSecond);
-    },
-    get size() {
-      return fullAtMs.size;
-    },
-  };
+/** A rate limit for each address. Times are monotonic. */
+export class AddressLimit {
+  readonly #size: RateLimitSize;
+  readonly #maxAddresses: number;
+  /** When the limit of each network is full again, the longest unused first. */
+  readonly #fullAtMs = new Map<string, number>();
+
+  constructor(size: RateLimitSize, maxAddresses: number = MAX_ADDRESSES) {
+    this.#size = size;
+    this.#maxAddresses = maxAddresses;
+  }
+
+  /** Takes one token. Returns 0, or the milliseconds until one is available. */
+  take(address: string, nowMs: number): number {
+    const network = networkOf(address);
+    const before = this.#fullAtMs.get(network) ?? nowMs;
+    const after = take(before, this.#size, nowMs);
+    if (after === null) return Math.max(1, waitMs(before, this.#size, nowMs));
+    this.#fullAtMs.delete(network);
+    this.#fullAtMs.set(network, after);
+    for (const oldest of this.#fullAtMs.keys()) {
+      if (this.#fullAtMs.size <= this.#maxAddresses) break;
+      this.#fullAtMs.delete(oldest);
+    }
+    return 0;
+  }
+
+  /** Milliseconds until a token is available; 0 = now. Takes nothing. */
+  waitMs(address: string, nowMs: number): number {
+    return waitMs(this.#fullAtMs.get(networkOf(address)) ?? nowMs, this.#size, nowMs);
+  }
+
+  /** Returns a token. */
+  giveBack(address: string): void {
+    const network = networkOf(address);
+    const before = this.#fullAtMs.get(network);
+    if (before !== undefined) this.#fullAtMs.set(network, before - 1_000 / this.#size.perSecond);
+  }
+
+  get size(): number {
+    return this.#fullAtMs.size;
+  }
 }
 
 const GROUPS = 8;

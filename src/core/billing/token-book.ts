@@ -3,14 +3,6 @@
 import { FULL_MS, type RateLimitSize, waitMs } from "./gcra.ts";
 import type { TokenGrant, TokenRequest } from "./shared-limit.ts";
 
-/** The book of a service. */
-export interface TokenBook {
-  /** Grants tokens to a process. */
-  grant(process: string, request: TokenRequest, nowMs: number): TokenGrant;
-  /** Limits in the book. */
-  readonly size: number;
-}
-
 const MAX_LIMITS = 100_000;
 /** A demand that was not met counts for this long. */
 const DEMAND_MS = 1_000;
@@ -26,48 +18,51 @@ interface BookEntry {
   unmet: Map<string, Demand> | null;
 }
 
-/** An empty book. */
-export function createTokenBook(maxLimits: number = MAX_LIMITS): TokenBook {
-  const entries = new Map<string, BookEntry>();
+/** The book of a service. */
+export class TokenBook {
+  readonly #maxLimits: number;
+  readonly #entries = new Map<string, BookEntry>();
 
-  function entryOf(scope: string): BookEntry {
-    const entry = entries.get(scope) ?? { fullAtMs: FULL_MS, unmet: null };
-    entries.delete(scope);
-    entries.set(scope, entry);
-    for (const oldest of entries.keys()) {
-      if (entries.size <= maxLimits) break;
-      entries.delete(oldest);
+  constructor(maxLimits: number = MAX_LIMITS) {
+    this.#maxLimits = maxLimits;
+  }
+
+  /** Limits in the book. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Grants tokens to a process. */
+  grant(process: string, { scope, size, wanted, owed }: TokenRequest, nowMs: number): TokenGrant {
+    const entry = this.#entryOf(scope);
+    entry.fullAtMs = charged(entry.fullAtMs, owed, { size, nowMs });
+    const left = Math.max(0, Math.floor(size.burst - debtOf(entry.fullAtMs, size, nowMs) + EXACT));
+    entry.unmet?.delete(process);
+    const others = wantedByOthers(entry, nowMs);
+    const fair = others === 0 ? left : Math.ceil((left * wanted) / (wanted + others));
+    const granted = Math.min(wanted, left, fair);
+    entry.fullAtMs = charged(entry.fullAtMs, granted, { size, nowMs });
+    if (granted < wanted) {
+      entry.unmet ??= new Map();
+      entry.unmet.set(process, { wanted, atMs: nowMs });
+    }
+    return {
+      granted,
+      waitMs: granted < wanted ? waitMs(entry.fullAtMs, size, nowMs) : 0,
+      debt: debtOf(entry.fullAtMs, size, nowMs),
+    };
+  }
+
+  #entryOf(scope: string): BookEntry {
+    const entry = this.#entries.get(scope) ?? { fullAtMs: FULL_MS, unmet: null };
+    this.#entries.delete(scope);
+    this.#entries.set(scope, entry);
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.#maxLimits) break;
+      this.#entries.delete(oldest);
     }
     return entry;
   }
-
-  return {
-    grant(process, { scope, size, wanted, owed }, nowMs) {
-      const entry = entryOf(scope);
-      entry.fullAtMs = charged(entry.fullAtMs, owed, { size, nowMs });
-      const left = Math.max(
-        0,
-        Math.floor(size.burst - debtOf(entry.fullAtMs, size, nowMs) + EXACT),
-      );
-      entry.unmet?.delete(process);
-      const others = wantedByOthers(entry, nowMs);
-      const fair = others === 0 ? left : Math.ceil((left * wanted) / (wanted + others));
-      const granted = Math.min(wanted, left, fair);
-      entry.fullAtMs = charged(entry.fullAtMs, granted, { size, nowMs });
-      if (granted < wanted) {
-        entry.unmet ??= new Map();
-        entry.unmet.set(process, { wanted, atMs: nowMs });
-      }
-      return {
-        granted,
-        waitMs: granted < wanted ? waitMs(entry.fullAtMs, size, nowMs) : 0,
-        debt: debtOf(entry.fullAtMs, size, nowMs),
-      };
-    },
-    get size() {
-      return entries.size;
-    },
-  };
 }
 
 /** Forgets demands that are old. */

@@ -25,10 +25,10 @@ export interface UnknownOccurrence extends Omit<UnknownError, "sample" | "count"
 }
 
 /** Shapes by provider, code and words. Changed in place by `noteUnknown`. */
-export interface UnknownErrors {
-  readonly shapes: Map<string, UnknownError>;
+export class UnknownErrors {
+  readonly shapes = new Map<string, UnknownError>();
   /** Number of errors counted, including those of dropped shapes. */
-  total: number;
+  total = 0;
 }
 
 const MAX_SHAPES = 64;
@@ -39,11 +39,6 @@ const MAX_SHAPES = 64;
 const MAX_MESSAGE_CHARS = 1_000;
 const SAMPLE_CHARS = 200;
 const METHOD_CHARS = 64;
-
-/** No errors yet. */
-export function createUnknownErrors(): UnknownErrors {
-  return { shapes: new Map(), total: 0 };
-}
 
 /** Counts an error. Returns its shape if the shape is new. */
 export function noteUnknown(

@@ -10,22 +10,17 @@ export interface PushedBlock {
 }
 
 /** Recent blocks of one provider; changed in place by `pushBlock` and `clearBranch`. */
-export interface BranchView {
+export class BranchView {
   /** Hashes by number modulo `BRANCH_BLOCKS`. */
-  readonly hashes: (string | null)[];
+  readonly hashes: (string | null)[] = [];
   /** The newest block; -1 = none is known. */
-  tip: number;
+  tip = -1;
   /** The lowest block that is known without a gap up to the tip. */
-  lowest: number;
+  lowest = 0;
 }
 
 /** Most blocks that are remembered of one provider. */
 export const BRANCH_BLOCKS = 1_024;
-
-/** A view before any block. */
-export function createBranchView(): BranchView {
-  return { hashes: [], tip: -1, lowest: 0 };
-}
 
 /** Forgets all blocks, because the provider does not push them any more. */
 export function clearBranch(view: BranchView): void {

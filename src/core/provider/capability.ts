@@ -36,17 +36,17 @@ export interface Condition {
  * What the refusals of a provider taught: the time (ms) at which each fact was learned, in arrays
  * of fixed size. Changed in place by `learn…` and `unlearnMethod`.
  */
-export interface LearnedFacts {
+export class LearnedFacts {
   /** By method index. */
-  readonly methodAtMs: Float64Array;
+  readonly methodAtMs = new Float64Array(METHODS.length).fill(NEVER);
   /** By method index × tag. */
-  readonly tagAtMs: Float64Array;
-  maxBlockRange: number;
-  rangeAtMs: number;
+  readonly tagAtMs = new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER);
+  maxBlockRange = 0;
+  rangeAtMs = NEVER;
   /** By resource. */
-  readonly prunedAtMs: Float64Array;
+  readonly prunedAtMs = new Float64Array(RESOURCES.length).fill(NEVER);
   /** By method index: old blocks were said to be gone in a refusal of this method alone. */
-  readonly prunedMethodAtMs: Float64Array;
+  readonly prunedMethodAtMs = new Float64Array(METHODS.length).fill(NEVER);
 }
 
 /**
@@ -128,18 +128,6 @@ export function waiverOf(reason: ExclusionReason, block: BlockRef): Waiver {
     case "monthly_limit":
       return "never";
   }
-}
-
-/** Facts before anything was learned. */
-export function createLearnedFacts(): LearnedFacts {
-  return {
-    methodAtMs: new Float64Array(METHODS.length).fill(NEVER),
-    tagAtMs: new Float64Array(METHODS.length * OPTIONAL_TAGS.length).fill(NEVER),
-    maxBlockRange: 0,
-    rangeAtMs: NEVER,
-    prunedAtMs: new Float64Array(RESOURCES.length).fill(NEVER),
-    prunedMethodAtMs: new Float64Array(METHODS.length).fill(NEVER),
-  };
 }
 
 /**

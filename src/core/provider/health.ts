@@ -20,8 +20,7 @@ import {
   BRIEF_MS,
   bindsRange,
   blockSpan,
-  createLearnedFacts,
-  type LearnedFacts,
+  LearnedFacts,
   learnedAtMs,
   learnMethod,
   learnPruned,
@@ -31,15 +30,9 @@ import {
   unlearnMethod,
 } from "./capability.ts";
 import { HEAD_FRESH_MS } from "./head.ts";
-import {
-  createLatencyRecord,
-  type LatencyRecord,
-  observe,
-  observeAtLeast,
-  usualMs,
-} from "./latency.ts";
+import { LatencyRecord, observe, observeAtLeast, usualMs } from "./latency.ts";
 import { takeCount } from "./silence.ts";
-import { createStallRecord, noteEnded, noteHung, type StallRecord } from "./stall.ts";
+import { noteEnded, noteHung, StallRecord } from "./stall.ts";
 import { limitedForMs, type Throttle, throttled } from "./throttle.ts";
 
 /** Why a provider is excluded until a probe shows that the reason is gone. */
@@ -63,37 +56,49 @@ export type OpenedBy = Cause | "silence";
  * The health of one provider on one transport; changed in place, and only by `recordAttempt`, by
  * probes and by taking a permit.
  */
-export interface Health {
-  breaker: Breaker;
-  throttle: Throttle | null;
+export class Health {
+  breaker: Breaker = CLOSED;
+  throttle: Throttle | null = null;
   /** Rate limits of single methods, by method index. */
-  readonly methodThrottles: Map<number, Throttle>;
+  readonly methodThrottles = new Map<number, Throttle>();
   /** Set by probes, and by what is said to the service's own sockets; never by calls. */
-  cordon: Cordon | null;
+  cordon: Cordon | null = null;
   /** Set by probes. */
-  wrongChain: boolean;
+  wrongChain = false;
   /** When the provider last said that it is behind; a head sample clears it. */
-  behindAtMs: number;
+  behindAtMs = NEVER_MS;
   /** Null = nothing was learned yet. */
-  facts: LearnedFacts | null;
+  facts: LearnedFacts | null = null;
   /** Latency of the latest successful probe; null = none. */
-  probeMs: number | null;
+  probeMs: number | null = null;
   /** When it was last probed, successfully or not. */
-  probedAtMs: number;
+  probedAtMs = NEVER_MS;
   /** How often calls hung at it of late. */
-  readonly stall: StallRecord;
+  readonly stall = new StallRecord();
   /** When it last sent any answer. */
-  heardAtMs: number;
+  heardAtMs = NEVER_MS;
   /** A good probe, an answer to a call or a pushed head came at least once. */
-  hasAnswered: boolean;
+  hasAnswered = false;
   /** When a silent attempt of each caller last counted as a timeout, by caller key. */
-  readonly silences: Map<string, number>;
+  readonly silences = new Map<string, number>();
   /** The event that last failed several attempts at once, so that it counts once; null = none. */
-  incident: object | null;
+  incident: object | null = null;
   /** How often each cause opened the circuit, since the start. */
-  readonly openings: Record<OpenedBy, number>;
-  readonly latency: LatencyRecord;
-  readonly outcomes: Outcomes;
+  readonly openings: Record<OpenedBy, number> = {
+    silence: 0,
+    timeout: 0,
+    network: 0,
+    server: 0,
+    auth: 0,
+  };
+  readonly latency = new LatencyRecord();
+  readonly outcomes: Outcomes = {
+    delivered: 0,
+    failed: 0,
+    rateLimited: 0,
+    neutral: 0,
+    cancelled: 0,
+  };
 }
 
 /** The block that an attempt read, and the head and time at its end. */
@@ -107,29 +112,6 @@ export interface AttemptEnding {
 
 /** The time (ms) of an event that never happened. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
-
-/** The health of an unused provider. */
-export function createHealth(): Health {
-  return {
-    breaker: CLOSED,
-    throttle: null,
-    methodThrottles: new Map(),
-    cordon: null,
-    wrongChain: false,
-    behindAtMs: NEVER_MS,
-    facts: null,
-    probeMs: null,
-    probedAtMs: NEVER_MS,
-    stall: createStallRecord(),
-    heardAtMs: NEVER_MS,
-    hasAnswered: false,
-    silences: new Map(),
-    incident: null,
-    openings: { silence: 0, timeout: 0, network: 0, server: 0, auth: 0 },
-    latency: createLatencyRecord(),
-    outcomes: { delivered: 0, failed: 0, rateLimited: 0, neutral: 0, cancelled: 0 },
-  };
-}
 
 /** Records a finished attempt and releases its trial permit. */
 export function recordAttempt(
@@ -350,7 +332,7 @@ function apply(health: Health, method: Method, effect: Effect, ending: AttemptEn
       health.behindAtMs = ending.nowMs;
       return;
     case "learn":
-      health.facts ??= createLearnedFacts();
+      health.facts ??= new LearnedFacts();
       return learn(health.facts, method, effect, ending);
   }
 }

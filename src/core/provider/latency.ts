@@ -11,23 +11,28 @@ import {
 } from "../rpc/method.ts";
 
 /** The record of one provider on one transport; changed in place by `observe`. */
-export interface LatencyRecord {
+export class LatencyRecord {
   /** `CELL` numbers for each method, then for each category, then for the provider. */
-  readonly cells: Float64Array;
+  readonly cells = new Float64Array(PROVIDER_CELL + CELL);
   /**
    * Delivered answers by latency bucket: first of all calls, then of each deadline class. Counts
    * are halved from time to time, so that percentiles follow the present.
    */
-  readonly buckets: Uint32Array;
+  readonly buckets = new Uint32Array(COUNTS * (1 + CLASSES.length));
   /** Delivered answers by latency since the start. */
-  readonly histogram: Histogram;
+  readonly histogram = new Histogram();
+
+  constructor() {
+    const { cells } = this;
+    for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
+  }
 }
 
 /** Counts of durations since the start, for Prometheus. */
-export interface Histogram {
+export class Histogram {
   /** One count per bound in `HISTOGRAM_BOUNDS_MS` and one for longer durations; not cumulative. */
-  readonly counts: Float64Array;
-  sumMs: number;
+  readonly counts = new Float64Array(HISTOGRAM_BOUNDS_MS.length + 1);
+  sumMs = 0;
 }
 
 /** Upper bounds (ms) of the histogram's buckets; a last bucket takes longer durations. */
@@ -95,22 +100,6 @@ const LEAST_OF_CLASS = 20;
 const CLASSES: readonly DeadlineClass[] = ["cheap", "standard", "default", "traceTx", "traceBlock"];
 /** Array slots of one set of buckets: the buckets and their sum. */
 const COUNTS = BUCKETS + 1;
-
-/** An empty record. */
-export function createLatencyRecord(): LatencyRecord {
-  const cells = new Float64Array(PROVIDER_CELL + CELL);
-  for (let at = LAST_MS; at < cells.length; at += CELL) cells[at] = Number.NEGATIVE_INFINITY;
-  return {
-    cells,
-    buckets: new Uint32Array(COUNTS * (1 + CLASSES.length)),
-    histogram: createHistogram(),
-  };
-}
-
-/** An empty histogram. */
-export function createHistogram(): Histogram {
-  return { counts: new Float64Array(HISTOGRAM_BOUNDS_MS.length + 1), sumMs: 0 };
-}
 
 /** Adds one duration. */
 export function addTo(histogram: Histogram, ms: number): void {

@@ -1,13 +1,13 @@
 // How many requests a second a provider bears, learned from its refusals where nobody declared it:
 // halved when it refuses, raised a little every second. It excludes nobody: a provider beyond
 // it is asked after others. Changed in place.
-import { countSent, createSecondWindow, type SecondWindow, sentWithin } from "./second-window.ts";
+import { countSent, SecondWindow, sentWithin } from "./second-window.ts";
 
 /** What was learned of the rate that a provider bears. */
-export interface LearnedRate {
-  readonly window: SecondWindow;
+export class LearnedRate {
+  readonly window = new SecondWindow();
   /** What was learned at the last refusal; null = nothing, or no longer. */
-  refusal: Refusal | null;
+  refusal: Refusal | null = null;
 }
 
 /** A refusal, and the rate at which it came. */
@@ -25,11 +25,6 @@ const SAME_BURST_MS = 1_000;
 const RISE = 0.01;
 /** From this multiple of the rate of the refusal on, nothing is known. */
 const FORGET_AT = 2;
-
-/** Nothing is known yet. */
-export function createLearnedRate(): LearnedRate {
-  return { window: createSecondWindow(), refusal: null };
-}
 
 /** Counts a request that is sent now. */
 export function countRequest({ window }: LearnedRate, nowMs: number): void {

@@ -3,13 +3,13 @@
 // on the rate. Knows no limit and no provider.
 
 /** Requests of the last second and its jitter; changed in place. */
-export interface SecondWindow {
+export class SecondWindow {
   /** By number of the slot, modulo their count. */
-  readonly counts: Uint32Array;
+  readonly counts = new Uint32Array(SLOTS);
   /** Requests in all slots. */
-  total: number;
+  total = 0;
   /** Number of the slot in progress. */
-  slot: number;
+  slot = Number.NEGATIVE_INFINITY;
 }
 
 const SLOT_MS = 1_000 / 64;
@@ -20,11 +20,6 @@ const SLOT_MS = 1_000 / 64;
 const JITTER_SLOTS = 4;
 /** The slots of one second, with the jitter, and the one in progress. */
 const SLOTS = 65 + JITTER_SLOTS;
-
-/** A window in which nothing was sent. */
-export function createSecondWindow(): SecondWindow {
-  return { counts: new Uint32Array(SLOTS), total: 0, slot: Number.NEGATIVE_INFINITY };
-}
 
 /** Requests that were sent within the second before `nowMs`, or up to 5/64 s earlier. */
 export function sentWithin(window: SecondWindow, nowMs: number): number {

@@ -4,17 +4,17 @@
 import { STALE_MS } from "./latency.ts";
 
 /** The last attempts at one provider on one transport; changed in place. */
-export interface StallRecord {
-  /** By turns: 1 = it was overtaken or given up. */
-  readonly ring: Uint8Array;
+export class StallRecord {
+  /** The last attempts by turns: 1 = it was overtaken or given up. */
+  readonly ring = new Uint8Array(ATTEMPTS);
   /** The next place in the ring. */
-  at: number;
-  /** How many in the ring were. */
-  hung: number;
-  /** When the last of them was (ms). */
-  hungAtMs: number;
-  /** The attempt that is the trial; null = none is out. */
-  trial: object | null;
+  at = 0;
+  /** How many attempts in the ring were overtaken or given up. */
+  hung = 0;
+  /** When the last of them was overtaken or given up (ms). */
+  hungAtMs = Number.NEGATIVE_INFINITY;
+  /** The attempt that is the trial; null = no trial is under way. */
+  trial: object | null = null;
 }
 
 /** So many attempts are looked at. */
@@ -23,17 +23,6 @@ const ATTEMPTS = 50;
 const MOST_HUNG = ATTEMPTS / 10;
 /** No trial before this time after the last attempt that hung. */
 const TRIAL_AFTER_MS = 10_000;
-
-/** The record of an unused provider. */
-export function createStallRecord(): StallRecord {
-  return {
-    ring: new Uint8Array(ATTEMPTS),
-    at: 0,
-    hung: 0,
-    hungAtMs: Number.NEGATIVE_INFINITY,
-    trial: null,
-  };
-}
 
 /** An attempt ended by itself, well or not. */
 export function noteEnded(record: StallRecord): void {

@@ -7,11 +7,11 @@ import { FACT_MS } from "./capability.ts";
  * The unserved methods of one provider: name to the time (ms) of its last refusal. Changed in place
  * by the functions below.
  */
-export interface UnservedMethods {
+export class UnservedMethods {
   /** Names that another provider serves. */
-  readonly real: Map<string, number>;
+  readonly real = new Map<string, number>();
   /** Names that no provider is known to serve. */
-  readonly doubtful: Map<string, number>;
+  readonly doubtful = new Map<string, number>();
 }
 
 /**
@@ -25,11 +25,6 @@ const MAX_DOUBTFUL = 32;
 const MAX_SERVED = 256;
 /** Longer names are not remembered. */
 const MAX_NAME_CHARS = 96;
-
-/** Nothing learned. */
-export function createUnserved(): UnservedMethods {
-  return { real: new Map(), doubtful: new Map() };
-}
 
 /** Learns that a provider does not serve a method. */
 export function learnUnserved(

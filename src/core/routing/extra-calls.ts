@@ -2,27 +2,22 @@
 // what calls cost; of rechecks after an answer of `null` in calls, filled by a share of their
 // number.
 
-/** The budget; changed in place. */
-export interface ExtraCalls {
+/** The budget, of hedges or in calls; changed in place. */
+export class ExtraCalls {
   credits: number;
+
+  constructor(credits: number = 0) {
+    this.credits = credits;
+  }
 }
 
 /** Most credits saved: the share of two thousand calls at 5 %. */
 export const MAX_SAVED_CREDITS = 100;
 
-/** Rechecks that are allowed for each call, and from the start. */
+/** Rechecks that are allowed for each call. */
 export const RECHECK_SHARE = 0.05;
-const FIRST_RECHECKS = 10;
-
-/** An empty budget of hedges. */
-export function createExtraCalls(): ExtraCalls {
-  return { credits: 0 };
-}
-
-/** A budget of rechecks, in calls. */
-export function createRechecks(): ExtraCalls {
-  return { credits: FIRST_RECHECKS };
-}
+/** Rechecks that are allowed from the start. */
+export const FIRST_RECHECKS = 10;
 
 /** A call of this cost was routed, and allows a share of it for further calls. */
 export function earn(budget: ExtraCalls, cost: number, share: number): void {

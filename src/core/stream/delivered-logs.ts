@@ -6,10 +6,10 @@ import { asRemoved, type Block, type Log } from "./chain-event.ts";
  * The delivered logs by block hash, oldest block first. Changed in place, only by the functions of
  * this file.
  */
-export interface DeliveredLogs {
-  readonly blocks: Map<string, BlockLogs>;
+export class DeliveredLogs {
+  readonly blocks = new Map<string, BlockLogs>();
   /** Bytes of JSON kept for removals. */
-  bytes: number;
+  bytes = 0;
 }
 
 /** The logs of one block. */
@@ -18,11 +18,6 @@ interface BlockLogs {
   readonly logs: Map<number, Buffer | null>;
   /** Bytes of JSON kept. */
   bytes: number;
-}
-
-/** An empty record. */
-export function createDeliveredLogs(): DeliveredLogs {
-  return { blocks: new Map(), bytes: 0 };
 }
 
 /** Records a log as delivered. False = it was delivered before. */

@@ -3,8 +3,7 @@
 // finding a head's missing parents is the caller's task.
 import { asRemoved, type Head, inLiveShape, type Log, memberNames } from "./chain-event.ts";
 import {
-  createDeliveredLogs,
-  type DeliveredLogs,
+  DeliveredLogs,
   deliveredBehind,
   isDelivered,
   isLate,
@@ -14,7 +13,7 @@ import {
   takeBack,
   trim,
 } from "./delivered-logs.ts";
-import { adopt, createRecentBlocks, holds, type RecentBlocks } from "./recent-blocks.ts";
+import { adopt, holds, RecentBlocks } from "./recent-blocks.ts";
 
 /** The delivery state of a subscription. Changed in place, only by the functions of this file. */
 export interface DeliveryState {
@@ -34,20 +33,13 @@ const MAX_KEPT_BYTES = 8_388_608;
 /** Most logs that may wait for their block. */
 export const MAX_HELD_LOGS = 10_000;
 
-/**
- * Creates the state of a subscription that starts after `head`. `window` is the number of blocks
- * remembered.
- */
-export function createDeliveryState(
-  kind: "newHeads" | "logs",
-  head: Head,
-  window: number,
-): DeliveryState {
-  const recent = createRecentBlocks(window);
+/** The state of a subscription that starts after `head`; `window` = most blocks remembered. */
+export function stateAfter(kind: "newHeads" | "logs", head: Head, window: number): DeliveryState {
+  const recent = new RecentBlocks(window);
   adopt(recent, head);
   return {
     recent,
-    delivered: kind === "logs" ? createDeliveredLogs() : null,
+    delivered: kind === "logs" ? new DeliveredLogs() : null,
     startHash: head.hash,
     sample: null,
     held: [],

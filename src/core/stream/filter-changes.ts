@@ -3,16 +3,16 @@
 // except for the record that it changes.
 
 /** Unread changes of one filter. Changed in place, only by the functions of this file. */
-export interface FilterChanges {
+export class FilterChanges {
   /** JSON texts, oldest first. */
-  texts: string[];
+  texts: string[] = [];
   /** Changes that were taken for an answer that could not be written, oldest first. */
-  returned: TakenChanges[];
+  returned: TakenChanges[] = [];
   /** Number of unread changes, including those taken for an answer that is not yet written. */
-  count: number;
-  bytes: number;
+  count = 0;
+  bytes = 0;
   /** Number of changes taken so far. */
-  taken: number;
+  taken = 0;
 }
 
 /** The changes of one answer, until it is known whether the answer was written. */
@@ -26,11 +26,6 @@ export interface TakenChanges {
 /** Most changes that may be unread, and most bytes of them. */
 const MAX_UNREAD_CHANGES = 10_000;
 const MAX_UNREAD_BYTES = 4_194_304;
-
-/** No changes. */
-export function createChanges(): FilterChanges {
-  return { texts: [], returned: [], count: 0, bytes: 0, taken: 0 };
-}
 
 /**
  * Adds a change, as JSON with one character per byte. False = there is no room, and the filter must

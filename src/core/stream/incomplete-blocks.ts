@@ -5,17 +5,17 @@ import type { Block } from "./chain-event.ts";
 /**
  * The doubtful blocks of one subscription. Changed in place, only by the functions of this file.
  */
-export interface IncompleteBlocks {
+export class IncompleteBlocks {
   /**
    * Blocks by hash with the time (ms) at which their head was pushed; an entry stays until its
    * source has had time to push all logs. In order of time.
    */
-  readonly unsure: Map<string, number>;
+  readonly unsure = new Map<string, number>();
   /**
    * Blocks whose logs were dropped or removed: a source that pushes the head again may not push the
    * logs again.
    */
-  readonly suspects: Set<string>;
+  readonly suspects = new Set<string>();
 }
 
 /**
@@ -24,11 +24,6 @@ export interface IncompleteBlocks {
  */
 export const APART_MS = 2_000;
 const MAX_SUSPECTS = 1_024;
-
-/** No doubtful blocks. */
-export function createIncompleteBlocks(): IncompleteBlocks {
-  return { unsure: new Map(), suspects: new Set() };
-}
 
 /**
  * Records that the current source, attached at `attachedAtMs`, pushed a block. Its earlier blocks

@@ -6,15 +6,19 @@ import type { Block } from "./chain-event.ts";
  * The blocks delivered to a subscriber, oldest first, without gaps. Changed in place, only by
  * `adopt`.
  */
-export interface RecentBlocks {
-  readonly blocks: Block[];
+export class RecentBlocks {
+  readonly blocks: Block[] = [];
   /** Most blocks that are kept. */
   readonly window: number;
   /**
    * The oldest block is the one that the subscription started with: a block that replaces it needs
    * no known parent.
    */
-  rooted: boolean;
+  rooted = true;
+
+  constructor(window: number) {
+    this.window = window;
+  }
 }
 
 /**
@@ -30,11 +34,6 @@ const MAX_WINDOW = 1_024;
 /** The number of blocks to keep: as many as may be backfilled (`maxGapBlocks`), within bounds. */
 export function windowFor(maxGapBlocks: number): number {
   return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, maxGapBlocks));
-}
-
-/** An empty record. */
-export function createRecentBlocks(window: number): RecentBlocks {
-  return { blocks: [], window, rooted: true };
 }
 
 /** The newest block; null = there is none yet. */

@@ -3,9 +3,9 @@
 import { isRecord, parseJson } from "../fields.ts";
 import { isHeight } from "../rpc/block-height.ts";
 import { asRemoved, type Block } from "./chain-event.ts";
-import { createDeliveredLogs, type DeliveredLogs } from "./delivered-logs.ts";
+import { DeliveredLogs } from "./delivered-logs.ts";
 import type { DeliveryState } from "./delivery-state.ts";
-import { adopt, createRecentBlocks, holds, type RecentBlocks, tipOf } from "./recent-blocks.ts";
+import { adopt, holds, RecentBlocks, tipOf } from "./recent-blocks.ts";
 
 /** What a subscriber has been told. */
 export interface StreamMark {
@@ -81,12 +81,12 @@ function logsOf(
 
 /** The state of a subscription that goes on from a mark. */
 export function stateAt(mark: StreamMark, window: number): DeliveryState {
-  const recent = createRecentBlocks(Math.max(window, mark.blocks.length));
+  const recent = new RecentBlocks(Math.max(window, mark.blocks.length));
   for (const block of mark.blocks) adopt(recent, block);
   recent.rooted = mark.rooted;
   let delivered: DeliveredLogs | null = null;
   if (mark.logs !== null) {
-    delivered = createDeliveredLogs();
+    delivered = new DeliveredLogs();
     for (const { hash } of mark.blocks) {
       const own = mark.logs.get(hash);
       if (own === undefined) continue;

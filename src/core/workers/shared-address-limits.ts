@@ -1,11 +1,6 @@
 // Rate limits by network address that hold for all workers of a service: each worker takes from its
 // own state, and tells the others what was taken a moment later.
-import {
-  type AddressLimit,
-  type AwaitedAddressLimit,
-  createAddressLimit,
-  networkOf,
-} from "../billing/address-limit.ts";
+import { AddressLimit, type AwaitedAddressLimit, networkOf } from "../billing/address-limit.ts";
 import type { RateLimitSize } from "../billing/gcra.ts";
 import type { Bus, Topic } from "./bus.ts";
 
@@ -16,7 +11,7 @@ export type OpenAddressLimit = (name: string, size: RateLimitSize) => AddressLim
 export type OpenCreationLimit = (name: string, size: RateLimitSize) => AwaitedAddressLimit;
 
 /** The limits of a process that is the whole service. */
-export const openAddressLimit: OpenAddressLimit = (_, size) => createAddressLimit(size);
+export const openAddressLimit: OpenAddressLimit = (_, size) => new AddressLimit(size);
 
 /** The time, and the way to wait. */
 interface Clock {
@@ -30,7 +25,7 @@ const MAX_TOLD = 1_000;
 
 /** Opens limits that are shared over a bus. */
 export function sharedAddressLimits(bus: Bus, clock: Clock): OpenAddressLimit {
-  const limits = new Map<string, AddressLimit>();
+  const limits = new Map<string, SharedAddressLimit>();
   /** Tokens taken here and not told yet, by name and network; negative = given back. */
   const untold = new Map<string, Taken>();
 
@@ -50,30 +45,42 @@ export function sharedAddressLimits(bus: Bus, clock: Clock): OpenAddressLimit {
 
   bus.subscribe(TAKEN, (all) => {
     for (const { name, network, tokens } of all)
-      for (let n = Math.abs(tokens); n > 0; n--)
-        if (tokens > 0) limits.get(name)?.take(network, clock.now());
-        else limits.get(name)?.giveBack(network);
+      limits.get(name)?.hear(network, tokens, clock.now());
   });
 
   return (name, size) => {
-    const limit = createAddressLimit(size);
+    const limit = new SharedAddressLimit(size, (address, tokens) => note(name, address, tokens));
     limits.set(name, limit);
-    return {
-      take(address, nowMs) {
-        const waitMs = limit.take(address, nowMs);
-        if (waitMs === 0) note(name, address, 1);
-        return waitMs;
-      },
-      waitMs: limit.waitMs,
-      giveBack(address) {
-        limit.giveBack(address);
-        note(name, address, -1);
-      },
-      get size() {
-        return limit.size;
-      },
-    };
+    return limit;
   };
+}
+
+/** A limit that reports each token taken here, or given back (-1). */
+class SharedAddressLimit extends AddressLimit {
+  readonly #note: (address: string, tokens: number) => void;
+
+  constructor(size: RateLimitSize, note: (address: string, tokens: number) => void) {
+    super(size);
+    this.#note = note;
+  }
+
+  override take(address: string, nowMs: number): number {
+    const waitMs = super.take(address, nowMs);
+    if (waitMs === 0) this.#note(address, 1);
+    return waitMs;
+  }
+
+  override giveBack(address: string): void {
+    super.giveBack(address);
+    this.#note(address, -1);
+  }
+
+  /** Takes what another worker took, or gives it back, without a report. */
+  hear(network: string, tokens: number, nowMs: number): void {
+    for (let n = Math.abs(tokens); n > 0; n--)
+      if (tokens > 0) super.take(network, nowMs);
+      else super.giveBack(network);
+  }
 }
 
 interface Taken {

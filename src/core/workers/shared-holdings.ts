@@ -45,11 +45,7 @@ interface HeldElsewhere {
 }
 
 /** Shares holdings of one kind, of unique name, over a bus. */
-export function createSharedHoldings(bus: Bus, clock: Clock, name: string): Holdings {
-  return new SharedHoldings(bus, clock, topicOf(name));
-}
-
-class SharedHoldings implements Holdings {
+export class SharedHoldings implements Holdings {
   readonly worker: WorkerId;
   readonly #bus: Bus;
   readonly #clock: Clock;
@@ -60,12 +56,12 @@ class SharedHoldings implements Holdings {
   #isTelling = false;
   #isRepeating = false;
 
-  constructor(bus: Bus, clock: Clock, topic: Topic<HoldingsMessage>) {
+  constructor(bus: Bus, clock: Clock, name: string) {
     this.worker = bus.self;
     this.#bus = bus;
     this.#clock = clock;
-    this.#topic = topic;
-    bus.subscribe(topic, (message, from) => this.#hear(message, from));
+    this.#topic = { name: `holdings.${name}` };
+    bus.subscribe(this.#topic, (message, from) => this.#hear(message, from));
     bus.onWorkers(() => this.#workersChanged());
   }
 
@@ -144,10 +140,4 @@ class SharedHoldings implements Holdings {
       this.#repeat();
     });
   }
-}
-
-function topicOf(name: string): Topic<HoldingsMessage> {
-  return {
-    name: `holdings.${name}`,
-  };
 }

@@ -3,8 +3,8 @@
 import { type BudgetLimits, creditsOf, type Shortage } from "../../core/provider/budget-limits.ts";
 import {
   countSent,
-  createSecondWindow,
   roomInMs,
+  SecondWindow,
   sentWithin,
 } from "../../core/provider/second-window.ts";
 import type { Runtime } from "../../runtime.ts";
@@ -44,7 +44,7 @@ export class ProviderBudget {
   #limits: BudgetLimits;
   readonly #parts: ProviderBudgetParts;
   readonly #runtime: ProviderBudgetParts["runtime"];
-  readonly #window = createSecondWindow();
+  readonly #window = new SecondWindow();
   #inFlight = 0;
   #rps: Allowance | null = null;
   #concurrency: Allowance | null = null;

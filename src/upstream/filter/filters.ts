@@ -8,8 +8,7 @@ import { readHead } from "../../core/stream/chain-event.ts";
 import {
   addChange,
   changesJson,
-  createChanges,
-  type FilterChanges,
+  FilterChanges,
   settleChanges,
   type TakenChanges,
   takeChanges,
@@ -427,7 +426,7 @@ class Filter implements Subscriber, FilterProgress {
   polledAtMs = 0;
   readonly #registry: Filters;
   readonly #parts: FilterContext["parts"];
-  readonly #changes: FilterChanges = createChanges();
+  readonly #changes = new FilterChanges();
   /** Of what it is about, once it is open. */
   #queryBytes = 0;
   #done: ((opened: OpenedFilter) => void) | null;

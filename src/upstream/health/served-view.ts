@@ -1,12 +1,7 @@
 // The one view of the chain that the callers of a provider set share: its served tip, the blocks
 // that `safe` and `finalized` name, and which providers have that tip. Follows what the providers
 // tell of their heads; sends nothing.
-import {
-  BRANCH_BLOCKS,
-  type BranchView,
-  createBranchView,
-  hashAt,
-} from "../../core/provider/branch-view.ts";
+import { BRANCH_BLOCKS, BranchView, hashAt } from "../../core/provider/branch-view.ts";
 import type { FinalitySample } from "../../core/provider/finality.ts";
 import { HEAD_FRESH_MS, stillMs } from "../../core/provider/head.ts";
 import { tipOperatorOf } from "../../core/provider/operator.ts";
@@ -45,7 +40,7 @@ export class ServedView {
   readonly #providers: readonly ProviderBlocks[];
   readonly #listeners = new Set<TipListener>();
   /** The blocks that were tips, or lie below one. */
-  readonly #served: BranchView = createBranchView();
+  readonly #served: BranchView = new BranchView();
   #tip: TipBlock | null = null;
   #isAlone = false;
   /** The lowest block above the tip that would have been told of, and since when. */

@@ -1,7 +1,7 @@
 // The routing state of one provider set, and the only mutable one: plans calls, records attempts
 // and probes, reports health. Sends nothing.
 import type { Attempt, Channel, Effect, Verdict } from "../../core/provider/attempt.ts";
-import { createBranchView, type PushedBlock } from "../../core/provider/branch-view.ts";
+import { BranchView, type PushedBlock } from "../../core/provider/branch-view.ts";
 import { admitted, type Breaker, CLOSED, openRemainingMs } from "../../core/provider/breaker.ts";
 import {
   type Condition,
@@ -29,9 +29,8 @@ import {
   type AttemptEnding,
   type Cordon,
   circuitOf,
-  createHealth,
   endWaits,
-  type Health,
+  Health,
   isBehind,
   methodLimitedForMs,
   NEVER_MS,
@@ -55,9 +54,8 @@ import {
 } from "../../core/provider/latency.ts";
 import {
   countRequest,
-  createLearnedRate,
   isBeyondLearned,
-  type LearnedRate,
+  LearnedRate,
   learnedLimit,
   learnRefusal,
 } from "../../core/provider/learned-rate.ts";
@@ -78,20 +76,15 @@ import {
 } from "../../core/provider/stall.ts";
 import {
   confirmUnserved,
-  createUnserved,
   isUnserved,
   learnUnserved,
   noteServed,
   type ServedNames,
-  type UnservedMethods,
+  UnservedMethods,
   unlearnUnserved,
   unservedNames,
 } from "../../core/provider/unserved-methods.ts";
-import {
-  createExtraCalls,
-  createRechecks,
-  type ExtraCalls,
-} from "../../core/routing/extra-calls.ts";
+import { ExtraCalls, FIRST_RECHECKS } from "../../core/routing/extra-calls.ts";
 import {
   type Awaited,
   betterOf,
@@ -328,8 +321,8 @@ export class Tracker {
   constructor(set: ProviderSet, runtime: Runtime, settings: TrackerSettings, previous?: Tracker) {
     this.set = set;
     this.profileId = settings.profileId ?? "";
-    this.extraCalls = previous?.extraCalls ?? createExtraCalls();
-    this.rechecks = previous?.rechecks ?? createRechecks();
+    this.extraCalls = previous?.extraCalls ?? new ExtraCalls();
+    this.rechecks = previous?.rechecks ?? new ExtraCalls(FIRST_RECHECKS);
     this.#runtime = runtime;
     this.#onAttempt = settings.onAttempt;
     const { shareOf = WHOLE_SHARES.of, budgetOf = () => null, cordonOf = () => null } = settings;
@@ -919,7 +912,7 @@ export class Tracker {
       height: sample?.height ?? null,
       lagBlocks: lagBlocks(sample, this.#head(nowMs), this.set.chain, nowMs),
     };
-    const report = reportOf(providerState?.[transport] ?? createHealth(), position, nowMs);
+    const report = reportOf(providerState?.[transport] ?? new Health(), position, nowMs);
     if (providerState === null) return report;
     const methods = [...report.learned.methods, ...unservedNames(providerState.unserved, nowMs)];
     const requestsPerSecond = learnedLimit(providerState.rate, nowMs);
@@ -1381,8 +1374,8 @@ function createState(
   const http = before !== null && before.provider.url === provider.url ? before.http : null;
   const ws = before !== null && before.provider.wsUrl === provider.wsUrl ? before.ws : null;
   const isNew = http === null && ws === null;
-  const httpHealth = provider.url === null ? null : (http ?? createHealth());
-  const wsHealth = provider.wsUrl === null ? null : (ws ?? createHealth());
+  const httpHealth = provider.url === null ? null : (http ?? new Health());
+  const wsHealth = provider.wsUrl === null ? null : (ws ?? new Health());
   return {
     provider,
     region,
@@ -1392,7 +1385,7 @@ function createState(
       http: watchedOf({ provider, transport: "http" }, httpHealth, before),
       ws: watchedOf({ provider, transport: "ws" }, wsHealth, before),
     },
-    unserved: isNew ? createUnserved() : (before?.unserved ?? createUnserved()),
+    unserved: isNew ? new UnservedMethods() : (before?.unserved ?? new UnservedMethods()),
     sample: isNew || cordon !== null ? null : (before?.sample ?? null),
     finalized: isNew || cordon !== null ? null : (before?.finalized ?? null),
     safe: isNew || cordon !== null ? null : (before?.safe ?? null),
@@ -1403,14 +1396,14 @@ function createState(
     neededTagAtMs: isNew ? NEVER_MS : (before?.neededTagAtMs ?? NEVER_MS),
     takesHash: !isNew && before?.takesHash === true,
     hashReadsAtMs: isNew ? NEVER_MS : (before?.hashReadsAtMs ?? NEVER_MS),
-    branch: createBranchView(),
+    branch: new BranchView(),
     listening: false,
     cordon,
     pushedAtMs: NEVER_MS,
     pushedNumber: -1,
     pollsAhead: 0,
     budget,
-    rate: (isNew ? null : before?.rate) ?? createLearnedRate(),
+    rate: (isNew ? null : before?.rate) ?? new LearnedRate(),
   };
 }
 

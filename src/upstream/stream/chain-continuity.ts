@@ -10,17 +10,17 @@ import {
 import { lacks, wasTakenBack } from "../../core/stream/delivered-logs.ts";
 import {
   comesLate,
-  createDeliveryState,
   type DeliveryState,
   dropHeld,
   insertLogs,
   MAX_HELD_LOGS,
+  stateAfter,
   takeHead,
   takeLog,
 } from "../../core/stream/delivery-state.ts";
 import {
   APART_MS,
-  createIncompleteBlocks,
+  IncompleteBlocks,
   isOwed,
   noteAbandoned,
   notePushed,
@@ -84,7 +84,7 @@ export class ChainContinuity implements Continuity {
   #attachedAtMs = 0;
   /** More events arrived than may be queued. */
   #overrun = false;
-  readonly #incomplete = createIncompleteBlocks();
+  readonly #incomplete = new IncompleteBlocks();
   #onProgress: () => void = nothing;
   /** Null = a subscription to heads. */
   readonly #pending: PendingLogs | null;
@@ -175,7 +175,7 @@ export class ChainContinuity implements Continuity {
   }
 
   #beginAt(head: Head): DeliveryState {
-    const state = createDeliveryState(this.#kind, head, windowFor(this.#maxBackfillBlocks()));
+    const state = stateAfter(this.#kind, head, windowFor(this.#maxBackfillBlocks()));
     this.#state = state;
     this.lastHeadAtMs = this.#parts.runtime.now();
     return state;

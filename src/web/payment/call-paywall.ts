@@ -1,7 +1,7 @@
 // The paywall of pay-per-call: sends challenges for a price, accepts credentials, and limits both
 // by address. Knows no method, rail or channel.
 
-import { type AddressLimit, createAddressLimit } from "../../core/billing/address-limit.ts";
+import { AddressLimit } from "../../core/billing/address-limit.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { PaymentHeaders } from "../../payments/payments.ts";
 import type {
@@ -58,9 +58,9 @@ interface Limits {
 /** Creates the paywall with unused limits. */
 export function createCallPaywall({ sessions, runtime }: CallPaywallParts): CallPaywall {
   const limits: Limits = {
-    challenges: createAddressLimit(CHALLENGES),
-    invalid: createAddressLimit(INVALID),
-    credentials: createAddressLimit(CREDENTIALS),
+    challenges: new AddressLimit(CHALLENGES),
+    invalid: new AddressLimit(INVALID),
+    credentials: new AddressLimit(CREDENTIALS),
   };
   return {
     async collect({ payment, address, mark }, price) {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createAddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
+import { AddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
 
 const SIZE = { perSecond: 1, burst: 3 };
 const START_MS = 1_000_000;
@@ -45,7 +45,7 @@ test("property: no network takes more than its burst and its rate, whatever othe
   );
   fc.assert(
     fc.property(takes, (all) => {
-      const limit = createAddressLimit(SIZE);
+      const limit = new AddressLimit(SIZE);
       const taken = new Map<number, number>();
       let nowMs = START_MS;
       for (const { address, gapMs } of all) {
@@ -62,7 +62,7 @@ test("property: no network takes more than its burst and its rate, whatever othe
 });
 
 test("one that was given back may be taken again", () => {
-  const limit = createAddressLimit(SIZE);
+  const limit = new AddressLimit(SIZE);
   for (let n = 0; n < 3; n++) assert.equal(limit.take("192.0.2.1", START_MS), 0);
   assert.ok(limit.take("192.0.2.1", START_MS) > 0);
   limit.giveBack("192.0.2.1");
@@ -72,7 +72,7 @@ test("one that was given back may be taken again", () => {
 });
 
 test("a million addresses leave a bounded number behind, the latest ones", () => {
-  const limit = createAddressLimit({ perSecond: 1, burst: 1 }, 100);
+  const limit = new AddressLimit({ perSecond: 1, burst: 1 }, 100);
   for (let n = 0; n < 10_000; n++)
     limit.take(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`, START_MS);
   assert.equal(limit.size, 100);

@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
-  createUnknownErrors,
   noteUnknown,
-  type UnknownErrors,
+  UnknownErrors,
   type UnknownOccurrence,
   unknownShapes,
 } from "../../../src/core/provider-errors/unknown-errors.ts";
@@ -35,7 +34,7 @@ test(
   "messages that differ in numbers, hashes and case alone are one shape, with the first of " +
     "them as its sample",
   () => {
-    const errors = createUnknownErrors();
+    const errors = new UnknownErrors();
     assert.notEqual(note(errors, "flux 12 of 0xabcdef0123 misaligned", {}, 5), null);
     assert.equal(note(errors, "Flux 7 of 0x99 misaligned", {}, 9), null);
     assert.notEqual(note(errors, "flux 12 misaligned"), null);
@@ -60,7 +59,7 @@ test("shapes that callers make up neither fill the memory nor drive out what com
     fc.property(
       fc.array(fc.string({ minLength: 3, maxLength: 400 }), { maxLength: 300 }),
       (texts) => {
-        const errors = createUnknownErrors();
+        const errors = new UnknownErrors();
         for (let n = 0; n < 3; n++) note(errors, "the engine is odd");
         for (const [n, text] of texts.entries())
           note(errors, `${text} ${String.fromCodePoint(0x4e00 + n)}`);

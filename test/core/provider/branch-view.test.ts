@@ -5,21 +5,17 @@ import fc from "fast-check";
 import {
   agreedHash,
   BRANCH_BLOCKS,
+  BranchView,
   clearBranch,
-  createBranchView,
   hashAt,
   pushBlock,
 } from "../../../src/core/provider/branch-view.ts";
 
-const push = (
-  view: ReturnType<typeof createBranchView>,
-  number: number,
-  hash: string,
-  parentHash: string,
-): number | null => pushBlock(view, { number, hash, parentHash });
+const push = (view: BranchView, number: number, hash: string, parentHash: string): number | null =>
+  pushBlock(view, { number, hash, parentHash });
 
 test("a block is known with its parent, and others are not", () => {
-  const view = createBranchView();
+  const view = new BranchView();
   assert.equal(hashAt(view, 0), null);
   push(view, 10, "a10", "a9");
   assert.deepEqual(
@@ -29,7 +25,7 @@ test("a block is known with its parent, and others are not", () => {
 });
 
 test("a reorganisation told block by block forgets exactly the abandoned blocks", () => {
-  const view = createBranchView();
+  const view = new BranchView();
   for (let number = 1; number <= 10; number++) push(view, number, `a${number}`, `a${number - 1}`);
   assert.equal(push(view, 8, "b8", "a7"), 8);
   assert.deepEqual(
@@ -39,7 +35,7 @@ test("a reorganisation told block by block forgets exactly the abandoned blocks"
 });
 
 test("a block that is not connected to those before makes them unknown", () => {
-  const view = createBranchView();
+  const view = new BranchView();
   for (let number = 1; number <= 10; number++) push(view, number, `a${number}`, `a${number - 1}`);
   assert.equal(push(view, 11, "b11", "b10"), 0, "how deep it was is not told");
   assert.deepEqual(
@@ -54,7 +50,7 @@ test("a block that is not connected to those before makes them unknown", () => {
 });
 
 test("only the newest blocks are kept, and all are forgotten when the provider falls silent", () => {
-  const view = createBranchView();
+  const view = new BranchView();
   for (let number = 1; number <= BRANCH_BLOCKS + 5; number++)
     push(view, number, `a${number}`, `a${number - 1}`);
   assert.equal(hashAt(view, 5), null);
@@ -65,7 +61,7 @@ test("only the newest blocks are kept, and all are forgotten when the provider f
 });
 
 test("providers agree where all that know a height have the same hash", () => {
-  const [one, other, silent] = [createBranchView(), createBranchView(), createBranchView()];
+  const [one, other, silent] = [new BranchView(), new BranchView(), new BranchView()];
   push(one, 10, "a10", "a9");
   push(other, 11, "b11", "a10");
   assert.equal(agreedHash([one, other, silent], 10), "a10");
@@ -79,7 +75,7 @@ test("property: what is known is always the chain that the provider was on", () 
   const move = fc.record({ back: fc.nat(6), blocks: fc.integer({ min: 1, max: 4 }) });
   fc.assert(
     fc.property(fc.array(move, { maxLength: 40 }), (moves) => {
-      const view = createBranchView();
+      const view = new BranchView();
       const chain: string[] = ["genesis"];
       let made = 0;
       let isKnown = false;

@@ -5,8 +5,8 @@ import fc from "fast-check";
 import {
   type Condition,
   capability,
-  createLearnedFacts,
   FACT_MS,
+  LearnedFacts,
   learnedMethods,
   learnedRange,
   learnMethod,
@@ -232,7 +232,7 @@ test(
 );
 
 test("a learned method is left out for ten minutes, or until it is served after all", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnMethod(facts, methodOf("eth_getBalance"), 0);
   assert.equal(reasonOf({ condition: { facts } }), "method_unsupported");
   assert.equal(reasonOf({ method: "eth_getCode", condition: { facts } }), null);
@@ -243,7 +243,7 @@ test("a learned method is left out for ten minutes, or until it is served after 
 });
 
 test("what an unlisted method is refused teaches nothing about other unlisted methods", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnMethod(facts, methodOf("custom_thing"), 0);
   learnMethod(facts, methodOf("personal_sign"), 0);
   learnTag(facts, methodOf("custom_thing"), PENDING, 0);
@@ -252,7 +252,7 @@ test("what an unlisted method is refused teaches nothing about other unlisted me
 });
 
 test("a learned tag binds its method only", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnTag(facts, methodOf("eth_getBalance"), PENDING, 0);
   assert.equal(reasonOf({ block: PENDING, condition: { facts } }), "tag_unsupported");
   assert.equal(reasonOf({ block: { kind: "tag", tag: "safe" }, condition: { facts } }), null);
@@ -261,7 +261,7 @@ test("a learned tag binds its method only", () => {
 });
 
 test("what an archive does not have of old blocks is learned for ten minutes", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnPruned(facts, methodOf("eth_getBalance"), 0);
   const asked = { block: at(1), provider: { archival: true }, condition: { facts } };
   assert.equal(reasonOf(asked), "archival_required");
@@ -279,7 +279,7 @@ test("one refusal says nothing of other resources", () => {
     traces: "debug_traceBlockByNumber",
   };
   for (const refused of RESOURCES) {
-    const facts = createLearnedFacts();
+    const facts = new LearnedFacts();
     learnPruned(facts, methodOf(methods[refused]), 0);
     assert.deepEqual(prunedResources(facts, 0), [refused]);
     for (const resource of RESOURCES) {
@@ -295,7 +295,7 @@ test("one refusal says nothing of other resources", () => {
 });
 
 test("a learned range holds for an hour; a named limit beats a guess and a guess only narrows", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnRange(facts, null, 5_000, 0);
   assert.equal(learnedRange(facts, 0), 3_750);
   learnRange(facts, null, 9_000, 0);
@@ -315,7 +315,7 @@ test("a learned range holds for an hour; a named limit beats a guess and a guess
 
 test("what is learned of a limit without a number is soon accepted, and near it", () => {
   for (const limit of [120, 500, 1_000, 2_999, 10_000, 50_000]) {
-    const facts = createLearnedFacts();
+    const facts = new LearnedFacts();
     let refusals = 0;
     for (let span = 199_999; span > limit; span = learnedRange(facts, 0) ?? 0) {
       learnRange(facts, null, span, 0);
@@ -328,7 +328,7 @@ test("what is learned of a limit without a number is soon accepted, and near it"
 });
 
 test("a refused span that is small or unknown, and a senseless limit, teach no range", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnRange(facts, null, null, 0);
   learnRange(facts, null, 99, 0);
   learnRange(facts, 0, 5_000, 0);
@@ -337,7 +337,7 @@ test("a refused span that is small or unknown, and a senseless limit, teach no r
 });
 
 test("facts from before the clock jumped back no longer hold", () => {
-  const facts = createLearnedFacts();
+  const facts = new LearnedFacts();
   learnMethod(facts, methodOf("eth_getBalance"), 1_000_000);
   learnRange(facts, 10, null, 1_000_000);
   assert.equal(reasonOf({ condition: { facts }, view: { nowMs: 10 } }), null);

@@ -7,8 +7,7 @@ import type { Attempt, Effect } from "../../../src/core/provider/attempt.ts";
 import { admitted, RUN_TO_OPEN } from "../../../src/core/provider/breaker.ts";
 import { capability } from "../../../src/core/provider/capability.ts";
 import {
-  createHealth,
-  type Health,
+  Health,
   isBehind,
   limitedMethods,
   methodLimitedForMs,
@@ -80,7 +79,7 @@ function kindOf({ breaker }: Health): string {
 
 /** A circuit with one trial under way. */
 function onTrial(): Health {
-  const health = createHealth();
+  const health = new Health();
   health.breaker = {
     kind: "half_open",
     openedAtMs: 0,
@@ -98,9 +97,9 @@ function onTrial(): Health {
 test("property: what says nothing about whether a provider works never moves its circuit, however often", () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...HARMLESS), { maxLength: 50 }), (effects) => {
-      const health = createHealth();
+      const health = new Health();
       for (const effect of effects) record(health, effect);
-      assert.equal(health.breaker, createHealth().breaker);
+      assert.equal(health.breaker, new Health().breaker);
     }),
   );
 });
@@ -130,7 +129,7 @@ test("property: every attempt is counted exactly once, by what became of it", ()
   const effects = fc.constantFrom(null, TIMEOUT, SERVER, ...HARMLESS);
   fc.assert(
     fc.property(fc.array(effects, { maxLength: 60 }), (all) => {
-      const health = createHealth();
+      const health = new Health();
       for (const [index, effect] of all.entries()) record(health, effect, 1_000 + index);
       const { delivered, failed, rateLimited, neutral, cancelled } = health.outcomes;
       assert.equal(delivered + failed + rateLimited + neutral + cancelled, all.length);
@@ -142,7 +141,7 @@ test("property: every attempt is counted exactly once, by what became of it", ()
 });
 
 test("an attempt that we ended moves no circuit, however many there are", () => {
-  const health = createHealth();
+  const health = new Health();
   for (let n = 0; n < 100; n++)
     recordCut(
       health,
@@ -161,7 +160,7 @@ test("an attempt that was given up late counts as one that hung, and one that it
     silent: false,
     givenUp,
   });
-  const health = createHealth();
+  const health = new Health();
   for (let n = 0; n < 100; n++) record(health, null, n);
   const usual = usualMs(health.latency, METHOD, 0.95) ?? assert.fail();
   const giveUp = (times: number, how = cut(true, usual + 50)): void => {
@@ -186,7 +185,7 @@ test("an attempt that was given up late counts as one that hung, and one that it
 });
 
 test("a trial that is answered after its call was answered elsewhere counts as one that hung", () => {
-  const health = createHealth();
+  const health = new Health();
   for (let n = 0; n < 100; n++) record(health, null, n);
   const late: Attempt = { ...attempt(null), latencyMs: 500, overtaken: true };
   for (let n = 0; n < 6; n++) recordAttempt(health, METHOD, late, ending(1_000));
@@ -194,7 +193,7 @@ test("a trial that is answered after its call was answered elsewhere counts as o
 });
 
 test("one caller's silent attempts open no circuit by themselves within ten seconds; those of several do", () => {
-  const health = createHealth();
+  const health = new Health();
   const counts = Array.from({ length: 50 }, (_, n) =>
     recordSilence(health, "one", 1_500, ending(10_000 + n)),
   );
@@ -209,7 +208,7 @@ test("one caller's silent attempts open no circuit by themselves within ten seco
 });
 
 test("one event that failed many requests counts once", () => {
-  const health = createHealth();
+  const health = new Health();
   const incident = {};
   for (let n = 0; n < 20; n++)
     recordAttempt(health, METHOD, attempt(SERVER, incident), ending(1_000 + n));
@@ -225,7 +224,7 @@ test("one event that failed many requests counts once", () => {
 });
 
 test("a rate limit of one method holds up that method alone, one of the provider all of them", () => {
-  const health = createHealth();
+  const health = new Health();
   record(health, { kind: "cooldown", ms: 5_000, scope: "method" });
   assert.deepEqual(
     [METHOD, OTHER].map((method) => methodLimitedForMs(health, method, 2_000)),
@@ -241,7 +240,7 @@ test("a rate limit of one method holds up that method alone, one of the provider
 });
 
 test("a provider is behind for thirty seconds after it said so, and not before a clock that jumped back", () => {
-  const health = createHealth();
+  const health = new Health();
   assert.equal(isBehind(health, 0), false);
   record(health, { kind: "lag" }, 100_000);
   assert.deepEqual(
@@ -251,7 +250,7 @@ test("a provider is behind for thirty seconds after it said so, and not before a
 });
 
 test("no call begins a cordon or ends one: its method is avoided for 30 s, and no circuit opens", () => {
-  const health = createHealth();
+  const health = new Health();
   for (const reason of ["auth", "quota", "wrong_chain"] as const)
     for (let n = 0; n < 5; n++) record(health, { kind: "cordon", reason }, 1_000);
   assert.deepEqual([health.cordon, kindOf(health), health.throttle], [null, "closed", null]);
@@ -263,7 +262,7 @@ test("no call begins a cordon or ends one: its method is avoided for 30 s, and n
 });
 
 test("what a caller's words may have taught holds for their method alone, and for 30 s", () => {
-  const health = createHealth();
+  const health = new Health();
   const learn = (what: "pruned" | "method"): void =>
     record(health, { kind: "learn", what, brief: true }, 1_000);
   const reasonAt = (nowMs: number, name = METHOD.name): string | null =>
@@ -285,7 +284,7 @@ test("what a caller's words may have taught holds for their method alone, and fo
 });
 
 test("a good probe makes an open circuit half-open, and no other", () => {
-  const health = createHealth();
+  const health = new Health();
   recordGoodProbe(health, 5, 1_000);
   assert.equal(kindOf(health), "closed");
   for (let n = 0; n < 2; n++) record(health, TIMEOUT, 2_000 + n);

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
-  createLatencyRecord,
-  type LatencyRecord,
+  LatencyRecord,
   methodReadings,
   observe,
   observeAtLeast,
@@ -24,13 +23,13 @@ function observed(
   entries: readonly (readonly [method: typeof BALANCE, latencyMs: number | null])[],
   nowMs = 0,
 ): LatencyRecord {
-  const record = createLatencyRecord();
+  const record = new LatencyRecord();
   for (const [method, latencyMs] of entries) observe(record, method, latencyMs, nowMs);
   return record;
 }
 
 test("nothing observed reads as unknown, never as zero", () => {
-  const record = createLatencyRecord();
+  const record = new LatencyRecord();
   assert.equal(reading(record, BALANCE, 1, 0), null);
   assert.equal(providerReading(record, 0), null);
   assert.deepEqual(percentiles(record), { p50Ms: null, p95Ms: null, p99Ms: null });
@@ -121,14 +120,14 @@ test("a clock that jumps back makes observations stale instead of eternal", () =
 });
 
 test("averages follow the present: a provider that became slow reads as slow", () => {
-  const record = createLatencyRecord();
+  const record = new LatencyRecord();
   for (let call = 0; call < 1_000; call++) observe(record, BALANCE, 10, 0);
   for (let call = 0; call < 30; call++) observe(record, BALANCE, 1_000, 0);
   assert.ok((reading(record, BALANCE, 3, 0)?.latencyMs ?? 0) > 900);
 });
 
 test("percentiles are exact to a fifth", () => {
-  const record = createLatencyRecord();
+  const record = new LatencyRecord();
   for (let ms = 1; ms <= 1_000; ms++) observe(record, BALANCE, ms, 0);
   const { p50Ms, p95Ms, p99Ms } = percentiles(record);
   for (const [found, wanted] of [
@@ -143,7 +142,7 @@ test("percentiles are exact to a fifth", () => {
 });
 
 test("percentiles follow the present and extreme latencies stay in bounds", () => {
-  const record = createLatencyRecord();
+  const record = new LatencyRecord();
   for (let call = 0; call < 5_000; call++) observe(record, BALANCE, 2, 0);
   for (let call = 0; call < 20_000; call++) observe(record, BALANCE, 800, 0);
   assert.ok((percentiles(record).p50Ms ?? 0) > 600);
@@ -175,7 +174,7 @@ test("methods are reported one by one", () => {
 });
 
 test("ten thousand unlisted names share one cell", () => {
-  const record = createLatencyRecord();
+  const record = new LatencyRecord();
   const sizes = [record.cells.byteLength, record.buckets.byteLength];
   for (let name = 0; name < 10_000; name++) observe(record, methodOf(`custom_method${name}`), 5, 0);
   assert.deepEqual([record.cells.byteLength, record.buckets.byteLength], sizes);
@@ -222,7 +221,7 @@ test("what is usual is that of calls with the same deadline, once there are enou
   assert.ok((usualMs(record, BALANCE, 0.99) ?? 0) < 15, "slow traces do not make slow reads usual");
   observe(record, trace, 9_000, 0);
   assert.ok((usualMs(record, trace, 0.5) ?? 0) > 7_000);
-  assert.equal(usualMs(createLatencyRecord(), trace, 0.99), null);
+  assert.equal(usualMs(new LatencyRecord(), trace, 0.99), null);
 });
 
 test(

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   countRequest,
-  createLearnedRate,
   isBeyondLearned,
+  LearnedRate,
   learnedLimit,
   learnRefusal,
 } from "../../../src/core/provider/learned-rate.ts";
@@ -13,7 +13,7 @@ import { seededRandom } from "../../fakes/runtime.ts";
 import { namedSeeds } from "../../fakes/seed.ts";
 
 test("a refusal halves the rate at which it came, once a burst", () => {
-  const rate = createLearnedRate();
+  const rate = new LearnedRate();
   assert.equal(isBeyondLearned(rate, 0), false);
   for (let n = 0; n < 100; n++) countRequest(rate, n * 5);
   learnRefusal(rate, 500);
@@ -25,7 +25,7 @@ test("a refusal halves the rate at which it came, once a burst", () => {
 });
 
 test("it rises a little every second, and is forgotten at twice the rate of the refusal", () => {
-  const rate = createLearnedRate();
+  const rate = new LearnedRate();
   for (let n = 0; n < 20; n++) countRequest(rate, 0);
   learnRefusal(rate, 0);
   assert.deepEqual(
@@ -41,7 +41,7 @@ test("it rises a little every second, and is forgotten at twice the rate of the 
 for (const seed of namedSeeds(1, 2, 3))
   test(`few are refused by a provider that bears 40 a second of 200 offered (seed ${seed})`, () => {
     const random = seededRandom(seed);
-    const rate = createLearnedRate();
+    const rate = new LearnedRate();
     const accepted: number[] = [];
     let sent = 0;
     let refused = 0;

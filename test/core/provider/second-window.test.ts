@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   countSent,
-  createSecondWindow,
   roomInMs,
+  SecondWindow,
   sentWithin,
 } from "../../../src/core/provider/second-window.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
@@ -19,7 +19,7 @@ for (const seed of namedSeeds(1, 2, 3, 4))
   test(`no second holds more than the limit (seed ${seed})`, () => {
     const random = seededRandom(seed);
     const limit = 1 + Math.floor(random() * 60);
-    const window = createSecondWindow();
+    const window = new SecondWindow();
     const sentAt: number[] = [];
     let nowMs = 5_000 * random();
     for (let n = 0; n < 5_000; n++) {
@@ -46,7 +46,7 @@ for (const seed of namedSeeds(1, 2, 3, 4))
   });
 
 test("the wait for room is exact to a slot", () => {
-  const window = createSecondWindow();
+  const window = new SecondWindow();
   for (const at of [0, 100, 200]) countSent(window, 1, at);
   assert.equal(roomInMs(window, 4, 200), 0);
   const waitMs = roomInMs(window, 3, 200) ?? assert.fail();
@@ -60,7 +60,7 @@ test("the wait for room is exact to a slot", () => {
 });
 
 test("a clock that jumps empties the window once, and never blocks it", () => {
-  const window = createSecondWindow();
+  const window = new SecondWindow();
   countSent(window, 5, 1_000_000);
   assert.equal(sentWithin(window, 1_000_000 - 100), 5);
   assert.equal(sentWithin(window, 1_000), 0);

@@ -3,11 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  type BranchView,
-  createBranchView,
-  pushBlock,
-} from "../../../src/core/provider/branch-view.ts";
+import { BranchView, pushBlock } from "../../../src/core/provider/branch-view.ts";
 import {
   confirms,
   findTip,
@@ -19,7 +15,7 @@ const BLOCK_MS = 1_000;
 
 /** A branch of blocks `<letter><number>`; from `forkAt` on with another letter. */
 function branchTo(height: number, letter = "a", forkAt = Number.POSITIVE_INFINITY): BranchView {
-  const view = createBranchView();
+  const view = new BranchView();
   const hashOf = (number: number): string => `${number >= forkAt ? letter : "a"}${number}`;
   for (let number = Math.max(1, height - 20); number <= height; number++)
     pushBlock(view, { number, hash: hashOf(number), parentHash: hashOf(number - 1) });
@@ -53,7 +49,7 @@ test("operators on two branches agree on the block before the fork", () => {
 });
 
 test("a block whose hash only one of two has told has no hash, unless others agree on one", () => {
-  const polled = report("y", 100, { branch: createBranchView(), isPushed: false });
+  const polled = report("y", 100, { branch: new BranchView(), isPushed: false });
   const forked = report("x", 100, { branch: branchTo(100, "b", 99) });
   assert.deepEqual(found([forked, polled]), [100, null, false]);
   assert.deepEqual(found([forked, polled, report("z", 100), report("w", 100)]), [
@@ -71,7 +67,7 @@ test("a height that stands still for three block times defines nothing while ano
 });
 
 test("a height that was polled long ago defines nothing while others are pushed", () => {
-  const old = report("y", 90, { isPushed: false, branch: createBranchView(), roseAtMs: 4_900 });
+  const old = report("y", 90, { isPushed: false, branch: new BranchView(), roseAtMs: 4_900 });
   const pushed = report("x", 100, { roseAtMs: 4_900 });
   assert.deepEqual(found([pushed, old], 5_000), [100, "a100", true]);
   assert.deepEqual(found([old], 5_000), [90, null, true], "but it is better than nothing");
@@ -113,6 +109,6 @@ test("a tip is confirmed by a pushed head on its branch, or a height polled a mo
   assert.ok(sure(report("x", 101), 60_000));
   assert.ok(!sure(report("x", 99), 0));
   assert.ok(!sure(report("x", 101, { branch: branchTo(101, "b", 100) }), 0));
-  const polled = report("x", 100, { isPushed: false, branch: createBranchView() });
+  const polled = report("x", 100, { isPushed: false, branch: new BranchView() });
   assert.ok(sure(polled, BLOCK_MS) && !sure(polled, BLOCK_MS + 1));
 });

@@ -4,17 +4,17 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   beginTrial,
-  createStallRecord,
   endTrial,
   isStalled,
   isTrialDue,
   noteEnded,
   noteHung,
+  StallRecord,
 } from "../../../src/core/provider/stall.ts";
 
 /** A record after so many attempts that hung at once. */
 function recordAfter(hung: number, nowMs = 0) {
-  const record = createStallRecord();
+  const record = new StallRecord();
   for (let n = 0; n < hung; n++) noteHung(record, nowMs);
   return record;
 }
@@ -22,7 +22,7 @@ function recordAfter(hung: number, nowMs = 0) {
 test("a provider is stalled while more than a tenth of its last fifty attempts hung", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 200 }), (attempts) => {
-      const record = createStallRecord();
+      const record = new StallRecord();
       for (const [at, hung] of attempts.entries()) {
         if (hung) noteHung(record, at);
         else noteEnded(record);

@@ -4,11 +4,11 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   confirmUnserved,
-  createUnserved,
   isUnserved,
   learnUnserved,
   noteServed,
   type ServedNames,
+  UnservedMethods,
   unlearnUnserved,
   unservedNames,
 } from "../../../src/core/provider/unserved-methods.ts";
@@ -16,7 +16,7 @@ import {
 const TEN_MINUTES_MS = 600_000;
 
 test("a name is unserved until ten minutes have passed, and never before it was learned", () => {
-  const unserved = createUnserved();
+  const unserved = new UnservedMethods();
   learnUnserved(unserved, new Map(), "a_b", 1_000);
   assert.deepEqual(
     [999, 1_000, 1_000 + TEN_MINUTES_MS - 1, 1_000 + TEN_MINUTES_MS].map((nowMs) =>
@@ -36,7 +36,7 @@ test("both maps stay small on any input, and methods that others serve are kept 
   );
   fc.assert(
     fc.property(names, (events) => {
-      const unserved = createUnserved();
+      const unserved = new UnservedMethods();
       const served: ServedNames = new Map();
       noteServed(served, "real_method", 0);
       learnUnserved(unserved, served, "real_method", 0);
@@ -56,7 +56,7 @@ test("both maps stay small on any input, and methods that others serve are kept 
 });
 
 test("a name that is too long to be anybody's is not kept", () => {
-  const unserved = createUnserved();
+  const unserved = new UnservedMethods();
   const served: ServedNames = new Map();
   const long = "x".repeat(97);
   learnUnserved(unserved, served, long, 0);

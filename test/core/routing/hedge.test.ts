@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  createExtraCalls,
+  ExtraCalls,
   earn,
   MAX_SAVED_CREDITS,
   owe,
@@ -28,7 +28,7 @@ test("an attempt is overdue after three times the 99th percentile, at the least 
 });
 
 test("the budget begins empty, gives its share and no more, and saves no more than its bound", () => {
-  const budget = createExtraCalls();
+  const budget = new ExtraCalls();
   assert.equal(take(budget, 1), false);
   for (let call = 0; call < 20; call++) earn(budget, 1, 0.05);
   assert.equal(take(budget, 1), true, "twenty shares of 0.05 are one");
@@ -40,7 +40,7 @@ test("the budget begins empty, gives its share and no more, and saves no more th
 });
 
 test("what is owed is earned before anything is taken, and is bounded", () => {
-  const budget = createExtraCalls();
+  const budget = new ExtraCalls();
   for (let call = 0; call < 1_000; call++) owe(budget, 1);
   let calls = 0;
   for (; !take(budget, 1); calls++) earn(budget, 1, 0.05);

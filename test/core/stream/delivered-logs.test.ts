@@ -5,8 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Block, Log } from "../../../src/core/stream/chain-event.ts";
 import {
-  createDeliveredLogs,
-  type DeliveredLogs,
+  DeliveredLogs,
   isLate,
   lacks,
   newestDelivered,
@@ -45,7 +44,7 @@ function bytesIn(book: DeliveredLogs): number {
 }
 
 test("a log is told once, and again only after it was taken back", () => {
-  const book = createDeliveredLogs();
+  const book = new DeliveredLogs();
   assert.deepEqual(
     [note(book, logOf(1, 0)), note(book, logOf(1, 0)), note(book, logOf(1, 1))],
     [true, false, true],
@@ -67,7 +66,7 @@ test("a log is told once, and again only after it was taken back", () => {
 });
 
 test("logs of a block are taken back last first, without those the provider took back", () => {
-  const book = createDeliveredLogs();
+  const book = new DeliveredLogs();
   for (const index of [4, 0, 10, 2]) note(book, logOf(1, index));
   noteRemoved(book, logOf(1, 2));
   assert.deepEqual(
@@ -80,7 +79,7 @@ test(
   "beyond its bytes the oldest texts are dropped: such a block cannot be taken back, and its " +
     "logs still count as told",
   () => {
-    const book = createDeliveredLogs();
+    const book = new DeliveredLogs();
     for (let number = 1; number <= 4; number++)
       note(book, logOf(number, 0, `{"text":"${"x".repeat(90)}"}`));
     trim(book, { blocks: 10, bytes: 250 });
@@ -94,7 +93,7 @@ test(
 );
 
 test("beyond its blocks the oldest are forgotten", () => {
-  const book = createDeliveredLogs();
+  const book = new DeliveredLogs();
   for (let number = 1; number <= 5; number++) note(book, logOf(number, 0));
   trim(book, { blocks: 2, bytes: 1_000_000 });
   assert.deepEqual([...book.blocks.keys()], ["h4", "h5"]);
@@ -109,7 +108,7 @@ test("the book agrees with a plain model, whatever comes in whatever order", () 
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
-      const book = createDeliveredLogs();
+      const book = new DeliveredLogs();
       const told = new Set<string>();
       for (const { act, number, index } of steps) {
         const key = `${number} ${index}`;
@@ -136,7 +135,7 @@ test(
   "a log comes too late when one that follows it stands, in its block or a later one; one that " +
     "was told never does",
   () => {
-    const book = createDeliveredLogs();
+    const book = new DeliveredLogs();
     const blocks = [blockOf(1), blockOf(2), blockOf(3)];
     note(book, logOf(2, 1));
     const late = (number: number, index: number): boolean =>

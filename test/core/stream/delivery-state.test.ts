@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Head, type Log, readHead, readLog } from "../../../src/core/stream/chain-event.ts";
 import {
-  createDeliveryState,
   dropHeld,
+  stateAfter,
   takeHead,
   takeLog,
 } from "../../../src/core/stream/delivery-state.ts";
@@ -47,7 +47,7 @@ function logFixture() {
     chain,
     block,
     before,
-    track: createDeliveryState("logs", headOf(headerText(before)), 64),
+    track: stateAfter("logs", headOf(headerText(before)), 64),
   };
 }
 
@@ -56,7 +56,7 @@ test(
     "pattern",
   () => {
     const chain = fakeChain(seededRandom(1));
-    const track = createDeliveryState("newHeads", headOf(blockText(chain.tip())), 64);
+    const track = stateAfter("newHeads", headOf(blockText(chain.tip())), 64);
     const first = chain.mine();
     assert.deepEqual(texts(takeHead(track, headOf(blockText(first)), false)), [headerText(first)]);
     const second = chain.mine();
@@ -125,7 +125,7 @@ test("nothing is told of the block behind which a subscription began, nor of old
   const chain = fakeChain(seededRandom(7));
   const old = mineLogs(chain);
   const start = mineLogs(chain);
-  const track = createDeliveryState("logs", headOf(headerText(start)), 64);
+  const track = stateAfter("logs", headOf(headerText(start)), 64);
   for (const log of [...logsOf(start), ...logsOf(old), ...logsOf(start, true)])
     assert.deepEqual(takeLog(track, log), []);
   assert.deepEqual(track.held, []);
@@ -133,7 +133,7 @@ test("nothing is told of the block behind which a subscription began, nor of old
 
 test("a subscription to heads is told of no logs", () => {
   const { before, block } = logFixture();
-  const track = createDeliveryState("newHeads", headOf(headerText(before)), 64);
+  const track = stateAfter("newHeads", headOf(headerText(before)), 64);
   for (const log of logsOf(block)) assert.deepEqual(takeLog(track, log), []);
 });
 

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import {
   addChange,
   changesJson,
-  createChanges,
+  FilterChanges,
   settleChanges,
   type TakenChanges,
   takeChanges,
@@ -32,7 +32,7 @@ test(
   () => {
     fc.assert(
       fc.property(steps, (all) => {
-        const changes = createChanges();
+        const changes = new FilterChanges();
         const open: TakenChanges[] = [];
         const written: number[] = [];
         let added = 0;
@@ -71,21 +71,21 @@ test(
   "10,000 changes or 4 MiB may be unread, also counting what is on its way; then there is no " +
     "room",
   () => {
-    const many = createChanges();
+    const many = new FilterChanges();
     for (let n = 0; n < 10_000; n++) assert.ok(addChange(many, "1"));
     assert.equal(addChange(many, "1"), false);
     const taken = takeChanges(many);
     assert.equal(addChange(many, "1"), false, "an answer on its way may come back");
     settleChanges(many, taken, true);
     assert.ok(addChange(many, "1"));
-    const long = createChanges();
+    const long = new FilterChanges();
     assert.ok(addChange(long, "x".repeat(4_194_304)));
     assert.equal(addChange(long, "1"), false);
   },
 );
 
 test("bytes of a change come out as they went in", () => {
-  const changes = createChanges();
+  const changes = new FilterChanges();
   const text = Buffer.from('{"data":"é\\u00e9 ☃"}');
   addChange(changes, text.toString("latin1"));
   assert.deepEqual(

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   APART_MS,
-  createIncompleteBlocks,
+  IncompleteBlocks,
   isOwed,
   noteAbandoned,
   notePushed,
@@ -18,7 +18,7 @@ const hash = (number: number): string => `0x${number}`;
 const block = (number: number) => ({ number, hash: hash(number), parentHash: hash(number - 1) });
 
 test("a block is complete once its source has lived on for long enough", () => {
-  const blocks = createIncompleteBlocks();
+  const blocks = new IncompleteBlocks();
   notePushed(blocks, hash(1), { nowMs: 1_000, attachedAtMs: 0, window: 10 });
   notePushed(blocks, hash(2), { nowMs: 1_000 + APART_MS - 1, attachedAtMs: 0, window: 10 });
   assert.deepEqual([...blocks.unsure.keys()], [hash(1), hash(2)]);
@@ -27,7 +27,7 @@ test("a block is complete once its source has lived on for long enough", () => {
 });
 
 test("a source that comes later completes no block of the one before it", () => {
-  const blocks = createIncompleteBlocks();
+  const blocks = new IncompleteBlocks();
   notePushed(blocks, hash(1), { nowMs: 1_000, attachedAtMs: 0, window: 10 });
   notePushed(blocks, hash(2), { nowMs: 90_000, attachedAtMs: 5_000, window: 10 });
   assert.ok(blocks.unsure.has(hash(1)));
@@ -37,7 +37,7 @@ test("a source that comes later completes no block of the one before it", () => 
 });
 
 test("a block that was left by a source that is gone is owed to every source after it", () => {
-  const blocks = createIncompleteBlocks();
+  const blocks = new IncompleteBlocks();
   assert.equal(isOwed(blocks, 1), false);
   noteAbandoned(blocks, hash(1));
   assert.equal(isOwed(blocks, 1), true);
@@ -48,7 +48,7 @@ test("property: no block that was pushed within two seconds before a source was 
     fc.property(
       fc.array(fc.integer({ min: 0, max: 3_000 }), { minLength: 1, maxLength: 60 }),
       (gapsMs) => {
-        const blocks = createIncompleteBlocks();
+        const blocks = new IncompleteBlocks();
         const pushedAtMs: number[] = [];
         let nowMs = 0;
         for (const [number, gapMs] of gapsMs.entries()) {
@@ -69,7 +69,7 @@ test("property: what is kept of blocks never exceeds the window, and of suspects
       fc.integer({ min: 1, max: 20 }),
       fc.integer({ max: 100, min: 0 }),
       (window, count) => {
-        const blocks = createIncompleteBlocks();
+        const blocks = new IncompleteBlocks();
         for (let number = 0; number < count; number++)
           notePushed(blocks, hash(number), { nowMs: number, attachedAtMs: 0, window });
         assert.equal(blocks.unsure.size, Math.min(window, count));
@@ -77,21 +77,21 @@ test("property: what is kept of blocks never exceeds the window, and of suspects
       },
     ),
   );
-  const blocks = createIncompleteBlocks();
+  const blocks = new IncompleteBlocks();
   for (let number = 0; number < 3_000; number++) suspect(blocks, hash(number));
   assert.equal(blocks.suspects.size, 1_024);
   assert.ok(blocks.suspects.has(hash(2_999)) && !blocks.suspects.has(hash(0)));
 });
 
 test("a block whose logs were taken back is a suspect, and no longer one that may be complete", () => {
-  const blocks = createIncompleteBlocks();
+  const blocks = new IncompleteBlocks();
   notePushed(blocks, hash(1), { nowMs: 0, attachedAtMs: 0, window: 10 });
   suspect(blocks, hash(1));
   assert.deepEqual([blocks.unsure.size, blocks.suspects.has(hash(1))], [0, true]);
 });
 
 test("logs of earlier blocks are to be told before those of a later one", () => {
-  const blocks = createIncompleteBlocks();
+  const blocks = new IncompleteBlocks();
   const chain = [1, 2, 3, 4].map(block);
   for (const { hash: pushed } of chain.slice(1))
     notePushed(blocks, pushed, { nowMs: 0, attachedAtMs: 0, window: 10 });

@@ -6,10 +6,9 @@ import fc from "fast-check";
 import type { Block } from "../../../src/core/stream/chain-event.ts";
 import {
   adopt,
-  createRecentBlocks,
   holds,
   place,
-  type RecentBlocks,
+  RecentBlocks,
   tipOf,
 } from "../../../src/core/stream/recent-blocks.ts";
 
@@ -21,13 +20,13 @@ const block = (number: number, branch = "a", parentBranch = branch): Block => ({
 
 /** A view of branch a. */
 function viewOf(from: number, to: number, window = 64): RecentBlocks {
-  const view = createRecentBlocks(window);
+  const view = new RecentBlocks(window);
   for (let number = from; number <= to; number++) adopt(view, block(number));
   return view;
 }
 
 test("a block is placed by its parent, its number and what is known", () => {
-  const empty = createRecentBlocks(4);
+  const empty = new RecentBlocks(4);
   assert.deepEqual([place(empty, block(7), 0), tipOf(empty)], ["next", null]);
   const view = viewOf(10, 15);
   assert.equal(place(view, block(12), 5), "known");
@@ -77,7 +76,7 @@ test("a view stays linked, without holes and within its window, whatever comes",
       fc.array(step, { maxLength: 60 }),
       fc.integer({ min: 1, max: 20 }),
       (steps, window) => {
-        const view = createRecentBlocks(window);
+        const view = new RecentBlocks(window);
         adopt(view, { number: 100, hash: "start", parentHash: "before" });
         for (const [at, { back, ahead, branch }] of steps.entries()) {
           const parent = view.blocks.at(-1 - (back % view.blocks.length)) ?? view.blocks[0];

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Block, Head } from "../../../src/core/stream/chain-event.ts";
 import {
-  createDeliveryState,
   type DeliveryState,
+  stateAfter,
   takeHead,
   takeLog,
 } from "../../../src/core/stream/delivery-state.ts";
@@ -46,7 +46,7 @@ function logOf({ number, hash }: Block, logIndex: number) {
 
 /** The state after blocks, each with one log. */
 function following(start: Head, ...heads: readonly Head[]): DeliveryState {
-  const state = createDeliveryState("logs", start, WINDOW);
+  const state = stateAfter("logs", start, WINDOW);
   for (const head of heads) {
     takeHead(state, head, true);
     takeLog(state, logOf(head, 0));
@@ -97,7 +97,7 @@ test("what was delivered after a mark is told, what left the chain is taken back
 });
 
 test("heads are told by number, hash and parent", () => {
-  const state = createDeliveryState("newHeads", block(10), WINDOW);
+  const state = stateAfter("newHeads", block(10), WINDOW);
   const mark = marked(state);
   takeHead(state, block(11), true);
   const difference = eventsSince(state, mark);

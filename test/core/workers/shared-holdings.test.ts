@@ -2,7 +2,7 @@
 // lost message, a worker that starts later and one that is gone.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createSharedHoldings } from "../../../src/core/workers/shared-holdings.ts";
+import { SharedHoldings } from "../../../src/core/workers/shared-holdings.ts";
 import { createWaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { createFilterQuota } from "../../../src/upstream/stream/filter-quota.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
@@ -10,8 +10,8 @@ import { testBus } from "../../cluster/bus-fixture.ts";
 
 function createFixture() {
   const bus = testBus(["1", "2", "3"]);
-  const holdings = ["1", "2", "3"].map((id) =>
-    createSharedHoldings(bus.worker(id).bus, bus.world, "test"),
+  const holdings = ["1", "2", "3"].map(
+    (id) => new SharedHoldings(bus.worker(id).bus, bus.world, "test"),
   );
   const [one, two, three] = holdings;
   assert.ok(one && two && three);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createAddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
+import { AddressLimit, networkOf } from "../../../src/core/billing/address-limit.ts";
 import { accountUsage, type UsageScope } from "../../../src/hosted/accounts/account-usage.ts";
 import {
   type AccountRecord,
@@ -350,7 +350,7 @@ eachStore(({ engine, open }) => {
 });
 
 test("an address may take its burst, then one at a time, and is told when", () => {
-  const limit = createAddressLimit({ perSecond: 10 / 3_600, burst: 10 });
+  const limit = new AddressLimit({ perSecond: 10 / 3_600, burst: 10 });
   for (let i = 0; i < 10; i++) assert.equal(limit.take("192.0.2.1", 5_000), 0);
   assert.equal(Math.round(limit.take("192.0.2.1", 5_000)), 360_000);
   assert.equal(limit.take("192.0.2.2", 5_000), 0);
@@ -360,7 +360,7 @@ test("an address may take its burst, then one at a time, and is told when", () =
 });
 
 test("addresses are kept within a bound, the oldest forgotten first", () => {
-  const limit = createAddressLimit({ perSecond: 1, burst: 1 }, 100);
+  const limit = new AddressLimit({ perSecond: 1, burst: 1 }, 100);
   for (let i = 0; i < 1_000; i++) assert.equal(limit.take(`10.0.${i >> 8}.${i & 255}`, 0), 0);
   assert.equal(limit.size, 100);
   assert.equal(limit.take("10.0.0.0", 0), 0);

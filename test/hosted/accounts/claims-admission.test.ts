@@ -2,7 +2,7 @@
 // the same buckets as the account's other keys.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createAddressLimit } from "../../../src/core/billing/address-limit.ts";
+import { AddressLimit } from "../../../src/core/billing/address-limit.ts";
 import { claimKey } from "../../../src/hosted/accounts/claims.ts";
 import { audit } from "../../../src/hosted/audit/audit.ts";
 import { openCredit } from "../../../src/hosted/credit/credit.ts";
@@ -38,7 +38,7 @@ eachStore(({ engine, open }) => {
         settings,
         onError: fail,
       });
-      const misses = createAddressLimit({ perSecond: 1, burst: 9 });
+      const misses = new AddressLimit({ perSecond: 1, burst: 9 });
       const keyCache = createKeyCache({
         store,
         runtime,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Contact } from "../../../src/cluster/contact.ts";
-import { createAddressLimit } from "../../../src/core/billing/address-limit.ts";
+import { AddressLimit } from "../../../src/core/billing/address-limit.ts";
 import { deleteKey, patchKey, rotateKey } from "../../../src/hosted/keys/change.ts";
 import { addKey, createAccount, createAnonymousKey } from "../../../src/hosted/keys/create.ts";
 import {
@@ -45,7 +45,7 @@ async function createFixture(
   const runtime = simulatedWorld(1);
   const woken: string[] = [];
   const errors: unknown[] = [];
-  const misses = createAddressLimit({ perSecond: 0.5, burst: 30 });
+  const misses = new AddressLimit({ perSecond: 0.5, burst: 30 });
   const credit = { refresh: (id: string) => void woken.push(id), evict: () => {} };
   let silence: Promise<void> | null = null;
   const db = store.db.withPlugin({

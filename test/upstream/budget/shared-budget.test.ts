@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { createProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
-import { createWorkerShares } from "../../../src/upstream/worker-shares.ts";
+import { WorkerShares } from "../../../src/upstream/worker-shares.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
 import { seededRandom } from "../../fakes/runtime.ts";
@@ -28,7 +28,7 @@ for (const seed of namedSeeds(1, 2, 3))
       credits: new Map<string, number>(),
     };
     const budgets = IDS.map((id) => {
-      const shares = createWorkerShares({ bus: worker(id).bus, runtime: world, workers: 4 });
+      const shares = new WorkerShares({ bus: worker(id).bus, runtime: world, workers: 4 });
       const quotas = { lease: async () => null, giveBack() {}, close: async () => {} };
       const all = createProviderBudgets({ runtime: world, shares, quotas });
       return all.open("set", fakeProvider(0, { budget: limits })) ?? assert.fail();

@@ -1,7 +1,7 @@
 // Handlers of connections: a program requests a management token and polls for it; the owner of the
 // account lists and revokes connections. Approval happens on a page, in `pages/account/`.
 
-import { createAddressLimit } from "../../../core/billing/address-limit.ts";
+import { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { apiFault } from "../../../core/faults/api-fault.ts";
 import {
   CONNECTION_MS,
@@ -31,7 +31,7 @@ export const CONNECTION_PAGE = "/connect/";
 
 /** Creates the handlers of connections. */
 export function connectionHandlers({ store, runtime }: HandlerParts): ConnectionHandlers {
-  const requests = createAddressLimit(REQUESTS);
+  const requests = new AddressLimit(REQUESTS);
   return {
     async createConnection({ body, address, baseUrl }) {
       const retryAfterMs = requests.take(address, runtime.now());

@@ -1,6 +1,6 @@
 // Handlers of feedback: accepted from everyone within a limit, listed for the operator.
 
-import { createAddressLimit } from "../../../core/billing/address-limit.ts";
+import { AddressLimit } from "../../../core/billing/address-limit.ts";
 import { type ApiFault, apiFault } from "../../../core/faults/api-fault.ts";
 import { addFeedback, readFeedback } from "../../../hosted/feedback.ts";
 import type { CONTRACT } from "../../contract/contract.ts";
@@ -27,7 +27,7 @@ export function feedbackHandlers({
   runtime,
 }: Pick<HandlerParts, "store" | "runtime">): FeedbackHandlers {
   // The limit counts by account id or by address; the two cannot collide.
-  const limit = createAddressLimit({ perSecond: PER_HOUR / HOUR_S, burst: PER_HOUR });
+  const limit = new AddressLimit({ perSecond: PER_HOUR / HOUR_S, burst: PER_HOUR });
 
   function tooMany(who: string): ApiFault<"rate_limited"> | null {
     const retryAfterMs = limit.take(who, runtime.now());

@@ -3,7 +3,7 @@
 
 import type { TestContext } from "node:test";
 import { pino } from "pino";
-import { createAddressLimit } from "../../../../src/core/billing/address-limit.ts";
+import { AddressLimit } from "../../../../src/core/billing/address-limit.ts";
 import type { Invalidations } from "../../../../src/core/billing/invalidations.ts";
 import { tariffOf } from "../../../../src/core/billing/price.ts";
 import { NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
@@ -97,7 +97,7 @@ export async function paywallFixture(
     store,
     runtime,
     credit,
-    misses: createAddressLimit(BUCKET),
+    misses: new AddressLimit(BUCKET),
     limits: KEY_CACHE_LIMITS,
     onError,
   });
