@@ -59,7 +59,7 @@ import { type Shares, WHOLE_SHARES, WorkerShares } from "../upstream/worker-shar
 import { createInstanceApi } from "../web/api/instance-api.ts";
 import { type Api, firstServing } from "../web/api/operation-server.ts";
 import { statusIn } from "../web/api/provider-status.ts";
-import { createDocuments } from "../web/discovery/documents.ts";
+import { Documents } from "../web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../web/discovery/facts.ts";
 import {
   requestBaseUrl,
@@ -70,14 +70,14 @@ import type { ServedCallers } from "../web/pages/instance.ts";
 import { createPages, type PageParts, type Pages } from "../web/pages/routes.ts";
 import type { CallPaywall } from "../web/payment/call-paywall.ts";
 import type { AuthenticationParts } from "../web/rpc/authenticate.ts";
-import { type Compression, createCompression } from "../web/rpc/compression.ts";
+import { Compression } from "../web/rpc/compression.ts";
 import { createFilterMethods } from "../web/rpc/filter-methods.ts";
-import { createLegacyForms, type LegacyForms } from "../web/rpc/legacy-forms.ts";
-import { createRpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
+import { LegacyForms } from "../web/rpc/legacy-forms.ts";
+import { RpcPaywall } from "../web/rpc/paid/rpc-paywall.ts";
 import type { PayPerCall } from "../web/rpc/paid/session.ts";
 import type { RpcParts } from "../web/rpc/parts.ts";
 import { SeenByCallers } from "../web/rpc/seen-blocks.ts";
-import { createTargetResolver } from "../web/rpc/target.ts";
+import { TargetResolver } from "../web/rpc/target.ts";
 import { listenForMetrics } from "../web/server/metrics-listener.ts";
 import { listen, type ServerParts } from "../web/server/server.ts";
 import { createCachePurge, createOwnPurge } from "./cache-purge.ts";
@@ -198,9 +198,9 @@ export async function build(given: Config, surroundings: Outside): Promise<App> 
     ...stored,
     sharedFilters: sharedFiltersOf(stored, providers, outside),
     operatorProviders,
-    legacyForms: createLegacyForms(runtime, hosting?.legacyForms ?? null),
+    legacyForms: new LegacyForms(runtime, hosting?.legacyForms ?? null),
     proxies,
-    compression: config.server.compression === "off" ? null : createCompression(proxies),
+    compression: config.server.compression === "off" ? null : new Compression(proxies),
     liveSide: createLiveSide({ ...providers, ...outside, ...stored, service: outside.service }),
   };
   const listening = await listenTo(config, pagesOf(foundation), {
@@ -402,7 +402,7 @@ function rpcPartsOf(foundation: Foundation): RpcParts {
   const { config, live, outside, providers, hosting } = foundation;
   const { registry, observer, timerWheel, router, budget, filters } = providers;
   const authentication = {
-    resolver: createTargetResolver(registry, observer),
+    resolver: new TargetResolver(registry, observer),
     admission: hosting?.admission ?? null,
     proxies: foundation.proxies,
     mark: markOf(config),
@@ -476,7 +476,7 @@ function pagesWith(
     legacyForms: foundation.legacyForms,
     methods: () => live.methods,
     metricsApart: config.server.metricsListen !== null,
-    documents: createDocuments(factsIn(() => live.config, config.hosted, outside.version)),
+    documents: new Documents(factsIn(() => live.config, config.hosted, outside.version)),
     isDraining: () => live.isDraining,
     serves: () => servedBy(hosting),
     node: foundation.node?.identity ?? null,
@@ -760,7 +760,7 @@ function payingOf(
   const rpcPaywall =
     paywall === null
       ? null
-      : createRpcPaywall({ ...authentication, keyOf, paywall, publicUrl: server.publicUrl });
+      : new RpcPaywall({ ...authentication, keyOf, paywall, publicUrl: server.publicUrl });
   return { rpcPaywall, payPerCall: payPerCallOf(callPaywall, hosted) };
 }
 

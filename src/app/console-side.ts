@@ -8,7 +8,7 @@ import type { Runtime } from "../runtime.ts";
 import { hashOf, newSecret } from "../secrets/secret.ts";
 import type { Store } from "../store/store.ts";
 import { createActionLog, type RecordAction } from "../web/api/action-log.ts";
-import { type ConsoleSessions, createConsoleSessions } from "../web/api/console-sessions.ts";
+import { ConsoleSessions } from "../web/api/console-sessions.ts";
 
 /** The console of an instance. */
 export interface ConsoleSide {
@@ -36,7 +36,7 @@ const TRIES = { perSecond: 10 / 60, burst: 10 };
 export function createConsoleSide(parts: ConsoleSideParts): ConsoleSide {
   const { config, runtime, records, accounts, openLimit } = parts;
   const { operatorToken, signInLink } = config.server;
-  const sessions = createConsoleSessions({
+  const sessions = new ConsoleSessions({
     runtime,
     records,
     operatorToken,

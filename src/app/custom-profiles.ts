@@ -13,7 +13,7 @@ import {
 } from "../hosted/profiles/profile-loader.ts";
 import { resealProfiles } from "../hosted/profiles/profiles.ts";
 import type { Runtime } from "../runtime.ts";
-import { createSealer, localSecret } from "../secrets/sealer.ts";
+import { localSecret, Sealer } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
 import type { CustomParts, HandlerParts } from "../web/api/parts.ts";
 
@@ -56,7 +56,7 @@ export interface CustomHosting {
 export async function openCustomProfiles(parts: CustomHostingParts): Promise<CustomHosting> {
   const { config, settings, runtime, log, store, claims, serving, onError } = parts;
   const { rules, served, check, status } = serving;
-  const sealer = createSealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
+  const sealer = new Sealer(config.secret ?? localSecret(config.dataDir), config.previousSecret);
   if (config.previousSecret !== null)
     await claims.runIfDue({
       name: "reseal_profiles",

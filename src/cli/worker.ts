@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { type App, build } from "../app/app.ts";
 import { type Reload, reloadOver } from "../app/reload-service.ts";
 import type { ServiceParts } from "../app/service-parts.ts";
-import { createConnectionSharing } from "../cluster/workers/connection-sharing.ts";
+import { ConnectionSharing } from "../cluster/workers/connection-sharing.ts";
 import { linkToSupervisor, type SupervisorLink } from "../cluster/workers/supervisor-link.ts";
 import { type Config, frozen } from "../config/config.ts";
 import { realRuntime, runtimeOf } from "../runtime.ts";
@@ -67,7 +67,7 @@ async function start(
   const { bus, report, close } = link;
   const { version, count, serviceId, startedWallMs } = link.start;
   const runtime = runtimeOf({ index: Number(bus.self) - 1, of: count });
-  const sharing = createConnectionSharing(bus, runtime);
+  const sharing = new ConnectionSharing(bus, runtime);
   const otherWorkers: ServiceParts["otherWorkers"] = {
     takes(socket) {
       const other = sharing.otherFor();

@@ -12,12 +12,6 @@ export interface DeadNodeParts {
   readonly nodeTimeoutMs: number;
 }
 
-/** Marks nodes as dead that have been silent for the node timeout. */
-export interface DeadNodeWatch {
-  /** Looks at the others if it is time to; how many were found dead, null = it was not. */
-  check(): Promise<number | null>;
-}
-
 interface ObservedHeartbeat extends NodeHeartbeat {
   readonly silentMs: number;
 }
@@ -25,28 +19,38 @@ interface ObservedHeartbeat extends NodeHeartbeat {
 /** Checks of other nodes within the time after which they count as dead. */
 const CHECKS_PER_TIMEOUT = 10;
 
-/** A watch that has seen nobody yet. */
-export function createDeadNodeWatch(parts: DeadNodeParts): DeadNodeWatch {
-  const { store, runtime, nodeId, nodeTimeoutMs } = parts;
-  const everyMs = nodeTimeoutMs / CHECKS_PER_TIMEOUT;
-  let others: ReadonlyMap<string, ObservedHeartbeat> = new Map();
-  let checkedAtMs = runtime.now();
-  return {
-    async check() {
-      const sinceMs = runtime.now() - checkedAtMs;
-      if (sinceMs < everyMs) return null;
-      const alive = await othersAlive(store, nodeId);
-      checkedAtMs = runtime.now();
-      const seen = [...alive].map(
-        ([id, now]) =>
-          [id, observedAgain(others.get(id), now, Math.min(sinceMs, 2 * everyMs))] as const,
-      );
-      others = new Map(seen);
-      const silent = seen.filter(([, { silentMs }]) => silentMs >= nodeTimeoutMs);
-      for (const [id, heartbeat] of silent) await markDead(store, id, heartbeat);
-      return silent.length;
-    },
-  };
+/** Marks nodes as dead that have been silent for the node timeout. */
+export class DeadNodeWatch {
+  readonly #parts: DeadNodeParts;
+  readonly #everyMs: number;
+  #others: ReadonlyMap<string, ObservedHeartbeat> = new Map();
+  #checkedAtMs: number;
+
+  constructor(parts: DeadNodeParts) {
+    this.#parts = parts;
+    this.#everyMs = parts.nodeTimeoutMs / CHECKS_PER_TIMEOUT;
+    this.#checkedAtMs = parts.runtime.now();
+  }
+
+  /** Looks at the others if it is time to; how many were found dead, null = it was not. */
+  async check(): Promise<number | null> {
+    const { store, runtime, nodeId, nodeTimeoutMs } = this.#parts;
+    const sinceMs = runtime.now() - this.#checkedAtMs;
+    if (sinceMs < this.#everyMs) return null;
+    const alive = await othersAlive(store, nodeId);
+    this.#checkedAtMs = runtime.now();
+    const seen = [...alive].map(
+      ([id, now]) =>
+        [
+          id,
+          observedAgain(this.#others.get(id), now, Math.min(sinceMs, 2 * this.#everyMs)),
+        ] as const,
+    );
+    this.#others = new Map(seen);
+    const silent = seen.filter(([, { silentMs }]) => silentMs >= nodeTimeoutMs);
+    for (const [id, heartbeat] of silent) await markDead(store, id, heartbeat);
+    return silent.length;
+  }
 }
 
 function observedAgain(

@@ -2,7 +2,7 @@
 // nodes, and joins again when it was taken for dead itself.
 import type { Runtime } from "../runtime.ts";
 import type { Store } from "../store/store.ts";
-import { createDeadNodeWatch } from "./dead-nodes.ts";
+import { DeadNodeWatch } from "./dead-nodes.ts";
 import type { NodeIdentity } from "./identity.ts";
 import { beat, type Epoch, join, leave, type MayReplace } from "./node-rows.ts";
 
@@ -22,7 +22,7 @@ export interface HeartbeatParts {
 /** Joins, and shows from now on that this node lives. The returned function leaves. */
 export async function openHeartbeat(parts: HeartbeatParts): Promise<() => Promise<void>> {
   const { store, runtime, node, everyMs, onError } = parts;
-  const deadNodes = createDeadNodeWatch({ ...parts, nodeId: node.id });
+  const deadNodes = new DeadNodeWatch({ ...parts, nodeId: node.id });
   const { replaces, processId } = parts;
   let epoch = await join(store, node, { wallMs: runtime.wallMs(), replaces, processId });
   if (epoch === null) throw new Error(`another process lives as node ${node.id}`);

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import type { Runtime } from "../runtime.ts";
 import { type AnvilNode, NodeSilent, RpcError } from "./anvil-process.ts";
-import { type BlockDelay, createBlockDelay } from "./block-delay.ts";
+import { BlockDelay } from "./block-delay.ts";
 
 /** A running replication. */
 export interface Replication {
@@ -97,7 +97,7 @@ class Replicator {
     this.#options = options;
     this.#members = nodes.map((node, at) => {
       const delayMs = options.copyDelaysMs[at] ?? 0;
-      const delay = delayMs === 0 ? null : createBlockDelay(delayMs);
+      const delay = delayMs === 0 ? null : new BlockDelay(delayMs);
       return { node, bell: createBell(options.runtime), delay, state: "together" };
     });
     this.#lastBlockAt = options.runtime.now();

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import type { JobClaims } from "../cluster/job-claims.ts";
 import type { Invalidations } from "../core/billing/invalidations.ts";
 import type { Runtime } from "../runtime.ts";
-import { createSealer } from "../secrets/sealer.ts";
+import { Sealer } from "../secrets/sealer.ts";
 import type { Store } from "../store/store.ts";
 import type { Beneficiaries } from "./beneficiaries.ts";
 import { OfferMacs } from "./offer-mac.ts";
@@ -43,7 +43,7 @@ export async function openPayments({
   previousSecret,
   ...parts
 }: OpenPaymentsParts): Promise<Payments> {
-  const sealer = createSealer(secret, previousSecret);
+  const sealer = new Sealer(secret, previousSecret);
   if (previousSecret !== null)
     await parts.claims.runIfDue({
       name: "reseal_purchases",

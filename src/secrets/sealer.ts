@@ -14,16 +14,6 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-/** Seals texts and opens them again. */
-export interface Sealer {
-  /** `context` = what it belongs to; it opens nowhere else. */
-  seal(text: string, context: string): string;
-  /** Null = sealed with a secret that is not known any more, for something else, or damaged. */
-  open(sealed: string, context: string): string | null;
-  /** Whether it was sealed with the present secret. */
-  isCurrent(sealed: string): boolean;
-}
-
 const VERSION = "v1";
 const ALGORITHM = "aes-256-gcm";
 const KEY_BYTES = 32;
@@ -36,38 +26,50 @@ interface SealingKey {
   readonly key: Buffer;
 }
 
-/** Seals with `secret`, and still opens what was sealed with `previous` (null = there was none). */
-export function createSealer(secret: string, previous: string | null): Sealer {
-  const current = keyOf(secret);
-  const known = new Map(
-    [...(previous === null ? [] : [keyOf(previous)]), current].map((sealingKey) => [
-      sealingKey.id,
-      sealingKey.key,
-    ]),
-  );
-  return {
-    seal(text, context) {
-      const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(ALGORITHM, current.key, iv, {
-        authTagLength: TAG_BYTES,
-      }).setAAD(Buffer.from(context));
-      const bytes = Buffer.concat([
-        iv,
-        cipher.update(text, "utf8"),
-        cipher.final(),
-        cipher.getAuthTag(),
-      ]);
-      return `${VERSION}.${current.id}.${bytes.toString("base64url")}`;
-    },
-    open(sealed, context) {
-      const [version, id = "", bytes = ""] = sealed.split(".");
-      const key = known.get(id);
-      return version === VERSION && key !== undefined
-        ? opened(key, Buffer.from(bytes, "base64url"), context)
-        : null;
-    },
-    isCurrent: (sealed) => sealed.startsWith(`${VERSION}.${current.id}.`),
-  };
+/** Seals texts and opens them again. */
+export class Sealer {
+  readonly #current: SealingKey;
+  readonly #known: ReadonlyMap<string, Buffer>;
+
+  /** Seals with `secret`; also opens texts that were sealed with `previous` (null = none). */
+  constructor(secret: string, previous: string | null) {
+    this.#current = keyOf(secret);
+    this.#known = new Map(
+      [...(previous === null ? [] : [keyOf(previous)]), this.#current].map((sealingKey) => [
+        sealingKey.id,
+        sealingKey.key,
+      ]),
+    );
+  }
+
+  /** `context` = what it belongs to; it opens nowhere else. */
+  seal(text: string, context: string): string {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(ALGORITHM, this.#current.key, iv, {
+      authTagLength: TAG_BYTES,
+    }).setAAD(Buffer.from(context));
+    const bytes = Buffer.concat([
+      iv,
+      cipher.update(text, "utf8"),
+      cipher.final(),
+      cipher.getAuthTag(),
+    ]);
+    return `${VERSION}.${this.#current.id}.${bytes.toString("base64url")}`;
+  }
+
+  /** Null = sealed with a secret that is not known any more, for something else, or damaged. */
+  open(sealed: string, context: string): string | null {
+    const [version, id = "", bytes = ""] = sealed.split(".");
+    const key = this.#known.get(id);
+    return version === VERSION && key !== undefined
+      ? opened(key, Buffer.from(bytes, "base64url"), context)
+      : null;
+  }
+
+  /** Whether it was sealed with the present secret. */
+  isCurrent(sealed: string): boolean {
+    return sealed.startsWith(`${VERSION}.${this.#current.id}.`);
+  }
 }
 
 /**

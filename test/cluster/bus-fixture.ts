@@ -2,7 +2,7 @@
 // up and cut.
 import { deserialize, serialize } from "node:v8";
 import { BusEndpoint } from "../../src/cluster/workers/bus-endpoint.ts";
-import { createBusHub } from "../../src/cluster/workers/bus-hub.ts";
+import { BusHub } from "../../src/cluster/workers/bus-hub.ts";
 import { Outbox, type OutboxLimits } from "../../src/cluster/workers/outbox.ts";
 import type { Bus } from "../../src/core/workers/bus.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
@@ -35,7 +35,7 @@ export function testBus(ids: readonly string[], limits?: OutboxLimits): TestBus 
   const world = simulatedWorld(1);
   const errors: unknown[] = [];
   const onError = (error: unknown): void => void errors.push(error);
-  const hub = createBusHub(world, onError, limits);
+  const hub = new BusHub(world, onError, limits);
   let living = [...ids];
   const silent = new Set<string>();
   const announce = (): void =>

@@ -1,7 +1,7 @@
 // Who serves a new connection: the one that accepted it, unless it is well ahead of another.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createConnectionSharing } from "../../src/cluster/workers/connection-sharing.ts";
+import { ConnectionSharing } from "../../src/cluster/workers/connection-sharing.ts";
 import { seededRandom } from "../fakes/runtime.ts";
 import { seedsTo } from "../fakes/seed.ts";
 import { testBus } from "./bus-fixture.ts";
@@ -9,7 +9,7 @@ import { testBus } from "./bus-fixture.ts";
 /** Opens connections that the kernel gives to workers as `accept` says; counts those served. */
 function share(count: number, accept: (n: number) => number, stepMs: number): readonly number[] {
   const { world, worker } = testBus(["1", "2"]);
-  const sharing = ["1", "2"].map((id) => createConnectionSharing(worker(id).bus, world));
+  const sharing = ["1", "2"].map((id) => new ConnectionSharing(worker(id).bus, world));
   for (let n = 0; n < count; n++) {
     const own = sharing[accept(n)];
     assert.ok(own);
@@ -38,7 +38,7 @@ test("64 connections that are given by chance are shared, for every seed", () =>
 
 test("short connections stay where they were accepted", () => {
   const { world, worker } = testBus(["1", "2"]);
-  const sharing = createConnectionSharing(worker("1").bus, world);
+  const sharing = new ConnectionSharing(worker("1").bus, world);
   for (let n = 0; n < 1_000; n++) {
     assert.equal(sharing.otherFor(), null);
     sharing.opened()();
@@ -47,7 +47,7 @@ test("short connections stay where they were accepted", () => {
 
 test("connections that are passed on are bounded: 512 at once, 50 a second", () => {
   const { world, worker } = testBus(["1", "2"]);
-  const sharing = createConnectionSharing(worker("1").bus, world);
+  const sharing = new ConnectionSharing(worker("1").bus, world);
   const passed = (): number => {
     let n = 0;
     for (let i = 0; i < 5_000; i++) {
@@ -63,7 +63,7 @@ test("connections that are passed on are bounded: 512 at once, 50 a second", () 
 
 test("nothing is passed on where there is nobody else", () => {
   const { world, worker } = testBus(["1", "2"]);
-  const sharing = createConnectionSharing(worker("1").bus, world);
+  const sharing = new ConnectionSharing(worker("1").bus, world);
   worker("2").end();
   for (let n = 0; n < 100; n++) {
     assert.equal(sharing.otherFor(), null);

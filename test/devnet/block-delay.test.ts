@@ -1,10 +1,10 @@
 // Which blocks a node of the local chain may copy by when.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createBlockDelay } from "../../src/devnet/block-delay.ts";
+import { BlockDelay } from "../../src/devnet/block-delay.ts";
 
 test("a block is held back for the delay, and one at a time where they come slowly", () => {
-  const delay = createBlockDelay(100);
+  const delay = new BlockDelay(100);
   assert.deepEqual([delay.release(7, 0), delay.waitMs(0)], [7, Number.POSITIVE_INFINITY]);
   assert.deepEqual([delay.release(8, 10), delay.waitMs(10)], [7, 100]);
   assert.deepEqual([delay.release(9, 60), delay.waitMs(60)], [7, 50]);
@@ -13,13 +13,13 @@ test("a block is held back for the delay, and one at a time where they come slow
 });
 
 test("no more than two blocks are held back", () => {
-  const delay = createBlockDelay(1_000);
+  const delay = new BlockDelay(1_000);
   const released = [1, 2, 3, 4, 9].map((height, n) => delay.release(height, n));
   assert.deepEqual(released, [1, 1, 1, 2, 7]);
 });
 
 test("after the leader's chain became shorter nothing of it is held back", () => {
-  const delay = createBlockDelay(100);
+  const delay = new BlockDelay(100);
   for (const height of [10, 11, 12]) delay.release(height, 0);
   assert.deepEqual([delay.release(9, 1), delay.waitMs(1)], [9, Number.POSITIVE_INFINITY]);
   assert.equal(delay.release(10, 2), 9);

@@ -13,12 +13,12 @@ import { openAddressLimit } from "../../src/core/workers/shared-address-limits.t
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import type { Payments } from "../../src/payments/payments.ts";
-import { createSealer } from "../../src/secrets/sealer.ts";
+import { Sealer } from "../../src/secrets/sealer.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { ProviderCheck } from "../../src/upstream/provider-check.ts";
 import { createActionLog } from "../../src/web/api/action-log.ts";
 import { type ApiParts, createApi } from "../../src/web/api/api.ts";
-import { createConsoleSessions } from "../../src/web/api/console-sessions.ts";
+import { ConsoleSessions } from "../../src/web/api/console-sessions.ts";
 import { createInstanceApi, type InstanceApiParts } from "../../src/web/api/instance-api.ts";
 import { firstServing } from "../../src/web/api/operation-server.ts";
 import type { OperatorProviders } from "../../src/web/api/operator-providers.ts";
@@ -107,7 +107,7 @@ export async function serveApi(
     trustedProxies: ["127.0.0.0/8", "::1"],
     operatorToken: OPERATOR_TOKEN,
     recordAction: createActionLog({ runtime, records, node: null, log }),
-    sessions: createConsoleSessions({
+    sessions: new ConsoleSessions({
       runtime,
       records,
       store,
@@ -353,7 +353,7 @@ function parseDb(it: object): Store["db"] {
  */
 export function testCustom(overrides: Partial<CustomParts> = {}): CustomParts {
   return {
-    sealer: createSealer("a secret of 32 bytes, for tests only", null),
+    sealer: new Sealer("a secret of 32 bytes, for tests only", null),
     rules: PUBLIC_ONLY,
     maxProfiles: 2,
     requestsPerSecond: 1_000,

@@ -8,7 +8,7 @@ import { RECORD_LIMITS } from "../../src/hosted/operator/records.ts";
 import { createStoredRecords } from "../../src/hosted/operator/stored-records.ts";
 import { hashOf, newSecret } from "../../src/secrets/secret.ts";
 import { openStore } from "../../src/store/store.ts";
-import { createConsoleSessions } from "../../src/web/api/console-sessions.ts";
+import { ConsoleSessions } from "../../src/web/api/console-sessions.ts";
 import { type ApiAnswered, OPERATOR_TOKEN, type ServedApi, serveApi } from "../fakes/hosted.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
 import { eachStore, newPlace } from "../fakes/stores.ts";
@@ -108,7 +108,7 @@ eachStore(({ engine, open }) => {
       api.runtime.advance(1);
       assert.equal(await roleOf(api, cookie), "none");
       const again = cookieOf(await signIn(api, OPERATOR_TOKEN));
-      const rotated = createConsoleSessions({
+      const rotated = new ConsoleSessions({
         runtime: api.runtime,
         records: createStoredRecords(store),
         store,
@@ -164,7 +164,7 @@ eachStore(({ engine, open }) => {
       const store = await open(t);
       const runtime = simulatedWorld(1);
       const secret = newSecret("sign_in");
-      const sessions = createConsoleSessions({
+      const sessions = new ConsoleSessions({
         runtime,
         records: createStoredRecords(store),
         store: null,

@@ -17,7 +17,7 @@ import type {
 } from "../../src/payments/payments.ts";
 import type { Rail } from "../../src/payments/rails/rail.ts";
 import { startPayments } from "../../src/payments/start.ts";
-import { createSealer } from "../../src/secrets/sealer.ts";
+import { Sealer } from "../../src/secrets/sealer.ts";
 import type { Store } from "../../src/store/store.ts";
 import { quiet } from "../fakes/quiet.ts";
 import { type SimulatedWorld, simulatedWorld } from "../fakes/runtime.ts";
@@ -143,7 +143,7 @@ async function startLife(
     store: process.store,
     runtime: process.runtime,
     log: { error: write, warn: write, info: write },
-    sealer: createSealer(secret, secret === SECRET ? null : SECRET),
+    sealer: new Sealer(secret, secret === SECRET ? null : SECRET),
     beneficiaries: BENEFICIARIES,
     changes: { key: tell, account: tell },
     node: options.node ?? "main",

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createSealer, localSecret } from "../../src/secrets/sealer.ts";
+import { localSecret, Sealer } from "../../src/secrets/sealer.ts";
 
 const FIRST = "first secret of at least 32 bytes!";
 const SECOND = "second secret of at least 32 bytes";
@@ -13,20 +13,20 @@ test(
   "a sealed text opens with its secret, also as the previous one, and in its own context only; " +
     "twice sealed it looks different",
   () => {
-    const first = createSealer(FIRST, null);
+    const first = new Sealer(FIRST, null);
     const sealed = first.seal("a text", "here");
     assert.equal(first.open(sealed, "here"), "a text");
     assert.equal(first.open(sealed, "there"), null);
     assert.notEqual(first.seal("a text", "here"), sealed);
     assert.ok(!sealed.includes("text") && first.isCurrent(sealed));
-    const rotated = createSealer(SECOND, FIRST);
+    const rotated = new Sealer(SECOND, FIRST);
     assert.deepEqual([rotated.open(sealed, "here"), rotated.isCurrent(sealed)], ["a text", false]);
-    assert.equal(createSealer(SECOND, null).open(sealed, "here"), null);
+    assert.equal(new Sealer(SECOND, null).open(sealed, "here"), null);
   },
 );
 
 test("a text that was changed, cut off or made up opens to nothing, and never throws", () => {
-  const sealer = createSealer(FIRST, null);
+  const sealer = new Sealer(FIRST, null);
   const sealed = sealer.seal("a text", "here");
   for (let at = 0; at < sealed.length; at++) {
     const other = sealed[at] === "A" ? "B" : "A";

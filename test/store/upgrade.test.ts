@@ -18,7 +18,7 @@ import { Client } from "pg";
 import { audit } from "../../src/hosted/audit/audit.ts";
 import { keyBySecret } from "../../src/hosted/keys/keys.ts";
 import { profileBySlug } from "../../src/hosted/profiles/profiles.ts";
-import { createSealer } from "../../src/secrets/sealer.ts";
+import { Sealer } from "../../src/secrets/sealer.ts";
 import { type Engine, openStore, type StorePlace } from "../../src/store/store.ts";
 import { startService } from "../fakes/service.ts";
 import { until } from "../fakes/service-fixture.ts";
@@ -111,7 +111,7 @@ eachStore(({ engine, place }) => {
     const anonymous = await keyBySecret(store, callers.anonymousKey, THEN_MS);
     assert.equal(anonymous?.balanceN, 374_910_000n);
     assert.equal(await keyBySecret(store, callers.revokedKey, THEN_MS), null);
-    const sealer = createSealer(SECRET, null);
+    const sealer = new Sealer(SECRET, null);
     const profile = await profileBySlug({ store, sealer }, { accountId, slug: "my-nodes" });
     assert.equal(profile?.revision, 1);
     assert.match(JSON.stringify(profile?.document), /a-path-of-the-owner/);

@@ -17,16 +17,6 @@ export interface ConnectionTargets {
   serving(): readonly WorkerId[];
 }
 
-/** Connections on their way from one worker to another. */
-export interface ConnectionOffers {
-  /** Passes a connection on. */
-  pass(connection: RawConnection, from: WorkerId, to: WorkerId): void;
-  /** Handles the answer of the worker that was asked. */
-  accepted(by: WorkerId, offer: number): void;
-  /** Returns the connections that a worker has not taken: it has ended or does not answer. */
-  withdraw(from: WorkerId): void;
-}
-
 const ANSWER_MS = 250;
 const MAX_OPEN = 1_024;
 
@@ -37,57 +27,65 @@ interface Offer {
   readonly cancel: () => void;
 }
 
-/** Creates an empty table of offers. */
-export function createConnectionOffers(
-  runtime: Pick<Runtime, "after">,
-  targets: ConnectionTargets,
-): ConnectionOffers {
-  const open = new Map<number, Offer>();
+/** Connections on their way from one worker to another. */
+export class ConnectionOffers {
+  readonly #runtime: Pick<Runtime, "after">;
+  readonly #targets: ConnectionTargets;
+  readonly #open = new Map<number, Offer>();
   /** Workers that left an offer unanswered, until they answer one. */
-  const late = new Set<WorkerId>();
-  let last = 0;
+  readonly #late = new Set<WorkerId>();
+  #last = 0;
+
+  /** Creates an empty table of offers. */
+  constructor(runtime: Pick<Runtime, "after">, targets: ConnectionTargets) {
+    this.#runtime = runtime;
+    this.#targets = targets;
+  }
+
+  /** Passes a connection on. */
+  pass(connection: RawConnection, from: WorkerId, to: WorkerId): void {
+    const mayAsk = this.#targets.serves(to) && !this.#late.has(to) && this.#open.size < MAX_OPEN;
+    const id = ++this.#last;
+    const cancel = this.#runtime.after(ANSWER_MS, () => {
+      this.#late.add(to);
+      this.#giveBack(id);
+    });
+    this.#open.set(id, { connection, from, to, cancel });
+    // One that is late is asked all the same: its answer shows that it is late no more.
+    if (this.#targets.serves(to)) this.#targets.offer(to, id);
+    if (!mayAsk) this.#giveBack(id);
+  }
+
+  /** Handles the answer of the worker that was asked. */
+  accepted(by: WorkerId, id: number): void {
+    this.#late.delete(by);
+    const offer = this.#open.get(id);
+    if (offer?.to !== by) return;
+    this.#open.delete(id);
+    offer.cancel();
+    const others = this.#targets.serving().filter((other) => other !== by);
+    this.#give(offer.connection, [by, ...others]);
+  }
+
+  /** Returns the connections that a worker has not taken: it has ended or does not answer. */
+  withdraw(from: WorkerId): void {
+    this.#late.delete(from);
+    for (const [id, { to }] of [...this.#open]) if (to === from) this.#giveBack(id);
+  }
 
   /** Gives a connection to the first worker that can be given it, else closes it. */
-  function give(connection: RawConnection, ids: readonly WorkerId[]): void {
-    for (const id of ids) if (targets.give(id, connection)) return;
+  #give(connection: RawConnection, ids: readonly WorkerId[]): void {
+    for (const id of ids) if (this.#targets.give(id, connection)) return;
     connection.close();
   }
 
-  function giveBack(id: number): void {
-    const offer = open.get(id);
+  #giveBack(id: number): void {
+    const offer = this.#open.get(id);
     if (offer === undefined) return;
-    open.delete(id);
+    this.#open.delete(id);
     offer.cancel();
     const { connection, from, to } = offer;
-    const others = targets.serving().filter((other) => other !== from && other !== to);
-    give(connection, targets.serves(from) ? [from, ...others, to] : [...others, to]);
+    const others = this.#targets.serving().filter((other) => other !== from && other !== to);
+    this.#give(connection, this.#targets.serves(from) ? [from, ...others, to] : [...others, to]);
   }
-
-  return {
-    pass(connection, from, to) {
-      const mayAsk = targets.serves(to) && !late.has(to) && open.size < MAX_OPEN;
-      const id = ++last;
-      const cancel = runtime.after(ANSWER_MS, () => {
-        late.add(to);
-        giveBack(id);
-      });
-      open.set(id, { connection, from, to, cancel });
-      // One that is late is asked all the same: its answer shows that it is late no more.
-      if (targets.serves(to)) targets.offer(to, id);
-      if (!mayAsk) giveBack(id);
-    },
-    accepted(by, id) {
-      late.delete(by);
-      const offer = open.get(id);
-      if (offer?.to !== by) return;
-      open.delete(id);
-      offer.cancel();
-      const others = targets.serving().filter((other) => other !== by);
-      give(offer.connection, [by, ...others]);
-    },
-    withdraw(from) {
-      late.delete(from);
-      for (const [id, { to }] of [...open]) if (to === from) giveBack(id);
-    },
-  };
 }

@@ -5,16 +5,6 @@
 import type { Bus, Topic, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 
-/** Assigns new connections to workers, and counts those served here. */
-export interface ConnectionSharing {
-  /** The worker that is to serve a new connection; null = this one. */
-  otherFor(): WorkerId | null;
-  /** Counts a connection served here; call the returned function once, at its end. */
-  opened(): () => void;
-  /** Number of connections served here. */
-  readonly count: number;
-}
-
 /** Smaller differences, or less than a share of the own number, are ignored. */
 const SLACK = 4;
 const SLACK_SHARE = 0.25;
@@ -29,72 +19,90 @@ const TELL_CHANGE = 2;
 
 const CONNECTIONS: Topic<number> = { name: "connections" };
 
-/** Creates the sharing with other workers on the bus. */
-export function createConnectionSharing(
-  bus: Bus,
-  runtime: Pick<Runtime, "now" | "after">,
-): ConnectionSharing {
+/** Assigns new connections to workers, and counts those served here. */
+export class ConnectionSharing {
+  readonly #bus: Bus;
+  readonly #runtime: Pick<Runtime, "now" | "after">;
   /** Connections of the other workers, as last announced. */
-  const others = new Map<WorkerId, number>();
-  let count = 0;
-  let toldCount = 0;
-  let isTelling = false;
-  let tokens = BURST;
-  let tokensAtMs = runtime.now();
+  readonly #others = new Map<WorkerId, number>();
+  #count = 0;
+  #toldCount = 0;
+  #isTelling = false;
+  #tokens = BURST;
+  #tokensAtMs: number;
 
-  function tell(): void {
-    if (Math.abs(count - toldCount) < TELL_CHANGE) return;
-    if (isTelling) return;
-    toldCount = count;
-    bus.publish(CONNECTIONS, count);
-    isTelling = true;
-    runtime.after(TELL_MS, () => {
-      isTelling = false;
-      tell();
+  /** Creates the sharing with other workers on the bus. */
+  constructor(bus: Bus, runtime: Pick<Runtime, "now" | "after">) {
+    this.#bus = bus;
+    this.#runtime = runtime;
+    this.#tokensAtMs = runtime.now();
+    bus.subscribe(CONNECTIONS, (n, from) => void this.#others.set(from, n));
+    bus.onWorkers(() => {
+      for (const id of [...this.#others.keys()])
+        if (!bus.workers().includes(id)) this.#others.delete(id);
+      // A worker that has just started has heard no announcements yet.
+      if (this.#count > 0) bus.publish(CONNECTIONS, this.#count);
     });
   }
 
-  function mayPass(): boolean {
-    const nowMs = runtime.now();
-    tokens = Math.min(BURST, tokens + ((nowMs - tokensAtMs) / 1_000) * PER_SECOND);
-    tokensAtMs = nowMs;
-    if (tokens < 1) return false;
-    tokens -= 1;
+  /** Number of connections served here. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The worker that is to serve a new connection; null = this one. */
+  otherFor(): WorkerId | null {
+    const id = this.#leastLoaded();
+    if (id === null || this.#count - this.#loadOf(id) < SLACK + this.#count * SLACK_SHARE)
+      return null;
+    if (!this.#mayPass()) return null;
+    this.#others.set(id, this.#loadOf(id) + 1);
+    return id;
+  }
+
+  /** Counts a connection served here; call the returned function once, at its end. */
+  opened(): () => void {
+    this.#count++;
+    this.#tell();
+    return () => {
+      this.#count--;
+      this.#tell();
+    };
+  }
+
+  #tell(): void {
+    if (Math.abs(this.#count - this.#toldCount) < TELL_CHANGE) return;
+    if (this.#isTelling) return;
+    this.#toldCount = this.#count;
+    this.#bus.publish(CONNECTIONS, this.#count);
+    this.#isTelling = true;
+    this.#runtime.after(TELL_MS, () => {
+      this.#isTelling = false;
+      this.#tell();
+    });
+  }
+
+  #mayPass(): boolean {
+    const nowMs = this.#runtime.now();
+    this.#tokens = Math.min(
+      BURST,
+      this.#tokens + ((nowMs - this.#tokensAtMs) / 1_000) * PER_SECOND,
+    );
+    this.#tokensAtMs = nowMs;
+    if (this.#tokens < 1) return false;
+    this.#tokens -= 1;
     return true;
   }
 
-  function leastLoaded(): WorkerId | null {
+  #leastLoaded(): WorkerId | null {
     let least: WorkerId | null = null;
-    for (const id of bus.workers())
-      if (id !== bus.self && (least === null || loadOf(id) < loadOf(least))) least = id;
+    for (const id of this.#bus.workers())
+      if (id !== this.#bus.self && (least === null || this.#loadOf(id) < this.#loadOf(least)))
+        least = id;
     return least;
   }
 
-  const loadOf = (id: WorkerId): number => others.get(id) ?? 0;
-  bus.subscribe(CONNECTIONS, (n, from) => void others.set(from, n));
-  bus.onWorkers(() => {
-    for (const id of [...others.keys()]) if (!bus.workers().includes(id)) others.delete(id);
-    // A worker that has just started has heard no announcements yet.
-    if (count > 0) bus.publish(CONNECTIONS, count);
-  });
-  return {
-    get count() {
-      return count;
-    },
-    otherFor() {
-      const id = leastLoaded();
-      if (id === null || count - loadOf(id) < SLACK + count * SLACK_SHARE) return null;
-      if (!mayPass()) return null;
-      others.set(id, loadOf(id) + 1);
-      return id;
-    },
-    opened() {
-      count++;
-      tell();
-      return () => {
-        count--;
-        tell();
-      };
-    },
-  };
+  #loadOf(id: WorkerId): number {
+    return this.#others.get(id) ?? 0;
+  }
 }

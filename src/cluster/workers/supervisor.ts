@@ -5,8 +5,8 @@ import type { Logger } from "pino";
 import type { Bus, WorkerId } from "../../core/workers/bus.ts";
 import type { Runtime } from "../../runtime.ts";
 import { newProcessId } from "../node-rows.ts";
-import { type AttachedWorker, createBusHub } from "./bus-hub.ts";
-import { type ConnectionOffers, createConnectionOffers } from "./connection-offers.ts";
+import { type AttachedWorker, BusHub } from "./bus-hub.ts";
+import { ConnectionOffers } from "./connection-offers.ts";
 import type { Command, Ports, Report, WorkerMessage } from "./control.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { type ResponseWatch, watchResponses } from "./response-watch.ts";
@@ -116,7 +116,7 @@ class WorkerSupervisor<C> implements Supervisor<C> {
   readonly serviceId: string;
   readonly started: Promise<Started>;
   readonly #parts: SupervisorParts<C>;
-  readonly #hub: ReturnType<typeof createBusHub>;
+  readonly #hub: BusHub;
   readonly #slots: readonly Slot[];
   readonly #offers: ConnectionOffers;
   readonly #startedWallMs: number;
@@ -133,11 +133,11 @@ class WorkerSupervisor<C> implements Supervisor<C> {
     this.#config = parts.config;
     this.#startedWallMs = parts.runtime.wallMs();
     this.serviceId = newProcessId(parts.runtime);
-    this.#hub = createBusHub(parts.runtime, (error) =>
+    this.#hub = new BusHub(parts.runtime, (error) =>
       parts.log.error({ err: error }, "bug: a message between workers was not handled"),
     );
     this.bus = this.#hub.bus;
-    this.#offers = createConnectionOffers(parts.runtime, {
+    this.#offers = new ConnectionOffers(parts.runtime, {
       serves: (id) => this.#servingAt(id) !== null,
       offer: (id, offer) => {
         const slot = this.#servingAt(id);

@@ -29,7 +29,7 @@ import {
 import type { ProfileLoader } from "../profiles/profile-loader.ts";
 import { CreditGrant, freeCuOf, type Grant } from "./grant.ts";
 import { isCustom, mayName, serviceTiersFor } from "./profile-access.ts";
-import { createWaitingBatches, type WaitingBatches } from "./waiting-batches.ts";
+import { WaitingBatches } from "./waiting-batches.ts";
 
 /** A call that asks for a grant. */
 export interface AdmissionRequest {
@@ -114,7 +114,7 @@ export class Admission {
     this.#parts = parts;
     this.keyCache = parts.keyCache;
     this.keyless = parts.settings.keyless;
-    this.batches = createWaitingBatches(parts.waitingBatches);
+    this.batches = new WaitingBatches(parts.waitingBatches);
     this.#cancelSweep = parts.runtime.after(SWEEP_MS, () => this.#sweep());
   }
 

@@ -17,54 +17,53 @@ export interface PacedBatch {
 }
 
 /** The waiting batches of all accounts. */
-export interface WaitingBatches {
+export class WaitingBatches {
+  readonly #holdings: Holdings;
+  readonly #byAccount = new Map<string, Set<PacedBatch>>();
+  #last = 0;
+
+  /** No waiting batch yet; `holdings` tells of those at other workers. */
+  constructor(holdings: Holdings = NO_SHARED_HOLDINGS) {
+    this.#holdings = holdings;
+  }
+
   /**
    * Milliseconds until one of the account's batches is expected to end; null = another one may wait
    * now.
    */
-  fullForMs(account: AccountState): number | null;
+  fullForMs({ id }: AccountState): number | null {
+    const count = this.#countOf(id);
+    if (count < MAX_WAITING) return null;
+    const batches = this.#byAccount.get(id);
+    if (batches === undefined) return ELSEWHERE_MS;
+    // They share the tokens equally.
+    return Math.min(
+      ...[...batches].map(({ aloneMs, latestMs }) => Math.min(latestMs(), aloneMs() * count)),
+    );
+  }
+
   /**
    * Adds a batch; the returned function removes it. Null = the account has as many as it may have.
    */
-  enter(account: AccountState, batch: PacedBatch): (() => void) | null;
-  /** Accounts with waiting batches. */
-  readonly size: number;
-}
-
-/** No waiting batch yet; `holdings` tells of those at other workers. */
-export function createWaitingBatches(holdings: Holdings = NO_SHARED_HOLDINGS): WaitingBatches {
-  const byAccount = new Map<string, Set<PacedBatch>>();
-  let last = 0;
-
-  function countOf(id: string): number {
-    return (byAccount.get(id)?.size ?? 0) + holdings.elsewhere(id).size;
+  enter({ id }: AccountState, batch: PacedBatch): (() => void) | null {
+    if (this.#countOf(id) >= MAX_WAITING) return null;
+    const batches = this.#byAccount.get(id) ?? new Set();
+    this.#byAccount.set(id, batches.add(batch));
+    const name = `${this.#holdings.worker} ${++this.#last}`;
+    this.#holdings.add(id, name);
+    return () => {
+      this.#holdings.remove(id, name);
+      batches.delete(batch);
+      if (batches.size === 0 && this.#byAccount.get(id) === batches) this.#byAccount.delete(id);
+    };
   }
 
-  return {
-    fullForMs({ id }) {
-      const count = countOf(id);
-      if (count < MAX_WAITING) return null;
-      const batches = byAccount.get(id);
-      if (batches === undefined) return ELSEWHERE_MS;
-      // They share the tokens equally.
-      return Math.min(
-        ...[...batches].map(({ aloneMs, latestMs }) => Math.min(latestMs(), aloneMs() * count)),
-      );
-    },
-    enter({ id }, batch) {
-      if (countOf(id) >= MAX_WAITING) return null;
-      const batches = byAccount.get(id) ?? new Set();
-      byAccount.set(id, batches.add(batch));
-      const name = `${holdings.worker} ${++last}`;
-      holdings.add(id, name);
-      return () => {
-        holdings.remove(id, name);
-        batches.delete(batch);
-        if (batches.size === 0 && byAccount.get(id) === batches) byAccount.delete(id);
-      };
-    },
-    get size() {
-      return byAccount.size;
-    },
-  };
+  /** Accounts with waiting batches. */
+  get size(): number {
+    return this.#byAccount.size;
+  }
+
+  #countOf(id: string): number {
+    return (this.#byAccount.get(id)?.size ?? 0) + this.#holdings.elsewhere(id).size;
+  }
 }

@@ -2,7 +2,7 @@
 // declared dead. Beside that, and never in its way, returns idle leases and detects dead nodes.
 // Knows nothing of calls.
 
-import { createDeadNodeWatch, type DeadNodeWatch } from "../../cluster/dead-nodes.ts";
+import { DeadNodeWatch } from "../../cluster/dead-nodes.ts";
 import type { NodeIdentity } from "../../cluster/identity.ts";
 import { type Epoch, join, leave } from "../../cluster/node-rows.ts";
 import { chunks } from "../../ledger/ledger.ts";
@@ -108,7 +108,7 @@ export class FlushLoop {
     this.stopAtMs = startedAtMs + parts.settings.nodeTimeoutMs / 2;
     const { store, runtime, node, settings } = parts;
     const { nodeTimeoutMs } = settings;
-    this.#deadNodes = createDeadNodeWatch({
+    this.#deadNodes = new DeadNodeWatch({
       store: urgently(store),
       runtime,
       nodeId: node.id,

@@ -7,7 +7,7 @@ import { NANO_PER_UNIT, nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
-import { createSealer } from "../../secrets/sealer.ts";
+import { Sealer } from "../../secrets/sealer.ts";
 import { GroupCommit } from "../../store/group-commit.ts";
 import type { Store } from "../../store/store.ts";
 import { challengeSecrets } from "../open.ts";
@@ -75,7 +75,7 @@ export async function openSessions(parts: SessionsParts): Promise<Sessions> {
       name: "reseal_channels",
       everyMs: 0,
       async run() {
-        const resealed = await resealChannels(store, createSealer(secret, previousSecret));
+        const resealed = await resealChannels(store, new Sealer(secret, previousSecret));
         if (resealed > 0)
           log.info({ resealed }, "channels of pay-per-call are sealed with the present secret");
       },
@@ -106,7 +106,7 @@ function openRail(
 ): OpenRail {
   const { runtime, store, log, waitMs } = parts;
   const { walletKey, rpcUrl, chainId, confirmations, settleN, settleMs } = settings;
-  const sealer = createSealer(parts.secret, parts.previousSecret);
+  const sealer = new Sealer(parts.secret, parts.previousSecret);
   const terms = termsOf(settings, addressOf(walletKey));
   const chain = createPaymentChain({ rpcUrl, chainId, runtime });
   const channels = new ChannelRecord(sealer);

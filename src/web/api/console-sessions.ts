@@ -54,27 +54,6 @@ export interface OpenedSession {
 
 type SignInFault = ApiFault<"unauthorized" | "rate_limited" | "forbidden">;
 
-/** The sessions of an instance. */
-export interface ConsoleSessions {
-  /** Opens a session in place of the one with the id `replaced`; null = of none. */
-  signIn(
-    token: string,
-    from: { readonly address: string; readonly replaced: string | null },
-  ): Promise<OpenedSession | SignInFault>;
-  /**
-   * Whether a request has the operator token; a number = too many wrong ones came from its address,
-   * for so long (ms). Addresses that had the right one before are not concerned.
-   */
-  operatorBy(token: string | null, address: string): boolean | number;
-  /** The caller by the cookie of a request; null = its session has ended, or never was. */
-  callerOf(id: string): Promise<SessionCaller | null>;
-  /** Whether the operator's token or session is still valid, for answers that go on. */
-  isValid(caller: OperatorCaller): Promise<boolean>;
-  signOut(id: string): Promise<void>;
-  /** Whether a token of this kind can sign in. */
-  readonly accepts: { readonly operator: boolean; readonly account: boolean };
-}
-
 /** How long a session lasts. */
 export const SESSION_MS = 43_200_000;
 /** What sessions end with that were opened by a link, where no operator token is configured. */
@@ -83,64 +62,88 @@ const SHOWN_CHARS = 8;
 /** Addresses of operators that are remembered. */
 const MAX_OPERATORS = 1_000;
 
-/** Creates the sessions over their records. */
-export function createConsoleSessions(parts: ConsoleSessionParts): ConsoleSessions {
-  const { runtime, records, operatorToken, store, tries, signInLink } = parts;
+/** The sessions of an instance. */
+export class ConsoleSessions {
+  readonly #parts: ConsoleSessionParts;
   /** Addresses that had the operator token, the last one last. */
-  const operators = new Set<string>();
-  const callerOf = async (id: string): Promise<SessionCaller | null> =>
-    readSecret(id) === "session" ? liveCallerOf(parts, hashOf(id)) : null;
+  readonly #operators = new Set<string>();
+  /** Whether a token of this kind can sign in. */
+  readonly accepts: { readonly operator: boolean; readonly account: boolean };
 
-  async function open(
+  /** Creates the sessions over their records. */
+  constructor(parts: ConsoleSessionParts) {
+    this.#parts = parts;
+    const { operatorToken, signInLink, store } = parts;
+    this.accepts = {
+      operator: operatorToken !== null || signInLink !== null,
+      account: store !== null,
+    };
+  }
+
+  /** Opens a session in place of the one with the id `replaced`; null = of none. */
+  async signIn(
+    token: string,
+    { address, replaced }: { readonly address: string; readonly replaced: string | null },
+  ): Promise<OpenedSession | SignInFault> {
+    const { tries, runtime } = this.#parts;
+    const retryAfterMs = tries.take(address, runtime.now());
+    if (retryAfterMs > 0)
+      return apiFault("rate_limited", "too many tries to sign in came from this address", {
+        retryAfterMs,
+      });
+    const owner = await ownerOf(this.#parts, token);
+    return "kind" in owner ? owner : this.#open(owner, replaced);
+  }
+
+  /**
+   * Whether a request has the operator token; a number = too many wrong ones came from its address,
+   * for so long (ms). Addresses that had the right one before are not concerned.
+   */
+  operatorBy(token: string | null, address: string): boolean | number {
+    const { tries, runtime, operatorToken } = this.#parts;
+    if (token === null || operatorToken === null) return false;
+    const waitMs = this.#operators.has(address) ? 0 : tries.waitMs(address, runtime.now());
+    if (waitMs > 0) return waitMs;
+    if (!isOperatorToken(token, operatorToken)) {
+      tries.take(address, runtime.now());
+      return false;
+    }
+    this.#operators.delete(address);
+    this.#operators.add(address);
+    for (const oldest of this.#operators)
+      if (this.#operators.size > MAX_OPERATORS) this.#operators.delete(oldest);
+    return true;
+  }
+
+  /** Whether the operator's token or session is still valid, for answers that go on. */
+  async isValid({ sessionHash }: OperatorCaller): Promise<boolean> {
+    if (sessionHash === null) return this.#parts.operatorToken !== null;
+    return (await liveCallerOf(this.#parts, sessionHash))?.kind === "operator";
+  }
+
+  async signOut(id: string): Promise<void> {
+    await this.#parts.records.endSession(hashOf(id));
+  }
+
+  /** The caller by the cookie of a request; null = its session has ended, or never was. */
+  async callerOf(id: string): Promise<SessionCaller | null> {
+    return readSecret(id) === "session" ? liveCallerOf(this.#parts, hashOf(id)) : null;
+  }
+
+  async #open(
     { role, tokenRef }: TokenOwner,
     replaced: string | null,
   ): Promise<OpenedSession | SignInFault> {
+    const { records, runtime } = this.#parts;
     if (replaced !== null) await records.endSession(hashOf(replaced));
     const id = newSecret("session");
     const createdAtMs = runtime.wallMs();
     const expiresAtMs = createdAtMs + SESSION_MS;
     await records.addSession({ idHash: hashOf(id), role, tokenRef, createdAtMs, expiresAtMs });
-    const caller = await callerOf(id);
+    const caller = await this.callerOf(id);
     // The token may have been revoked meanwhile.
     return caller === null ? refused("the token has just ended") : { kind: "opened", id, caller };
   }
-
-  return {
-    async signIn(token, { address, replaced }) {
-      const retryAfterMs = tries.take(address, runtime.now());
-      if (retryAfterMs > 0)
-        return apiFault("rate_limited", "too many tries to sign in came from this address", {
-          retryAfterMs,
-        });
-      const owner = await ownerOf(parts, token);
-      return "kind" in owner ? owner : open(owner, replaced);
-    },
-    operatorBy(token, address) {
-      if (token === null || operatorToken === null) return false;
-      const waitMs = operators.has(address) ? 0 : tries.waitMs(address, runtime.now());
-      if (waitMs > 0) return waitMs;
-      if (!isOperatorToken(token, operatorToken)) {
-        tries.take(address, runtime.now());
-        return false;
-      }
-      operators.delete(address);
-      operators.add(address);
-      for (const oldest of operators) if (operators.size > MAX_OPERATORS) operators.delete(oldest);
-      return true;
-    },
-    callerOf,
-    async isValid({ sessionHash }) {
-      if (sessionHash === null) return operatorToken !== null;
-      return (await liveCallerOf(parts, sessionHash))?.kind === "operator";
-    },
-    async signOut(id) {
-      await records.endSession(hashOf(id));
-    },
-    accepts: {
-      operator: operatorToken !== null || signInLink !== null,
-      account: store !== null,
-    },
-  };
 }
 
 /** The caller of a session by the hash of its id; null = it has ended, or its token has. */

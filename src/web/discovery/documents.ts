@@ -23,11 +23,6 @@ export interface SentDocument {
   readonly page: (() => Promise<SentDocument>) | null;
 }
 
-export interface Documents {
-  /** The document of a path at a base URL without a trailing slash; undefined = none. */
-  get(path: string, baseUrl: string): SentDocument | undefined;
-}
-
 interface Form {
   readonly contentType: string;
   /** Browsers get it as an HTML page. */
@@ -70,40 +65,44 @@ const ADDRESSES = /(?:https|wss):\/\/base-url\.invalid/g;
 const MAX_KEPT = 64;
 const ETAG_CHARS = 22;
 
-/**
- * The documents of an instance. `facts` is called for each request; a different record invalidates
- * all rendered documents.
- */
-export function createDocuments(facts: () => DocumentFacts): Documents {
-  let known: DocumentFacts | null = null;
-  const templates = new Map<string, Template>();
-  const kept = new Map<string, SentDocument>();
+export class Documents {
+  readonly #facts: () => DocumentFacts;
+  #known: DocumentFacts | null = null;
+  readonly #templates = new Map<string, Template>();
+  readonly #kept = new Map<string, SentDocument>();
 
-  function templateOf(path: string, form: Form, now: DocumentFacts): Template {
-    const template = templates.get(path) ?? cut(form.render(now, NOWHERE));
-    templates.set(path, template);
-    return template;
+  /**
+   * The documents of an instance. `facts` is called for each request; a different record
+   * invalidates all rendered documents.
+   */
+  constructor(facts: () => DocumentFacts) {
+    this.#facts = facts;
   }
 
-  return {
-    get(path, baseUrl) {
-      const form = FORMS.get(path);
-      if (form === undefined) return undefined;
-      const now = facts();
-      if (now !== known) {
-        templates.clear();
-        kept.clear();
-        known = now;
-      }
-      const key = `${path} ${baseUrl}`;
-      const found = kept.get(key);
-      if (found !== undefined) return found;
-      const made = documentOf(form, templateOf(path, form, now), siteOf(baseUrl));
-      if (kept.size >= MAX_KEPT) kept.clear();
-      kept.set(key, made);
-      return made;
-    },
-  };
+  /** The document of a path at a base URL without a trailing slash; undefined = none. */
+  get(path: string, baseUrl: string): SentDocument | undefined {
+    const form = FORMS.get(path);
+    if (form === undefined) return undefined;
+    const now = this.#facts();
+    if (now !== this.#known) {
+      this.#templates.clear();
+      this.#kept.clear();
+      this.#known = now;
+    }
+    const key = `${path} ${baseUrl}`;
+    const found = this.#kept.get(key);
+    if (found !== undefined) return found;
+    const made = documentOf(form, this.#templateOf(path, form, now), siteOf(baseUrl));
+    if (this.#kept.size >= MAX_KEPT) this.#kept.clear();
+    this.#kept.set(key, made);
+    return made;
+  }
+
+  #templateOf(path: string, form: Form, now: DocumentFacts): Template {
+    const template = this.#templates.get(path) ?? cut(form.render(now, NOWHERE));
+    this.#templates.set(path, template);
+    return template;
+  }
 }
 
 /** A rendered document, split at the places of base URLs. */

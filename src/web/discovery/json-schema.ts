@@ -28,29 +28,21 @@ export interface JsonSchema {
   readonly additionalProperties?: boolean;
 }
 
-/** Converts schemas, and remembers the named ones. */
-export interface Schemas {
-  of(shape: z.ZodType): JsonSchema;
-  /** Named schemas converted so far. */
-  readonly components: Readonly<Record<string, JsonSchema>>;
-}
-
 /** Prefix of references to named schemas. */
 export const COMPONENTS = "#/components/schemas/";
 
-/** Creates a converter without named schemas. */
-export function createSchemas(): Schemas {
-  const components: Record<string, JsonSchema> = {};
-  return {
-    components,
-    of(shape) {
-      const { $defs = {}, ...root } = parseNode(
-        z.toJSONSchema(shape, { target: "draft-2020-12", io: "input", override: plain }),
-      );
-      Object.assign(components, $defs);
-      return root;
-    },
-  };
+/** Converts schemas, and remembers the named ones. */
+export class Schemas {
+  /** Named schemas converted so far. */
+  readonly components: Record<string, JsonSchema> = {};
+
+  of(shape: z.ZodType): JsonSchema {
+    const { $defs = {}, ...root } = parseNode(
+      z.toJSONSchema(shape, { target: "draft-2020-12", io: "input", override: plain }),
+    );
+    Object.assign(this.components, $defs);
+    return root;
+  }
 }
 
 /**

@@ -213,22 +213,14 @@ const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
 };
 
 /** Responses shared by several operations. */
-export interface SharedAnswers {
-  /** Stores a response under a name and returns a reference to it. */
-  keep(name: string, answer: Json): Json;
-  readonly components: Json;
-}
+export class SharedAnswers {
+  readonly components: Record<string, Json> = {};
 
-/** Creates an empty collection. */
-export function createSharedAnswers(): SharedAnswers {
-  const components: Record<string, Json> = {};
-  return {
-    components,
-    keep(name, answer) {
-      components[name] = answer;
-      return { $ref: `#/components/responses/${name}` };
-    },
-  };
+  /** Stores a response under a name and returns a reference to it. */
+  keep(name: string, answer: Json): Json {
+    this.components[name] = answer;
+    return { $ref: `#/components/responses/${name}` };
+  }
 }
 
 /** How one API writes refusals. */

@@ -4,14 +4,9 @@
 import { SUBSCRIPTION_KINDS } from "../../core/stream/subscription.ts";
 import { type ErrorEntry, errorEntries, errorUrl } from "./errors.ts";
 import type { DocumentFacts } from "./facts.ts";
-import { createSchemas } from "./json-schema.ts";
+import { Schemas } from "./json-schema.ts";
 import { apiPaths } from "./openapi-api.ts";
-import {
-  createSharedAnswers,
-  headerComponents,
-  type Json,
-  securitySchemes,
-} from "./openapi-parts.ts";
+import { headerComponents, type Json, SharedAnswers, securitySchemes } from "./openapi-parts.ts";
 import { rpcPaths } from "./openapi-rpc.ts";
 import { DOCUMENT_PATHS, rpcForms, servedOperations } from "./operations.ts";
 import type { Site } from "./site.ts";
@@ -21,8 +16,8 @@ export const INTERFACE_VERSION = "1.0.0";
 
 /** The document. */
 export function openApiDocument(facts: DocumentFacts, { baseUrl, socketUrl }: Site): Json {
-  const schemas = createSchemas();
-  const answers = createSharedAnswers();
+  const schemas = new Schemas();
+  const answers = new SharedAnswers();
   const components = { schemas, answers };
   const operations = servedOperations(facts);
   const paths = {

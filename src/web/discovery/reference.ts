@@ -4,7 +4,7 @@ import { LEGACY_FORMS } from "../../core/faults/legacy-form.ts";
 import type { Auth } from "../contract/operation.ts";
 import { rpcError } from "../contract/schemas/instance.ts";
 import { errorUrl } from "./errors.ts";
-import { createSchemas, type JsonSchema, type Schemas } from "./json-schema.ts";
+import { type JsonSchema, Schemas } from "./json-schema.ts";
 import { cell, table } from "./markdown.ts";
 import {
   KEYED_FORMS,
@@ -18,7 +18,7 @@ import { fieldRows, typeText } from "./schema-text.ts";
 
 /** The reference of these operations. */
 export function apiReference(operations: readonly ServedOperation[], baseUrl: string): string {
-  const schemas = createSchemas();
+  const schemas = new Schemas();
   const keyed = operations.some((operation) => operation.servedBy === "api");
   const sections = operations.map((operation) => operationText(operation, schemas, baseUrl));
   const rpc = rpcText(schemas, keyed);

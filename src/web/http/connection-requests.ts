@@ -3,18 +3,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 
-export interface ConnectionRequests {
-  /** Adds a request. */
-  add(request: IncomingMessage, response: ServerResponse): void;
-  /** Whether a request of this connection is not completely answered yet. */
-  isBusy(socket: Duplex): boolean;
-  /**
-   * Writes the last answer of a connection after the answers to all earlier requests, then closes
-   * it. Only the first call has an effect.
-   */
-  refuseNext(socket: Duplex, refusal: Buffer): void;
-}
-
 /** The requests under way on one connection. */
 interface Connection {
   readonly requests: Set<Exchange>;
@@ -26,40 +14,47 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Creates an empty registry. */
-export function createConnectionRequests(): ConnectionRequests {
-  const connections = new WeakMap<Duplex, Connection>();
+export class ConnectionRequests {
+  readonly #connections = new WeakMap<Duplex, Connection>();
 
-  function of(socket: Duplex): Connection {
-    const known = connections.get(socket);
-    if (known !== undefined) return known;
-    const connection: Connection = { requests: new Set(), refusal: null };
-    connections.set(socket, connection);
-    return connection;
+  /** Adds a request. */
+  add(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    const connection = this.#of(socket);
+    const exchange = { request, response };
+    connection.requests.add(exchange);
+    response.on("close", () => {
+      connection.requests.delete(exchange);
+      refuseWhenAnswered(socket, connection);
+    });
   }
 
-  return {
-    add(request, response) {
-      const { socket } = request;
-      const connection = of(socket);
-      const exchange = { request, response };
-      connection.requests.add(exchange);
-      response.on("close", () => {
-        connection.requests.delete(exchange);
-        refuseWhenAnswered(socket, connection);
-      });
-    },
-    isBusy: (socket) => (connections.get(socket)?.requests.size ?? 0) > 0,
-    refuseNext(socket, refusal) {
-      const connection = of(socket);
-      if (connection.refusal !== null) return;
-      connection.refusal = refusal;
-      // The connection has no other listener now; further input and errors are ignored.
-      socket.on("error", () => {});
-      socket.resume();
-      refuseWhenAnswered(socket, connection);
-    },
-  };
+  /** Whether a request of this connection is not completely answered yet. */
+  isBusy(socket: Duplex): boolean {
+    return (this.#connections.get(socket)?.requests.size ?? 0) > 0;
+  }
+
+  /**
+   * Writes the last answer of a connection after the answers to all earlier requests, then closes
+   * it. Only the first call has an effect.
+   */
+  refuseNext(socket: Duplex, refusal: Buffer): void {
+    const connection = this.#of(socket);
+    if (connection.refusal !== null) return;
+    connection.refusal = refusal;
+    // The connection has no other listener now; further input and errors are ignored.
+    socket.on("error", () => {});
+    socket.resume();
+    refuseWhenAnswered(socket, connection);
+  }
+
+  #of(socket: Duplex): Connection {
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    const connection: Connection = { requests: new Set(), refusal: null };
+    this.#connections.set(socket, connection);
+    return connection;
+  }
 }
 
 /**

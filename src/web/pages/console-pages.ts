@@ -53,27 +53,30 @@ interface Asset {
 }
 
 /** The pages of the console. */
-export interface ConsolePages {
-  /** The handler of a path below `/dashboard`; undefined = the path is another one. */
-  page(path: string): PageHandler | undefined;
-}
+export class ConsolePages {
+  readonly #folder: string;
+  readonly #asset: PageHandler;
+  readonly #document: PageHandler;
+  #files: ConsoleFiles | null = null;
 
-/** Creates the pages; the files are read at the first request, and kept. */
-export function createConsolePages(folder: string = BUILT): ConsolePages {
-  const kept: { files: ConsoleFiles | null } = { files: null };
-  const files = (): ConsoleFiles | null => {
-    kept.files ??= readFiles(folder);
-    return kept.files;
-  };
-  const asset = assetPage(files);
-  const document = documentPage(files);
-  return {
-    page(path) {
-      if (path.startsWith(ASSETS)) return asset;
-      const isPage = path === PAGE || path.startsWith(`${PAGE}/`);
-      return isPage && !DOT_SEGMENT.test(path) ? document : undefined;
-    },
-  };
+  /** Creates the pages; the files are read at the first request, and kept. */
+  constructor(folder: string = BUILT) {
+    this.#folder = folder;
+    this.#asset = assetPage(() => this.#read());
+    this.#document = documentPage(() => this.#read());
+  }
+
+  /** The handler of a path below `/dashboard`; undefined = the path is another one. */
+  page(path: string): PageHandler | undefined {
+    if (path.startsWith(ASSETS)) return this.#asset;
+    const isPage = path === PAGE || path.startsWith(`${PAGE}/`);
+    return isPage && !DOT_SEGMENT.test(path) ? this.#document : undefined;
+  }
+
+  #read(): ConsoleFiles | null {
+    this.#files ??= readFiles(this.#folder);
+    return this.#files;
+  }
 }
 
 /** Null = nothing was built. */

@@ -29,7 +29,7 @@ import {
   type Encoding,
   MIN_COMPRESSED_BYTES,
 } from "../rpc/compression.ts";
-import { createConsolePages } from "./console-pages.ts";
+import { ConsolePages } from "./console-pages.ts";
 import {
   chainsDocument,
   healthDocument,
@@ -62,7 +62,7 @@ export interface PageParts extends Omit<MetricFacts, ScrapeFacts> {
   readonly publicNode: NodeLabels | null;
   /** Where this node runs; empty = not stated. */
   readonly region: string;
-  readonly documents: Documents;
+  readonly documents: Pick<Documents, "get">;
   /** Null = documents are never compressed. */
   readonly compression: Compression | null;
 }
@@ -88,7 +88,7 @@ export function createPages(parts: PageParts): Pages {
   const source = { ...parts, documents };
   const chainMetrics = chainMetricsPage(parts, documents);
   const document = documentPage(parts);
-  const console = createConsolePages();
+  const console = new ConsolePages();
   const pages: Readonly<Record<string, PageHandler>> = {
     ...instancePages(parts, uptimeMs, documents),
     ...filePages(),

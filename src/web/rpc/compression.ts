@@ -60,51 +60,47 @@ export interface CompressionJob {
   body(sink: BodySink, onProgress: () => void): CompressedBody;
 }
 
-export interface Compression {
-  /** True for callers on public addresses: their answers vary by `Accept-Encoding`. */
-  concerns(client: CompressionClient): boolean;
-  /** A job for one answer; null = the client accepts no encoding, or all jobs are in use. */
-  take(client: CompressionClient): CompressionJob | null;
-}
+/** Compresses answers off the event loop, a few at a time. */
+export class Compression {
+  readonly #proxies: TrustedProxies;
+  #jobs = 0;
+  readonly #known = new Map<string, boolean>();
 
-/** Creates the compression of `server.compression: auto`. */
-export function createCompression(proxies: TrustedProxies): Compression {
-  const state: State = { jobs: 0 };
-  const known = new Map<string, boolean>();
-
-  /** Whether an address is public. Remembered, because many requests come from one address. */
-  function isPublic(address: string): boolean {
-    const found = known.get(address);
-    if (found !== undefined) return found;
-    if (known.size >= MAX_KNOWN_ADDRESSES) known.clear();
-    const judged = isPublicAddress(addressBehind(address, "", proxies));
-    known.set(address, judged);
-    return judged;
+  /** Creates the compression of `server.compression: auto`. */
+  constructor(proxies: TrustedProxies) {
+    this.#proxies = proxies;
   }
 
-  return {
-    concerns(client) {
-      const forwarded = client.header("x-forwarded-for");
-      if (forwarded === undefined) return isPublic(client.address);
-      return isPublicAddress(addressBehind(client.address, forwarded, proxies));
-    },
-    take(client) {
-      const encoding = acceptedEncoding(client.header("accept-encoding"));
-      if (encoding === null || state.jobs >= MAX_JOBS) return null;
-      state.jobs++;
-      return createJob(
-        encoding,
-        onceOnly(() => state.jobs--),
-      );
-    },
-  };
+  /** True for callers on public addresses: their answers vary by `Accept-Encoding`. */
+  concerns(client: CompressionClient): boolean {
+    const forwarded = client.header("x-forwarded-for");
+    if (forwarded === undefined) return this.#isPublic(client.address);
+    return isPublicAddress(addressBehind(client.address, forwarded, this.#proxies));
+  }
+
+  /** A job for one answer; null = the client accepts no encoding, or all jobs are in use. */
+  take(client: CompressionClient): CompressionJob | null {
+    const encoding = acceptedEncoding(client.header("accept-encoding"));
+    if (encoding === null || this.#jobs >= MAX_JOBS) return null;
+    this.#jobs++;
+    return createJob(
+      encoding,
+      onceOnly(() => this.#jobs--),
+    );
+  }
+
+  /** Whether an address is public. Remembered, because many requests come from one address. */
+  #isPublic(address: string): boolean {
+    const found = this.#known.get(address);
+    if (found !== undefined) return found;
+    if (this.#known.size >= MAX_KNOWN_ADDRESSES) this.#known.clear();
+    const judged = isPublicAddress(addressBehind(address, "", this.#proxies));
+    this.#known.set(address, judged);
+    return judged;
+  }
 }
 
 const MAX_KNOWN_ADDRESSES = 4_096;
-
-interface State {
-  jobs: number;
-}
 
 /** Adds `Content-Encoding`, and `Vary` for clients and caches. */
 export function addEncoding(headers: Headers, encoding: Encoding | null): void {

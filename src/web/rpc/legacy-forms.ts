@@ -15,19 +15,6 @@ import type { RequestInfo } from "./authenticate.ts";
 import type { Bill } from "./billing-headers.ts";
 import { legacyFormsOf, type Target } from "./target.ts";
 
-/** Counts and announces legacy forms. */
-export interface LegacyForms {
-  /**
-   * Counts a request in these forms. Returns its refusal if one of them was switched off, else
-   * null.
-   */
-  used(forms: readonly LegacyFormName[]): Fault | null;
-  /** Number of requests served, by form. */
-  counts(): ReadonlyMap<LegacyFormName, number>;
-  /** Adds the headers that every answer to a legacy form carries. */
-  announce(headers: Headers): void;
-}
-
 /** Deprecation date of all forms: 2026-01-01. RFC 9745. */
 const DEPRECATION = "@1767225600";
 const LINK = '</docs/api#older-forms>; rel="deprecation"; type="text/markdown"';
@@ -37,44 +24,58 @@ const EXPOSED =
   "Deprecation, Sunset, Link, x-svc-rate-limit-limit, x-svc-rate-limit-remaining, " +
   "x-svc-rate-limit-reset";
 
-/**
- * Creates the counters. `record` null = every form is served, and its use is counted in memory
- * only.
- */
-export function createLegacyForms(
-  runtime: Pick<Runtime, "wallMs">,
-  record: LegacyFormUsage | null,
-): LegacyForms {
-  const counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((name) => [name, 0]));
-  return {
-    used(forms) {
-      const off = record === null ? undefined : forms.find((name) => record.off.has(name));
-      if (off !== undefined) return legacyFormGone(off);
-      for (const name of forms) {
-        counts.set(name, (counts.get(name) ?? 0) + 1);
-        record?.saw(name);
-      }
-      return null;
-    },
-    counts: () => counts,
-    announce(headers) {
-      // A form is switched off no sooner than 30 days after its last request, which is this one.
-      // RFC 8594.
-      const sunset = new Date(
-        (Math.floor(runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS,
-      ).toUTCString();
-      headers.push(
-        "Deprecation",
-        DEPRECATION,
-        "Sunset",
-        sunset,
-        "Link",
-        LINK,
-        "Access-Control-Expose-Headers",
-        EXPOSED,
-      );
-    },
-  };
+/** Counts and announces legacy forms. */
+export class LegacyForms {
+  readonly #runtime: Pick<Runtime, "wallMs">;
+  readonly #record: LegacyFormUsage | null;
+  readonly #counts = new Map<LegacyFormName, number>(LEGACY_FORM_NAMES.map((name) => [name, 0]));
+
+  /**
+   * Creates the counters. `record` null = every form is served, and its use is counted in memory
+   * only.
+   */
+  constructor(runtime: Pick<Runtime, "wallMs">, record: LegacyFormUsage | null) {
+    this.#runtime = runtime;
+    this.#record = record;
+  }
+
+  /**
+   * Counts a request in these forms. Returns its refusal if one of them was switched off, else
+   * null.
+   */
+  used(forms: readonly LegacyFormName[]): Fault | null {
+    const off = forms.find((name) => this.#record?.off.has(name));
+    if (off !== undefined) return legacyFormGone(off);
+    for (const name of forms) {
+      this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+      this.#record?.saw(name);
+    }
+    return null;
+  }
+
+  /** Number of requests served, by form. */
+  counts(): ReadonlyMap<LegacyFormName, number> {
+    return this.#counts;
+  }
+
+  /** Adds the headers that every answer to a legacy form carries. */
+  announce(headers: Headers): void {
+    // A form is switched off no sooner than 30 days after its last request, which is this one.
+    // RFC 8594.
+    const sunset = new Date(
+      (Math.floor(this.#runtime.wallMs() / DAY_MS) + SERVED_DAYS) * DAY_MS,
+    ).toUTCString();
+    headers.push(
+      "Deprecation",
+      DEPRECATION,
+      "Sunset",
+      sunset,
+      "Link",
+      LINK,
+      "Access-Control-Expose-Headers",
+      EXPOSED,
+    );
+  }
 }
 
 /** Whether a request uses a legacy form; examined only if the request has no target (null). */

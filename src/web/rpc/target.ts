@@ -90,65 +90,68 @@ const SESSIONS = "/rpc/session/";
 /** The parts of an account that decide the targets of its calls. */
 export type TargetAccount = Pick<AccountState, "id" | "own">;
 
+const REMEMBERED = 1_024;
+const LONGEST_URL_CHARS = 4_096;
+
 /** Resolves targets, and caches those without headers of their own. */
-export interface TargetResolver {
-  /**
-   * `account` = the caller's account, which determines its Custom profiles; null = a caller without
-   * a key.
-   */
-  resolve(input: TargetInput, account: TargetAccount | null): Target | Fault;
+export class TargetResolver {
+  readonly #registry: ProfileRegistry;
+  readonly #observer: Observer;
+  // By default profile, then by URL.
+  readonly #homes = new Map<string | null, Map<string, Target>>();
+  readonly #withins = new Map<string | null, Map<string, Target>>();
+  #size = 0;
+  #revision: number;
+
+  /** A resolver over the chains and profiles of `registry`. */
+  constructor(registry: ProfileRegistry, observer: Observer) {
+    this.#registry = registry;
+    this.#observer = observer;
+    this.#revision = registry.revision;
+  }
+
   /**
    * Changes whenever an input may resolve to another target. Code that keeps a target compares it
    * and resolves again.
    */
-  readonly revision: number;
-}
+  get revision(): number {
+    return this.#registry.revision;
+  }
 
-const REMEMBERED = 1_024;
-const LONGEST_URL_CHARS = 4_096;
+  /**
+   * `account` = the caller's account, which determines its Custom profiles; null = a caller without
+   * a key.
+   */
+  resolve(input: TargetInput, account: TargetAccount | null): Target | Fault {
+    const plain =
+      input.provider === undefined &&
+      input.strategy === undefined &&
+      input.legacyForms === undefined;
+    if (this.#revision !== this.#registry.revision) this.#forget();
+    // Only targets that are the same for every caller are cached.
+    if (!plain || (account !== null && account.own !== null))
+      return resolve({ registry: this.#registry, observer: this.#observer, account }, input);
+    const group = input.within === null ? this.#homes : this.#withins;
+    const slug = input.within ?? input.defaultProfile;
+    const remembered = group.get(slug)?.get(input.url);
+    if (remembered !== undefined) return remembered;
+    const target = resolve(
+      { registry: this.#registry, observer: this.#observer, account: null },
+      input,
+    );
+    if (target.kind === "fault") return target;
+    if (this.#size >= REMEMBERED) this.#forget();
+    this.#size++;
+    const known = group.get(slug) ?? new Map<string, Target>();
+    group.set(slug, known.set(input.url, target));
+    return target;
+  }
 
-/** A resolver over the chains and profiles of `registry`. */
-export function createTargetResolver(
-  registry: ProfileRegistry,
-  observer: Observer,
-): TargetResolver {
-  // By default profile, then by URL.
-  const homes = new Map<string | null, Map<string, Target>>();
-  const withins = new Map<string | null, Map<string, Target>>();
-  let size = 0;
-  let revision = registry.revision;
-  return {
-    get revision() {
-      return registry.revision;
-    },
-    resolve(input, account) {
-      const plain =
-        input.provider === undefined &&
-        input.strategy === undefined &&
-        input.legacyForms === undefined;
-      if (revision !== registry.revision) forget();
-      // Only targets that are the same for every caller are cached.
-      if (!plain || (account !== null && account.own !== null))
-        return resolve({ registry, observer, account }, input);
-      const group = input.within === null ? homes : withins;
-      const slug = input.within ?? input.defaultProfile;
-      const remembered = group.get(slug)?.get(input.url);
-      if (remembered !== undefined) return remembered;
-      const target = resolve({ registry, observer, account: null }, input);
-      if (target.kind === "fault") return target;
-      if (size >= REMEMBERED) forget();
-      size++;
-      const known = group.get(slug) ?? new Map<string, Target>();
-      group.set(slug, known.set(input.url, target));
-      return target;
-    },
-  };
-
-  function forget(): void {
-    homes.clear();
-    withins.clear();
-    size = 0;
-    revision = registry.revision;
+  #forget(): void {
+    this.#homes.clear();
+    this.#withins.clear();
+    this.#size = 0;
+    this.#revision = this.#registry.revision;
   }
 }
 

@@ -6,9 +6,9 @@ import type { Duplex } from "node:stream";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Subscriptions } from "../../upstream/stream/subscriptions.ts";
-import { createConnectionRequests } from "../http/connection-requests.ts";
+import { ConnectionRequests } from "../http/connection-requests.ts";
 import { headersOf, refusalText } from "../http/respond.ts";
-import { createClientSockets, isHandshake } from "../socket/client-sockets.ts";
+import { ClientSockets, isHandshake } from "../socket/client-sockets.ts";
 import { handleRequest, originForm, type RequestParts } from "./request-handler.ts";
 
 /** Bounds of the server. */
@@ -26,60 +26,73 @@ export interface NodeServerParts extends RequestParts {
   readonly subscriptions: Pick<Subscriptions, "open">;
 }
 
-/** Node's HTTP server without a listening socket of its own. */
-export interface NodeServer {
-  /** Starts enforcing time limits of requests. */
-  start(): void;
-  /** Serves a connection until it ends. Bytes already read must have been put back. */
-  accept(socket: Socket): void;
-  /** Number of open WebSockets. */
-  readonly openSockets: number;
-  /** Refuses requests that wait for their turn on a WebSocket. */
-  refuseWaiting(): void;
-  /** Starts closing all WebSockets. */
-  closeSockets(): void;
-  destroyAll(): void;
-}
-
 const CHECK_INTERVAL_MS = 5_000;
 
-/** Creates a server without connections. */
-export function createNodeServer(parts: NodeServerParts): NodeServer {
-  const { rpc, subscriptions, requestId, activity } = parts;
-  const server = serverWithin(parts.limits);
-  const connectionRequests = createConnectionRequests();
-  const sockets = createClientSockets({ rpc, subscriptions, requestId, activity });
-  server.on("request", (request, response) => {
-    connectionRequests.add(request, response);
-    countRequest(parts, response);
-    handleRequest(parts, request, response);
-  });
-  const refuse = (socket: Duplex, why: Fault): void =>
-    connectionRequests.refuseNext(socket, refusalText(headersOf(requestId(), undefined), why));
-  server.on("clientError", (error: ClientError, socket) => {
-    if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
-    else refuse(socket, faultOf(error.code));
-  });
-  server.on("connect", (_request, socket) => refuse(socket, NO_TUNNELS));
-  server.on("upgrade", (request, socket, head) => {
-    if (connectionRequests.isBusy(socket)) refuse(socket, HANDSHAKE_BEHIND);
-    else sockets.upgrade(request, socket, head);
-  });
-  return {
-    // Node starts checking request timeouts at this event.
-    start: () => void server.emit("listening"),
-    accept: (socket) => void server.emit("connection", socket),
-    get openSockets() {
-      return sockets.open;
-    },
-    refuseWaiting: () => sockets.refuseWaiting(),
-    closeSockets: () => sockets.close(),
-    destroyAll() {
-      sockets.destroy();
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+/** Node's HTTP server without a listening socket of its own. */
+export class NodeServer {
+  readonly #parts: NodeServerParts;
+  readonly #server: Server;
+  readonly #connectionRequests = new ConnectionRequests();
+  readonly #sockets: ClientSockets;
+
+  /** Creates a server without connections. */
+  constructor(parts: NodeServerParts) {
+    this.#parts = parts;
+    this.#server = serverWithin(parts.limits);
+    this.#sockets = new ClientSockets(parts);
+    this.#server.on("request", (request, response) => {
+      this.#connectionRequests.add(request, response);
+      countRequest(parts, response);
+      handleRequest(parts, request, response);
+    });
+    this.#server.on("clientError", (error: ClientError, socket) => {
+      if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+      else this.#refuse(socket, faultOf(error.code));
+    });
+    this.#server.on("connect", (_request, socket) => this.#refuse(socket, NO_TUNNELS));
+    this.#server.on("upgrade", (request, socket, head) => {
+      if (this.#connectionRequests.isBusy(socket)) this.#refuse(socket, HANDSHAKE_BEHIND);
+      else this.#sockets.upgrade(request, socket, head);
+    });
+  }
+
+  /** Starts enforcing time limits of requests. */
+  start(): void {
+    this.#server.emit("listening");
+  }
+
+  /** Serves a connection until it ends. Bytes already read must have been put back. */
+  accept(socket: Socket): void {
+    this.#server.emit("connection", socket);
+  }
+
+  /** Number of open WebSockets. */
+  get openSockets(): number {
+    return this.#sockets.open;
+  }
+
+  /** Refuses requests that wait for their turn on a WebSocket. */
+  refuseWaiting(): void {
+    this.#sockets.refuseWaiting();
+  }
+
+  /** Starts closing all WebSockets. */
+  closeSockets(): void {
+    this.#sockets.close();
+  }
+
+  destroyAll(): void {
+    this.#sockets.destroy();
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #refuse(socket: Duplex, why: Fault): void {
+    this.#connectionRequests.refuseNext(
+      socket,
+      refusalText(headersOf(this.#parts.requestId(), undefined), why),
+    );
+  }
 }
 
 function serverWithin(limits: ServerLimits): Server {

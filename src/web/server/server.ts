@@ -5,7 +5,7 @@ import type { Activity } from "../http/activity.ts";
 import { createFastPathServer, type FastPathServer } from "../rpc/fast-path.ts";
 import { shrinkBacklog } from "./backlog.ts";
 import { ConnectionShares } from "./connection-shares.ts";
-import { createNodeServer, type NodeServer, type NodeServerParts } from "./node-server.ts";
+import { NodeServer, type NodeServerParts } from "./node-server.ts";
 
 export interface ServerParts extends Omit<NodeServerParts, "activity"> {
   /** `off`: node's HTTP server serves every connection. */
@@ -37,7 +37,7 @@ const BACKLOG = 1_024;
 /** Starts listening; rejects if the address is not available. */
 export function listen(parts: ServerParts, host: string, port: number): Promise<WebServer> {
   const activity: Activity = { active: 0, lastMs: 0, draining: false, ended: false };
-  const node = createNodeServer({ ...parts, activity });
+  const node = new NodeServer({ ...parts, activity });
   const fastPath = parts.fastPath === "off" ? null : fastPathOf(parts, node, activity);
   const shares = new ConnectionShares(parts.limits.maxConnections, parts.rpc.proxies);
   const serve = (socket: Socket): void => {

@@ -14,21 +14,8 @@ import { isLegacy } from "../rpc/legacy-forms.ts";
 import { isSocketPath } from "../rpc/target.ts";
 import type { CallParts } from "./calls.ts";
 import { ClientSocket, type ClientSocketParts } from "./client-connection.ts";
-import { createFrameEncoder } from "./notification.ts";
+import { FrameEncoder } from "./notification.ts";
 import { SlowReaders } from "./slow-readers.ts";
-
-/** The client sockets of the service. */
-export interface ClientSockets {
-  /** Handles a connection whose client requested an upgrade. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  readonly open: number;
-  /** Refuses requests that wait for their turn on a socket: the service stops. */
-  refuseWaiting(): void;
-  /** Closes all sockets with a reason; cuts those that do not answer within a second. */
-  close(): void;
-  /** Cuts all sockets at once. */
-  destroy(): void;
-}
 
 /**
  * Whether a request opens a WebSocket. Other requests with `Upgrade` are served as ordinary ones.
@@ -48,78 +35,93 @@ export function refuseHandshake(): Fault {
   return fault("upgrade_required", "this path is for WebSockets");
 }
 
-/** Creates an empty set of sockets. */
-export function createClientSockets(calls: CallParts): ClientSockets {
-  const parts = partsOf(calls);
-  const { rpc } = parts;
-  const pingScheduler = createPingScheduler(parts);
+/** The client sockets of the service. */
+export class ClientSockets {
+  readonly #parts: ClientSocketParts;
+  readonly #pingScheduler: PingScheduler;
   /** Headers of the handshake being answered; `ws` completes a handshake synchronously. */
-  let answering: Headers = [];
-  let server = createServer();
+  #answering: Headers = [];
+  #server: WebSocketServer;
 
-  function createServer(): WebSocketServer {
-    const options = { ...OPTIONS, maxPayload: rpc.limits.maxBodyBytes };
+  /** Creates an empty set of sockets. */
+  constructor(calls: CallParts) {
+    const slowReaders = new SlowReaders(calls.rpc.budget, () => calls.rpc.limits);
+    this.#parts = { ...calls, frameEncoder: new FrameEncoder(), slowReaders };
+    this.#pingScheduler = createPingScheduler(this.#parts);
+    this.#server = this.#createServer();
+  }
+
+  /** Handles a connection whose client requested an upgrade. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { rpc, requestId } = this.#parts;
+    const headers = headersOf(requestId(), request.headers["x-request-id"]);
+    if (!(socket instanceof Socket)) return void socket.destroy();
+    const why = handshakeRefusal(this.#parts, request);
+    if (why !== null) return this.#refuse(socket, headers, why);
+    // The key may have to be looked up first. Until then nobody else watches the connection.
+    const gone = (): void => stop?.();
+    socket.on("error", gone).on("close", gone);
+    const info = requestInfoOf(request);
+    const stop = authenticate(rpc, info, (found) => {
+      socket.off("error", gone).off("close", gone);
+      const refusal =
+        found.kind === "fault"
+          ? found
+          : (handshakeRefusal(this.#parts, request) ?? callerRefusal(this.#parts, found));
+      const isOldForm = isLegacy(found.kind === "authenticated" ? found.target : null, info);
+      if (isOldForm) rpc.legacyForms.announce(headers);
+      if (refusal !== null)
+        return this.#refuse(socket, headers, isOldForm ? withErrorType(refusal) : refusal);
+      if (found.kind === "authenticated") this.#accept({ request, socket, head, headers }, found);
+    });
+  }
+
+  get open(): number {
+    return this.#pingScheduler.size;
+  }
+
+  /** Refuses requests that wait for their turn on a socket: the service stops. */
+  refuseWaiting(): void {
+    this.#pingScheduler.each((socket) => socket.refuseWaiting());
+  }
+
+  /** Closes all sockets with a reason; cuts those that do not answer within a second. */
+  close(): void {
+    this.#pingScheduler.each((socket) => socket.close(1012, "service restart"));
+  }
+
+  /** Cuts all sockets at once. */
+  destroy(): void {
+    this.#pingScheduler.each((socket) => socket.destroy());
+  }
+
+  #createServer(): WebSocketServer {
+    const options = { ...OPTIONS, maxPayload: this.#parts.rpc.limits.maxBodyBytes };
     const created = new WebSocketServer(options);
     created.on("headers", (lines) => {
-      for (let i = 0; i < answering.length; i += 2)
-        lines.push(`${answering[i]}: ${answering[i + 1]}`);
+      for (let i = 0; i < this.#answering.length; i += 2)
+        lines.push(`${this.#answering[i]}: ${this.#answering[i + 1]}`);
     });
     created.on("wsClientError", (error, socket) =>
-      refuse(socket, [...answering, "Sec-WebSocket-Version", "13"], broken(error)),
+      this.#refuse(socket, [...this.#answering, "Sec-WebSocket-Version", "13"], broken(error)),
     );
     return created;
   }
 
-  const refuse = (socket: Duplex, headers: Headers, why: Fault): void =>
-    writeRefusal(parts, socket, headers, why);
-
-  function accept(
-    { request, socket, head, headers }: Handshake,
-    authenticated: Authenticated,
-  ): void {
-    answering = headers;
-    if (server.options.maxPayload !== rpc.limits.maxBodyBytes) server = createServer();
-    server.handleUpgrade(request, socket, head, (ws) =>
-      pingScheduler.add((left) => new ClientSocket(parts, { ws, socket, authenticated, left })),
-    );
+  #refuse(socket: Duplex, headers: Headers, why: Fault): void {
+    writeRefusal(this.#parts, socket, headers, why);
   }
 
-  return {
-    upgrade(request, socket, head) {
-      const headers = headersOf(parts.requestId(), request.headers["x-request-id"]);
-      if (!(socket instanceof Socket)) return void socket.destroy();
-      const why = handshakeRefusal(parts, request);
-      if (why !== null) return refuse(socket, headers, why);
-      // The key may have to be looked up first. Until then nobody else watches the connection.
-      const gone = (): void => stop?.();
-      socket.on("error", gone).on("close", gone);
-      const info = requestInfoOf(request);
-      const stop = authenticate(rpc, info, (found) => {
-        socket.off("error", gone).off("close", gone);
-        const refusal =
-          found.kind === "fault"
-            ? found
-            : (handshakeRefusal(parts, request) ?? callerRefusal(parts, found));
-        const isOldForm = isLegacy(found.kind === "authenticated" ? found.target : null, info);
-        if (isOldForm) rpc.legacyForms.announce(headers);
-        if (refusal !== null)
-          return refuse(socket, headers, isOldForm ? withErrorType(refusal) : refusal);
-        if (found.kind === "authenticated") accept({ request, socket, head, headers }, found);
-      });
-    },
-    get open() {
-      return pingScheduler.size;
-    },
-    refuseWaiting: () => pingScheduler.each((socket) => socket.refuseWaiting()),
-    close: () => pingScheduler.each((socket) => socket.close(1012, "service restart")),
-    destroy: () => pingScheduler.each((socket) => socket.destroy()),
-  };
-}
-
-function partsOf(calls: CallParts): ClientSocketParts {
-  const { rpc } = calls;
-  const slowReaders = new SlowReaders(rpc.budget, () => rpc.limits);
-  return { ...calls, frameEncoder: createFrameEncoder(), slowReaders };
+  #accept({ request, socket, head, headers }: Handshake, authenticated: Authenticated): void {
+    this.#answering = headers;
+    if (this.#server.options.maxPayload !== this.#parts.rpc.limits.maxBodyBytes)
+      this.#server = this.#createServer();
+    this.#server.handleUpgrade(request, socket, head, (ws) =>
+      this.#pingScheduler.add(
+        (left) => new ClientSocket(this.#parts, { ws, socket, authenticated, left }),
+      ),
+    );
+  }
 }
 
 /** Refuses a handshake: writes the HTTP answer and closes the connection. */

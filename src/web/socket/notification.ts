@@ -9,34 +9,29 @@ import { textFrameHead } from "./frame.ts";
 /** Length of every subscription id, in characters. */
 export const SUBSCRIPTION_ID_CHARS = 34;
 
-/** Encodes events. Keeps the last encoding, which usually goes to many sockets. */
-export interface FrameEncoder {
-  /** Writes one message per result. All ids have the same length. */
-  write(socket: Socket, id: string, results: readonly Buffer[]): WrittenFrames;
-}
-
 /** What was written to a socket. */
 export interface WrittenFrames {
   readonly writes: number;
   readonly bytes: number;
 }
 
-/** Creates an encoder with an empty cache. */
-export function createFrameEncoder(): FrameEncoder {
-  let encoded: EncodedEvents | null = null;
-  return {
-    write(socket, id, results) {
-      if (encoded?.results !== results) encoded = encode(results);
-      if (encoded === null) return writeEach(socket, id, results);
-      if (encoded.inUse) encoded = { ...encoded, bytes: Buffer.from(encoded.bytes), inUse: false };
-      const { bytes } = encoded;
-      for (const offset of encoded.idOffsets)
-        bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
-      socket.write(bytes);
-      encoded.inUse = socket.writableLength > 0;
-      return { writes: 1, bytes: bytes.length };
-    },
-  };
+/** Encodes events. Keeps the last encoding, which usually goes to many sockets. */
+export class FrameEncoder {
+  #encoded: EncodedEvents | null = null;
+
+  /** Writes one message per result. All ids have the same length. */
+  write(socket: Socket, id: string, results: readonly Buffer[]): WrittenFrames {
+    if (this.#encoded?.results !== results) this.#encoded = encode(results);
+    if (this.#encoded === null) return writeEach(socket, id, results);
+    if (this.#encoded.inUse)
+      this.#encoded = { ...this.#encoded, bytes: Buffer.from(this.#encoded.bytes), inUse: false };
+    const { bytes } = this.#encoded;
+    for (const offset of this.#encoded.idOffsets)
+      bytes.write(id, offset, SUBSCRIPTION_ID_CHARS, "latin1");
+    socket.write(bytes);
+    this.#encoded.inUse = socket.writableLength > 0;
+    return { writes: 1, bytes: bytes.length };
+  }
 }
 
 /** The evidence of the request with this id, as a message. */

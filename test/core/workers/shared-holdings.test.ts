@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SharedHoldings } from "../../../src/core/workers/shared-holdings.ts";
-import { createWaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
+import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { createFilterQuota } from "../../../src/upstream/stream/filter-quota.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
@@ -104,7 +104,7 @@ test("a caller has so many different log filters over all workers; the same filt
 
 test("an account has two waiting batches over all workers", () => {
   const { world, holdings } = createFixture();
-  const [one, two, three] = holdings.map((each) => createWaitingBatches(each));
+  const [one, two, three] = holdings.map((each) => new WaitingBatches(each));
   assert.ok(one && two && three);
   const account = { id: "acct", kind: "account", paid: null, own: null, fullAtMs: null } as const;
   const batch = { aloneMs: () => 400, latestMs: () => 30_000 };

@@ -26,7 +26,7 @@ import {
   resealProfiles,
   saveProfile,
 } from "../../../src/hosted/profiles/profiles.ts";
-import { createSealer } from "../../../src/secrets/sealer.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { failingStore } from "../../fakes/hosted.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -73,7 +73,7 @@ async function account(store: Store, days = 1): Promise<string> {
 
 const partsOf = (store: Store, secret = OLD): ProfileParts => ({
   store,
-  sealer: createSealer(secret, null),
+  sealer: new Sealer(secret, null),
   maxProfiles: 2,
 });
 const changeOf = (
@@ -107,7 +107,7 @@ eachStore(({ engine, open }) => {
         [null, 1],
         "with another secret it cannot be read, and nothing throws",
       );
-      const rotated = { ...partsOf(store), sealer: createSealer(NEW, OLD) };
+      const rotated = { ...partsOf(store), sealer: new Sealer(NEW, OLD) };
       assert.equal(await resealProfiles(rotated), 1);
       assert.equal(await resealProfiles(rotated), 0);
       assert.deepEqual(
@@ -391,7 +391,7 @@ function serving(store: Store, limits: Partial<ProfileLoaderLimits> = {}, secret
   const parts = {
     store,
     runtime,
-    sealer: createSealer(secret, null),
+    sealer: new Sealer(secret, null),
     chains: CHAINS,
     rules: PUBLIC_ONLY,
     served,

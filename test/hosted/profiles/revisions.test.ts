@@ -21,7 +21,7 @@ import {
   saveProfile,
 } from "../../../src/hosted/profiles/profiles.ts";
 import { MAX_REVISIONS } from "../../../src/hosted/profiles/revisions.ts";
-import { createSealer } from "../../../src/secrets/sealer.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { eachStore } from "../../fakes/stores.ts";
 
@@ -58,7 +58,7 @@ function documentOf(
 
 const partsOf = (store: Store, secret = OLD, previous: string | null = null): ProfileParts => ({
   store,
-  sealer: createSealer(secret, previous),
+  sealer: new Sealer(secret, previous),
   maxProfiles: 2,
 });
 

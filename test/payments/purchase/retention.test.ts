@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resealPurchases } from "../../../src/payments/purchase/retention.ts";
 import { startWorker } from "../../../src/payments/worker.ts";
-import { createSealer } from "../../../src/secrets/sealer.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import {
@@ -48,7 +48,7 @@ eachStore(({ engine, open }) => {
       });
       assert.equal(wordOf(await fixture.run(bring(life, open2, WISH))), "payment_pending");
       life.kill();
-      const sealer = createSealer(NEW_SECRET, SECRET);
+      const sealer = new Sealer(NEW_SECRET, SECRET);
       assert.equal(await resealPurchases({ store: fixture.store, sealer }), 2);
       assert.equal(await resealPurchases({ store: fixture.store, sealer }), 0);
       const later = await fixture.start({ secret: NEW_SECRET, waitMs: 60 });
@@ -87,7 +87,7 @@ eachStore(({ engine, open }) => {
     await fixture.pass(10_000);
     await fixture.store.db
       .updateTable("purchase")
-      .set({ material: createSealer("a third secret, which nobody has", null).seal("{}", "x") })
+      .set({ material: new Sealer("a third secret, which nobody has", null).seal("{}", "x") })
       .execute();
     const lost = await fixture.start({ waitMs: 60 });
     await fixture.pass(5_000);

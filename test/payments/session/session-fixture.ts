@@ -18,7 +18,7 @@ import type { SessionRail } from "../../../src/payments/session/session-rail.ts"
 import { type SessionTerms, termsOf } from "../../../src/payments/session/terms.ts";
 import { TransactionRecord } from "../../../src/payments/session/transaction-record.ts";
 import { VoucherAcceptor } from "../../../src/payments/session/voucher-acceptor.ts";
-import { createSealer } from "../../../src/secrets/sealer.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
 import { GroupCommit } from "../../../src/store/group-commit.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { quiet } from "../../fakes/quiet.ts";
@@ -163,7 +163,7 @@ function startLife(
     lost: (what) => new Lost(what),
   });
   const { outside, write } = process;
-  const sealer = createSealer(options.secret ?? SECRET, null);
+  const sealer = new Sealer(options.secret ?? SECRET, null);
   const mine = process.store;
   const channels = new ChannelRecord(sealer);
   const {

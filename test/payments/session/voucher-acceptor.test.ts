@@ -7,7 +7,7 @@ import { MAX_KEPT_BYTES } from "../../../src/payments/session/call-record.ts";
 import { resealChannels } from "../../../src/payments/session/channel-record.ts";
 import { LiveChannels } from "../../../src/payments/session/live-channels.ts";
 import type { VoucherHold } from "../../../src/payments/session/voucher-acceptor.ts";
-import { createSealer } from "../../../src/secrets/sealer.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
 import { eachStore } from "../../fakes/stores.ts";
 import { GRACE_MS, rawOf, signatureOf } from "./fake-reserve.ts";
 import {
@@ -841,8 +841,8 @@ eachStore(({ engine, open }) => {
       await opened(fixture, first, 2);
       first.kill();
       const next = "another secret of 32 bytes, for tests";
-      assert.equal(await resealChannels(fixture.store, createSealer(next, SECRET)), 2);
-      assert.equal(await resealChannels(fixture.store, createSealer(next, SECRET)), 0);
+      assert.equal(await resealChannels(fixture.store, new Sealer(next, SECRET)), 2);
+      assert.equal(await resealChannels(fixture.store, new Sealer(next, SECRET)), 0);
       await fixture.store.db
         .updateTable("session_channel")
         .set({ vouchers: "v1.0.0", look_at: 0n })

@@ -7,7 +7,7 @@ import { RANGE_RULE } from "../../../src/core/billing/price.ts";
 import { API_FAULTS } from "../../../src/core/faults/api-fault.ts";
 import { FAULTS } from "../../../src/core/faults/rpc-fault.ts";
 import { OPERATIONS } from "../../../src/web/contract/contract.ts";
-import { createDocuments } from "../../../src/web/discovery/documents.ts";
+import { Documents } from "../../../src/web/discovery/documents.ts";
 import type { DocumentFacts } from "../../../src/web/discovery/facts.ts";
 import { apiReference } from "../../../src/web/discovery/reference.ts";
 import { facts, HOSTED, ROUTER, SECRET, SITE } from "./facts-fixture.ts";
@@ -23,7 +23,7 @@ const PATHS = [
 ];
 
 const textsOf = (some: DocumentFacts): ReadonlyMap<string, string> => {
-  const documents = createDocuments(() => some);
+  const documents = new Documents(() => some);
   return new Map(
     PATHS.map((path) => [path, documents.get(path, SITE.baseUrl)?.body.toString() ?? ""]),
   );
@@ -32,7 +32,7 @@ const textsOf = (some: DocumentFacts): ReadonlyMap<string, string> => {
 const textOf = (some: DocumentFacts, path: string): string => textsOf(some).get(path) ?? "";
 
 test("every document is there, under its type, and nothing else is", () => {
-  const documents = createDocuments(() => HOSTED);
+  const documents = new Documents(() => HOSTED);
   assert.deepEqual(
     PATHS.map((path) => documents.get(path, SITE.baseUrl)?.contentType),
     [
@@ -190,7 +190,7 @@ test("no secret and no address of a provider is in any document", () => {
 });
 
 test("documents carry the address they were requested at, in both schemes", () => {
-  const documents = createDocuments(() => HOSTED);
+  const documents = new Documents(() => HOSTED);
   for (const baseUrl of ["https://a.example", "http://[::1]:4000", 'https://b.example/x"y$&']) {
     const agent = JSON.parse(documents.get("/agent.json", baseUrl)?.body.toString() ?? "");
     const openapi = JSON.parse(documents.get("/openapi.json", baseUrl)?.body.toString() ?? "");
@@ -210,7 +210,7 @@ test(
     "next, give another one",
   () => {
     let now = HOSTED;
-    const documents = createDocuments(() => now);
+    const documents = new Documents(() => now);
     const tag = (baseUrl: string) => documents.get("/agent.json", baseUrl)?.etag;
     const first = tag("http://a.example");
     assert.match(first ?? "", /^"[\w-]{22}"$/);
@@ -224,7 +224,7 @@ test(
 );
 
 test("bounded: ten thousand addresses leave a few documents in memory, and each costs little", () => {
-  const documents = createDocuments(() => HOSTED);
+  const documents = new Documents(() => HOSTED);
   const first = documents.get("/openapi.json", "http://h0.example");
   assert.equal(documents.get("/openapi.json", "http://h0.example"), first);
   const before = process.memoryUsage().arrayBuffers;

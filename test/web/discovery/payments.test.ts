@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { PaymentInfo, validate } from "mppx/discovery";
 import { MPPX_COMMAND } from "../../../src/core/billing/payment.ts";
-import { createDocuments } from "../../../src/web/discovery/documents.ts";
+import { Documents } from "../../../src/web/discovery/documents.ts";
 import { type DocumentFacts, factsOf } from "../../../src/web/discovery/facts.ts";
 import { openApiDocument } from "../../../src/web/discovery/openapi.ts";
 import { configOf } from "../../fakes/service.ts";
@@ -31,9 +31,7 @@ type Document = any;
 const openapi = (some: DocumentFacts): Document =>
   JSON.parse(JSON.stringify(openApiDocument(some, SITE)));
 const text = (some: DocumentFacts, path: string): string =>
-  createDocuments(() => some)
-    .get(path, SITE.baseUrl)
-    ?.body.toString() ?? "";
+  new Documents(() => some).get(path, SITE.baseUrl)?.body.toString() ?? "";
 const infoOf = (document: Document, path: string): Document =>
   document.paths[path]?.post["x-payment-info"];
 

@@ -12,7 +12,7 @@ import { createObserver } from "../../../src/observe/observer.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { type Authenticated, authenticate } from "../../../src/web/rpc/authenticate.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 
@@ -42,10 +42,7 @@ function createFixture(refusal: Fault | null = null) {
     runtime,
     SELECTION,
   );
-  const resolver = createTargetResolver(
-    registry,
-    createObserver(pino({ level: "silent" }), runtime),
-  );
+  const resolver = new TargetResolver(registry, createObserver(pino({ level: "silent" }), runtime));
   const keyContext: KeyContext = {
     kind: "key",
     keyId: "key_1",

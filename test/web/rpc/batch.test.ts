@@ -15,7 +15,7 @@ import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts"
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
 import { runBatch } from "../../../src/web/rpc/batch.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
@@ -26,7 +26,7 @@ import { configOf, configText } from "../../fakes/service.ts";
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), runtime);
-const resolver = createTargetResolver(
+const resolver = new TargetResolver(
   createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
   observer,
 );

@@ -8,8 +8,8 @@ import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import {
   acceptedEncoding,
   type BodySink,
+  Compression,
   type CompressionClient,
-  createCompression,
 } from "../../../src/web/rpc/compression.ts";
 
 const ACCEPTED: readonly (readonly [
@@ -46,7 +46,7 @@ function asker(headers: Record<string, string>, address = "203.0.113.9"): Compre
 }
 
 test("only callers on public addresses are concerned, as the trusted proxies tell", () => {
-  const compression = createCompression(trustedProxiesOf(["10.0.0.1"]));
+  const compression = new Compression(trustedProxiesOf(["10.0.0.1"]));
   const concerned = (address: string, forwarded?: string): boolean =>
     compression.concerns(
       asker(forwarded === undefined ? {} : { "x-forwarded-for": forwarded }, address),
@@ -72,7 +72,7 @@ test("only callers on public addresses are concerned, as the trusted proxies tel
 const ANY = asker({ "accept-encoding": "gzip" });
 
 test("two at a time; a third is sent as it is, and each way out gives its leave back", async () => {
-  const compression = createCompression(trustedProxiesOf([]));
+  const compression = new Compression(trustedProxiesOf([]));
   const [first, second] = [compression.take(ANY), compression.take(ANY)];
   assert.ok(first !== null && second !== null);
   assert.equal(compression.take(ANY), null);
@@ -133,7 +133,7 @@ for (const [encoding, read] of [
   ["zstd", zstdDecompressSync],
 ] as const) {
   test(`a body in pieces arrives whole as ${encoding}, and every piece is given back`, async () => {
-    const compression = createCompression(trustedProxiesOf([]));
+    const compression = new Compression(trustedProxiesOf([]));
     const job = compression.take(asker({ "accept-encoding": encoding })) ?? assert.fail();
     const sink = collect();
     const body = job.body(sink, () => {});
@@ -157,7 +157,7 @@ for (const encoding of ["gzip", "zstd"]) {
     "back, and its leave", {
     timeout: 60_000,
   }, async () => {
-    const compression = createCompression(trustedProxiesOf([]));
+    const compression = new Compression(trustedProxiesOf([]));
     const job = compression.take(asker({ "accept-encoding": encoding })) ?? assert.fail();
     let unsent = 0;
     const full = Promise.withResolvers<void>();

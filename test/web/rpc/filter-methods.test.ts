@@ -14,7 +14,7 @@ import { createProfileRegistry } from "../../../src/upstream/registry/profile-re
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { createFilterMethods } from "../../../src/web/rpc/filter-methods.ts";
 import type { FilterCall } from "../../../src/web/rpc/service-methods.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { configOf } from "../../fakes/service.ts";
 
@@ -69,7 +69,7 @@ function methodsOver(record: FilterRecord) {
 }
 
 function callOf(methodName: string): FilterCall {
-  const resolver = createTargetResolver(registry, createObserver(pino({ level: "silent" }), world));
+  const resolver = new TargetResolver(registry, createObserver(pino({ level: "silent" }), world));
   const target = resolver.resolve(
     {
       url: "/rpc/ethereum",

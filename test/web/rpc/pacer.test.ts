@@ -11,7 +11,7 @@ import { takeToken } from "../../../src/core/billing/rate-limit.ts";
 import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
-import { createWaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
+import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
@@ -20,7 +20,7 @@ import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
 import { planBatch, runBatch } from "../../../src/web/rpc/batch.ts";
 import { BATCH_DEADLINE_MS } from "../../../src/web/rpc/pacer.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { viewOff } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
@@ -51,7 +51,7 @@ function createFixture(size: RateLimitSize) {
   const timerWheel = new TimerWheel(runtime);
   const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
   const observer = createObserver(pino({ level: "silent" }), runtime);
-  const resolver = createTargetResolver(
+  const resolver = new TargetResolver(
     createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
     observer,
   );
@@ -62,7 +62,7 @@ function createFixture(size: RateLimitSize) {
   assert.ok(target.kind === "target");
   const [service] = customServiceTiers("team");
   assert.ok(service !== undefined);
-  const batches = createWaitingBatches();
+  const batches = new WaitingBatches();
   /** When each item was routed, in order. */
   const routedAtMs: number[] = [];
   const state = { routed: 0, settled: 0, hold: false, held: [] as (() => void)[] };

@@ -9,10 +9,10 @@ import type { Strategy } from "../../../src/core/routing/strategy.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import {
-  createTargetResolver,
   isRpcPath,
   type MetaMode,
   type Target,
+  TargetResolver,
   URL_FORMS,
 } from "../../../src/web/rpc/target.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
@@ -48,7 +48,7 @@ const config = configOf(
 const runtime = simulatedWorld(1);
 const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
 const newResolver = () =>
-  createTargetResolver(registry, createObserver(pino({ level: "silent" }), runtime));
+  new TargetResolver(registry, createObserver(pino({ level: "silent" }), runtime));
 
 interface Hints {
   readonly provider?: string;
@@ -360,7 +360,7 @@ test("calls that name no strategy use that of their profile, else that of the se
       },
     }),
   );
-  const resolver = createTargetResolver(
+  const resolver = new TargetResolver(
     createProfileRegistry(chains, profiles, runtime, selection),
     createObserver(pino({ level: "silent" }), runtime),
   );

@@ -8,14 +8,14 @@ import { takeToken } from "../../../src/core/billing/rate-limit.ts";
 import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
-import { createWaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
+import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import { createObserver } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
 import { NO_WISHES } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
@@ -59,7 +59,7 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
   const config = configOf(configText([{ id: "a", url: "http://a.test" }], { limits }));
   const limitsNow = { ...config.limits };
   const observer = createObserver(pino({ level: "silent" }), runtime);
-  const resolver = createTargetResolver(
+  const resolver = new TargetResolver(
     createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
     observer,
   );
@@ -69,7 +69,7 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
   );
   assert.ok(target.kind === "target");
   const budget = new MemoryBudget(() => limitsNow);
-  const batches = createWaitingBatches();
+  const batches = new WaitingBatches();
   const activity = { active: 0, lastMs: 0, draining: false, ended: false };
   const held: HeldCall[] = [];
   /** Parameters of the calls that were routed, in order, and when. */

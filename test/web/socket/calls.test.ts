@@ -8,7 +8,7 @@ import { createObserver } from "../../../src/observe/observer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
 import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { FilterMethods } from "../../../src/web/rpc/service-methods.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
 import { NO_WISHES } from "../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
@@ -18,7 +18,7 @@ import { configOf, configText } from "../../fakes/service.ts";
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), runtime);
-const resolver = createTargetResolver(
+const resolver = new TargetResolver(
   createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
   observer,
 );

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
 import { fault } from "../../../src/core/faults/rpc-fault.ts";
-import { createFrameEncoder, SUBSCRIPTION_ID_CHARS } from "../../../src/web/socket/notification.ts";
+import { FrameEncoder, SUBSCRIPTION_ID_CHARS } from "../../../src/web/socket/notification.ts";
 import { simulatedWorld } from "../../fakes/runtime.ts";
 import { until } from "../../fakes/service-fixture.ts";
 import { bare, call, createFixture, frame, open } from "./socket-fixture.ts";
@@ -249,7 +249,7 @@ test(
           { maxLength: 4 },
         ),
         (batches) => {
-          const frameEncoder = createFrameEncoder();
+          const frameEncoder = new FrameEncoder();
           for (const batch of batches) {
             const shared = batch.results.map((it) => Buffer.from(it));
             const sockets = batch.reading.map((reads, n) =>

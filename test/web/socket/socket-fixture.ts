@@ -21,10 +21,10 @@ import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { createPages } from "../../../src/web/pages/routes.ts";
-import { createLegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
+import { LegacyForms } from "../../../src/web/rpc/legacy-forms.ts";
 import type { RpcParts } from "../../../src/web/rpc/parts.ts";
 import { SeenByCallers } from "../../../src/web/rpc/seen-blocks.ts";
-import { createTargetResolver } from "../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { listen, type WebServer } from "../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../fakes/filters.ts";
 import { resultOutcome } from "../../fakes/outcome.ts";
@@ -72,7 +72,7 @@ export async function createFixture(
   const asked: Asked[] = [];
   const budget = new MemoryBudget(() => config.limits);
   let ids = 0;
-  const legacyForms = createLegacyForms(runtime, null);
+  const legacyForms = new LegacyForms(runtime, null);
   const rpc: RpcParts = {
     runtime,
     node: null,
@@ -80,7 +80,7 @@ export async function createFixture(
     router: routerOf(runtime, calls, () => it.echo),
     observer,
     budget,
-    resolver: createTargetResolver(registry, observer),
+    resolver: new TargetResolver(registry, observer),
     admission: null,
     legacyForms,
     compression: null,

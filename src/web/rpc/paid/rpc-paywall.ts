@@ -64,18 +64,6 @@ export interface RpcPaywallRefusal extends Refusal {
   readonly id: string;
 }
 
-/** Takes payments at the URLs of calls with a key. */
-export interface RpcPaywall {
-  /** The payment in a request for its key; null = the request carries none, or names no key. */
-  paymentOf(request: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null;
-  /** Refuses a call whose key has no balance left, with offers to fund the key. */
-  exhausted(call: RefusedCall): Promise<Refusal>;
-  /**
-   * Takes the payment of a call; resolves once the money is credited to the key, or with a refusal.
-   */
-  take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal>;
-}
-
 /** The key that a payment funds. */
 export interface PaidKey {
   readonly accountId: string;
@@ -92,20 +80,37 @@ export interface RpcPaywallParts extends AuthenticationParts {
 
 const SESSIONS = "/rpc/session/";
 
-/** Creates the port over the paywall of purchases. */
-export function createRpcPaywall(parts: RpcPaywallParts): RpcPaywall {
-  return {
-    paymentOf({ url, payment, credential }) {
-      return url.startsWith(SESSIONS) || credential.secret === null ? null : payment;
-    },
-    exhausted: (call) => exhausted(parts, call).catch(storeRefusalOf),
-    async take(call) {
-      const { body } = call;
-      if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(INVALID_JSON), id: "null" };
-      const taken = await take(parts, call).catch(storeRefusalOf);
-      return taken.kind === "paid" ? taken : { ...taken, id: idOf(body) };
-    },
-  };
+/** Takes payments at the URLs of calls with a key. */
+export class RpcPaywall {
+  readonly #parts: RpcPaywallParts;
+
+  constructor(parts: RpcPaywallParts) {
+    this.#parts = parts;
+  }
+
+  /** The payment in a request for its key; null = the request carries none, or names no key. */
+  paymentOf({
+    url,
+    payment,
+    credential,
+  }: Pick<HttpExchange, "url" | "credential" | "payment">): GivenPayment | null {
+    return url.startsWith(SESSIONS) || credential.secret === null ? null : payment;
+  }
+
+  /** Refuses a call whose key has no balance left, with offers to fund the key. */
+  exhausted(call: RefusedCall): Promise<Refusal> {
+    return exhausted(this.#parts, call).catch(storeRefusalOf);
+  }
+
+  /**
+   * Takes the payment of a call; resolves once the money is credited to the key, or with a refusal.
+   */
+  async take(call: PayingCall): Promise<PaidPurchase | RpcPaywallRefusal> {
+    const { body } = call;
+    if (!isUtf8(body) || !isJson(body)) return { ...refusalBy(INVALID_JSON), id: "null" };
+    const taken = await take(this.#parts, call).catch(storeRefusalOf);
+    return taken.kind === "paid" ? taken : { ...taken, id: idOf(body) };
+  }
 }
 
 async function exhausted(

@@ -29,10 +29,10 @@ import { createProfileRegistry } from "../../../../src/upstream/registry/profile
 import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
-import { createLegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
-import { createRpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
+import { LegacyForms } from "../../../../src/web/rpc/legacy-forms.ts";
+import { RpcPaywall } from "../../../../src/web/rpc/paid/rpc-paywall.ts";
 import { SeenByCallers } from "../../../../src/web/rpc/seen-blocks.ts";
-import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../../src/web/rpc/target.ts";
 import { listen } from "../../../../src/web/server/server.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
@@ -185,7 +185,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
   const observer = createObserver(pino({ level: "error" }, { write }), runtime);
   const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
   const arrival = {
-    resolver: createTargetResolver(registry, observer),
+    resolver: new TargetResolver(registry, observer),
     admission,
     proxies: trustedProxiesOf(["127.0.0.1"]),
     mark: "none",
@@ -212,8 +212,8 @@ async function serve({ runtime, admission, payments, store }: Serving) {
         timerWheel: new TimerWheel(runtime),
         router: echo(runtime, () => routed++),
         budget: MemoryBudget.unbounded(),
-        legacyForms: createLegacyForms(runtime, null),
-        rpcPaywall: createRpcPaywall({
+        legacyForms: new LegacyForms(runtime, null),
+        rpcPaywall: new RpcPaywall({
           ...arrival,
           keyOf,
           paywall: createPurchasePaywall({ payments, runtime }),

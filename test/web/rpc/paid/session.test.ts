@@ -17,7 +17,7 @@ import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import type { CallPrice, PaidCall } from "../../../../src/web/payment/call-paywall.ts";
 import { serveSession } from "../../../../src/web/rpc/paid/session.ts";
 import type { SessionAnswer } from "../../../../src/web/rpc/paid/session-answer.ts";
-import { createTargetResolver } from "../../../../src/web/rpc/target.ts";
+import { TargetResolver } from "../../../../src/web/rpc/target.ts";
 import { viewOff } from "../../../fakes/caller-view.ts";
 import { NO_FILTERS } from "../../../fakes/filters.ts";
 import { resultOutcome } from "../../../fakes/outcome.ts";
@@ -33,7 +33,7 @@ const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
 const observer = createObserver(pino({ level: "silent" }), runtime);
 const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
-const resolver = createTargetResolver(registry, observer);
+const resolver = new TargetResolver(registry, observer);
 const tariff = tariffOf({
   weights: {},
   notificationCu: 3,
