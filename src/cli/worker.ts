@@ -73,7 +73,7 @@ async function start(
       const other = sharing.otherFor();
       return other !== null && link.passOn(socket, other);
     },
-    opened: sharing.opened,
+    opened: () => sharing.opened(),
     onPassed: link.onPassed,
   };
   const service = { bus, id: serviceId, otherWorkers, workers: count, startedWallMs };
