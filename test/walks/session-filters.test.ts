@@ -75,13 +75,18 @@ function payer(fixture: SessionFixture, wallet: PaymentChains["payer"]) {
   return { manager, statuses, ask, spent };
 }
 
-async function ended({ service }: SessionFixture, reason: string): Promise<number> {
+async function ended(fixture: SessionFixture, reason: string): Promise<number> {
+  return metric(fixture, `svc_filters_ended_total\\{[^}]*reason="${reason}"\\}`);
+}
+
+async function openFilters(fixture: SessionFixture): Promise<number> {
+  return metric(fixture, 'svc_filters\\{[^}]*kind="blocks"\\}');
+}
+
+/** The first sample whose name and labels match; 0 = there is none. */
+async function metric({ service }: SessionFixture, pattern: string): Promise<number> {
   const { text } = await service().get("/metrics");
-  return Number(
-    new RegExp(`^svc_filters_ended_total\\{[^}]*reason="${reason}"\\} (\\d+)$`, "m").exec(
-      text,
-    )?.[1] ?? 0,
-  );
+  return Number(new RegExp(`^${pattern} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
 }
 
 test(
@@ -124,8 +129,8 @@ test(
 );
 
 test(
-  "where a voucher is refused after the poll, the changes stay for the next one; a filter " +
-    "whose creation is refused so ends",
+  "where a channel closes elsewhere, a poll is refused and its changes stay for the next one, and " +
+    "no filter is created",
   async (t) => {
     const { chain, fixture } = await fixtureOf(t);
     const [one, other] = [
@@ -139,8 +144,7 @@ test(
       async () => /^svc_filter_unread_bytes [1-9]/m.test(await polls()),
       "the block is in the filter",
     );
-    // Another instance closes the channel: the voucher is found wanting only when the call is
-    // charged.
+    // Another instance closes the channel: the hold for the call finds that in the channel's row.
     fixture.setChannelState(one.manager.channelId ?? "", "closing");
     const before = one.statuses.length;
     const refused = await one.ask("eth_getFilterChanges", id).catch(() => null);
@@ -156,9 +160,12 @@ test(
     const kept = (await second.ask("eth_newBlockFilter")).json.result;
     fixture.setChannelState(second.manager.channelId ?? "", "closing");
     const at = second.statuses.length;
+    const open = await openFilters(fixture);
+    assert.ok(open > 0);
     await second.ask("eth_newBlockFilter").catch(() => null);
     assert.equal(second.statuses[at], 402);
-    assert.equal(await ended(fixture, "unclaimed"), 1);
+    assert.equal(await ended(fixture, "unclaimed"), 0);
+    assert.equal(await openFilters(fixture), open);
     assert.deepEqual(
       (await other.ask("eth_getFilterChanges", kept)).json.result,
       [],

@@ -275,29 +275,29 @@ test("where the second one fails or is silent, null is told; a caller who leaves
 
 test("whoever has the highest head is asked first, and where that one fails, one below", () => {
   for (const [says, walk] of [
-    [["null", "null", '"0x1"'], "p0 p2"],
-    [["null", '"0x1"', null], "p0 p2 p1"],
+    [["null", "null", '{"status":"0x1"}'], "p0 p2"],
+    [["null", '{"status":"0x1"}', null], "p0 p2 p1"],
   ] as const) {
     const it = bench([100, 101, 102], [...says]);
     it.save(1);
     const { answers } = it.ask('["0xaa"]');
     it.runtime.advance(50);
-    assert.deepEqual(answers, ['"0x1"']);
+    assert.deepEqual(answers, ['{"status":"0x1"}']);
     assert.equal(it.asked.map(({ provider }) => provider).join(" "), walk);
   }
 });
 
 test("where the second one is silent, a third one is asked beside it", () => {
-  const says: (string | "silent")[] = ['"0x1"', '"0x1"', '"0x1"'];
+  const says: (string | "silent")[] = ['{"status":"0x1"}', '{"status":"0x1"}', '{"status":"0x1"}'];
   const it = bench([100, 101, 101], says);
   for (const avoided of [[], ["p0"], ["p0", "p1"]])
     for (let n = 0; n < 30; n++) it.avoiding(avoided, () => it.ask(`["0x${n}"]`));
   it.runtime.advance(50);
-  says.splice(0, 3, "null", "silent", '"0x1"');
+  says.splice(0, 3, "null", "silent", '{"status":"0x1"}');
   it.save(1);
   const { answers } = it.ask('["0xaa"]');
   it.runtime.advance(100);
-  assert.deepEqual(answers, ['"0x1"']);
+  assert.deepEqual(answers, ['{"status":"0x1"}']);
 });
 
 test("a recheck that was not answered does not count as one in vain", () => {
@@ -307,10 +307,10 @@ test("a recheck that was not answered does not count as one in vain", () => {
   const first = it.ask('["0xaa"]');
   it.runtime.advance(50);
   assert.deepEqual(first.answers, ["null"]);
-  says[1] = '"0x1"';
+  says[1] = '{"status":"0x1"}';
   const second = it.ask('["0xaa"]');
   it.runtime.advance(50);
-  assert.deepEqual(second.answers, ['"0x1"']);
+  assert.deepEqual(second.answers, ['{"status":"0x1"}']);
 });
 
 test("a block that does not exist yet is null at once, where all providers push their heads", () => {
