@@ -4,7 +4,7 @@
 import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../src/upstream/engine/cached-answers.ts";
-import { createRouter } from "../src/upstream/engine/router.ts";
+import { Router } from "../src/upstream/engine/router.ts";
 import { Tracker } from "../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../test/fakes/providers.ts";
@@ -78,7 +78,7 @@ function engine(mode: Mode): () => void {
   };
   const answer = Buffer.from('{"jsonrpc":"2.0","id":1234567890123456,"result":"0x1234567"}');
   const span = { start: 48, end: answer.length - 1, idAt: 22 };
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

@@ -6,7 +6,7 @@ import { readBlockRef } from "../src/core/rpc/call.ts";
 import { methodOf } from "../src/core/rpc/method.ts";
 import { writeRequest } from "../src/core/rpc/wire-request.ts";
 import { realRuntime } from "../src/runtime.ts";
-import { createRouter } from "../src/upstream/engine/router.ts";
+import { Router } from "../src/upstream/engine/router.ts";
 import { Tracker } from "../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../src/upstream/timer-wheel.ts";
 import { CallerView } from "../src/web/rpc/caller-view.ts";
@@ -34,7 +34,7 @@ function mine(): void {
   for (const provider of providers) tracker.recordHead(provider, height, block);
 }
 
-const router = createRouter({
+const router = new Router({
   runtime,
   timerWheel: new TimerWheel(runtime),
   limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

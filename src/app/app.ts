@@ -14,19 +14,16 @@ import { type MethodTable, methodTable } from "../core/rpc/method-table.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { NO_SHARED_HOLDINGS, SharedHoldings } from "../core/workers/shared-holdings.ts";
 import { createStoredRecords } from "../hosted/operator/stored-records.ts";
-import { createObserver, type Observer, type ObserverPlace } from "../observe/observer.ts";
+import { Observer, type ObserverPlace } from "../observe/observer.ts";
 import type { Runtime } from "../runtime.ts";
 import { serviceMark } from "../secrets/service-mark.ts";
 import type { Store } from "../store/store.ts";
 import { batchingUpstream } from "../upstream/batch/batching-upstream.ts";
 import { meteredSockets, meteredUpstream } from "../upstream/budget/metered-upstream.ts";
-import {
-  createProviderBudgets,
-  type ProviderBudgets,
-} from "../upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../upstream/budget/provider-budgets.ts";
 import { AcceptedTransactions } from "../upstream/engine/accepted-transactions.ts";
 import { CachedAnswers } from "../upstream/engine/cached-answers.ts";
-import { createRouter, type RouterParts, type RoutingEngine } from "../upstream/engine/router.ts";
+import { Router, type RouterParts } from "../upstream/engine/router.ts";
 import { createCallerFilters } from "../upstream/filter/caller-filters.ts";
 import { Filters } from "../upstream/filter/filters.ts";
 import { createRemoteFilters, idByteOf } from "../upstream/filter/remote-filters.ts";
@@ -40,10 +37,9 @@ import {
 import { MemoryBudget } from "../upstream/memory-budget.ts";
 import { createProfileUpdater, type ProfileUpdater } from "../upstream/profile-updater.ts";
 import { checkProviders } from "../upstream/provider-check.ts";
-import { createCordonTable } from "../upstream/registry/cordons.ts";
+import { CordonTable } from "../upstream/registry/cordons.ts";
 import {
-  createProfileRegistry,
-  type ProfileRegistry,
+  ProfileRegistry,
   type ProfileRegistrySettings,
 } from "../upstream/registry/profile-registry.ts";
 import { connectRedis } from "../upstream/second-tier/redis-connection.ts";
@@ -527,15 +523,15 @@ type UpstreamOutside = Omit<Outside, "version"> & Bounds;
 function limitedHttp(
   http: BatchUpstream,
   parts: { readonly runtime: Runtime; readonly budgets: ProviderBudgets },
-  { batches, batchRefused }: Observer,
+  observer: Observer,
 ): Upstream {
   const { runtime, budgets } = parts;
   const batching = batchingUpstream(http, {
     runtime,
-    counts: batches,
+    counts: observer.batches,
     countAgain: ({ provider, methodName = "" }) =>
       (budgets.find(provider)?.takeAgain(methodName) ?? null) === null,
-    onRefused: batchRefused,
+    onRefused: (provider, most) => observer.batchRefused(provider, most),
   });
   return meteredUpstream(batching, parts);
 }
@@ -549,16 +545,16 @@ function upstreamSide(
   const timerWheel = new TimerWheel(runtime);
   const guard = createSsrfGuard({ rules: addressRulesOf(config), mark: markOf(config) });
   const budget = new MemoryBudget(() => live().limits);
-  const budgets = createProviderBudgets({ ...sent, runtime });
+  const budgets = new ProviderBudgets({ ...sent, runtime });
   const socketParts = { runtime, timerWheel, guard, budget, limits: socketLimits(live) };
   const sockets = meteredSockets(createSockets(socketParts), { runtime, budgets });
-  const observer = createObserver(log, runtime, placeOf(service));
-  const buffers = new BufferPool(observer.returnedTwice);
+  const observer = new Observer(log, runtime, placeOf(service));
+  const buffers = new BufferPool(() => observer.returnedTwice());
   const httpParts = { budget, timerWheel, client: config.upstream.http, shares, buffers };
   const http = createHttpUpstream(runtime, httpLimits(live), guard, httpParts);
   const upstreams = { http: limitedHttp(http, { runtime, budgets }, observer), ws: sockets };
-  const cordons = createCordonTable();
-  const ofRegistry = { ...hearing(observer), shares, budgets, cordonOf: cordons.of };
+  const cordons = new CordonTable();
+  const ofRegistry = { ...hearing(observer), shares, budgets, cordons };
   const registry = registryOf(config, runtime, ofRegistry);
   const limits = (): Config["limits"] => live().limits;
   const parts = { runtime, timerWheel, upstreams, limits, log, buffers };
@@ -566,7 +562,11 @@ function upstreamSide(
   const { bus = null, workers = 1 } = service ?? {};
   const common = { runtime, timerWheel, registry, consistency: () => live().consistency };
   const ofStreams = { ...common, router, sockets, shares, limits, log, workers };
-  const streams = streamSide(bus, { ...ofStreams, budget, onMove: observer.streamMoved });
+  const streams = streamSide(bus, {
+    ...ofStreams,
+    budget,
+    onMove: (move) => observer.streamMoved(move),
+  });
   const { subscriptions } = streams;
   const { headSeen } = subscriptions;
   const health = createHealthSide({ ...common, upstreams, headSeen, accepted }, bus);
@@ -602,21 +602,18 @@ function registryOf(
   runtime: Runtime,
   settings: Pick<
     ProfileRegistrySettings,
-    "onChange" | "shares" | "budgets" | "cordonOf" | "attemptsOf"
+    "onChange" | "shares" | "budgets" | "cordons" | "attemptsOf"
   >,
 ): ProfileRegistry {
-  return createProfileRegistry(chains, profiles, runtime, { ...selection, ...settings });
+  return new ProfileRegistry(chains, profiles, runtime, { ...selection, ...settings });
 }
 
 /** The observer hears of the health of providers, and of every attempt at them. */
-function hearing({
-  history,
-  channelChanged,
-}: Observer): Pick<ProfileRegistrySettings, "onChange" | "attemptsOf"> {
+function hearing(observer: Observer): Pick<ProfileRegistrySettings, "onChange" | "attemptsOf"> {
   return {
-    onChange: channelChanged,
+    onChange: (profile, chain, change) => observer.channelChanged(profile, chain, change),
     attemptsOf: (profile, chain) => {
-      const of = history.chain(profile, chain);
+      const of = observer.history.chain(profile, chain);
       return (attempt, method) => of.attempted(attempt, method);
     },
   };
@@ -634,7 +631,7 @@ function liveRouter(
   { splits, reasks, feed }: Observer,
   live: () => Config,
 ): {
-  readonly router: RoutingEngine;
+  readonly router: Router;
   readonly cache: CachedAnswers;
   readonly accepted: AcceptedTransactions;
 } {
@@ -643,7 +640,7 @@ function liveRouter(
   secondTier.use(redisUrl);
   const cache = new CachedAnswers(() => live().cache, secondTier, parts.buffers);
   const accepted = new AcceptedTransactions(parts.runtime);
-  const router = createRouter({
+  const router = new Router({
     ...parts,
     cache,
     accepted,

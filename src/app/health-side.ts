@@ -6,8 +6,8 @@ import type { Bus } from "../core/workers/bus.ts";
 import type { Runtime } from "../runtime.ts";
 import type { AcceptedTransactions } from "../upstream/engine/accepted-transactions.ts";
 import { ViewExchange } from "../upstream/engine/view-exchange.ts";
-import { createHeadWatch, type HeadWatch } from "../upstream/health/head-watch.ts";
-import { createProber, type Prober } from "../upstream/health/prober.ts";
+import { HeadWatch } from "../upstream/health/head-watch.ts";
+import { Prober } from "../upstream/health/prober.ts";
 import { SharedHealth } from "../upstream/health/shared-health.ts";
 import type { Tracker } from "../upstream/health/tracker.ts";
 import type { ProfileRegistry } from "../upstream/registry/profile-registry.ts";
@@ -37,17 +37,17 @@ export interface HealthSide {
 /** Creates them with nothing to watch yet; `bus` null = there are no other workers. */
 export function createHealthSide(parts: HealthSideParts, bus: Bus | null): HealthSide {
   const { runtime, timerWheel, upstreams, consistency, headSeen, accepted } = parts;
-  const { trackersByKey } = parts.registry;
+  const trackersByKey = () => parts.registry.trackersByKey();
   const common = { runtime, timerWheel, consistency };
   const viewExchange = new ViewExchange({ runtime, accepted, trackersByKey, bus });
   if (bus === null) {
-    const prober = createProber({ ...common, upstreams, finality: true });
-    const headWatch = createHeadWatch({ ...common, sockets: upstreams.ws, headSeen });
+    const prober = new Prober({ ...common, upstreams, finality: true });
+    const headWatch = new HeadWatch({ ...common, sockets: upstreams.ws, headSeen });
     const close = (): void => closeAll(viewExchange, prober, headWatch);
     return { prober: withExchange(prober, viewExchange), headWatch, viewExchange, close };
   }
   let shared: SharedHealth | null = null;
-  const prober = createProber({
+  const prober = new Prober({
     ...common,
     upstreams,
     finality: true,
@@ -56,7 +56,7 @@ export function createHealthSide(parts: HealthSideParts, bus: Bus | null): Healt
     onHashReads: (tracker, provider, served) => shared?.hashReads(tracker, provider, served),
     onProbe: (tracker, probe) => shared?.probed(tracker, probe),
   });
-  const headWatch = createHeadWatch({
+  const headWatch = new HeadWatch({
     ...common,
     sockets: upstreams.ws,
     headSeen(tracker, provider, head) {

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { newProcessId } from "../cluster/node-rows.ts";
 import type { Bus } from "../core/workers/bus.ts";
 import { FeedHub } from "../observe/feed/feed-hub.ts";
-import { startHistoryClock } from "../observe/history/history-clock.ts";
+import { HistoryClock } from "../observe/history/history-clock.ts";
 import { ServiceHistory } from "../observe/history/service-history.ts";
 import type { Observer } from "../observe/observer.ts";
 import type { ReportParts } from "../observe/operator-report.ts";
@@ -64,7 +64,7 @@ export function createLiveSide(parts: LiveSideParts): LiveSide {
     refresh: () => clock.refresh(),
     takeChanges: () => feed.takeChanges(),
   });
-  const clock = startHistoryClock({
+  const clock = new HistoryClock({
     counts: observer.history,
     feed,
     registry,

@@ -6,6 +6,7 @@ import { noteSeen } from "../core/provider-errors/seen-errors.ts";
 import { noteUnknown } from "../core/provider-errors/unknown-errors.ts";
 import type { AnswerSource } from "../core/routing/answer-source.ts";
 import type { Strategy } from "../core/routing/strategy.ts";
+import type { Failure } from "../core/rpc/failure.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Answer, Outcome } from "../upstream/engine/answer.ts";
 import { OVERTAKEN } from "../upstream/engine/judgement.ts";
@@ -13,12 +14,6 @@ import type { RoutedCall } from "../upstream/engine/router.ts";
 import { redactedMessage, redactedMethod } from "./redacted-error.ts";
 import type { RepeatLimiter } from "./repeat-limiter.ts";
 import type { Series } from "./series.ts";
-
-/** Logs calls. */
-export interface CallLog {
-  /** Logs a routed call at its end, and keeps samples of unknown provider errors. */
-  finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void;
-}
 
 /**
  * Whether a provider failed, or was left for another. A hedge, or a recheck of `null`,
@@ -39,73 +34,83 @@ const MAX_ATTEMPTS = 50;
 /** Categories of errors that matched no rule. */
 const UNKNOWN_CATEGORIES: ReadonlySet<string> = new Set(["unknown", "tx_rejected"]);
 
-/** A log of calls that writes to `log`. */
-export function createCallLog(log: Logger, runtime: Runtime, repeats: RepeatLimiter): CallLog {
-  const parts: CallLogParts = { log, runtime, repeats };
-  return {
-    finished(to, route, answer, requestId) {
-      for (const trace of route.traces) {
-        noteError(parts, { to, route, trace });
-        noteUnknownError(parts, { to, route, trace });
-      }
-      if (isRetried(route) || answer.outcome.kind === "fault")
-        warn(parts, { to, route, answer, requestId });
-      if (log.isLevelEnabled("debug"))
-        log.debug(lineOf({ to, route, answer, requestId }), "request");
-    },
-  };
+/** Logs calls. */
+export class CallLog {
+  readonly #log: Logger;
+  readonly #runtime: Runtime;
+  readonly #repeats: RepeatLimiter;
+
+  constructor(log: Logger, runtime: Runtime, repeats: RepeatLimiter) {
+    this.#log = log;
+    this.#runtime = runtime;
+    this.#repeats = repeats;
+  }
+
+  /** Logs a routed call at its end, and keeps samples of unknown provider errors. */
+  finished(to: Series, route: RoutedCall, answer: Answer, requestId: string): void {
+    for (const trace of route.traces) {
+      if (trace.failure === null || trace.attempt.provider.guarded) continue;
+      const record = { to, route, trace, failure: trace.failure };
+      this.#noteError(record);
+      this.#noteUnknownError(record);
+    }
+    if (isRetried(route) || answer.outcome.kind === "fault")
+      this.#warn({ to, route, answer, requestId });
+    if (this.#log.isLevelEnabled("debug"))
+      this.#log.debug(lineOf({ to, route, answer, requestId }), "request");
+  }
+
+  /** Records an error by its category. */
+  #noteError({ to, route, trace, failure }: FailedAttempt): void {
+    const { provider, verdict } = trace.attempt;
+    if (verdict === null) return;
+    const { code, httpStatus, message } = failure;
+    const about = { provider: provider.id, category: verdict.category, code, httpStatus };
+    const describe = () => ({
+      method: redactedMethod(route.request.call.methodName),
+      sample: redactedMessage(provider, String(message)),
+    });
+    noteSeen(to.errors, { ...about, describe }, this.#runtime.wallMs());
+  }
+
+  /** Records and logs an error that matches no rule. */
+  #noteUnknownError({ to, route, trace, failure }: FailedAttempt): void {
+    const { provider, verdict } = trace.attempt;
+    if (!UNKNOWN_CATEGORIES.has(verdict?.category ?? "")) return;
+    const occurrence = {
+      provider: provider.id,
+      method: route.request.call.methodName,
+      code: failure.code,
+      httpStatus: failure.httpStatus,
+      message: String(failure.message),
+      redact: (text: string) => redactedMessage(provider, text),
+    };
+    const shape = noteUnknown(to.unknown, occurrence, this.#runtime.wallMs());
+    const cause = `unknown error of ${provider.id}`;
+    if (shape === null || !this.#repeats.mayLog(to.profile, cause)) return;
+    this.#log.warn(
+      { profile: to.profile, chain: to.chain, ...shape },
+      "a provider error that no rule knows; `error_rules` can say what it means",
+    );
+  }
+
+  #warn(call: FinishedCall): void {
+    if (!this.#log.isLevelEnabled("warn")) return;
+    const { to, route, answer } = call;
+    const { profile, chain } = to;
+    const text =
+      answer.outcome.kind === "fault" ? "request failed" : "request took more than one attempt";
+    const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
+    if (this.#repeats.mayLog(profile, cause)) this.#log.warn({ cause, ...lineOf(call) }, text);
+  }
 }
 
-interface CallLogParts {
-  readonly log: Logger;
-  readonly runtime: Runtime;
-  readonly repeats: RepeatLimiter;
-}
-
-interface AttemptRecord {
+/** An attempt that failed at a provider which is not a user's own. */
+interface FailedAttempt {
   readonly to: Series;
   readonly route: RoutedCall;
   readonly trace: RoutedCall["traces"][number];
-}
-
-/** Records an error by its category; not errors of users' own providers. */
-function noteError(
-  { runtime }: CallLogParts,
-  { to, route, trace: { attempt, failure } }: AttemptRecord,
-): void {
-  const { provider, verdict } = attempt;
-  if (failure === null || verdict === null || provider.guarded) return;
-  const { code, httpStatus, message } = failure;
-  const about = { provider: provider.id, category: verdict.category, code, httpStatus };
-  const describe = () => ({
-    method: redactedMethod(route.request.call.methodName),
-    sample: redactedMessage(provider, String(message)),
-  });
-  noteSeen(to.errors, { ...about, describe }, runtime.wallMs());
-}
-
-/** Records and logs an error that matches no rule; not errors of users' own providers. */
-function noteUnknownError(
-  { log, runtime, repeats }: CallLogParts,
-  { to, route, trace: { attempt, failure } }: AttemptRecord,
-): void {
-  const { provider, verdict } = attempt;
-  if (failure === null || provider.guarded || !UNKNOWN_CATEGORIES.has(verdict?.category ?? ""))
-    return;
-  const occurrence = {
-    provider: provider.id,
-    method: route.request.call.methodName,
-    code: failure.code,
-    httpStatus: failure.httpStatus,
-    message: String(failure.message),
-    redact: (text: string) => redactedMessage(provider, text),
-  };
-  const shape = noteUnknown(to.unknown, occurrence, runtime.wallMs());
-  if (shape === null || !repeats.mayLog(to.profile, `unknown error of ${provider.id}`)) return;
-  log.warn(
-    { profile: to.profile, chain: to.chain, ...shape },
-    "a provider error that no rule knows; `error_rules` can say what it means",
-  );
+  readonly failure: Failure;
 }
 
 interface FinishedCall {
@@ -113,16 +118,6 @@ interface FinishedCall {
   readonly route: RoutedCall;
   readonly answer: Answer;
   readonly requestId: string;
-}
-
-function warn({ log, repeats }: CallLogParts, call: FinishedCall): void {
-  if (!log.isLevelEnabled("warn")) return;
-  const { to, route, answer } = call;
-  const { profile, chain } = to;
-  const text =
-    answer.outcome.kind === "fault" ? "request failed" : "request took more than one attempt";
-  const cause = `${text}: ${profile} on ${chain}: ${whyOf(route)}`;
-  if (repeats.mayLog(profile, cause)) log.warn({ cause, ...lineOf(call) }, text);
 }
 
 interface CallLine {

@@ -14,10 +14,10 @@ import { newSplitCounts, type SplitCounts } from "../upstream/engine/split-parts
 import { ViewReasks } from "../upstream/engine/view-reasks.ts";
 import type { HealthChange } from "../upstream/health/tracker.ts";
 import type { StreamMove } from "../upstream/stream/subscriptions.ts";
-import { createCallLog } from "./call-log.ts";
+import { CallLog } from "./call-log.ts";
 import { EventFeed, type UnplacedEvent } from "./feed/event-feed.ts";
 import { HistoryCounts } from "./history/history-counts.ts";
-import { createRepeatLimiter, type RepeatLimiter } from "./repeat-limiter.ts";
+import { RepeatLimiter } from "./repeat-limiter.ts";
 import { newSeries, OUTCOMES, type Series } from "./series.ts";
 
 /** Counts of client WebSockets. */
@@ -25,45 +25,6 @@ export interface SocketCounts {
   open: number;
   /** Closed sockets by close code; unknown codes count as `other`. */
   readonly closes: Map<string, number>;
-}
-
-/** Hears of every finished request and every change of state. */
-export interface Observer {
-  readonly log: Logger;
-  /** What is counted for history, by chain and provider. */
-  readonly history: HistoryCounts;
-  /** What happens now, for those who watch. */
-  readonly feed: EventFeed;
-  /** The counters of a profile on a chain. */
-  series(profile: string, chain: string): Series;
-  allSeries(): readonly Series[];
-  /** Counts a request answered without a provider. */
-  local(series: Series, method: Method, answer: Answer): void;
-  /** Counts and logs a routed request at its end. */
-  routed(series: Series, route: RoutedCall, answer: Answer, requestId: string): void;
-  /** Counts a request whose caller left; `route` null = it was not routed. */
-  cancelled(series: Series, method: Method, route: RoutedCall | null, requestId: string): void;
-  /** Counts a request refused before its chain was known. */
-  refused(code: FaultCode): void;
-  refusals(): ReadonlyMap<FaultCode, number>;
-  /** Counts and logs an answer whose memory was returned twice: a defect of ours. */
-  returnedTwice(): void;
-  returnsTwice(): number;
-  /** Logs that a circuit opened or closed, or that a provider was cordoned or released. */
-  channelChanged(profile: string, chain: string, change: HealthChange): void;
-  /** Logs that a subscription continues at another provider. */
-  streamMoved(move: StreamMove): void;
-  /** Calls over ranges of blocks that were asked for in parts. */
-  readonly splits: SplitCounts;
-  /** Calls that were asked for again so that all callers keep one view of the chain. */
-  readonly reasks: ViewReasks;
-  /** Calls that went to providers several in one request. */
-  readonly batches: BatchCounts;
-  /** Logs that a provider takes no more calls than `most` in one request. */
-  batchRefused(provider: Provider, most: number): void;
-  readonly sockets: SocketCounts;
-  socketOpened(): void;
-  socketClosed(code: number): void;
 }
 
 const CHANGES: Readonly<
@@ -90,95 +51,135 @@ export interface ObserverPlace {
 
 const ALONE: ObserverPlace = { worker: "1", workers: 1 };
 
-/** An observer that logs to `log`. */
-export function createObserver(
-  log: Logger,
-  runtime: Runtime,
-  place: ObserverPlace = ALONE,
-): Observer {
-  const history = new HistoryCounts();
-  const feed = new EventFeed({ runtime, ...place });
-  const series = new Map<string, Series>();
-  const repeats = createRepeatLimiter(runtime, (cause, held) =>
-    log.warn({ cause, held }, "more like this in the last minute"),
-  );
-  const calls = createCallLog(log, runtime, repeats);
-  return {
-    log,
-    history,
-    feed,
-    series(profile, chain) {
-      const key = `${profile} ${chain}`;
-      const known = series.get(key);
-      if (known !== undefined) return known;
-      const created = newSeries(history.chain(profile, chain));
-      series.set(key, created);
-      return created;
-    },
-    allSeries: () => [...series.values()],
-    local(to, method, answer) {
-      countAnswer(to, method, answer);
-      to.history.local(answer.outcome);
-    },
-    routed(to, route, answer, requestId) {
-      countAnswer(to, route.request.call.method, answer);
-      const nowMs = runtime.now();
-      const ms = Math.max(0, nowMs - route.startedAtMs);
-      addTo(to.durations, ms);
-      to.history.routed(route, answer.outcome, ms);
-      if (route.plan.panic === true) countPanic(to, route);
-      countFurther(to, route);
-      if (route.cacheUse !== null) to.cacheUses[route.cacheUse.result]++;
-      calls.finished(to, route, answer, requestId);
-      feed.ended({ route, outcome: answer.outcome, requestId, series: to }, nowMs);
-    },
-    cancelled(to, method, route, requestId) {
-      count(to, method, 3);
-      to.history.cancelled();
-      if (route?.plan.panic === true) countPanic(to, route);
-      if (route === null) return;
-      countFurther(to, route);
-      feed.ended({ route, outcome: null, requestId, series: to }, runtime.now());
-    },
-    splits: newSplitCounts(),
-    reasks: new ViewReasks(),
-    batches: newBatchCounts(),
-    batchRefused: ({ id: provider }, most) =>
-      log.warn({ provider, most }, "the provider refused a batch; smaller ones, or none, follow"),
-    ...countRefusals(log, repeats),
-    ...stateChanges({ log, repeats, history, feed }),
-    ...countSockets(),
-  };
-}
+/** Hears of every finished request and every change of state. */
+export class Observer {
+  readonly log: Logger;
+  /** Counts for history, by chain and provider. */
+  readonly history = new HistoryCounts();
+  /** Events for those who watch the service live. */
+  readonly feed: EventFeed;
+  /** Calls over ranges of blocks that were asked for in parts. */
+  readonly splits: SplitCounts = newSplitCounts();
+  /** Calls that were asked for again so that all callers keep one view of the chain. */
+  readonly reasks = new ViewReasks();
+  /** Calls that went to providers several in one request. */
+  readonly batches: BatchCounts = newBatchCounts();
+  readonly sockets: SocketCounts = { open: 0, closes: new Map() };
+  readonly #runtime: Runtime;
+  readonly #repeats: RepeatLimiter;
+  readonly #calls: CallLog;
+  readonly #series = new Map<string, Series>();
+  readonly #refusals = new Map<FaultCode, number>();
+  #returnsTwice = 0;
 
-interface ChangeParts extends Pick<Observer, "log" | "history" | "feed"> {
-  readonly repeats: RepeatLimiter;
-}
+  constructor(log: Logger, runtime: Runtime, place: ObserverPlace = ALONE) {
+    this.log = log;
+    this.#runtime = runtime;
+    this.feed = new EventFeed({ runtime, ...place });
+    this.#repeats = new RepeatLimiter(runtime, (cause, held) =>
+      log.warn({ cause, held }, "more like this in the last minute"),
+    );
+    this.#calls = new CallLog(log, runtime, this.#repeats);
+  }
 
-/** Hears of changes of state: logs them, and passes them on to those who watch. */
-function stateChanges({
-  log,
-  repeats,
-  history,
-  feed,
-}: ChangeParts): Pick<Observer, "channelChanged" | "streamMoved"> {
-  return {
-    channelChanged(profile, chain, change) {
-      const { provider, transport, event, cause } = change;
-      if (event === "circuit_opened") history.chain(profile, chain).opened(provider);
-      feed.emit(feedEventOf(profile, chain, change));
-      const repeated = `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`;
-      if (!repeats.mayLog(profile, repeated)) return;
-      const { level, text } = CHANGES[event];
-      log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
-    },
-    streamMoved({ profile, chain, kind, to, reason }) {
-      feed.emit({ type: "stream", data: { profile, chain, kind, to, reason } });
-      const repeated = `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`;
-      if (!repeats.mayLog(profile, repeated)) return;
-      log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
-    },
-  };
+  /** The counters of a profile on a chain. */
+  series(profile: string, chain: string): Series {
+    const key = `${profile} ${chain}`;
+    const known = this.#series.get(key);
+    if (known !== undefined) return known;
+    const created = newSeries(this.history.chain(profile, chain));
+    this.#series.set(key, created);
+    return created;
+  }
+
+  allSeries(): readonly Series[] {
+    return [...this.#series.values()];
+  }
+
+  /** Counts a request answered without a provider. */
+  local(series: Series, method: Method, answer: Answer): void {
+    countAnswer(series, method, answer);
+    series.history.local(answer.outcome);
+  }
+
+  /** Counts and logs a routed request at its end. */
+  routed(series: Series, route: RoutedCall, answer: Answer, requestId: string): void {
+    countAnswer(series, route.request.call.method, answer);
+    const nowMs = this.#runtime.now();
+    const ms = Math.max(0, nowMs - route.startedAtMs);
+    addTo(series.durations, ms);
+    series.history.routed(route, answer.outcome, ms);
+    if (route.plan.panic === true) countPanic(series, route);
+    countFurther(series, route);
+    if (route.cacheUse !== null) series.cacheUses[route.cacheUse.result]++;
+    this.#calls.finished(series, route, answer, requestId);
+    this.feed.ended({ route, outcome: answer.outcome, requestId, series }, nowMs);
+  }
+
+  /** Counts a request whose caller left; `route` null = it was not routed. */
+  cancelled(series: Series, method: Method, route: RoutedCall | null, requestId: string): void {
+    count(series, method, 3);
+    series.history.cancelled();
+    if (route?.plan.panic === true) countPanic(series, route);
+    if (route === null) return;
+    countFurther(series, route);
+    this.feed.ended({ route, outcome: null, requestId, series }, this.#runtime.now());
+  }
+
+  /** Counts a request refused before its chain was known. */
+  refused(code: FaultCode): void {
+    this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1);
+  }
+
+  refusals(): ReadonlyMap<FaultCode, number> {
+    return this.#refusals;
+  }
+
+  /** Counts and logs an answer whose memory was returned twice: a defect of ours. */
+  returnedTwice(): void {
+    this.#returnsTwice++;
+    if (this.#repeats.mayLog("", RETURNED_TWICE)) this.log.error(RETURNED_TWICE);
+  }
+
+  returnsTwice(): number {
+    return this.#returnsTwice;
+  }
+
+  /** Logs that a circuit opened or closed, or that a provider was cordoned or released. */
+  channelChanged(profile: string, chain: string, change: HealthChange): void {
+    const { provider, transport, event, cause } = change;
+    if (event === "circuit_opened") this.history.chain(profile, chain).opened(provider);
+    this.feed.emit(feedEventOf(profile, chain, change));
+    const repeated = `${event}: ${profile} on ${chain}: ${provider.id} ${transport}`;
+    if (!this.#repeats.mayLog(profile, repeated)) return;
+    const { level, text } = CHANGES[event];
+    this.log[level]({ profile, chain, provider: provider.id, transport, cause }, text);
+  }
+
+  /** Logs that a subscription continues at another provider. */
+  streamMoved({ profile, chain, kind, to, reason }: StreamMove): void {
+    this.feed.emit({ type: "stream", data: { profile, chain, kind, to, reason } });
+    const repeated = `subscription moved: ${profile} on ${chain}: ${kind} ${to} ${reason}`;
+    if (!this.#repeats.mayLog(profile, repeated)) return;
+    this.log.warn({ profile, chain, kind, to, reason }, "subscription moved to another provider");
+  }
+
+  /** Logs that a provider takes no more calls than `most` in one request. */
+  batchRefused({ id: provider }: Provider, most: number): void {
+    const text = "the provider refused a batch; smaller ones, or none, follow";
+    this.log.warn({ provider, most }, text);
+  }
+
+  socketOpened(): void {
+    this.sockets.open++;
+  }
+
+  socketClosed(code: number): void {
+    const { sockets } = this;
+    sockets.open--;
+    const label = CLOSE_CODES.has(code) ? String(code) : "other";
+    sockets.closes.set(label, (sockets.closes.get(label) ?? 0) + 1);
+  }
 }
 
 function feedEventOf(
@@ -196,40 +197,6 @@ function feedEventOf(
     case "cordon_lifted":
       return { type: "cordon", data: { ...about, cordoned: event === "cordoned" } };
   }
-}
-
-function countRefusals(
-  log: Logger,
-  repeats: RepeatLimiter,
-): Pick<Observer, "refused" | "refusals" | "returnedTwice" | "returnsTwice"> {
-  const refusals = new Map<FaultCode, number>();
-  let returnsTwice = 0;
-  return {
-    refused(code) {
-      refusals.set(code, (refusals.get(code) ?? 0) + 1);
-    },
-    refusals: () => refusals,
-    returnedTwice() {
-      returnsTwice++;
-      if (repeats.mayLog("", RETURNED_TWICE)) log.error(RETURNED_TWICE);
-    },
-    returnsTwice: () => returnsTwice,
-  };
-}
-
-function countSockets(): Pick<Observer, "sockets" | "socketOpened" | "socketClosed"> {
-  const sockets: SocketCounts = { open: 0, closes: new Map() };
-  return {
-    sockets,
-    socketOpened() {
-      sockets.open++;
-    },
-    socketClosed(code) {
-      sockets.open--;
-      const label = CLOSE_CODES.has(code) ? String(code) : "other";
-      sockets.closes.set(label, (sockets.closes.get(label) ?? 0) + 1);
-    },
-  };
 }
 
 function countPanic({ panics }: Series, { traces }: RoutedCall): void {

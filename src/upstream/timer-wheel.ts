@@ -3,11 +3,6 @@
 // never early.
 import type { Runtime } from "../runtime.ts";
 
-/** A timer that was set. */
-export interface Timer {
-  clear(): void;
-}
-
 const TICK_MS = 10;
 const SLOTS = 1024;
 
@@ -15,7 +10,7 @@ const SLOTS = 1024;
 export class TimerWheel {
   size = 0;
   readonly #runtime: Runtime;
-  readonly #slots: Entry[] = Array.from({ length: SLOTS }, () => new Entry());
+  readonly #slots: Timer[] = Array.from({ length: SLOTS }, () => new Timer());
   #turnedAtMs: number;
   #tick = 0;
   #running = false;
@@ -31,7 +26,7 @@ export class TimerWheel {
     const behindMs = Math.max(0, this.#runtime.now() - this.#turnedAtMs);
     const ticks = Math.ceil((Math.max(0, ms) + behindMs) / TICK_MS) + 1;
     const slot = this.#slots[(this.#tick + ticks) % SLOTS];
-    const entry = new Entry();
+    const entry = new Timer();
     entry.run = run;
     entry.timerWheel = this;
     entry.dueTick = this.#tick + ticks;
@@ -60,10 +55,10 @@ export class TimerWheel {
     else this.#runtime.after(TICK_MS, () => this.#turn());
   }
 
-  #fire(slot: Entry | undefined): void {
+  #fire(slot: Timer | undefined): void {
     let entry = slot?.next;
     while (entry !== undefined) {
-      const next: Entry | undefined = entry.next;
+      const next: Timer | undefined = entry.next;
       if (entry.dueTick <= this.#tick) {
         const { run } = entry;
         entry.clear();
@@ -74,14 +69,15 @@ export class TimerWheel {
   }
 }
 
-class Entry implements Timer {
+/** A timer that was set. */
+export class Timer {
   run: () => void = nothing;
   timerWheel: TimerWheel | undefined = undefined;
   dueTick = 0;
-  next: Entry | undefined = undefined;
-  previous: Entry | undefined = undefined;
+  next: Timer | undefined = undefined;
+  previous: Timer | undefined = undefined;
 
-  insertAfter(head: Entry): void {
+  insertAfter(head: Timer): void {
     this.previous = head;
     this.next = head.next;
     if (head.next !== undefined) head.next.previous = this;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createCachePurge, createOwnPurge, PURGE_ALL } from "../../src/app/cache-purge.ts";
 import { CachedAnswers, type PurgeSelection } from "../../src/upstream/engine/cached-answers.ts";
-import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../fakes/providers.ts";
 import { simulatedWorld } from "../fakes/runtime.ts";
@@ -12,7 +12,7 @@ import { simulatedWorld } from "../fakes/runtime.ts";
 const SET = fakeSet([fakeProvider(0)]);
 const CHAIN = { ...SET.chain, aliases: ["first"] };
 const TEAM = { slug: "team", owner: null, managed: false, chains: new Map([["test", SET]]) };
-const registry = createProfileRegistry([CHAIN], [TEAM], simulatedWorld(1), SELECTION);
+const registry = new ProfileRegistry([CHAIN], [TEAM], simulatedWorld(1), SELECTION);
 
 function service(ids: readonly string[]) {
   const bus = testBus(ids);

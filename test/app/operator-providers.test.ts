@@ -12,8 +12,8 @@ import type {
   OperatorRecords,
   ProviderRef,
 } from "../../src/hosted/operator/records.ts";
-import { createCordonTable } from "../../src/upstream/registry/cordons.ts";
-import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { CordonTable } from "../../src/upstream/registry/cordons.ts";
+import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { RecordAction } from "../../src/web/api/action-log.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
@@ -39,9 +39,9 @@ async function openWorker(
   const inbox = createOperatorInbox();
   const actions: Parameters<RecordAction>[0][] = [];
   const { chains, profiles } = configOf(configText([{ id: "a", url: "http://127.0.0.1:9" }]));
-  const cordons = createCordonTable();
-  const settings = { ...SELECTION, cordonOf: cordons.of };
-  const registry = createProfileRegistry(chains, profiles, runtime, settings);
+  const cordons = new CordonTable();
+  const settings = { ...SELECTION, cordons };
+  const registry = new ProfileRegistry(chains, profiles, runtime, settings);
   const errors: unknown[] = [];
   const send = () => ({ sent: false, cancel: () => {} });
   const operator = await openOperatorProviders({

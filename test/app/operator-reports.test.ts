@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
 import { operatorReports } from "../../src/app/operator-reports.ts";
-import { createObserver } from "../../src/observe/observer.ts";
+import { Observer } from "../../src/observe/observer.ts";
 import type { SubscriptionReport } from "../../src/upstream/stream/subscriptions.ts";
 import { testBus } from "../cluster/bus-fixture.ts";
 import { fakeProvider } from "../fakes/providers.ts";
@@ -42,7 +42,7 @@ test("streams of all workers are one list with their lag, the most subscribed fi
   const { world, worker } = testBus(["1", "2"]);
   const open = (id: string, reports: readonly SubscriptionReport[]) => {
     const { bus } = worker(id);
-    const observer = createObserver(pino({ level: "silent" }), world, { worker: id, workers: 2 });
+    const observer = new Observer(pino({ level: "silent" }), world, { worker: id, workers: 2 });
     const checks = { agreed: 4, missing: 1, surplus: 0, unanswered: 0, givenUp: 2, overBudget: 0 };
     const subscriptions = {
       reports: () => reports,

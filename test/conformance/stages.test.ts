@@ -9,7 +9,7 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cached-answers.ts";
-import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -118,7 +118,7 @@ function bench({ method, coalesce, hedge, params, cache, view }: StackUnderTest)
     }
   }
   const sent: Sent[] = [];
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     coalesce: () => coalesce,

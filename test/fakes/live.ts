@@ -2,12 +2,12 @@
 // one decision that was recorded, and no other worker.
 import { pino } from "pino";
 import { createLiveSide } from "../../src/app/live-side.ts";
-import { createObserver } from "../../src/observe/observer.ts";
+import { Observer } from "../../src/observe/observer.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import type { RoutedCall } from "../../src/upstream/engine/router.ts";
 import { NOTHING_SENT } from "../../src/upstream/engine/stage.ts";
 import type { Tracker } from "../../src/upstream/health/tracker.ts";
-import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import type { LiveView } from "../../src/web/api/instance-parts.ts";
 import { fakeCall, fakeProvider, fakeSet, SELECTION, verdict } from "./providers.ts";
 
@@ -67,7 +67,7 @@ function fakeRoute(tracker: Tracker, startedAtMs: number, method = "eth_call"): 
 /** The live parts of an API. */
 export function testLive(runtime: Runtime): LiveView {
   const log = pino({ level: "silent" });
-  const observer = createObserver(log, runtime);
+  const observer = new Observer(log, runtime);
   const set = fakeSet([fakeProvider(0), fakeProvider(1)]);
   const profile = {
     slug: "team",
@@ -75,7 +75,7 @@ export function testLive(runtime: Runtime): LiveView {
     managed: false,
     chains: new Map([["test", set]]),
   };
-  const registry = createProfileRegistry([set.chain], [profile], runtime, SELECTION);
+  const registry = new ProfileRegistry([set.chain], [profile], runtime, SELECTION);
   const subscriptions = { reports: () => [], counts: () => [], checks: () => [] };
   const tracker = registry.profile("team")?.trackers.get("test");
   if (tracker === undefined) throw new Error("the profile serves the chain");

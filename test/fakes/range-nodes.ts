@@ -7,7 +7,7 @@ import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
-import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts, type SplitLimits } from "../../src/upstream/engine/split-parts.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -128,7 +128,7 @@ export function rangeFixture(options: RangeFixtureOptions): RangeFixture {
     },
     ask: (filter, how) => askOf({ runtime, tracker, router }, filter, how),
   };
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: Number.POSITIVE_INFINITY, firstAttemptShare: 0.6 }),
@@ -198,7 +198,7 @@ function askOf(
   }: {
     readonly runtime: SimulatedWorld;
     readonly tracker: Tracker;
-    readonly router: ReturnType<typeof createRouter>;
+    readonly router: Router;
   },
   filter: Readonly<Record<string, unknown>>,
   { method = "eth_getLogs", mayStream = true, pin, pauses, ...rest }: RangeAsk = {},

@@ -8,8 +8,8 @@ import type { Failure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
-import { createRouter, type RoutedCall } from "../../src/upstream/engine/router.ts";
-import { createProber } from "../../src/upstream/health/prober.ts";
+import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
+import { Prober } from "../../src/upstream/health/prober.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest, Upstream } from "../../src/upstream/transport.ts";
@@ -199,7 +199,7 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
     },
   };
   const timerWheel = new TimerWheel(runtime);
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel,
     upstreams: { http: upstream },
@@ -207,6 +207,6 @@ export function routingFixture(count: number, options: RoutingFixtureOptions = {
     hedge: () => options.hedge ?? null,
   });
   if (options.probed !== false)
-    createProber({ runtime, timerWheel, upstreams: { http: upstream } }).watch([tracker]);
+    new Prober({ runtime, timerWheel, upstreams: { http: upstream } }).watch([tracker]);
   return it;
 }

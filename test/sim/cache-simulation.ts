@@ -9,11 +9,7 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../src/upstream/engine/cached-answers.ts";
-import {
-  createRouter,
-  type RoutedCall,
-  type RoutingEngine,
-} from "../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { newSplitCounts } from "../../src/upstream/engine/split-parts.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -132,7 +128,7 @@ class CacheWorld {
   compared = 0;
   readonly #random: () => number;
   readonly #tracker: Tracker;
-  readonly #router: RoutingEngine;
+  readonly #router: Router;
   readonly #oracle: AnswerOracle;
   readonly #excused: ReadonlySet<Finding>;
 
@@ -243,7 +239,7 @@ class CacheWorld {
     return new Tracker({ ...usual, chain, ...set }, this.runtime, settings);
   }
 
-  #createRouter(): RoutingEngine {
+  #createRouter(): Router {
     const { runtime } = this;
     const settings = {
       maxBytes: 16_777_216,
@@ -252,7 +248,7 @@ class CacheWorld {
       methods: new Map<string, number>(),
     };
     const limits = { split: true, maxBlocks: 10_000, maxParts: 50, maxBytes: 16_777_216 };
-    return createRouter({
+    return new Router({
       runtime,
       timerWheel: new TimerWheel(runtime),
       limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { FilterOrigin, FilterRecord } from "../../src/core/stream/filter-record.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
+import { Router } from "../../src/upstream/engine/router.ts";
 import { type FilterRequest, Filters } from "../../src/upstream/filter/filters.ts";
 import { SharedFilters } from "../../src/upstream/filter/shared-filters.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
@@ -150,7 +150,7 @@ function startNode({ world, sockets, records, keepsTip }: Sim, at: number): Serv
   const tracker = new Tracker(fakeSet(providers, { chain: about, ...BOUNDS }), world, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = { ws: sockets };
-  const router = createRouter({ runtime: world, timerWheel, upstreams, limits, hedge: () => null });
+  const router = new Router({ runtime: world, timerWheel, upstreams, limits, hedge: () => null });
   const subscriptions = createSubscriptions({
     runtime: world,
     timerWheel,

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Profile, ProviderSet } from "../../src/core/provider/profile.ts";
-import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { ADDRESSES, TOPICS } from "../fakes/chain.ts";
 import { fakeCall, fakeProvider, SELECTION } from "../fakes/providers.ts";
 import { REFUSAL } from "../fakes/sockets.ts";
@@ -460,7 +460,7 @@ test(
       managed: false,
       chains: new Map([["sim", set]]),
     });
-    const registry = createProfileRegistry(
+    const registry = new ProfileRegistry(
       [at.set.chain],
       [profileOf(at.set)],
       at.runtime,

@@ -5,7 +5,7 @@ import type { Provider, ProviderSet } from "../../src/core/provider/profile.ts";
 import type { Strategy } from "../../src/core/routing/strategy.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
+import { Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamCaller } from "../../src/upstream/stream/subscriber.ts";
 import {
@@ -86,7 +86,7 @@ export function createStreamFixture(
     ...overrides,
   });
   const tracker = new Tracker(set, runtime, SELECTION);
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel,
     upstreams: polls ? { ws: sockets, http: sockets } : { ws: sockets },

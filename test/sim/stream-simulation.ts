@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import type { Provider } from "../../src/core/provider/profile.ts";
 import { readHead } from "../../src/core/stream/chain-event.ts";
 import { readSubscription, type Subscription } from "../../src/core/stream/subscription.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
+import { Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { Subscriber } from "../../src/upstream/stream/subscriber.ts";
 import {
@@ -175,7 +175,7 @@ function build(
   );
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = reach === "sockets" ? { ws: sockets } : { ws: sockets, http: sockets };
-  const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge: () => null });
+  const router = new Router({ runtime, timerWheel, upstreams, limits, hedge: () => null });
   const consistency = () => (keepsTip ? "tip" : "off");
   const subscriptions = createSubscriptions({ runtime, timerWheel, router, sockets, consistency });
   const delayMs = new Map(nodes.map((it) => [it, random() * (random() < 0.3 ? 3_000 : 200)]));

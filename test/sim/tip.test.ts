@@ -11,8 +11,8 @@ import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
 import type { RouteRequest } from "../../src/upstream/engine/route-request.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
-import { createHeadWatch } from "../../src/upstream/health/head-watch.ts";
+import { Router } from "../../src/upstream/engine/router.ts";
+import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import type { StreamPosition } from "../../src/upstream/stream/subscriber.ts";
 import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
@@ -47,7 +47,7 @@ function createFixture({ seed = 1, consistency = DEFAULT_CONSISTENCY }: Options 
   const { view } = tracker.blocks;
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.5 });
   const upstreams = { ws: sockets };
-  const router = createRouter({ runtime, timerWheel, upstreams, limits, hedge: () => null });
+  const router = new Router({ runtime, timerWheel, upstreams, limits, hedge: () => null });
   const streams = { runtime, timerWheel, router, sockets, consistency: () => consistency };
   const subscriptions = createSubscriptions(streams);
   const kept = {
@@ -58,7 +58,7 @@ function createFixture({ seed = 1, consistency = DEFAULT_CONSISTENCY }: Options 
     },
   };
   const ofWatch = { runtime, timerWheel, consistency: () => DEFAULT_CONSISTENCY };
-  const watch = createHeadWatch({ ...ofWatch, sockets: kept });
+  const watch = new HeadWatch({ ...ofWatch, sockets: kept });
   watch.watch([tracker]);
   /** A call at the view; `avoid` = the id of a provider that is not asked. */
   const ask = (

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Failure, plainFailure } from "../../src/core/rpc/failure.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
+import { Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { queryBlockLogs } from "../../src/upstream/stream/log-query.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
@@ -44,7 +44,7 @@ async function asked(
     params: "[]",
     spend: () => true,
   };
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel,
     upstreams: { ws },

@@ -7,7 +7,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { divided, type HeldPart, nextShare } from "../../src/core/workers/division.ts";
 import type { OtherShare, ShareBook, ShareEntry } from "../../src/core/workers/share-book.ts";
 import type { ProviderBudget } from "../../src/upstream/budget/provider-budget.ts";
-import { createProviderBudgets } from "../../src/upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../../src/upstream/budget/provider-budgets.ts";
 import { NodeShares } from "../../src/upstream/node-shares.ts";
 import { fakeProvider } from "../fakes/providers.ts";
 import { type SimulatedWorld, seededRandom, simulatedWorld } from "../fakes/runtime.ts";
@@ -76,7 +76,7 @@ function bookIn(world: SimulatedWorld, random: () => number) {
 interface Process {
   readonly budget: ProviderBudget;
   readonly shares: NodeShares;
-  readonly budgets: ReturnType<typeof createProviderBudgets>;
+  readonly budgets: ProviderBudgets;
   sent: number;
   offered: number;
   isDead: boolean;
@@ -93,7 +93,7 @@ function cluster(seed: number, limits: { readonly rps: number; readonly concurre
   const errors: unknown[] = [];
   const add = (name: string): Process => {
     const shares = new NodeShares({ runtime: world, onError: (error) => errors.push(error) });
-    const budgets = createProviderBudgets({ runtime: world, shares, quotas: NO_QUOTAS });
+    const budgets = new ProviderBudgets({ runtime: world, shares, quotas: NO_QUOTAS });
     const provider = fakeProvider(0, {
       budget: {
         rps: limits.rps,

@@ -8,7 +8,7 @@ import type { Failure } from "../../src/core/rpc/failure.ts";
 import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../src/upstream/engine/answer.ts";
-import { createRouter, type RoutedCall, type Router } from "../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../src/upstream/engine/router.ts";
 import { Tracker } from "../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../src/upstream/timer-wheel.ts";
 import type {
@@ -82,7 +82,7 @@ function createFixture(count: number): Fixture {
     async close() {},
   };
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },

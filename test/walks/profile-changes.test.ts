@@ -9,12 +9,12 @@ import { methodOf } from "../../src/core/rpc/method.ts";
 import { writeRequest } from "../../src/core/rpc/wire-request.ts";
 import { readSubscription } from "../../src/core/stream/subscription.ts";
 import { realRuntime } from "../../src/runtime.ts";
-import { createRouter } from "../../src/upstream/engine/router.ts";
-import { createHeadWatch } from "../../src/upstream/health/head-watch.ts";
-import { createProber } from "../../src/upstream/health/prober.ts";
+import { Router } from "../../src/upstream/engine/router.ts";
+import { HeadWatch } from "../../src/upstream/health/head-watch.ts";
+import { Prober } from "../../src/upstream/health/prober.ts";
 import { createHttpUpstream, HTTP_LIMITS } from "../../src/upstream/http/http-upstream.ts";
 import { createProfileUpdater } from "../../src/upstream/profile-updater.ts";
-import { createProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../src/upstream/registry/profile-registry.ts";
 import { createSockets } from "../../src/upstream/socket/sockets.ts";
 import { createSsrfGuard } from "../../src/upstream/ssrf-guard.ts";
 import { createSubscriptions } from "../../src/upstream/stream/subscriptions.ts";
@@ -40,10 +40,10 @@ function wing(t: TestContext, chain: Profile) {
   const guard = createSsrfGuard({ rules: { allowPrivate: true, ownHost: null } });
   const ws = createSockets({ runtime, timerWheel, guard });
   const upstreams = { http: createHttpUpstream(runtime, HTTP_LIMITS, guard), ws };
-  const registry = createProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
+  const registry = new ProfileRegistry([fakeSet([]).chain], [chain], runtime, SELECTION);
   const limits = (): typeof LIMITS => LIMITS;
   // Its streams use sockets alone.
-  const streamRouter = createRouter({
+  const streamRouter = new Router({
     runtime,
     timerWheel,
     upstreams: { ws },
@@ -56,8 +56,8 @@ function wing(t: TestContext, chain: Profile) {
     router: streamRouter,
     sockets: ws,
   });
-  const prober = createProber({ runtime, timerWheel, upstreams });
-  const headWatch = createHeadWatch({ runtime, timerWheel, sockets: ws });
+  const prober = new Prober({ runtime, timerWheel, upstreams });
+  const headWatch = new HeadWatch({ runtime, timerWheel, sockets: ws });
   const profileUpdater = createProfileUpdater({
     registry,
     prober,
@@ -77,7 +77,7 @@ function wing(t: TestContext, chain: Profile) {
     profileUpdater,
     subscriptions,
     ws,
-    router: createRouter({ runtime, timerWheel, upstreams, limits, hedge: () => null }),
+    router: new Router({ runtime, timerWheel, upstreams, limits, hedge: () => null }),
   };
 }
 

@@ -6,13 +6,6 @@ import type { EventFeed } from "../feed/event-feed.ts";
 import { RESOLUTIONS } from "./history.ts";
 import type { ChainSample, CountedStep, HistoryCounts } from "./history-counts.ts";
 
-/** Passes on what was counted. */
-export interface HistoryClock {
-  /** Passes on what was counted until now. */
-  refresh(): void;
-  close(): void;
-}
-
 const [{ stepMs: STEP_MS }] = RESOLUTIONS;
 
 /** What the clock works with. */
@@ -24,43 +17,55 @@ export interface HistoryClockParts {
   readonly receive: (step: CountedStep) => void;
 }
 
-/** Begins to end the steps. */
-export function startHistoryClock(parts: HistoryClockParts): HistoryClock {
-  const { counts, feed, registry, runtime, receive } = parts;
-  let beganMs = runtime.wallMs();
-  let cancel: () => void = schedule();
+/** Passes on what was counted, step by step, until closed. */
+export class HistoryClock {
+  readonly #parts: HistoryClockParts;
+  #beganMs: number;
+  #cancel = (): void => {};
   /** Providers that are behind. */
-  let behind: ReadonlySet<string> = new Set();
+  #behind: ReadonlySet<string> = new Set();
 
-  function schedule(): () => void {
-    return runtime.after(STEP_MS - (runtime.wallMs() % STEP_MS), () => {
-      cancel = schedule();
-      refresh();
+  constructor(parts: HistoryClockParts) {
+    this.#parts = parts;
+    this.#beganMs = parts.runtime.wallMs();
+    this.#schedule();
+  }
+
+  /** Passes on what was counted until now. */
+  refresh(): void {
+    const { counts, registry, runtime, receive } = this.#parts;
+    const samples = samplesOf(registry);
+    receive({ atMs: this.#beganMs, rows: counts.take(samples) });
+    this.#beganMs = runtime.wallMs();
+    this.#behind = this.#compareHeads(samples);
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #schedule(): void {
+    const { runtime } = this.#parts;
+    this.#cancel = runtime.after(STEP_MS - (runtime.wallMs() % STEP_MS), () => {
+      this.#schedule();
+      this.refresh();
     });
   }
 
-  function refresh(): void {
-    const samples = samplesOf(registry);
-    receive({ atMs: beganMs, rows: counts.take(samples) });
-    beganMs = runtime.wallMs();
-    behind = compareHeads(samples);
-  }
-
-  function compareHeads(samples: readonly LimitedSample[]): ReadonlySet<string> {
+  #compareHeads(samples: readonly LimitedSample[]): ReadonlySet<string> {
     const now = new Set<string>();
     for (const { profile, chain, maxLagBlocks, providers } of samples)
       for (const { provider, lagBlocks } of providers) {
         const key = `${profile} ${chain} ${provider.id}`;
         const isBehind = lagBlocks !== null && lagBlocks > maxLagBlocks;
         if (isBehind) now.add(key);
-        if (isBehind === behind.has(key)) continue;
+        if (isBehind === this.#behind.has(key)) continue;
         const about = { profile, chain, provider: provider.id };
-        feed.emit({ type: "head", data: { ...about, behind: isBehind, lag_blocks: lagBlocks } });
+        const data = { ...about, behind: isBehind, lag_blocks: lagBlocks };
+        this.#parts.feed.emit({ type: "head", data });
       }
     return now;
   }
-
-  return { refresh, close: () => cancel() };
 }
 
 interface LimitedSample extends ChainSample {

@@ -1,24 +1,11 @@
 // The budgets of all providers that have limits, by the provider that is asked. A reload keeps what
 // was counted of a provider. Decides nothing.
+import type { BudgetLimits } from "../../core/provider/budget-limits.ts";
 import type { Provider } from "../../core/provider/profile.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Shares, WHOLE_SHARES } from "../worker-shares.ts";
 import { ProviderBudget } from "./provider-budget.ts";
 import type { QuotaSource } from "./quota-source.ts";
-
-/** Finds the budgets of providers. */
-export interface ProviderBudgets {
-  /** The budget of a provider of a set, which is created where it is new; null = no limits. */
-  open(set: string, provider: Provider): ProviderBudget | null;
-  /** The budget of a provider that was opened; null = it has no limits. */
-  find(provider: Provider): ProviderBudget | null;
-  /** Forgets the budgets of all others. */
-  retain(providers: readonly Provider[]): void;
-  /** Ends when every budget has the credits that it asked for at first. */
-  ready(): Promise<void>;
-  /** Gives back what was not spent. */
-  close(): void;
-}
 
 /** What budgets work with. */
 export interface ProviderBudgetsParts {
@@ -29,44 +16,61 @@ export interface ProviderBudgetsParts {
   readonly shares?: Shares;
 }
 
-/** Creates budgets. */
-export function createProviderBudgets(parts: ProviderBudgetsParts): ProviderBudgets {
-  const { runtime, quotas, shares = WHOLE_SHARES } = parts;
-  const byKey = new Map<string, ProviderBudget>();
-  const byProvider = new WeakMap<Provider, ProviderBudget>();
-  return {
-    open(set, provider) {
-      const { budget: limits } = provider;
-      if (limits === null) return null;
-      const key = `${set} ${provider.id}`;
-      const known = byKey.get(key);
-      const budget =
-        known ??
-        new ProviderBudget(limits, {
-          key,
-          runtime,
-          quotas,
-          shareOf: (what, total, use) => shares.of(`${what} ${key}`, total, use),
-        });
-      known?.change(limits);
-      byKey.set(key, budget);
-      byProvider.set(provider, budget);
-      return budget;
-    },
-    find: (provider) => byProvider.get(provider) ?? null,
-    retain(providers) {
-      const used = new Set(providers.map((provider) => byProvider.get(provider)));
-      for (const [key, budget] of byKey) {
-        if (used.has(budget)) continue;
-        byKey.delete(key);
-        budget.close();
-      }
-    },
-    async ready() {
-      await Promise.all([...byKey.values()].map(({ pending }) => pending));
-    },
-    close() {
-      for (const budget of byKey.values()) budget.close();
-    },
-  };
+/** Finds the budgets of providers. */
+export class ProviderBudgets {
+  readonly #parts: ProviderBudgetsParts;
+  readonly #byKey = new Map<string, ProviderBudget>();
+  readonly #byProvider = new WeakMap<Provider, ProviderBudget>();
+
+  constructor(parts: ProviderBudgetsParts) {
+    this.#parts = parts;
+  }
+
+  /** The budget of a provider of a set, which is created where it is new; null = no limits. */
+  open(set: string, provider: Provider): ProviderBudget | null {
+    const { budget: limits } = provider;
+    if (limits === null) return null;
+    const key = `${set} ${provider.id}`;
+    const known = this.#byKey.get(key);
+    known?.change(limits);
+    const budget = known ?? this.#create(key, limits);
+    this.#byKey.set(key, budget);
+    this.#byProvider.set(provider, budget);
+    return budget;
+  }
+
+  /** The budget of a provider that was opened; null = it has no limits. */
+  find(provider: Provider): ProviderBudget | null {
+    return this.#byProvider.get(provider) ?? null;
+  }
+
+  /** Forgets the budgets of all others. */
+  retain(providers: readonly Provider[]): void {
+    const used = new Set(providers.map((provider) => this.#byProvider.get(provider)));
+    for (const [key, budget] of this.#byKey) {
+      if (used.has(budget)) continue;
+      this.#byKey.delete(key);
+      budget.close();
+    }
+  }
+
+  /** Ends when every budget has the credits that it asked for at first. */
+  async ready(): Promise<void> {
+    await Promise.all([...this.#byKey.values()].map(({ pending }) => pending));
+  }
+
+  /** Gives back what was not spent. */
+  close(): void {
+    for (const budget of this.#byKey.values()) budget.close();
+  }
+
+  #create(key: string, limits: BudgetLimits): ProviderBudget {
+    const { runtime, quotas, shares = WHOLE_SHARES } = this.#parts;
+    return new ProviderBudget(limits, {
+      key,
+      runtime,
+      quotas,
+      shareOf: (what, total, use) => shares.of(`${what} ${key}`, total, use),
+    });
+  }
 }

@@ -26,17 +26,6 @@ import { type JobListener, NOTHING_SENT, type RunningJob, type Stage, stack } fr
 import { transactions } from "./transactions.ts";
 import { ViewReasks } from "./view-reasks.ts";
 
-/** Routes calls. */
-export interface Router {
-  route(request: RouteRequest, done: (answer: Answer, route: RoutedCall) => void): RoutedCall;
-}
-
-/** The router of the service, composed once. */
-export interface RoutingEngine extends Router {
-  /** Whether it can ask providers over a transport at all. */
-  reaches(transport: Transport): boolean;
-}
-
 /** A routed call, under way or ended: what the evidence is made of. */
 export interface RoutedCall
   extends Readonly<
@@ -92,50 +81,64 @@ export interface RouterLimits {
   readonly firstAttemptShare: number;
 }
 
-/** A router over these parts. */
-export function createRouter(parts: RouterParts): RoutingEngine {
-  const { runtime, timerWheel, limits, split } = parts;
-  const answers = parts.cache ?? null;
-  const reasks = parts.reasks ?? new ViewReasks();
-  const accepted = parts.accepted ?? new AcceptedTransactions(runtime);
-  const firstAttemptShare = (): number => limits().firstAttemptShare;
-  const engine = stack(
-    failover({ ...parts, firstAttemptShare }),
-    transactions(runtime),
-    recheckNull(runtime),
-    ...(split === undefined ? [] : [splitRange({ ...split, runtime, timerWheel })]),
-    futureBlock(),
-    coalesce(parts),
-    cache({ runtime, cache: answers }),
-    ownTransactions({ runtime, accepted, reasks }),
-    consistency({ runtime, timerWheel, reasks }),
-  );
-  return {
-    route(asked, done) {
-      const request = withOwn(atView(asked), accepted);
-      const { method, block, resolution } = request.call;
-      const { maxAttempts } = limits();
-      const isFree = isUnrestricted(request);
-      const isShareable = isFree && request.fresh !== true && request.caller !== SERVICE_CALLER;
-      const coalesce = isShareable && parts.coalesce?.() === true;
-      const hedge = isFree ? hedgeOf(request, parts.hedge) : null;
-      const isSplit = split?.splitLimits().split === true && mayBeSplit(request);
-      const cacheable = answers !== null && isCacheable(request, answers);
-      const cache = cacheable && isFree && request.fresh !== true;
-      const hasView = request.view !== null && request.view !== undefined;
-      const view = hasView && (resolution !== undefined || isViewed(method));
-      const own = (request.own ?? null) !== null;
-      const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view, own };
-      const policy = policyOf(method, block, settings);
-      const startedAtMs = runtime.now();
-      const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
-      const routed = new RoutedJob(request, policy, times, done);
-      if (cacheable && !cache) routed.cacheUse = BYPASS;
-      routed.start(engine);
-      return routed;
-    },
-    reaches: (transport) => parts.upstreams[transport] !== undefined,
-  };
+/** Routes calls. */
+export class Router {
+  readonly #parts: RouterParts;
+  readonly #answers: CachedAnswers | null;
+  readonly #accepted: AcceptedTransactions;
+  readonly #engine: Stage;
+
+  constructor(parts: RouterParts) {
+    const { runtime, timerWheel, limits, split } = parts;
+    const { cache: answers = null, reasks = new ViewReasks() } = parts;
+    const accepted = parts.accepted ?? new AcceptedTransactions(runtime);
+    const firstAttemptShare = (): number => limits().firstAttemptShare;
+    this.#parts = parts;
+    this.#answers = answers;
+    this.#accepted = accepted;
+    this.#engine = stack(
+      failover({ ...parts, firstAttemptShare }),
+      transactions(runtime),
+      recheckNull(runtime),
+      ...(split === undefined ? [] : [splitRange({ ...split, runtime, timerWheel })]),
+      futureBlock(),
+      coalesce(parts),
+      cache({ runtime, cache: answers }),
+      ownTransactions({ runtime, accepted, reasks }),
+      consistency({ runtime, timerWheel, reasks }),
+    );
+  }
+
+  route(asked: RouteRequest, done: Done): RoutedCall {
+    const { runtime, limits, split } = this.#parts;
+    const answers = this.#answers;
+    const request = withOwn(atView(asked), this.#accepted);
+    const { method, block, resolution } = request.call;
+    const { maxAttempts } = limits();
+    const isFree = isUnrestricted(request);
+    const isShareable = isFree && request.fresh !== true && request.caller !== SERVICE_CALLER;
+    const coalesce = isShareable && this.#parts.coalesce?.() === true;
+    const hedge = isFree ? hedgeOf(request, this.#parts.hedge) : null;
+    const isSplit = split?.splitLimits().split === true && mayBeSplit(request);
+    const cacheable = answers !== null && isCacheable(request, answers);
+    const cache = cacheable && isFree && request.fresh !== true;
+    const hasView = request.view !== null && request.view !== undefined;
+    const view = hasView && (resolution !== undefined || isViewed(method));
+    const own = (request.own ?? null) !== null;
+    const settings = { maxAttempts, cache, coalesce, hedge, split: isSplit, view, own };
+    const policy = policyOf(method, block, settings);
+    const startedAtMs = runtime.now();
+    const times = { startedAtMs, endsAtMs: startedAtMs + request.deadlineMs };
+    const routed = new RoutedJob(request, policy, times, done);
+    if (cacheable && !cache) routed.cacheUse = BYPASS;
+    routed.start(this.#engine);
+    return routed;
+  }
+
+  /** Whether it can ask providers over a transport at all. */
+  reaches(transport: Transport): boolean {
+    return this.#parts.upstreams[transport] !== undefined;
+  }
 }
 
 /** The call at the block of its view, if it has one and names such a block. */
@@ -178,7 +181,7 @@ function mayBeSplit({ pin, upstreams }: RouteRequest): boolean {
 }
 
 /** Hears how a routed call ended. */
-type Done = Parameters<Router["route"]>[1];
+type Done = (answer: Answer, route: RoutedCall) => void;
 
 /** A call on its way through the engine. */
 class RoutedJob extends Job implements RoutedCall, JobListener {

@@ -108,18 +108,6 @@ export interface FilterCounts {
   readonly ended: Record<FilterEnd, number>;
 }
 
-/** How far the caller of a filter has been told. */
-export interface FilterProgress {
-  /** What answers that were written told; null = the kind has no order to go on from. */
-  readonly delivered: StreamMark | null;
-  /** When its caller last asked for its changes or its logs. */
-  readonly polledAtMs: number;
-  /** Number of the newest block up to which nothing is unread; null = something is, or unknown. */
-  readonly quietHeight: number | null;
-  /** Counts blocks that brought nothing as told. */
-  passQuiet(): void;
-}
-
 /** Bounds of all filters together. */
 export interface FilterLimits {
   readonly maxFilters: number;
@@ -418,11 +406,16 @@ interface FilterContext {
   readonly request: FilterRequest;
 }
 
+/** How far the caller of a filter has been told. */
+type FilterProgress = Pick<Filter, "delivered" | "polledAtMs" | "quietHeight" | "passQuiet">;
+
 /** A filter: opening, open or ended. */
-class Filter implements Subscriber, FilterProgress {
+class Filter implements Subscriber {
   readonly id: string;
   readonly request: FilterRequest;
+  /** What answers that were written told; null = the kind has no order to go on from. */
   delivered: StreamMark | null = null;
+  /** When its caller last asked for its changes or its logs. */
   polledAtMs = 0;
   readonly #registry: Filters;
   readonly #parts: FilterContext["parts"];
@@ -522,10 +515,12 @@ class Filter implements Subscriber, FilterProgress {
     return { json: changesJson(batch), isEmpty: batch.texts.length === 0, settle };
   }
 
+  /** Number of the newest block up to which nothing is unread; null = something is, or unknown. */
   get quietHeight(): number | null {
     return this.#changes.count === 0 ? (this.#position?.height ?? null) : null;
   }
 
+  /** Counts blocks that brought nothing as told. */
   passQuiet(): void {
     const mark = this.#position?.mark() ?? null;
     if (this.#changes.count === 0 && mark !== null) this.delivered = mark;

@@ -5,12 +5,6 @@ import type { FilterRecords, FilterUpdate } from "../../core/stream/filter-recor
 /** `kept`: written; `lost`: another process keeps the filter, or it is gone. */
 export type Written = "kept" | "lost" | "failed";
 
-/** Writes records. */
-export interface RecordWriter {
-  /** Always resolves. */
-  write(update: FilterUpdate): Promise<Written>;
-}
-
 interface OpenWrite {
   update: FilterUpdate;
   readonly waiters: ((written: Written) => void)[];
@@ -19,24 +13,42 @@ interface OpenWrite {
 /** Most records of one statement. */
 const MAX_AT_ONCE = 500;
 
-/** Creates a writer. `onError` hears of statements that failed. */
-export function createRecordWriter(
-  records: Pick<FilterRecords, "write">,
-  onError: (error: unknown) => void,
-): RecordWriter {
-  const open = new Map<string, OpenWrite>();
-  let isWriting = false;
+/** Writes records. */
+export class RecordWriter {
+  readonly #records: Pick<FilterRecords, "write">;
+  readonly #onError: (error: unknown) => void;
+  readonly #open = new Map<string, OpenWrite>();
+  #isWriting = false;
 
-  async function writeOpen(): Promise<void> {
-    if (isWriting) return;
-    isWriting = true;
-    while (open.size > 0) {
-      const batch = [...open.values()].slice(0, MAX_AT_ONCE);
-      for (const { update } of batch) open.delete(update.id);
+  /** `onError` hears of statements that failed. */
+  constructor(records: Pick<FilterRecords, "write">, onError: (error: unknown) => void) {
+    this.#records = records;
+    this.#onError = onError;
+  }
+
+  /** Always resolves. */
+  write(update: FilterUpdate): Promise<Written> {
+    return new Promise((resolve) => {
+      const before = this.#open.get(update.id);
+      if (before === undefined) this.#open.set(update.id, { update, waiters: [resolve] });
+      else {
+        before.update = { ...update, mark: update.mark ?? before.update.mark };
+        before.waiters.push(resolve);
+      }
+      void this.#writeOpen();
+    });
+  }
+
+  async #writeOpen(): Promise<void> {
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    while (this.#open.size > 0) {
+      const batch = [...this.#open.values()].slice(0, MAX_AT_ONCE);
+      for (const { update } of batch) this.#open.delete(update.id);
       // In one order, so that no two processes wait for each other.
       const updates = batch.map(({ update }) => update).sort((a, b) => (a.id < b.id ? -1 : 1));
-      const kept = await records.write(updates).catch((error: unknown) => {
-        onError(error);
+      const kept = await this.#records.write(updates).catch((error: unknown) => {
+        this.#onError(error);
         return null;
       });
       for (const { update, waiters } of batch) {
@@ -44,19 +56,6 @@ export function createRecordWriter(
         for (const waiter of waiters) waiter(kept === null ? "failed" : outcome);
       }
     }
-    isWriting = false;
+    this.#isWriting = false;
   }
-
-  return {
-    write: (update) =>
-      new Promise((resolve) => {
-        const before = open.get(update.id);
-        if (before === undefined) open.set(update.id, { update, waiters: [resolve] });
-        else {
-          before.update = { ...update, mark: update.mark ?? before.update.mark };
-          before.waiters.push(resolve);
-        }
-        void writeOpen();
-      }),
-  };
 }

@@ -19,7 +19,7 @@ import {
   type OpenedFilter,
   type PolledFilter,
 } from "./filters.ts";
-import { createRecordWriter, type RecordWriter, type Written } from "./record-writer.ts";
+import { RecordWriter, type Written } from "./record-writer.ts";
 import type { FilterRef, RemoteAnswer, RemoteFilters } from "./remote-filters.ts";
 
 /** How a filter goes on here; called at most once a poll. */
@@ -96,7 +96,7 @@ export class SharedFilters {
 
   constructor(parts: SharedFiltersParts) {
     this.#parts = parts;
-    this.#writer = createRecordWriter(parts.records, (error) => this.#failed(error));
+    this.#writer = new RecordWriter(parts.records, (error) => this.#failed(error));
     this.#cancelLook = parts.runtime.after(LOOK_MS, () => this.#lookAgain());
     parts.filters.share((id, why) => this.#ended(id, why));
   }

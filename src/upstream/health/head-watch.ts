@@ -15,16 +15,6 @@ import type { Timer, TimerWheel } from "../timer-wheel.ts";
 import type { Sockets } from "../transport.ts";
 import type { Tracker } from "./tracker.ts";
 
-/** Watches the heads of providers until closed. */
-export interface HeadWatch {
-  /**
-   * Watches the providers of these trackers, and no others, from now on; known trackers are not
-   * disturbed.
-   */
-  watch(trackers: readonly Tracker[]): void;
-  close(): void;
-}
-
 /** Dependencies. */
 export interface HeadWatchParts {
   readonly runtime: Runtime;
@@ -56,27 +46,38 @@ const HEADS = '["newHeads"]';
 const NEWEST_MS = 5_000;
 const MAX_BLOCK_BYTES = 1_048_576;
 
-/** Creates a watch without providers. */
-export function createHeadWatch(parts: HeadWatchParts): HeadWatch {
-  let watched: ReadonlyMap<Tracker, readonly Listening[]> = new Map();
+/** Watches the heads of providers until closed. */
+export class HeadWatch {
+  readonly #parts: HeadWatchParts;
+  #watched: ReadonlyMap<Tracker, readonly Listening[]> = new Map();
 
-  function watch(trackers: readonly Tracker[]): void {
-    const before = watched;
-    watched = new Map(
-      trackers.map((tracker) => [tracker, before.get(tracker) ?? listenTo(tracker)]),
+  constructor(parts: HeadWatchParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Watches the providers of these trackers, and no others, from now on; known trackers are not
+   * disturbed.
+   */
+  watch(trackers: readonly Tracker[]): void {
+    const before = this.#watched;
+    this.#watched = new Map(
+      trackers.map((tracker) => [tracker, before.get(tracker) ?? this.#listenTo(tracker)]),
     );
     // Old listeners leave after new ones have joined, so that no socket closes in between.
     for (const [tracker, listeners] of before)
-      if (!watched.has(tracker)) for (const listener of listeners) listener.close();
+      if (!this.#watched.has(tracker)) for (const listener of listeners) listener.close();
   }
 
-  function listenTo(tracker: Tracker): readonly Listening[] {
+  close(): void {
+    this.watch([]);
+  }
+
+  #listenTo(tracker: Tracker): readonly Listening[] {
     return tracker.set.providers
       .filter((provider) => provider.wsUrl !== null)
-      .map((provider) => new Listening(parts, tracker, provider));
+      .map((provider) => new Listening(this.#parts, tracker, provider));
   }
-
-  return { watch, close: () => watch([]) };
 }
 
 /** Watches the heads of one provider. */

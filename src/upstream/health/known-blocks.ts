@@ -20,39 +20,6 @@ import type { Runtime } from "../../runtime.ts";
 import type { BlockForm, ProviderBlocks } from "./provider-blocks.ts";
 import { ServedView } from "./served-view.ts";
 
-/** What is known of the blocks of one chain, as the providers of one set tell it. */
-export interface KnownBlocks {
-  /** The newest block that callers are told of; null = unknown. */
-  servedTip(): number | null;
-  /** The one view that callers share. */
-  readonly view: ServedView;
-  /** Whether a provider certainly lacks the newest block of a view. */
-  lacks(provider: Provider, view: View): boolean;
-  /** How the provider is asked for a block of a view by a method. */
-  formFor(provider: Provider, method: Method): BlockForm;
-  /** At or below this height the chain does not change any more; null = unknown. */
-  finalized(): number | null;
-  /**
-   * The hash of a recent block on which all providers that push their heads agree; null = unknown
-   * or disputed.
-   */
-  agreedHash(number: number): string | null;
-  /** Whether providers that push their heads have different blocks at this height. */
-  isDisputed(number: number): boolean;
-  /** For how long (ms) this hash has been the only one that was heard of at its height. */
-  agreedMs(number: number, hash: string): number;
-  /** The hash that the provider has at a recent height; null = unknown. */
-  pushedHash(provider: Provider, number: number): string | null;
-  /** The newest block that the provider has pushed; null = it does not push its heads. */
-  pushedTip(provider: Provider): number | null;
-  /** The newest blocks, to be compared with those when an answer comes. */
-  snapshot(): BlocksSnapshot;
-  /** Counts the reorganisations that any of the providers has told of. */
-  readonly epoch: number;
-  /** Whether no reorganisation has reached this height since the count was `epoch`. */
-  isUntouched(number: number, epoch: number): boolean;
-}
-
 /** The newest blocks at one moment. */
 export interface BlocksSnapshot {
   /** Reorganisations counted. */
@@ -75,11 +42,12 @@ interface Newest extends BlocksSnapshot {
   readonly untilMs: number;
 }
 
-/** The blocks of one set, recorded by its tracker. */
-export class RecordedBlocks implements KnownBlocks {
+/** What is known of the blocks of one chain, as the providers of one set tell it. */
+export class KnownBlocks {
   readonly #set: ProviderSet;
   readonly #runtime: Runtime;
   readonly #providers: readonly ProviderBlocks[];
+  /** The one view that callers share. */
   readonly view: ServedView;
   readonly #changes = new BranchChanges();
   readonly #agreed = new AgreedSince();
@@ -101,55 +69,70 @@ export class RecordedBlocks implements KnownBlocks {
     this.view = new ServedView(set, runtime, providers);
   }
 
+  /** Counts the reorganisations that any of the providers has told of. */
   get epoch(): number {
     return this.#changes.epoch;
   }
 
+  /** Whether no reorganisation has reached this height since the count was `epoch`. */
   isUntouched(number: number, epoch: number): boolean {
     return this.#changes.isUntouched(number, epoch);
   }
 
+  /** The newest block that callers are told of; null = unknown. */
   servedTip(): number | null {
     return this.view.tip?.number ?? null;
   }
 
+  /** Whether a provider certainly lacks the newest block of a view. */
   lacks(provider: Provider, view: View): boolean {
     const blocks = this.#of(provider);
     return blocks !== null && this.view.lacks(blocks, view, this.#runtime.now());
   }
 
+  /** How the provider is asked for a block of a view by a method. */
   formFor(provider: Provider, method: Method): BlockForm {
     const blocks = this.#of(provider);
     return blocks === null ? "number" : this.view.formFor(blocks, method);
   }
 
+  /** At or below this height the chain does not change any more; null = unknown. */
   finalized(): number | null {
     return this.#finalized;
   }
 
+  /**
+   * The hash of a recent block on which all providers that push their heads agree; null = unknown
+   * or disputed.
+   */
   agreedHash(number: number): string | null {
     return agreedHash(this.#current().pushing, number);
   }
 
+  /** Whether providers that push their heads have different blocks at this height. */
   isDisputed(number: number): boolean {
     return isDisputed(this.#current().pushing, number);
   }
 
+  /** For how long (ms) this hash has been the only one that was heard of at its height. */
   agreedMs(number: number, hash: string): number {
     return this.#runtime.now() - this.#agreed.since(number, hash);
   }
 
+  /** The hash that the provider has at a recent height; null = unknown. */
   pushedHash(provider: Provider, number: number): string | null {
     const blocks = this.#of(provider);
     return blocks === null || !this.#pushes(blocks) ? null : hashAt(blocks.branch, number);
   }
 
+  /** The newest block that the provider has pushed; null = it does not push its heads. */
   pushedTip(provider: Provider): number | null {
     const blocks = this.#of(provider);
     if (blocks === null || blocks.branch.tip === -1 || !this.#pushes(blocks)) return null;
     return blocks.branch.tip;
   }
 
+  /** The newest blocks, to be compared with those when an answer comes. */
   snapshot(): BlocksSnapshot {
     return this.#current();
   }

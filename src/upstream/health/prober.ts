@@ -10,19 +10,6 @@ import { BackgroundQueries, type BackgroundQueriesParts } from "./background-que
 import { callNumber, type FailedProbeCall } from "./probe-call.ts";
 import type { Probe, Tracker } from "./tracker.ts";
 
-/** Probes the providers of trackers until closed. */
-export interface Prober {
-  /**
-   * Probes the providers of these trackers, and no others, from now on; known trackers are not
-   * disturbed. What `isOurs` denies is probed by another worker; quiet providers are still
-   * checked, since it is our own connection that is quiet.
-   */
-  watch(trackers: readonly Tracker[], isOurs?: (tracker: Tracker) => boolean): void;
-  /** Probes as in an outage for a while, because another worker finds no provider usable. */
-  hurry(tracker: Tracker): void;
-  close(): void;
-}
-
 /** Dependencies of probing. */
 export interface ProberParts extends BackgroundQueriesParts {
   /** Called with every probe after its tracker; absent = not called. */
@@ -46,24 +33,45 @@ const REFUSALS: readonly string[] = ["auth", "quota", "quota_exhausted"];
 /** How often a provider is probed because calls are refused. */
 const SUSPECT_MS = 5_000;
 
-/** Creates a prober without providers. */
-export function createProber(parts: ProberParts): Prober {
-  let watched: ReadonlyMap<Tracker, Watched> = new Map();
+/** Probes the providers of trackers until closed. */
+export class Prober {
+  readonly #parts: ProberParts;
+  #watched: ReadonlyMap<Tracker, Watched> = new Map();
 
-  function watchedOf(tracker: Tracker, isOurs: boolean): Watched {
-    const known = watched.get(tracker);
+  constructor(parts: ProberParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Probes the providers of these trackers, and no others, from now on; known trackers are not
+   * disturbed. Another worker probes the trackers that `isOurs` denies; their quiet providers are
+   * still checked, since it is our own connection that is quiet.
+   */
+  watch(trackers: readonly Tracker[], isOurs = (_: Tracker) => true): void {
+    const before = this.#watched;
+    this.#watched = new Map(
+      trackers.map((tracker) => [tracker, this.#watchedOf(tracker, isOurs(tracker))]),
+    );
+    for (const [tracker, { stop }] of before) if (!this.#watched.has(tracker)) stop();
+  }
+
+  /** Probes as in an outage for a while, because another worker finds no provider usable. */
+  hurry(tracker: Tracker): void {
+    this.#watched.get(tracker)?.hurry();
+  }
+
+  close(): void {
+    this.watch([]);
+  }
+
+  #watchedOf(tracker: Tracker, isOurs: boolean): Watched {
+    const known = this.#watched.get(tracker);
     if (known?.isOurs === isOurs) return known;
     known?.stop();
-    return isOurs ? probeAll(parts, tracker, known !== undefined) : checkAll(parts, tracker);
+    return isOurs
+      ? probeAll(this.#parts, tracker, known !== undefined)
+      : checkAll(this.#parts, tracker);
   }
-
-  function watch(trackers: readonly Tracker[], isOurs = (_: Tracker) => true): void {
-    const before = watched;
-    watched = new Map(trackers.map((tracker) => [tracker, watchedOf(tracker, isOurs(tracker))]));
-    for (const [tracker, { stop }] of before) if (!watched.has(tracker)) stop();
-  }
-
-  return { watch, hurry: (tracker) => watched.get(tracker)?.hurry(), close: () => watch([]) };
 }
 
 /** A tracker whose providers are probed, or only checked when they are quiet. */

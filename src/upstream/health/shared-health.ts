@@ -25,7 +25,7 @@ import {
   STATES,
   type StateMessage,
 } from "./health-messages.ts";
-import { createHintLimit } from "./hint-limit.ts";
+import { HintLimit } from "./hint-limit.ts";
 import type { Prober } from "./prober.ts";
 import type { HealthChange, Observation, Probe, Tracker } from "./tracker.ts";
 
@@ -80,7 +80,7 @@ export class SharedHealth {
   readonly #stops: readonly (() => void)[];
   /** Keys that other workers serve. */
   readonly #servedBy = new Map<WorkerId, Set<string>>();
-  readonly #limit = createHintLimit();
+  readonly #limit = new HintLimit();
   #sets: ReadonlyMap<string, SharedSet> = new Map();
   #byTracker: ReadonlyMap<Tracker, SharedSet> = new Map();
   #cancelSettle: (() => void) | null = null;

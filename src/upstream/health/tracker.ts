@@ -117,7 +117,7 @@ import {
   type ProviderSummary,
   reportOf,
 } from "./health-report.ts";
-import { RecordedBlocks } from "./known-blocks.ts";
+import { KnownBlocks } from "./known-blocks.ts";
 import type { ProviderBlocks } from "./provider-blocks.ts";
 import {
   type Departure,
@@ -300,7 +300,7 @@ export class Tracker {
   /** The budget of rechecks after an answer of `null`, in calls. */
   readonly rechecks: ExtraCalls;
   /** What the providers tell of their blocks. */
-  readonly blocks: RecordedBlocks;
+  readonly blocks: KnownBlocks;
   readonly #runtime: Runtime;
   readonly #providerStates: readonly ProviderState[];
   /** Unlisted methods that some provider served. */
@@ -341,7 +341,7 @@ export class Tracker {
         cordon: cordonOf(provider),
       }),
     );
-    this.blocks = new RecordedBlocks(
+    this.blocks = new KnownBlocks(
       set,
       runtime,
       this.#providerStates,

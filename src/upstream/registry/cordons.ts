@@ -13,38 +13,33 @@ export interface NamedCordon extends ProviderCordon {
 }
 
 /** The cordons. */
-export interface CordonTable {
+export class CordonTable {
+  #byName: ReadonlyMap<string, ProviderCordon> = new Map();
+
   /** The cordon of a provider of a set, by its key; null = there is none. */
-  of(key: string, provider: Pick<Provider, "id">): ProviderCordon | null;
+  of(key: string, { id }: Pick<Provider, "id">): ProviderCordon | null {
+    return this.#byName.get(`${key} ${id}`) ?? null;
+  }
+
   /** Replaces all cordons. True = a provider was taken out of use or put back. */
   replace(
     cordons: readonly NamedCordon[],
     registry: Pick<ProfileRegistry, "trackersByKey">,
-  ): boolean;
-}
-
-/** Creates a table without cordons. */
-export function createCordonTable(): CordonTable {
-  let byName: ReadonlyMap<string, ProviderCordon> = new Map();
-  const of: CordonTable["of"] = (key, { id }) => byName.get(`${key} ${id}`) ?? null;
-  return {
-    of,
-    replace(cordons, registry) {
-      byName = new Map(
-        cordons.map(({ profile, chain, provider, reason, atMs }) => [
-          `${profile} ${chain} ${provider}`,
-          { reason, atMs },
-        ]),
-      );
-      let isChanged = false;
-      for (const [key, tracker] of registry.trackersByKey())
-        for (const provider of tracker.set.providers) {
-          const [before, now] = [tracker.cordonOf(provider), of(key, provider)];
-          if (before === null && now === null) continue;
-          isChanged ||= (before === null) !== (now === null);
-          tracker.setCordon(provider, now);
-        }
-      return isChanged;
-    },
-  };
+  ): boolean {
+    this.#byName = new Map(
+      cordons.map(({ profile, chain, provider, reason, atMs }) => [
+        `${profile} ${chain} ${provider}`,
+        { reason, atMs },
+      ]),
+    );
+    let isChanged = false;
+    for (const [key, tracker] of registry.trackersByKey())
+      for (const provider of tracker.set.providers) {
+        const [before, now] = [tracker.cordonOf(provider), this.of(key, provider)];
+        if (before === null && now === null) continue;
+        isChanged ||= (before === null) !== (now === null);
+        tracker.setCordon(provider, now);
+      }
+    return isChanged;
+  }
 }

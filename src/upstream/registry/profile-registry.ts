@@ -25,41 +25,6 @@ export interface ServedProfile {
   readonly trackers: ReadonlyMap<string, Tracker>;
 }
 
-/** Finds chains and profiles. */
-export interface ProfileRegistry {
-  readonly chains: readonly Chain[];
-  /** Counts changes: anything cached from the registry is stale once this changes. */
-  readonly revision: number;
-  /** By name, alias or decimal chain id. */
-  chain(segment: string): Chain | undefined;
-  /** A configured profile by slug, the only kind that a slug in a URL names. */
-  profile(slug: string): ServedProfile | undefined;
-  /** Any profile by its `profileId`, including those of accounts. */
-  served(id: string): ServedProfile | undefined;
-  /** The profile of URLs that name none: `public`, else the first configured one. */
-  readonly defaultProfile: ServedProfile | undefined;
-  /** The configured profiles. */
-  readonly profiles: readonly ServedProfile[];
-  /** The profiles of accounts that are in memory, longest unused first. */
-  readonly custom: readonly ServedProfile[];
-  /** Every tracker of every profile. */
-  trackers(): Tracker[];
-  /** The same by key: profile id and chain name. */
-  trackersByKey(): ReadonlyMap<string, Tracker>;
-  /**
-   * Replaces the configured profiles; those of accounts stay. Unchanged providers keep their
-   * health.
-   */
-  replace(profiles: readonly Profile[]): void;
-  /**
-   * Adds or replaces one profile. Beyond the bound the longest unused profile of an account is
-   * dropped.
-   */
-  put(profile: Profile): void;
-  /** Removes a profile. */
-  remove(id: string): void;
-}
-
 /** Settings of the registry beside those of selection. */
 export interface ProfileRegistrySettings {
   /** Called when a circuit or cordon changes; `profile` is the label in metrics. */
@@ -69,86 +34,127 @@ export interface ProfileRegistrySettings {
   /** Counts what is sent to providers with limits; absent = nobody counts. */
   readonly budgets: Pick<ProviderBudgets, "open">;
   /** Which providers of a set, by its key, an operator took out of use; absent = none. */
-  readonly cordonOf: (key: string, provider: Provider) => ProviderCordon | null;
+  readonly cordons: { of(key: string, provider: Provider): ProviderCordon | null };
   /** Who hears of attempts at the providers of a profile on a chain; `profile` is the label. */
   readonly attemptsOf: (profile: string, chain: string) => AttemptListener;
 }
 
-/** Creates a registry with fixed chains and the initial profiles. */
-export function createProfileRegistry(
-  chains: readonly Chain[],
-  profiles: readonly Profile[],
-  runtime: Runtime,
-  settings: SelectionSettings & Partial<ProfileRegistrySettings>,
-): ProfileRegistry {
-  const bySegment = chainsBySegment(chains);
-  const withTrackers = (profile: Profile, before: ServedProfile | undefined): ServedProfile =>
-    serve(profile, before, { runtime, settings });
-  let configured: ReadonlyMap<string, ServedProfile> = new Map(
-    profiles.map((profile) => [profile.slug, withTrackers(profile, undefined)]),
-  );
-  // In the order of use.
-  const custom = new Map<string, ServedProfile>();
-  let revision = 0;
+/** Finds chains and profiles. The chains are fixed. */
+export class ProfileRegistry {
+  readonly chains: readonly Chain[];
+  readonly #bySegment: ReadonlyMap<string, Chain>;
+  readonly #parts: TrackerParts;
+  #configured: ReadonlyMap<string, ServedProfile> = new Map();
+  /** In the order of use. */
+  readonly #custom = new Map<string, ServedProfile>();
+  #revision = 0;
 
-  return {
-    chains,
-    get revision() {
-      return revision;
-    },
-    chain: (segment) => bySegment.get(segment),
-    profile: (slug) => configured.get(slug),
-    served(id) {
-      const found = custom.get(id);
-      if (found === undefined) return configured.get(id);
-      custom.delete(id);
-      custom.set(id, found);
-      return found;
-    },
-    get defaultProfile() {
-      return configured.get("public") ?? configured.values().next().value;
-    },
-    get profiles() {
-      return [...configured.values()];
-    },
-    get custom() {
-      return [...custom.values()];
-    },
-    trackers: () => [...trackersIn([...configured, ...custom]).values()],
-    trackersByKey: () => trackersIn([...configured, ...custom]),
-    replace(next) {
-      configured = new Map(
-        next.map((profile) => [profile.slug, withTrackers(profile, configured.get(profile.slug))]),
-      );
-      revision++;
-    },
-    put(profile) {
-      const id = profileId(profile);
-      if (profile.owner === null)
-        configured = new Map(configured).set(id, withTrackers(profile, configured.get(id)));
-      else {
-        const before = custom.get(id);
-        custom.delete(id);
-        custom.set(id, withTrackers(profile, before));
-      }
-      revision++;
-    },
-    remove(id) {
-      if (!custom.delete(id)) configured = new Map([...configured].filter(([slug]) => slug !== id));
-      revision++;
-    },
-  };
-}
+  constructor(
+    chains: readonly Chain[],
+    profiles: readonly Profile[],
+    runtime: Runtime,
+    settings: SelectionSettings & Partial<ProfileRegistrySettings>,
+  ) {
+    this.chains = chains;
+    this.#bySegment = chainsBySegment(chains);
+    this.#parts = { runtime, settings };
+    this.#configure(profiles);
+  }
 
-/** Every tracker of profiles, by profile id and chain name. */
-function trackersIn(
-  profiles: readonly (readonly [string, ServedProfile])[],
-): ReadonlyMap<string, Tracker> {
-  return new Map(
-    profiles.flatMap(([id, { trackers }]) =>
-      [...trackers].map(([chain, tracker]) => [`${id} ${chain}`, tracker]),
-    ),
-  );
+  /** Counts changes: anything cached from the registry is stale once this changes. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** By name, alias or decimal chain id. */
+  chain(segment: string): Chain | undefined {
+    return this.#bySegment.get(segment);
+  }
+
+  /** A configured profile by slug, the only kind that a slug in a URL names. */
+  profile(slug: string): ServedProfile | undefined {
+    return this.#configured.get(slug);
+  }
+
+  /** Any profile by its `profileId`, including those of accounts. */
+  served(id: string): ServedProfile | undefined {
+    const found = this.#custom.get(id);
+    if (found === undefined) return this.#configured.get(id);
+    this.#custom.delete(id);
+    this.#custom.set(id, found);
+    return found;
+  }
+
+  /** The profile of URLs that name none: `public`, else the first configured one. */
+  get defaultProfile(): ServedProfile | undefined {
+    return this.#configured.get("public") ?? this.#configured.values().next().value;
+  }
+
+  /** The configured profiles. */
+  get profiles(): readonly ServedProfile[] {
+    return [...this.#configured.values()];
+  }
+
+  /** The profiles of accounts that are in memory, longest unused first. */
+  get custom(): readonly ServedProfile[] {
+    return [...this.#custom.values()];
+  }
+
+  /** Every tracker of every profile. */
+  trackers(): Tracker[] {
+    return [...this.trackersByKey().values()];
+  }
+
+  /** The same by key: profile id and chain name. */
+  trackersByKey(): ReadonlyMap<string, Tracker> {
+    return new Map(
+      [...this.#configured, ...this.#custom].flatMap(([id, { trackers }]) =>
+        [...trackers].map(([chain, tracker]) => [`${id} ${chain}`, tracker]),
+      ),
+    );
+  }
+
+  /**
+   * Replaces the configured profiles; those of accounts stay. Unchanged providers keep their
+   * health.
+   */
+  replace(profiles: readonly Profile[]): void {
+    this.#configure(profiles);
+    this.#revision++;
+  }
+
+  /** Adds or replaces one profile. The caller bounds the number of profiles of accounts. */
+  put(profile: Profile): void {
+    const id = profileId(profile);
+    const served = serve(
+      profile,
+      (profile.owner === null ? this.#configured : this.#custom).get(id),
+      this.#parts,
+    );
+    if (profile.owner === null) this.#configured = new Map(this.#configured).set(id, served);
+    else {
+      this.#custom.delete(id);
+      this.#custom.set(id, served);
+    }
+    this.#revision++;
+  }
+
+  /** Removes a profile. */
+  remove(id: string): void {
+    if (!this.#custom.delete(id))
+      this.#configured = new Map([...this.#configured].filter(([slug]) => slug !== id));
+    this.#revision++;
+  }
+
+  #configure(profiles: readonly Profile[]): void {
+    const before = this.#configured;
+    this.#configured = new Map(
+      profiles.map((profile) => [
+        profile.slug,
+        serve(profile, before.get(profile.slug), this.#parts),
+      ]),
+    );
+  }
 }
 
 interface TrackerParts {
@@ -173,7 +179,7 @@ function serve(
     const budgetOf: TrackerSettings["budgetOf"] = (provider) =>
       budgets?.open(key, provider) ?? null;
     const cordonOf: TrackerSettings["cordonOf"] = (provider) =>
-      settings.cordonOf?.(key, provider) ?? null;
+      settings.cordons?.of(key, provider) ?? null;
     const onAttempt = attemptsOf?.(publicLabel(profileId(profile)), name);
     const own = {
       ...settings,

@@ -4,22 +4,6 @@ import { createHash } from "node:crypto";
 import type { Holdings } from "../../core/workers/shared-holdings.ts";
 import type { StreamCaller, Subscriber } from "./subscriber.ts";
 
-/** Counts the open log filters of all callers. */
-export interface FilterQuota {
-  /** Whether one more filter is within the caller's limit. */
-  allows(caller: StreamCaller, key: string): boolean;
-  /**
-   * Joins a stream and counts it for the caller until the subscriber is refused, ends or leaves.
-   * Returns the function that leaves.
-   */
-  hold(
-    caller: StreamCaller,
-    key: string,
-    subscriber: Subscriber,
-    join: (counted: Subscriber) => () => void,
-  ): () => void;
-}
-
 /** How often the text of a filter is in memory while it is open. */
 export const COPIES_OF_FILTER = 6;
 /** Filters up to this length are bounded by their number alone. */
@@ -27,65 +11,81 @@ export const SHORT_CHARS = 4_096;
 /** Most characters of the different filters of one caller. */
 export const MAX_CALLER_CHARS = 4_000_000;
 
-/** Creates an empty quota; `holdings` tells of the filters that callers have at other workers. */
-export function createFilterQuota(holdings: Holdings): FilterQuota {
+/** Counts the open log filters of all callers. */
+export class FilterQuota {
+  readonly #holdings: Holdings;
   /** Number of subscriptions by caller and filter. */
-  const callers = new Map<string, Map<string, number>>();
-  const chars = new Map<string, number>();
+  readonly #callers = new Map<string, Map<string, number>>();
+  /** Characters of the different filters of each caller. */
+  readonly #chars = new Map<string, number>();
 
-  function addChars(id: string, count: number): void {
-    const held = (chars.get(id) ?? 0) + count;
-    if (held > 0) chars.set(id, held);
-    else chars.delete(id);
+  /** `holdings`: the filters that callers have at other workers. */
+  constructor(holdings: Holdings) {
+    this.#holdings = holdings;
   }
 
-  function give(id: string, filter: string, length: number): void {
-    const filters = callers.get(id);
+  /** Whether one more filter is within the caller's limit. */
+  allows({ id, maxLogFilters }: StreamCaller, key: string): boolean {
+    const filter = nameOf(key);
+    const filters = this.#callers.get(id) ?? new Map<string, number>();
+    const elsewhere = this.#holdings.elsewhere(id);
+    if (filters.has(filter) || elsewhere.has(filter)) return true;
+    if (key.length > SHORT_CHARS && (this.#chars.get(id) ?? 0) + key.length > MAX_CALLER_CHARS)
+      return false;
+    let count = filters.size;
+    for (const other of elsewhere) if (!filters.has(other)) count++;
+    return count < maxLogFilters;
+  }
+
+  /**
+   * Joins a stream and counts it for the caller until the subscriber is refused, ends or leaves.
+   * Returns the function that leaves.
+   */
+  hold(
+    { id }: StreamCaller,
+    key: string,
+    subscriber: Subscriber,
+    join: (counted: Subscriber) => () => void,
+  ): () => void {
+    const filter = nameOf(key);
+    // The functions below keep the length, not the key: any number of equal filters may be open.
+    const { length } = key;
+    const filters = this.#callers.get(id) ?? new Map<string, number>();
+    this.#callers.set(id, filters);
+    const before = filters.get(filter) ?? 0;
+    filters.set(filter, before + 1);
+    if (before === 0) {
+      this.#addChars(id, length);
+      this.#holdings.add(id, filter);
+    }
+    let held = true;
+    const release = (): void => {
+      if (held) this.#give(id, filter, length);
+      held = false;
+    };
+    const leave = join(releasing(subscriber, release));
+    return () => {
+      release();
+      leave();
+    };
+  }
+
+  #give(id: string, filter: string, length: number): void {
+    const filters = this.#callers.get(id);
     const left = (filters?.get(filter) ?? 0) - 1;
     if (filters === undefined) return;
     if (left > 0) return void filters.set(filter, left);
     filters.delete(filter);
-    addChars(id, -length);
-    holdings.remove(id, filter);
-    if (filters.size === 0) callers.delete(id);
+    this.#addChars(id, -length);
+    this.#holdings.remove(id, filter);
+    if (filters.size === 0) this.#callers.delete(id);
   }
 
-  return {
-    allows({ id, maxLogFilters }, key) {
-      const filter = nameOf(key);
-      const filters = callers.get(id) ?? new Map<string, number>();
-      const elsewhere = holdings.elsewhere(id);
-      if (filters.has(filter) || elsewhere.has(filter)) return true;
-      if (key.length > SHORT_CHARS && (chars.get(id) ?? 0) + key.length > MAX_CALLER_CHARS)
-        return false;
-      let count = filters.size;
-      for (const other of elsewhere) if (!filters.has(other)) count++;
-      return count < maxLogFilters;
-    },
-    hold({ id }, key, subscriber, join) {
-      const filter = nameOf(key);
-      // What is left behind holds no key: any number of equal filters may be open.
-      const { length } = key;
-      const filters = callers.get(id) ?? new Map<string, number>();
-      callers.set(id, filters);
-      const before = filters.get(filter) ?? 0;
-      filters.set(filter, before + 1);
-      if (before === 0) {
-        addChars(id, length);
-        holdings.add(id, filter);
-      }
-      let held = true;
-      const release = (): void => {
-        if (held) give(id, filter, length);
-        held = false;
-      };
-      const leave = join(releasing(subscriber, release));
-      return () => {
-        release();
-        leave();
-      };
-    },
-  };
+  #addChars(id: string, count: number): void {
+    const held = (this.#chars.get(id) ?? 0) + count;
+    if (held > 0) this.#chars.set(id, held);
+    else this.#chars.delete(id);
+  }
 }
 
 const NAME_CHARS = 16;

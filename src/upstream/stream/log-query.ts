@@ -5,7 +5,7 @@ import type { ErrorCategory } from "../../core/provider-errors/category.ts";
 import type { Block, Log } from "../../core/stream/chain-event.ts";
 import { ALL_LOGS, logsOfBlock } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { RoutedCall, RoutingEngine } from "../engine/router.ts";
+import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { Shares } from "../worker-shares.ts";
@@ -19,7 +19,7 @@ export interface BlockLogsQueryParts {
   readonly shares?: Shares;
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
-  readonly router: RoutingEngine;
+  readonly router: Pick<Router, "route" | "reaches">;
 }
 
 /** The logs to query and the provider. */
@@ -74,7 +74,7 @@ export function queryBlock(
 }
 
 function queryOnce(
-  router: RoutingEngine,
+  router: Pick<Router, "route" | "reaches">,
   { tracker, channel, block, params }: OneQuery,
 ): Promise<BlockAnswer> {
   const query = { tracker, channel, method: "eth_getLogs", params, deadlineMs: DEADLINE_MS };

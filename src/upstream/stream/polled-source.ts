@@ -16,7 +16,7 @@ import type { Polls, Source, SourceEvents } from "./source.ts";
 /** Dependencies of polling. */
 export interface PollsParts {
   readonly timerWheel: TimerWheel;
-  readonly router: Router;
+  readonly router: Pick<Router, "route">;
 }
 
 /** Polling interval: `POLLS_PER_BLOCK` polls a block time, within these bounds. */
@@ -123,7 +123,7 @@ class PolledSource {
   #leave: () => void = () => {};
   #closed = false;
 
-  constructor(router: Router, events: SourceEvents, moveTo: Source["follow"]) {
+  constructor(router: Pick<Router, "route">, events: SourceEvents, moveTo: Source["follow"]) {
     this.#queries = new OpenQueries(router);
     this.#events = events;
     this.#moveTo = moveTo;

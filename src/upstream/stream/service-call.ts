@@ -32,7 +32,7 @@ export interface ProviderQuery extends ServiceQuery, Pick<RouteRequest, "tracker
 
 /** Routes a call of the service. */
 export function routeServiceCall(
-  router: Router,
+  router: Pick<Router, "route">,
   { method, params, tracker, strategy, pin, avoid, ...rest }: ServiceCall,
   done: (answer: Answer, route: RoutedCall) => void,
 ): RoutedCall {
@@ -66,7 +66,7 @@ export function routeServiceCall(
  * none.
  */
 export function queryProvider(
-  router: Router,
+  router: Pick<Router, "route">,
   { channel, ...query }: ProviderQuery,
   done: (result: Buffer | null, route: RoutedCall) => void,
 ): RoutedCall {
@@ -88,11 +88,11 @@ export function queryProvider(
 
 /** The queries of one source that are under way. */
 export class OpenQueries {
-  readonly #router: Router;
+  readonly #router: Pick<Router, "route">;
   readonly #routes = new Set<RoutedCall>();
   #closed = false;
 
-  constructor(router: Router) {
+  constructor(router: Pick<Router, "route">) {
     this.#router = router;
   }
 

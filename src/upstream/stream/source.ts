@@ -8,7 +8,7 @@ import type { Subscription } from "../../core/stream/subscription.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { Outcome } from "../engine/answer.ts";
 import type { Upstreams } from "../engine/route-request.ts";
-import type { RoutedCall, RoutingEngine } from "../engine/router.ts";
+import type { RoutedCall, Router } from "../engine/router.ts";
 import type { Tracker } from "../health/tracker.ts";
 import type { TimerWheel } from "../timer-wheel.ts";
 import type { AnswerListener, Dispatch, Sockets } from "../transport.ts";
@@ -20,7 +20,7 @@ import { OpenQueries, routeServiceCall } from "./service-call.ts";
 export interface SourceParts {
   readonly runtime: Runtime;
   readonly timerWheel: TimerWheel;
-  readonly router: RoutingEngine;
+  readonly router: Pick<Router, "route" | "reaches">;
   /** Those of this worker, or shared with others. */
   readonly sockets: Pick<Sockets, "subscribe" | "report">;
   /** Polls heads and logs when no socket is available; null = never. */
@@ -108,7 +108,7 @@ const ASK_MS = 5_000;
 const HEADS = '["newHeads"]';
 const ACK = Buffer.from("true");
 
-class Opening implements Pick<Source, "close"> {
+class Opening {
   readonly #parts: SourceParts;
   readonly #request: SourceRequest;
   readonly #events: SourceEvents;

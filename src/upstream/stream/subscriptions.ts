@@ -9,8 +9,8 @@ import { type Holdings, NO_SHARED_HOLDINGS } from "../../core/workers/shared-hol
 import type { Tracker } from "../health/tracker.ts";
 import type { ProfileRegistry } from "../registry/profile-registry.ts";
 import { withinBounds } from "./block-bounds.ts";
-import { createFilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
-import { createLogCheckRegistry } from "./log-check-registry.ts";
+import { FilterQuota, MAX_CALLER_CHARS, SHORT_CHARS } from "./filter-quota.ts";
+import { LogCheckRegistry } from "./log-check-registry.ts";
 import type { CheckCounts, StreamLog } from "./log-checks.ts";
 import type { BlockLogsQueryParts } from "./log-query.ts";
 import { createPolls } from "./polled-source.ts";
@@ -109,8 +109,8 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
     polls: rest.router.reaches("http") ? createPolls(rest) : null,
   };
   const counted = new Map<string, SubscriptionCounts>();
-  const filterQuota = createFilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
-  const checks = createLogCheckRegistry(rest, log ?? null);
+  const filterQuota = new FilterQuota(rest.logFilters ?? NO_SHARED_HOLDINGS);
+  const checks = new LogCheckRegistry(rest, log ?? null);
   const table = createStreamTable({
     counted,
     onMove,
@@ -154,8 +154,8 @@ export function createSubscriptions({ onMove, log, ...rest }: SubscriptionParts)
         ...shown(request),
       })),
     counts: () => [...counted.values()],
-    checks: checks.counts,
-    headSeen: checks.see,
+    checks: () => checks.counts(),
+    headSeen: (tracker, provider, head) => checks.see(tracker, provider, head),
     close() {
       for (const { stream } of [...entries.values()]) stream.end("the service stops");
     },

@@ -129,8 +129,12 @@ function ownDocuments(parts: PageParts, uptimeMs: () => number): Pages["own"] {
         if (chain === undefined) return null;
         const { realIds } = query;
         const openSockets = observer.sockets.open;
-        const facts = { ...parts, realIds, series: observer.series, openSockets };
-        return metricsDocument(registry, chain, facts);
+        return metricsDocument(registry, chain, {
+          ...parts,
+          realIds,
+          openSockets,
+          series: (slug, name) => observer.series(slug, name),
+        });
       }
     }
   };

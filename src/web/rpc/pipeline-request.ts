@@ -23,7 +23,7 @@ import type { Target, TargetResolver } from "./target.ts";
 /** The services that the pipeline is built from. */
 export interface PipelineParts {
   readonly runtime: Runtime;
-  readonly router: Router;
+  readonly router: Pick<Router, "route">;
   readonly observer: Observer;
   readonly resolver: TargetResolver;
   /** Null = the service has no keys: every caller is served, and nothing is charged. */

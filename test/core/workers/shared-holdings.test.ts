@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SharedHoldings } from "../../../src/core/workers/shared-holdings.ts";
 import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
-import { createFilterQuota } from "../../../src/upstream/stream/filter-quota.ts";
+import { FilterQuota } from "../../../src/upstream/stream/filter-quota.ts";
 import type { Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 
@@ -78,7 +78,7 @@ const SUBSCRIBER: Subscriber = { started() {}, refused() {}, events() {}, ended(
 
 test("a caller has so many different log filters over all workers; the same filter counts once", () => {
   const { world, holdings } = createFixture();
-  const quotas = holdings.map((each) => createFilterQuota(each));
+  const quotas = holdings.map((each) => new FilterQuota(each));
   const ann = { id: "ann", maxLogFilters: 3 };
   const hold = (worker: number, key: string): (() => void) | null => {
     const quota = quotas[worker];

@@ -7,7 +7,7 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { batchingUpstream, newBatchCounts } from "../../../src/upstream/batch/batching-upstream.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
-import { createRouter } from "../../../src/upstream/engine/router.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { BatchListener, BatchUpstream } from "../../../src/upstream/transport.ts";
@@ -40,7 +40,7 @@ function fixture(batch: { readonly max: number; readonly waitMs: number } | null
   };
   const countAgain = (): boolean => true;
   const upstream = batchingUpstream(http, { runtime, counts: newBatchCounts(), countAgain });
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },

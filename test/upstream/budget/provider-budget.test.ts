@@ -7,11 +7,11 @@ import type { Provider } from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { meteredUpstream } from "../../../src/upstream/budget/metered-upstream.ts";
-import { createProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
 import type { QuotaSource } from "../../../src/upstream/budget/quota-source.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
-import { createRouter } from "../../../src/upstream/engine/router.ts";
-import { createProber } from "../../../src/upstream/health/prober.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
+import { Prober } from "../../../src/upstream/health/prober.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
@@ -49,7 +49,7 @@ function service(
       budget: limit === null ? null : { ...NO_LIMITS, ...limit },
     }),
   );
-  const budgets = createProviderBudgets({ runtime, quotas: NO_QUOTAS });
+  const budgets = new ProviderBudgets({ runtime, quotas: NO_QUOTAS });
   const tracker = new Tracker(fakeSet(providers), runtime, {
     ...SELECTION,
     budgetOf: (provider) => budgets.open("set", provider),
@@ -84,14 +84,14 @@ function service(
   };
   const http = meteredUpstream(raw, { runtime, budgets });
   const timerWheel = new TimerWheel(runtime);
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel,
     upstreams: { http },
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),
     hedge: () => null,
   });
-  if (probed) createProber({ runtime, timerWheel, upstreams: { http } }).watch([tracker]);
+  if (probed) new Prober({ runtime, timerWheel, upstreams: { http } }).watch([tracker]);
   const outcomes: Outcome[] = [];
   const ask = (pin: Provider | null = null, methodName = "eth_gasPrice") =>
     router.route(
@@ -225,7 +225,7 @@ test("a reload changes the limit, and what was sent still counts", () => {
 
 test("a call that is sent again counts again, in the place that it has", () => {
   const runtime = simulatedWorld(1);
-  const budgets = createProviderBudgets({ runtime, quotas: NO_QUOTAS });
+  const budgets = new ProviderBudgets({ runtime, quotas: NO_QUOTAS });
   const provider = fakeProvider(0, { budget: { ...NO_LIMITS, rps: 3, concurrency: 1 } });
   const budget = budgets.open("set", provider) ?? assert.fail();
   assert.equal(budget.take("eth_call"), null);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { createProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
+import { ProviderBudgets } from "../../../src/upstream/budget/provider-budgets.ts";
 import { WorkerShares } from "../../../src/upstream/worker-shares.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
 import { fakeProvider } from "../../fakes/providers.ts";
@@ -30,7 +30,7 @@ for (const seed of namedSeeds(1, 2, 3))
     const budgets = IDS.map((id) => {
       const shares = new WorkerShares({ bus: worker(id).bus, runtime: world, workers: 4 });
       const quotas = { lease: async () => null, giveBack() {}, close: async () => {} };
-      const all = createProviderBudgets({ runtime: world, shares, quotas });
+      const all = new ProviderBudgets({ runtime: world, shares, quotas });
       return all.open("set", fakeProvider(0, { budget: limits })) ?? assert.fail();
     });
     const sentAt: number[] = [];

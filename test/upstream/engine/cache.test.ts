@@ -9,7 +9,7 @@ import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
-import { createRouter } from "../../../src/upstream/engine/router.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -51,7 +51,7 @@ function createFixture(options: Options = {}) {
   let failure: Failure | null = null;
   let during: (() => void) | null = null;
   const sent: string[] = [];
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

@@ -10,7 +10,7 @@ import type { View } from "../../../src/core/rpc/view.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
-import { createRouter, type RoutedCall } from "../../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { ViewReasks } from "../../../src/upstream/engine/view-reasks.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -76,7 +76,7 @@ function fixture(heads: readonly number[], { caches = false } = {}) {
   for (const [n, head] of heads.entries()) push(n, head);
   const failure = (message: string, code = -32_000): Failure =>
     ({ kind: "error", code, message, httpStatus: 200 }) as unknown as Failure;
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

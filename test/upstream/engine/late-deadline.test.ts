@@ -8,7 +8,7 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { type Runtime, realRuntime } from "../../../src/runtime.ts";
 import type { Outcome } from "../../../src/upstream/engine/answer.ts";
-import { createRouter } from "../../../src/upstream/engine/router.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { createHttpUpstream } from "../../../src/upstream/http/http-upstream.ts";
 import { rpcCall } from "../../../src/upstream/rpc-call.ts";
@@ -27,7 +27,7 @@ interface Asked {
 /** Asks the only provider there is. */
 function asking(runtime: Runtime, http: Pick<Upstream, "send">, url = "http://node") {
   const tracker = new Tracker(fakeSet([fakeProvider(0, { url })]), runtime, SELECTION);
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http },

@@ -14,7 +14,7 @@ import {
   AcceptedTransactions,
 } from "../../../src/upstream/engine/accepted-transactions.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
-import { createRouter } from "../../../src/upstream/engine/router.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
 import { ViewReasks } from "../../../src/upstream/engine/view-reasks.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -71,7 +71,7 @@ async function bench(count: number, shared?: AcceptedTransactions) {
   const says: Says[] = providers.map(() => ({}));
   const asked: string[] = [];
   const reasks = new ViewReasks();
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 12, firstAttemptShare: 0.6 }),

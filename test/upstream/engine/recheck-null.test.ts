@@ -7,7 +7,7 @@ import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import type { Answer } from "../../../src/upstream/engine/answer.ts";
-import { createRouter } from "../../../src/upstream/engine/router.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -35,7 +35,7 @@ function bench(heads: readonly number[], says: (string | null | "silent")[]) {
   let recycled = 0;
   let avoid: ReadonlySet<string> | null = null;
   let sentInAll = 0;
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

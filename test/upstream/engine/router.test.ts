@@ -6,7 +6,7 @@ import type { Abandoned } from "../../../src/core/billing/charging.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
-import { createRouter, type RoutedCall } from "../../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, Dispatch, Upstream } from "../../../src/upstream/transport.ts";
@@ -44,7 +44,7 @@ function createFixture(name: string): Fixture {
   const providers = [fakeProvider(0, { priority: 0 }), fakeProvider(1, { priority: 1 })];
   const tracker = new Tracker(fakeSet(providers), runtime, SELECTION);
   const limits = () => ({ maxAttempts: 3, firstAttemptShare: 0.6 });
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },

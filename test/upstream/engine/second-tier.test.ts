@@ -10,7 +10,7 @@ import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { writeRequest } from "../../../src/core/rpc/wire-request.ts";
 import { CachedAnswers } from "../../../src/upstream/engine/cached-answers.ts";
-import { createRouter, type RoutedCall } from "../../../src/upstream/engine/router.ts";
+import { type RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { SecondTier } from "../../../src/upstream/second-tier/second-tier.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
@@ -55,7 +55,7 @@ async function nodeAt(server: TierServer, settings: NodeSettings = {}) {
   const tracker = new Tracker({ ...set, chain }, runtime, { ...SELECTION, profileId });
   const sent: string[] = [];
   const node = { said: '"0x1"', failure: null as Failure | null, during: () => {} };
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => ({ maxAttempts: 3, firstAttemptShare: 0.6 }),

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { createProber } from "../../../src/upstream/health/prober.ts";
+import { Prober } from "../../../src/upstream/health/prober.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
@@ -59,7 +59,7 @@ function createFixture({ service = "tip", set = {}, isPushed = true }: Options =
     const block = { number: 100, hash: HASH, parentHash: HASH };
     tracker.recordHead(provider, block.number, block);
   };
-  const prober = createProber({
+  const prober = new Prober({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream, ws: upstream },

@@ -6,7 +6,7 @@ import { quietMs } from "../../../src/core/provider/head.ts";
 import type { Consistency, ProviderSet } from "../../../src/core/provider/profile.ts";
 import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { createHeadWatch } from "../../../src/upstream/health/head-watch.ts";
+import { HeadWatch } from "../../../src/upstream/health/head-watch.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Sockets, SubscriptionListener } from "../../../src/upstream/transport.ts";
@@ -66,7 +66,7 @@ function createFixture(overrides: Partial<ProviderSet> = {}) {
     watchers[index]?.event(Buffer.from(blockText(number)));
   const seen: string[] = [];
   const begin = (consistency: Consistency = "off"): void =>
-    createHeadWatch({
+    new HeadWatch({
       runtime,
       timerWheel: new TimerWheel(runtime),
       sockets,

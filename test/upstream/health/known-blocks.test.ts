@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
-import { createProber } from "../../../src/upstream/health/prober.ts";
+import { Prober } from "../../../src/upstream/health/prober.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
@@ -90,7 +90,7 @@ test("finalized blocks are asked for every half minute, and rarely where that is
     },
   };
   const told: number[] = [];
-  const prober = createProber({
+  const prober = new Prober({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Provider } from "../../../src/core/provider/profile.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { createProber } from "../../../src/upstream/health/prober.ts";
+import { Prober } from "../../../src/upstream/health/prober.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { Upstream } from "../../../src/upstream/transport.ts";
@@ -53,7 +53,7 @@ function createFixture(): Fixture {
       return { sent: true, cancel };
     },
   };
-  createProber({
+  new Prober({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http: upstream },
@@ -181,7 +181,7 @@ test(
         return { sent: false, cancel() {} };
       },
     };
-    const prober = createProber({
+    const prober = new Prober({
       runtime,
       timerWheel: new TimerWheel(runtime),
       upstreams: { ws: full },

@@ -10,10 +10,7 @@ import { methodOf } from "../../../src/core/rpc/method.ts";
 import { AcceptedTransactions } from "../../../src/upstream/engine/accepted-transactions.ts";
 import { SERVED } from "../../../src/upstream/health/health-messages.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
-import {
-  createProfileRegistry,
-  type ProfileRegistry,
-} from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type {
   AnswerListener,
@@ -54,7 +51,7 @@ function createFixture(consistency: Consistency = "off") {
   let isWell = true;
   let isRefusing = false;
   const workers = IDS.map((id) => {
-    const registry = createProfileRegistry([SET.chain], [PUBLIC], world, SELECTION);
+    const registry = new ProfileRegistry([SET.chain], [PUBLIC], world, SELECTION);
     const send = ({ provider, body }: OutgoingRequest, listener: AnswerListener) => {
       const isChainId = body.includes("eth_chainId");
       if (isChainId) probes.push({ worker: id, provider: provider.id, atMs: world.now() });

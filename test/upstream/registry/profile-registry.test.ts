@@ -4,13 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Profile, profileId, publicLabel } from "../../../src/core/provider/profile.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
-import { createProber } from "../../../src/upstream/health/prober.ts";
+import { Prober } from "../../../src/upstream/health/prober.ts";
 import type { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { createProfileUpdater } from "../../../src/upstream/profile-updater.ts";
-import {
-  createProfileRegistry,
-  type ProfileRegistry,
-} from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import type { AnswerListener, OutgoingRequest } from "../../../src/upstream/transport.ts";
 import { fakeProvider, fakeSet, SELECTION } from "../../fakes/providers.ts";
@@ -37,7 +34,7 @@ function profile(owner: string | null, slug: string, ids: readonly string[] = ["
 }
 
 function directoryOf(profiles: readonly Profile[]): ProfileRegistry {
-  return createProfileRegistry([chain], profiles, simulatedWorld(1), SELECTION);
+  return new ProfileRegistry([chain], profiles, simulatedWorld(1), SELECTION);
 }
 
 function trackerOf(registry: ProfileRegistry, id: string): Tracker {
@@ -164,7 +161,7 @@ test("each change takes effect everywhere that holds on to providers, after the 
 
 test("probing goes on undisturbed for profiles that a change does not touch", () => {
   const runtime = simulatedWorld(3);
-  const registry = createProfileRegistry(
+  const registry = new ProfileRegistry(
     [chain],
     [profile(null, "public", ["a"])],
     runtime,
@@ -179,7 +176,7 @@ test("probing goes on undisturbed for profiles that a change does not touch", ()
       return { sent: true, cancel() {} };
     },
   };
-  const prober = createProber({
+  const prober = new Prober({
     runtime,
     timerWheel: new TimerWheel(runtime),
     upstreams: { http },

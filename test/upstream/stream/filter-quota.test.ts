@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { NO_SHARED_HOLDINGS } from "../../../src/core/workers/shared-holdings.ts";
 import {
-  createFilterQuota,
+  FilterQuota,
   MAX_CALLER_CHARS,
   SHORT_CHARS,
 } from "../../../src/upstream/stream/filter-quota.ts";
@@ -13,7 +13,7 @@ import {
 const SUBSCRIBER = { started() {}, events() {}, refused() {}, ended() {} };
 
 test("filters of a caller are bounded in length, short ones in number alone", () => {
-  const quota = createFilterQuota(NO_SHARED_HOLDINGS);
+  const quota = new FilterQuota(NO_SHARED_HOLDINGS);
   const caller = { id: "one", maxLogFilters: 100 };
   const keyOf = (n: number): string => String(n).padStart(MAX_CALLER_CHARS / 8, "x");
   const leave = Array.from({ length: 8 }, (_, n) => {
@@ -31,7 +31,7 @@ test("filters of a caller are bounded in length, short ones in number alone", ()
 test("the key of an equal filter is not kept", () => {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
-  const quota = createFilterQuota(NO_SHARED_HOLDINGS);
+  const quota = new FilterQuota(NO_SHARED_HOLDINGS);
   const caller = { id: "one", maxLogFilters: 1 };
   const hold = () => {
     const key = Buffer.alloc(1_000_000, "x").toString("latin1");

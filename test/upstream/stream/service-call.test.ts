@@ -7,7 +7,7 @@ import { type Failure, plainFailure } from "../../../src/core/rpc/failure.ts";
 import { methodOf } from "../../../src/core/rpc/method.ts";
 import { readSubscription } from "../../../src/core/stream/subscription.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
-import { createRouter, type RoutingEngine } from "../../../src/upstream/engine/router.ts";
+import { Router } from "../../../src/upstream/engine/router.ts";
 import { Tracker } from "../../../src/upstream/health/tracker.ts";
 import { ChosenProvider } from "../../../src/upstream/stream/chosen-provider.ts";
 import { OpenQueries, queryProvider } from "../../../src/upstream/stream/service-call.ts";
@@ -22,7 +22,10 @@ import { fakeSockets } from "../../fakes/sockets.ts";
 const LIMITS = { maxAttempts: 3, firstAttemptShare: 0.5 };
 
 /** Tells of every call that passes a router. */
-function observed(router: RoutingEngine, calls: RouteRequest[]): RoutingEngine {
+function observed(
+  router: Pick<Router, "route" | "reaches">,
+  calls: RouteRequest[],
+): Pick<Router, "route" | "reaches"> {
   return {
     reaches: (transport) => router.reaches(transport),
     route(request, done) {
@@ -46,7 +49,7 @@ async function streamed(polls: boolean) {
   const tracker = new Tracker(fakeSet(providers, { chain: about, ...bounds }), runtime, SELECTION);
   const calls: RouteRequest[] = [];
   const upstreams = polls ? { ws: sockets, http: sockets } : { ws: sockets };
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel,
     upstreams,
@@ -128,7 +131,7 @@ function chosen() {
   const provider = fakeProvider(0);
   const tracker = new Tracker(fakeSet([provider]), runtime, SELECTION);
   const sent: (AnswerListener & { cancelled: boolean })[] = [];
-  const router = createRouter({
+  const router = new Router({
     runtime,
     timerWheel: new TimerWheel(runtime),
     limits: () => LIMITS,

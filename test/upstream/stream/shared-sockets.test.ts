@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Profile, Provider } from "../../../src/core/provider/profile.ts";
 import { plainFailure } from "../../../src/core/rpc/failure.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { shareSockets } from "../../../src/upstream/stream/shared-sockets.ts";
 import type { SubscriptionListener } from "../../../src/upstream/transport.ts";
 import { testBus } from "../../cluster/bus-fixture.ts";
@@ -36,7 +36,7 @@ function createFixture() {
   const upstreams: Upstream[] = [];
   const state = { answer: "started" as Answer };
   const workers = IDS.map((id) => {
-    const registry = createProfileRegistry([SET.chain], [PUBLIC], bus.world, SELECTION);
+    const registry = new ProfileRegistry([SET.chain], [PUBLIC], bus.world, SELECTION);
     const sockets = shareSockets({
       bus: bus.worker(id).bus,
       runtime: bus.world,

@@ -8,8 +8,8 @@ import { type Fault, fault } from "../../../src/core/faults/rpc-fault.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
 import type { OwnProfiles } from "../../../src/hosted/profiles/custom-access.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { Observer } from "../../../src/observe/observer.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
 import { type Authenticated, authenticate } from "../../../src/web/rpc/authenticate.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
@@ -36,13 +36,13 @@ const OWN: OwnProfiles = {
 
 function createFixture(refusal: Fault | null = null) {
   const runtime = simulatedWorld(1);
-  const registry = createProfileRegistry(
+  const registry = new ProfileRegistry(
     [SET.chain],
     [profile("public", null), profile("premium", null)],
     runtime,
     SELECTION,
   );
-  const resolver = new TargetResolver(registry, createObserver(pino({ level: "silent" }), runtime));
+  const resolver = new TargetResolver(registry, new Observer(pino({ level: "silent" }), runtime));
   const keyContext: KeyContext = {
     kind: "key",
     keyId: "key_1",

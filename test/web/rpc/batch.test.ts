@@ -9,10 +9,10 @@ import { type Interruption, isCharged } from "../../../src/core/billing/charging
 import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { elements } from "../../../src/core/rpc/json.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
+import { Observer } from "../../../src/observe/observer.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { VoucherGrant } from "../../../src/web/payment/call-payment.ts";
 import { runBatch } from "../../../src/web/rpc/batch.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
@@ -25,9 +25,9 @@ import { configOf, configText } from "../../fakes/service.ts";
 
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
-const observer = createObserver(pino({ level: "silent" }), runtime);
+const observer = new Observer(pino({ level: "silent" }), runtime);
 const resolver = new TargetResolver(
-  createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
+  new ProfileRegistry(config.chains, config.profiles, runtime, config.selection),
   observer,
 );
 const target = resolver.resolve(
@@ -78,7 +78,7 @@ function run(
   let started = 0;
   let body: string | null = null;
   let written: readonly Buffer[] = [];
-  const router: Router = {
+  const router: Pick<Router, "route"> = {
     route(request, done) {
       started++;
       const route: RoutedCall = {

@@ -6,11 +6,11 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { METHODS } from "../../../src/core/rpc/method.ts";
 import type { FilterRecord } from "../../../src/core/stream/filter-record.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
+import { Observer } from "../../../src/observe/observer.ts";
 import { Filters } from "../../../src/upstream/filter/filters.ts";
 import type { SharedFilters } from "../../../src/upstream/filter/shared-filters.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { createFilterMethods } from "../../../src/web/rpc/filter-methods.ts";
 import type { FilterCall } from "../../../src/web/rpc/service-methods.ts";
@@ -27,7 +27,7 @@ const config = configOf(
   }),
 );
 const world = simulatedWorld(1);
-const registry = createProfileRegistry(config.chains, config.profiles, world, config.selection);
+const registry = new ProfileRegistry(config.chains, config.profiles, world, config.selection);
 
 /** A log filter of another node whose record has these parameters. */
 function recorded(params: string): FilterRecord {
@@ -69,7 +69,7 @@ function methodsOver(record: FilterRecord) {
 }
 
 function callOf(methodName: string): FilterCall {
-  const resolver = new TargetResolver(registry, createObserver(pino({ level: "silent" }), world));
+  const resolver = new TargetResolver(registry, new Observer(pino({ level: "silent" }), world));
   const target = resolver.resolve(
     {
       url: "/rpc/ethereum",

@@ -13,9 +13,9 @@ import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
+import { Observer } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { callPaymentOf } from "../../../src/web/payment/call-payment.ts";
 import { planBatch, runBatch } from "../../../src/web/rpc/batch.ts";
@@ -50,9 +50,9 @@ function createFixture(size: RateLimitSize) {
   const runtime = simulatedWorld(7);
   const timerWheel = new TimerWheel(runtime);
   const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
-  const observer = createObserver(pino({ level: "silent" }), runtime);
+  const observer = new Observer(pino({ level: "silent" }), runtime);
   const resolver = new TargetResolver(
-    createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
+    new ProfileRegistry(config.chains, config.profiles, runtime, config.selection),
     observer,
   );
   const target = resolver.resolve(
@@ -66,7 +66,7 @@ function createFixture(size: RateLimitSize) {
   /** When each item was routed, in order. */
   const routedAtMs: number[] = [];
   const state = { routed: 0, settled: 0, hold: false, held: [] as (() => void)[] };
-  const router: Router = {
+  const router: Pick<Router, "route"> = {
     route(request, done) {
       routedAtMs.push(runtime.now());
       state.routed++;

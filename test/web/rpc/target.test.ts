@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { pino } from "pino";
 import type { Fault } from "../../../src/core/faults/rpc-fault.ts";
 import type { Strategy } from "../../../src/core/routing/strategy.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { Observer } from "../../../src/observe/observer.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import {
   isRpcPath,
   type MetaMode,
@@ -46,9 +46,9 @@ const config = configOf(
   }),
 );
 const runtime = simulatedWorld(1);
-const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
+const registry = new ProfileRegistry(config.chains, config.profiles, runtime, config.selection);
 const newResolver = () =>
-  new TargetResolver(registry, createObserver(pino({ level: "silent" }), runtime));
+  new TargetResolver(registry, new Observer(pino({ level: "silent" }), runtime));
 
 interface Hints {
   readonly provider?: string;
@@ -361,8 +361,8 @@ test("calls that name no strategy use that of their profile, else that of the se
     }),
   );
   const resolver = new TargetResolver(
-    createProfileRegistry(chains, profiles, runtime, selection),
-    createObserver(pino({ level: "silent" }), runtime),
+    new ProfileRegistry(chains, profiles, runtime, selection),
+    new Observer(pino({ level: "silent" }), runtime),
   );
   const shownAt = (url: string) =>
     shown(

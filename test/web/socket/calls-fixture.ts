@@ -10,10 +10,10 @@ import { methodTable } from "../../../src/core/rpc/method-table.ts";
 import type { Admission } from "../../../src/hosted/admission/admission.ts";
 import { WaitingBatches } from "../../../src/hosted/admission/waiting-batches.ts";
 import { type KeyContext, UNBOUND } from "../../../src/hosted/keys/key-context.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
+import { Observer } from "../../../src/observe/observer.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
@@ -58,9 +58,9 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
   const timerWheel = new TimerWheel(runtime);
   const config = configOf(configText([{ id: "a", url: "http://a.test" }], { limits }));
   const limitsNow = { ...config.limits };
-  const observer = createObserver(pino({ level: "silent" }), runtime);
+  const observer = new Observer(pino({ level: "silent" }), runtime);
   const resolver = new TargetResolver(
-    createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
+    new ProfileRegistry(config.chains, config.profiles, runtime, config.selection),
     observer,
   );
   const target = resolver.resolve(
@@ -78,7 +78,7 @@ export function callsFixture({ limits = {}, rate }: CallsSettings = {}) {
   const messages: string[] = [];
   const grants = { given: 0, ended: 0 };
   const state = { isEchoing: false, isFull: false, closed: null as number | null };
-  const router: Router = {
+  const router: Pick<Router, "route"> = {
     route(request, done) {
       const [param]: readonly unknown[] = JSON.parse(request.call.body.toString()).params;
       routed.push(param);

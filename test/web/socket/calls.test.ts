@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
-import { createObserver } from "../../../src/observe/observer.ts";
+import { Observer } from "../../../src/observe/observer.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import { createProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { FilterMethods } from "../../../src/web/rpc/service-methods.ts";
 import { TargetResolver } from "../../../src/web/rpc/target.ts";
 import { type CallParts, SocketCalls } from "../../../src/web/socket/calls.ts";
@@ -17,9 +17,9 @@ import { configOf, configText } from "../../fakes/service.ts";
 
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
-const observer = createObserver(pino({ level: "silent" }), runtime);
+const observer = new Observer(pino({ level: "silent" }), runtime);
 const resolver = new TargetResolver(
-  createProfileRegistry(config.chains, config.profiles, runtime, config.selection),
+  new ProfileRegistry(config.chains, config.profiles, runtime, config.selection),
   observer,
 );
 const target = resolver.resolve(

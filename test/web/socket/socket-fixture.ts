@@ -8,15 +8,12 @@ import { pino } from "pino";
 import { WebSocket } from "ws";
 import { NO_SOURCE } from "../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../src/core/rpc/method-table.ts";
-import { createObserver, type Observer } from "../../../src/observe/observer.ts";
+import { Observer } from "../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../src/runtime.ts";
 import type { RouteRequest } from "../../../src/upstream/engine/route-request.ts";
 import type { RoutedCall, Router } from "../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../src/upstream/memory-budget.ts";
-import {
-  createProfileRegistry,
-  type ProfileRegistry,
-} from "../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../src/upstream/registry/profile-registry.ts";
 import type { SubscribeRequest, Subscriber } from "../../../src/upstream/stream/subscriber.ts";
 import { TimerWheel } from "../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../src/web/http/client-address.ts";
@@ -66,8 +63,8 @@ export async function createFixture(
   text = textOf(limits),
 ): Promise<ClientSocketFixture> {
   let config = configOf(text);
-  const observer = createObserver(pino({ level: "silent" }), runtime);
-  const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
+  const observer = new Observer(pino({ level: "silent" }), runtime);
+  const registry = new ProfileRegistry(config.chains, config.profiles, runtime, config.selection);
   const calls: WaitingCall[] = [];
   const asked: Asked[] = [];
   const budget = new MemoryBudget(() => config.limits);
@@ -181,7 +178,11 @@ function textOf(limits: Record<string, unknown>): string {
   return configText(providers, { limits: { drain_timeout_ms: 400, ...limits } });
 }
 
-function routerOf(runtime: Runtime, calls: WaitingCall[], echo: () => boolean): Router {
+function routerOf(
+  runtime: Runtime,
+  calls: WaitingCall[],
+  echo: () => boolean,
+): Pick<Router, "route"> {
   return {
     route(request, done) {
       const route: RoutedCall = {

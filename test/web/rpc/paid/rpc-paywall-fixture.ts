@@ -20,12 +20,12 @@ import {
 import { createKeyCache, KEY_CACHE_LIMITS } from "../../../../src/hosted/keys/key-cache.ts";
 import { keyRow } from "../../../../src/hosted/keys/key-context.ts";
 import { UNCHOSEN } from "../../../../src/hosted/keys/key-fields.ts";
-import { createObserver } from "../../../../src/observe/observer.ts";
+import { Observer } from "../../../../src/observe/observer.ts";
 import { type Runtime, realRuntime } from "../../../../src/runtime.ts";
 import { openStore, type Store } from "../../../../src/store/store.ts";
 import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
 import { MemoryBudget } from "../../../../src/upstream/memory-budget.ts";
-import { createProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { TimerWheel } from "../../../../src/upstream/timer-wheel.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import { createPurchasePaywall } from "../../../../src/web/payment/purchase-paywall.ts";
@@ -182,8 +182,8 @@ async function serve({ runtime, admission, payments, store }: Serving) {
   const write = (line: string): void => {
     log += line;
   };
-  const observer = createObserver(pino({ level: "error" }, { write }), runtime);
-  const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
+  const observer = new Observer(pino({ level: "error" }, { write }), runtime);
+  const registry = new ProfileRegistry(config.chains, config.profiles, runtime, config.selection);
   const arrival = {
     resolver: new TargetResolver(registry, observer),
     admission,
@@ -240,7 +240,7 @@ async function serve({ runtime, admission, payments, store }: Serving) {
   return { port: server.port, drain: server.drain, routed: () => routed, log: () => log };
 }
 
-function echo(runtime: Runtime, count: () => void): Router {
+function echo(runtime: Runtime, count: () => void): Pick<Router, "route"> {
   return {
     route(request, done) {
       count();

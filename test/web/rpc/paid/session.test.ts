@@ -9,10 +9,10 @@ import type { Interruption } from "../../../../src/core/billing/charging.ts";
 import { tariffOf } from "../../../../src/core/billing/price.ts";
 import { type AnswerSource, NO_SOURCE } from "../../../../src/core/routing/answer-source.ts";
 import { methodTable } from "../../../../src/core/rpc/method-table.ts";
-import { createObserver } from "../../../../src/observe/observer.ts";
+import { Observer } from "../../../../src/observe/observer.ts";
 import type { CallEnd, Hold } from "../../../../src/payments/session/sessions.ts";
 import type { RoutedCall, Router } from "../../../../src/upstream/engine/router.ts";
-import { createProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
+import { ProfileRegistry } from "../../../../src/upstream/registry/profile-registry.ts";
 import { trustedProxiesOf } from "../../../../src/web/http/client-address.ts";
 import type { CallPrice, PaidCall } from "../../../../src/web/payment/call-paywall.ts";
 import { serveSession } from "../../../../src/web/rpc/paid/session.ts";
@@ -31,8 +31,8 @@ const FACTORS = { "load-balanced": 1, "latency-weighted": 1, fastest: 1, priorit
 
 const config = configOf(configText([{ id: "a", url: "http://a.test" }]));
 const runtime = simulatedWorld(1);
-const observer = createObserver(pino({ level: "silent" }), runtime);
-const registry = createProfileRegistry(config.chains, config.profiles, runtime, config.selection);
+const observer = new Observer(pino({ level: "silent" }), runtime);
+const registry = new ProfileRegistry(config.chains, config.profiles, runtime, config.selection);
 const resolver = new TargetResolver(registry, observer);
 const tariff = tariffOf({
   weights: {},
@@ -67,7 +67,7 @@ function sessionFixture(body: string, failing: Error | null = null, fromCache = 
   const [provider] = target.tracker.set.providers;
   assert.ok(provider !== undefined);
   const source: AnswerSource = { kind: fromCache ? "cache" : "provider", provider };
-  const router: Router = {
+  const router: Pick<Router, "route"> = {
     route(request, done) {
       if (failing !== null) throw failing;
       const route: RoutedCall = {
