@@ -1,5 +1,6 @@
 // `svc audit`: compares the books with each other and with the payment chains.
 import { formatFaults } from "../config/config-fault.ts";
+import { errorText } from "../core/fields.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
@@ -35,7 +36,7 @@ export async function audit({ args, env }: CommandInput): Promise<void> {
       console.error(`the console does not show this result: ${report.notKept}`);
     process.exitCode = report.clean ? 0 : 1;
   } catch (error) {
-    console.error(`svc: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`svc: ${errorText(error)}`);
     process.exitCode = 2;
   }
 }

@@ -1,6 +1,7 @@
 // `svc export`: copies an embedded store into a PostgreSQL server.
 
 import { formatFaults } from "../config/config-fault.ts";
+import { errorText } from "../core/fields.ts";
 import { realRuntime } from "../runtime.ts";
 import { type CommandInput, refuse } from "./command.ts";
 import { usage } from "./help.ts";
@@ -19,7 +20,7 @@ export async function exportStore({ args, env }: CommandInput): Promise<void> {
   const { exportEmbedded } = await import("../app/hosted.ts");
   console.log(
     await exportEmbedded(result.config, to, realRuntime).catch((error: unknown) =>
-      refuse(`svc: ${error instanceof Error ? error.message : String(error)}`),
+      refuse(`svc: ${errorText(error)}`),
     ),
   );
 }

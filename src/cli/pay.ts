@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { errorText } from "../core/fields.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 
@@ -20,7 +21,7 @@ export async function payOffer({ args, env }: CommandInput): Promise<void> {
   try {
     parsed = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${usage()}`);
+    return refuse(`svc: ${errorText(error)}\n${usage()}`);
   }
   const { method, data, rpc, "max-usd": maxUsd = "1", "key-file": keyFile } = parsed.values;
   const [url] = parsed.positionals;

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type ConfigResult, loadConfig } from "../config/config.ts";
+import { errorText } from "../core/fields.ts";
 import { type CommandInput, codeOf, refuse } from "./command.ts";
 import { usage } from "./help.ts";
 
@@ -52,6 +53,6 @@ export function readFlags(
     });
     return { ...values };
   } catch (error) {
-    return refuse(`svc: ${error instanceof Error ? error.message : String(error)}\n${usage()}`);
+    return refuse(`svc: ${errorText(error)}\n${usage()}`);
   }
 }

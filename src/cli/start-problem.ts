@@ -1,5 +1,6 @@
 // Explains to the operator why a service failed to start.
 import type { Config } from "../config/config.ts";
+import { errorText } from "../core/fields.ts";
 import { codeOf } from "./command.ts";
 
 /** The message for an error at the start. */
@@ -9,7 +10,7 @@ export function startProblem(error: unknown, { server }: Config): string {
       `cannot listen on ${server.host}:${server.port} (${codeOf(error)}); choose another with ` +
       "--port or --host"
     );
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 }
 
 /** A worker gets its socket from the supervisor, which binds the port. */

@@ -2,6 +2,7 @@
 // Settles what is owed, closes channels whose payers want the deposit back, and finishes what a
 // crash has interrupted. A failure of one channel stops no other.
 
+import { errorText } from "../../core/fields.ts";
 import { pause } from "../../runtime.ts";
 import { ChainFailure } from "../rails/chain.ts";
 import { forgetCalls } from "./call-record.ts";
@@ -84,7 +85,7 @@ export class ChannelWorker {
     this.#running = tick(this.#parts, this.#state)
       .catch((error: unknown) =>
         log.warn(
-          { problem: textOf(error) },
+          { problem: errorText(error) },
           "channels of pay-per-call cannot be looked after right now",
         ),
       )
@@ -237,7 +238,7 @@ async function lookAt(parts: SessionRail, channel: SessionChannel, seen: Seen): 
   } catch (error) {
     if (!(error instanceof ChainFailure))
       parts.log.error(
-        { channel: channel.id, problem: textOf(error) },
+        { channel: channel.id, problem: errorText(error) },
         "bug: a channel could not be looked after",
       );
   }
@@ -387,8 +388,4 @@ function report({ log, terms }: SessionRail, state: State, down: boolean): void 
 
 function ignoreChainFailure(error: unknown): void {
   if (!(error instanceof ChainFailure)) throw error;
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -6,6 +6,7 @@ import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { NANO_PER_UNIT, nanoOf } from "../../core/billing/payment.ts";
 import { usdText } from "../../core/billing/price.ts";
 import { type Fault, fault } from "../../core/faults/rpc-fault.ts";
+import { errorText } from "../../core/fields.ts";
 import type { Runtime } from "../../runtime.ts";
 import { Sealer } from "../../secrets/sealer.ts";
 import { GroupCommit } from "../../store/group-commit.ts";
@@ -84,10 +85,7 @@ export async function openSessions(parts: SessionsParts): Promise<Sessions> {
   const vouchers = createVoucherChecker({
     runtime,
     onError: (error) =>
-      log.error(
-        { problem: error instanceof Error ? error.message : String(error) },
-        "the thread that checks vouchers ended",
-      ),
+      log.error({ problem: errorText(error) }, "the thread that checks vouchers ended"),
   });
   const rails = parts.rails.map((settings) => openRail(parts, settings, vouchers));
   return new AllRails(parts, { protocol, rails, vouchers });

@@ -4,6 +4,7 @@
 // caller of `settle` says after the call what is charged.
 import type { RateLimitSize } from "../../core/billing/gcra.ts";
 import { rateLimitStatusOf } from "../../core/billing/rate-limit.ts";
+import { errorText } from "../../core/fields.ts";
 import { pause } from "../../runtime.ts";
 import { findCall, MAX_KEPT_BYTES, type RecordedCall } from "./call-record.ts";
 import { refresh } from "./chain-sync.ts";
@@ -187,7 +188,7 @@ export class VoucherAcceptor {
       .run(hold.channelId, (tx) => this.#calls.charge(tx, charge))
       .catch((error: unknown) => {
         session.log.warn(
-          { channel: hold.channelId, problem: textOf(error) },
+          { channel: hold.channelId, problem: errorText(error) },
           "a call could not be charged: it is not answered",
         );
         void session.holds.release(hold);
@@ -258,8 +259,4 @@ function keptBody({ body, abandoned }: CallEnd): string | null {
   if (abandoned) return null;
   if (body === null) return "";
   return body.length > MAX_KEPT_BYTES ? null : body.toString("utf8");
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
